@@ -67,7 +67,7 @@ def run(
 
     Args:
         scenario: the scenario, or the path of its file.
-        out: folder for the tables (default: tables in memory only). Earlier results in the folder are
+        out: folder for the tables (default: tables in memory only). Earlier results in this folder are
             replaced when the sweep is complete.
         seeds: number of seeds (default: the scenario's).
         jobs: number of concurrent runs, at most the backend's maximum (default: one per core).

@@ -25,7 +25,7 @@ FROM_ZERO = "from 0"
 DIFFERENT = 1
 """Exit code if the results do not agree."""
 _MOST_NAMES = 20
-"""Flows and links of one result only that a line names."""
+"""Largest number of names in a line about flows and links that only one result has."""
 
 
 def compare(a: Path, b: Path, *, as_json: bool) -> None:

@@ -144,7 +144,7 @@ class Channel:
             before.close()
 
     def leave(self, connection: _Connection, reason: str) -> bool:
-        """Removes a connection that has ended. Returns whether it was the current one of its agent."""
+        """Removes a connection that has ended. Returns whether it was the agent's current connection."""
         with self._lock:
             if self._known.get(connection.session.agent) is not connection:
                 return False

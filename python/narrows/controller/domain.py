@@ -113,7 +113,7 @@ class Domain:
         """Time of the next reading of PACEC's counters."""
         self._routes: Routes | None = None
         self._controlled: dict[PortKey, AgentPort] | None = None
-        """This is cached until something changes, like the routes."""
+        """This and the routes are cached until something changes."""
 
     def handle(self, now_ns: int, event: Event) -> list[Effect]:
         """Handles an event."""

@@ -1,7 +1,8 @@
 """The events of the page and of the log. Changes that alternate quickly are merged into one event.
 
-The first changes of a subject, such as a port, appear at once. Further ones are counted, and appear as one
-event when the subject has not changed for `HOLD_NS`, or after `SUMMARY_NS` if it goes on.
+The first changes of a subject, such as a port, appear at once. Further changes are counted. They appear as
+one event when the subject has not changed for `HOLD_NS`, or after `SUMMARY_NS` if the subject continues to
+change.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from narrows.controller.messages import Note
 SECOND = 1_000_000_000
 HOLD_NS = 60 * SECOND
 SUMMARY_NS = 300 * SECOND
-"""With both, a port that flaps for hours adds at most 180 events an hour."""
+"""With these two times, a port that flaps for hours adds at most 180 events an hour."""
 EVENTS_KEPT = 1000
 _AT_ONCE = {"host": 8}
-"""Changes that appear at once. The default is two: the begin of congestion and its end."""
+"""Changes that appear at once. The default is two: the start and the end of congestion."""
 _SUBJECTS: dict[str, tuple[str, ...]] = {
     "congestion": ("agent", "port"),
     "clear": ("agent", "port"),

@@ -49,8 +49,8 @@ def fetch(data: DataSet, folder: Path, say: Callable[[str], None] = lambda _: No
 
     Raises:
         NarrowsError: if the data set has no download, the folder cannot hold its files, a file in the folder
-            has another checksum, or a download fails or has another checksum. The folder is then as before.
-        OSError: if a file cannot be written. The folder is then as before.
+            has another checksum, or a download fails or has another checksum. The folder is then unchanged.
+        OSError: if a file cannot be written. The folder is then unchanged.
     """
     missing = check(data, folder)
     with tempfile.TemporaryDirectory(prefix="narrows-data-") as temporary:
@@ -131,7 +131,7 @@ def _download(url: str, sha256: str, folder: Path) -> Path:
     except requests.ConnectionError:
         reason = "no connection to the server"
     except (requests.RequestException, ValueError) as error:
-        # ValueError: pooch found another checksum. Its first sentence names both.
+        # ValueError: pooch found another checksum. The error's first sentence names both checksums.
         reason = str(error).partition(". ")[0]
     else:
         return Path(path)

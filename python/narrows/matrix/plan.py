@@ -18,7 +18,7 @@ TIGHT = "tight"
 BUFFER = f"links.{TIGHT}.queue.limit"
 """The varied key."""
 ACCESS_FACTOR = 10
-"""Rate of access links over that of the bottleneck. They never drop."""
+"""Rate of access links, divided by the rate of the bottleneck. They never drop."""
 FULL_PACKET = 1500
 """L3 bytes of a full packet. Hosts add a random delay of up to its transmission time at the bottleneck.
 Without it two flows stay synchronised.
@@ -51,8 +51,8 @@ def choose(
 
     Args:
         known: all controllers.
-        wanted: requested controllers. By default all that need nothing from the network, except variants;
-            DCTCP only if the network marks packets.
+        wanted: requested controllers. By default all controllers that need nothing from the network, except
+            variants. DCTCP is included only if the network marks packets.
         everyone: whether to add variants, and controllers that need the network's help.
         marks: whether the network marks packets.
 

@@ -31,7 +31,7 @@ class DelaySummary:
 def summarise_delay(delay_s: ArrayLike) -> DelaySummary:
     """Mean, median, 95th and 99th percentile and maximum (MET-12).
 
-    NaN samples are left out; all NaN if none is left.
+    NaN samples are left out. All figures are NaN if no sample is left.
     """
     values = np.asarray(delay_s, dtype=np.float64)
     values = values[~np.isnan(values)]
@@ -42,7 +42,7 @@ def summarise_delay(delay_s: ArrayLike) -> DelaySummary:
 
 
 def quantile_from_distribution(quantiles: ArrayLike, values: ArrayLike, wanted: float) -> float:
-    """The ``wanted`` quantile (0..1) of a distribution stored as points, linear between them.
+    """The ``wanted`` quantile (0..1) of a distribution that is stored as points, interpolated linearly.
 
     NaN without points.
     """

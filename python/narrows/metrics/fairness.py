@@ -50,7 +50,10 @@ def jain_windowed(rates: ArrayLike) -> WindowedJain:
 
 
 def demand_aware_jain(rates: ArrayLike, fair_rates: ArrayLike) -> float:
-    """Jain's index of the rates over their max-min fair rates (MET-31), which are low for low demands."""
+    """Jain's index of the rates divided by their max-min fair rates (MET-31).
+
+    A flow with a low demand has a low fair rate.
+    """
     fair = np.asarray(fair_rates, dtype=np.float64)
     if (fair <= 0).any():
         raise ValueError("a fair rate must be above zero")
@@ -60,7 +63,7 @@ def demand_aware_jain(rates: ArrayLike, fair_rates: ArrayLike) -> float:
 def two_flow_ratio(index: float) -> float:
     """The ratio r >= 1 of two rates whose Jain index is ``index`` (MET-32).
 
-    Infinite at 1/2, NaN outside 1/2..1.
+    The result is infinite for an index of 1/2, and NaN outside 1/2..1.
     """
     if math.isnan(index) or not 0.5 <= index <= 1.0:
         return math.nan
@@ -75,7 +78,7 @@ def share(rate: float, others: ArrayLike) -> float:
 
 
 def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
-    """Mean rate per flow of class A over that of class B (MET-34).
+    """Mean rate per flow of class A, divided by that of class B (MET-34).
 
     NaN without flows, infinite if the rates of B are zero.
     """
@@ -89,10 +92,10 @@ def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
 
 
 def harm(solo: float, with_competitor: float, *, more_is_better: bool) -> float:
-    """Harm done to a victim, (-inf, 1]; none at or below 0 (MET-35; Ware et al., HotNets 2019).
+    """Harm done to a victim, (-inf, 1]; 0 or less means no harm (MET-35; Ware et al., HotNets 2019).
 
-    ``solo``: the victim's metric alone; ``with_competitor``: next to the newcomer. ``more_is_better`` for
-    rates, not for delay and completion time. NaN where the denominator is zero.
+    ``solo``: the victim's metric alone; ``with_competitor``: next to the newcomer. ``more_is_better`` is true
+    for rates, and false for delays and completion times. NaN where the denominator is zero.
     """
     lost, whole = (
         (solo - with_competitor, solo) if more_is_better else (with_competitor - solo, with_competitor)
@@ -129,7 +132,7 @@ def max_min_shares(
 ) -> Floats:
     """Max-min fair rates of a network by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2).
 
-    ``routes`` holds the indices of the links each flow crosses.
+    ``routes`` holds, for each flow, the indices of the links that it crosses.
     """
     count = len(routes)
     demands = np.full(count, math.inf) if demands_bps is None else np.asarray(demands_bps, dtype=np.float64)

@@ -14,13 +14,17 @@ Floats = NDArray[np.float64]
 def ideal_fct(size_l3_bytes: float, capacity_bps: float, rtt_s: float) -> float:
     """Completion time in seconds on an empty network.
 
-    Handshake, first data to last ACK, transmission (MET-71).
+    It is one RTT for the handshake, one RTT from the first data to the last ACK, and the transmission time
+    (MET-71).
     """
     return 2.0 * rtt_s + 8.0 * size_l3_bytes / capacity_bps if capacity_bps > 0 else math.nan
 
 
 def slowdown(fct_s: ArrayLike, ideal_s: ArrayLike) -> Floats:
-    """Completion time over the ideal one (MET-71). NaN for flows that did not finish or have no ideal."""
+    """Completion time divided by the ideal one (MET-71).
+
+    NaN for flows that did not finish or have no ideal.
+    """
     ideal = np.asarray(ideal_s, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(ideal > 0, np.asarray(fct_s, dtype=np.float64) / ideal, math.nan)
@@ -41,7 +45,7 @@ class SizeGroup:
 def slowdown_by_size(size_bytes: ArrayLike, slowdowns: ArrayLike, groups: int = 10) -> list[SizeGroup]:
     """Mean and 99th percentile of the slowdown per decile of size (MET-72).
 
-    Unfinished flows (NaN) are counted, not lost.
+    Unfinished flows (NaN) are counted separately.
     """
     sizes = np.asarray(size_bytes, dtype=np.float64)
     values = np.asarray(slowdowns, dtype=np.float64)

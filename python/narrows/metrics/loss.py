@@ -6,7 +6,7 @@ import math
 
 
 def drop_rate(dropped: float, offered: float) -> float:
-    """Packets the queue discarded over packets OFFERED to it, 0..1 (MET-20; paper BRF eq. 19).
+    """Discarded packets of a queue divided by the packets OFFERED to it, 0..1 (MET-20; paper BRF eq. 19).
 
     With the forwarded packets as denominator the quotient could exceed 1. NaN if nothing was offered.
     """
@@ -14,12 +14,12 @@ def drop_rate(dropped: float, offered: float) -> float:
 
 
 def retransmission_rate(retransmitted: float, sent: float) -> float:
-    """Retransmitted segments over all data segments sent, 0..1 (MET-22)."""
+    """Retransmitted segments divided by all data segments sent, 0..1 (MET-22)."""
     return _share(retransmitted, sent)
 
 
 def mark_rate(marked: float, ecn_capable_forwarded: float) -> float:
-    """CE marks over ECN-capable packets forwarded, 0..1 (MET-23)."""
+    """CE marks divided by the ECN-capable packets forwarded, 0..1 (MET-23)."""
     return _share(marked, ecn_capable_forwarded)
 
 

@@ -23,5 +23,5 @@ def normalised_power(
 
 
 def log_score(throughput: float, delay: float, delta: float = 0.5) -> float:
-    """Log X - delta log D, for plots (MET-41). NaN unless both are above zero."""
+    """Log X - delta log D, for plots (MET-41). NaN unless throughput and delay are above zero."""
     return math.log(throughput) - delta * math.log(delay) if throughput > 0 and delay > 0 else math.nan

@@ -13,7 +13,7 @@ Floats = NDArray[np.float64]
 def throughput(size_bytes: float, start_s: float, end_s: float) -> float:
     """Rate in bit/s of ``size_bytes`` bytes in ``[start_s, end_s)``.
 
-    MET-1 if they are L3 bytes, MET-2 if they are application bytes. NaN for an empty window.
+    The rate is MET-1 for L3 bytes, and MET-2 for application bytes. NaN for an empty window.
     """
     if not end_s > start_s:
         return math.nan
@@ -23,7 +23,8 @@ def throughput(size_bytes: float, start_s: float, end_s: float) -> float:
 def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: ArrayLike = 1.0) -> float:
     """Share of the link's capacity that was used, 0..1 (MET-5).
 
-    Scalars describe one window. For series the result is the bits carried over the integral of the capacity.
+    Scalars describe one window. For series, the result is the carried bits divided by the integral of the
+    capacity.
     If the capacity varies, this differs from the mean of the quotients. NaN if the capacity is zero.
     """
     width = np.asarray(width_s, dtype=np.float64)
@@ -36,9 +37,9 @@ def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: Arr
 
 
 def payload_efficiency(goodput_bps: ArrayLike, capacity_bps: float) -> float:
-    """Sum of the goodputs over the capacity (MET-6).
+    """Sum of the goodputs divided by the capacity (MET-6).
 
-    At most 0.9653 for 1448 B of payload in packets of 1500 B.
+    It is at most 0.9653 for 1448 B of payload in packets of 1500 B.
     """
     if not capacity_bps > 0:
         return math.nan

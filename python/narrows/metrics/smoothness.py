@@ -11,12 +11,15 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True, slots=True)
 class Smoothness:
-    """Mean relative change per period; lower is smoother. Depends on the period, so state it."""
+    """Mean relative change per period; lower is smoother.
+
+    The value depends on the period, so state the period, too.
+    """
 
     index: float
     """Mean of |x_i - x_(i-1)| / x_(i-1) over the terms that are defined; NaN if over 5 % of them are not."""
     skipped: int
-    """Terms left out since x_(i-1) was zero."""
+    """Number of terms that were left out because x_(i-1) was zero."""
     variation: float
     """Coefficient of variation of the samples."""
 
@@ -41,7 +44,7 @@ def smoothness(rates: ArrayLike, *, times_s: ArrayLike | None = None, skip_s: fl
 
 
 def coefficient_of_variation(values: ArrayLike) -> float:
-    """Standard deviation (n - 1) over mean. NaN with fewer than two samples or a mean of zero."""
+    """Standard deviation (n - 1) divided by the mean. NaN with fewer than two samples or a mean of zero."""
     x = np.asarray(values, dtype=np.float64)
     x = x[~np.isnan(x)]
     mean = float(x.mean()) if x.size else 0.0

@@ -35,7 +35,8 @@ class Interval:
 def mean_ci(values: ArrayLike, level: float = 0.95) -> Interval:
     """Mean and Student-t interval over seeds (MET-90).
 
-    NaN values are left out, and ``n`` tells how many were not. Give one value per seed: bins of one run are
+    NaN values are left out, and ``n`` is the number of the other values. Give one value per seed: bins of one
+    run are
     not replicates.
     """
     x = np.asarray(values, dtype=np.float64).ravel()
@@ -50,7 +51,10 @@ def mean_ci(values: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def paired_difference(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Interval:
-    """Interval of the mean of ``a - b``, seed by seed (MET-91). "A above B" holds if it lies above zero."""
+    """Interval of the mean of ``a - b``, seed by seed (MET-91).
+
+    "A above B" holds if the interval lies above zero.
+    """
     first = np.asarray(a, dtype=np.float64)
     second = np.asarray(b, dtype=np.float64)
     if first.shape != second.shape:

@@ -19,7 +19,8 @@ CONTROLLER = "controller"
 NUMBERS = ",.6~r"
 """Format of tick labels: 0.05, 12.5, 120. Without a precision Vega derives one and writes 1.2e+2."""
 LEAST_FOR_A_BAND = 3
-"""Smallest number of seeds with a band. With two seeds, the half width of the 95 % interval is 12.7 times
+"""Smallest number of seeds for which a band is drawn. With two seeds, the half width of the 95 % interval is
+12.7 times
 their distance from the mean.
 """
 

@@ -41,7 +41,7 @@ def _columns(spec: str) -> tuple[Column, ...]:
 
 
 RUN = Column("run", "u32", "", "Number of the run, from 0; the table `runs` has its seed and factors.")
-"""First column of every table."""
+"""The first column of every table."""
 
 RUNS: tuple[Column, ...] = (
     RUN,
@@ -51,7 +51,7 @@ RUNS: tuple[Column, ...] = (
     Column("events", "u64", "", "Events that the simulator processed."),
     Column("packet_hops", "u64", "packets", "Packets carried over a link, summed over links."),
     Column("delivered_packets", "u64", "packets", "Data packets that reached their receiver."),
-    Column("peak_flows", "u64", "flows", "Most flows at one time."),
+    Column("peak_flows", "u64", "flows", "Largest number of flows at one time."),
 )
 """The table of runs, whose columns depend on the sweep."""
 

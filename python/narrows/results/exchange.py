@@ -1,8 +1,10 @@
 """Replaces the results in a folder at once, when the new results are complete.
 
 - OUT/.narrows-part: results of the current run.
-- OUT/.narrows-old: earlier results during the replacement. They are restored if the run is killed then.
-- OUT/.narrows-new: new results during the replacement. The next run completes it if this one is killed.
+- OUT/.narrows-old: earlier results during the replacement. They are restored if the run is killed during the
+replacement.
+- OUT/.narrows-new: new results during the replacement. The next run completes the replacement if this run is
+killed.
 - OUT/interrupted: finished runs of an interrupted sweep, if the folder has earlier results to keep.
 
 All steps happen inside the folder. Therefore the folder may be a mount point or the current folder, and other
@@ -28,7 +30,7 @@ ASIDE = (PART, _OLD, _NEW)
 
 
 def settle(folder: Path, *, keep_part: bool = False) -> None:
-    """Clean up after a killed run. With `keep_part`, keep the results that it was writing."""
+    """Clean up after a killed run. With `keep_part`, keep the results that the killed run was writing."""
     old = folder / _OLD
     if (folder / _NEW).exists():
         _move_in(folder)

@@ -61,8 +61,7 @@ class Results:
     def read(cls, folder: str | Path) -> Results:
         """Open a folder of results. An interrupted sweep has only its finished runs.
 
-        Raises:
-            OutputError: if it holds no results, or none of a finished run.
+        Raises: OutputError: if it holds no results of a finished run.
         """
         folder = Path(folder)
         try:

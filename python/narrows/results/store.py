@@ -85,7 +85,7 @@ class Memory:
 
     @property
     def kept(self) -> frozenset[int]:
-        """Nothing: memory keeps no earlier runs."""
+        """Does nothing, because memory keeps no earlier runs."""
         return frozenset()
 
     def finish(self, complete: bool) -> Results:  # noqa: ARG002 (protocol)

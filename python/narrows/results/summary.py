@@ -11,7 +11,7 @@ from narrows.errors import OutputError
 from narrows.results.results import Results
 
 _BUSY = 0.5
-"""A link with this utilisation, or with drops, losses or marks, has a row."""
+"""A link has a row if it has at least this utilisation, or drops, losses or marks."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def flows(results: Results, most: int = 200) -> list[Row]:
 
 
 def _add_shares(rows: list[dict[str, Any]]) -> None:
-    """Add `share`: a flow's goodput over the sum of the goodputs of its run, among unlimited flows.
+    """Add `share`: a flow's goodput, divided by the sum of the goodputs of all unlimited flows of its run.
 
     The goodput of a flow with a size refers to its own duration, so a sum over such flows would not be a rate
     at any time. Such a flow has a completion time and no share.
@@ -203,7 +203,7 @@ def _over_seeds(
 
 
 WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")
-"""Figures that count from the start of a run. Others exclude the warm-up."""
+"""Figures that count from the start of a run. Other figures exclude the warm-up."""
 _SAME_TIME = 0.01
 """Largest difference of the flows' intervals, relative to the longest, that counts as equal."""
 

@@ -12,7 +12,7 @@ from narrows.scenario.parts import Plan
 DEFAULT = 6 << 20
 """Linux's default maximum of the receive buffer (tcp_rmem), bytes."""
 MOST = 1 << 30
-"""Half of it is near the largest window that TCP can offer (RFC 7323 section 2.3)."""
+"""Half of this buffer is near the largest window that TCP can offer (RFC 7323 section 2.3)."""
 MARGIN = 4
 """Linux offers half of a buffer, and slow start reaches twice a full path before it sees a loss."""
 

@@ -22,7 +22,7 @@ class Entry:
     """One flow of the plan."""
 
     flow: Flow
-    """With its own ends."""
+    """The flow with its own `from` and `to`."""
     index: int
     """Number of its entry in the scenario."""
     ends: str = ""

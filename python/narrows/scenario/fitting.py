@@ -38,7 +38,7 @@ def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Seq
     _every_rtt_is_used(scenario, entries)
     for forth, back in zip(graph.links[::2], graph.links[1::2], strict=True):
         _guarantees(forth)
-        # An inherited queue was chosen for the rate of the forward direction.
+        # The inherited queue was chosen for the rate of the forward direction.
         if back.traits.queue is not forth.traits.queue:
             _guarantees(back)
     controlled = {

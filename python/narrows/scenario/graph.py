@@ -130,8 +130,8 @@ class Graph:
     def core(self) -> list[int]:
         """The links that match `*`.
 
-        In a published topology these are its switches' links to other nodes of the topology. Otherwise they
-        are the links between nodes with more than one neighbour.
+        In a published topology `*` matches the links of its switches to other nodes of the topology.
+        Otherwise it matches the links between nodes with more than one neighbour.
         """
         if self._core:
             return self._core

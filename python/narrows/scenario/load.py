@@ -70,16 +70,15 @@ def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Scenar
 
 
 def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | None = None) -> Scenario:
-    """The same from a string.
+    """Reads a scenario from a string.
 
     Args:
         text: TOML.
-        source: path of the file with this text. Errors name it, its stem is the default of `name`, and
+        source: path of the file with this text. Errors name this path, its stem is the default of `name`, and
             paths of traces are relative to its folder.
         overrides: values by dotted key.
 
-    Raises:
-        ScenarioError: as `load`.
+    Raises: ScenarioError: one line, as for `load`.
     """
     try:
         data = tomllib.loads(text)

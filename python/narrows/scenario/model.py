@@ -251,5 +251,5 @@ class Scenario(Table):
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
     def full(self) -> dict[str, Any]:
-        """The same with all defaults filled in."""
+        """All keys with units, including those with default values."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -45,7 +45,7 @@ Distance = Annotated[
     BeforeValidator(_delay, json_schema_input_type=Literal["distance"] | Delay),
     PlainSerializer(_written, when_used="json"),
 ]
-"""Nanoseconds, or from each link's length."""
+"""A delay in nanoseconds, or `distance`: computed from each link's length."""
 
 
 class Access(Table):

@@ -88,10 +88,10 @@ _TYPES: list[tuple[Any, str]] = [
     (fields.Float, "number"),
     (str, "text"),
 ]
-"""The name of each field type, the narrower of two before the wider."""
+"""The name of each field type. A narrower type stands before a wider one."""
 
 _LARGEST_SHOWN = 1_000_000
-"""Bounds above this are limits of the implementation and not of interest."""
+"""Bounds above this value are limits of the implementation, which do not concern the reader."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def markdown() -> str:
     for heading, models in TABLES.items():
         parts.append(f"### {heading}")
         for table in models:
-            # `back` takes keys of a link; they stand there once.
+            # `back` takes the keys of a link, which are listed only in the link's table.
             if table is not network.Traits:
                 parts.extend(_section(table))
     return "\n\n".join(parts) + "\n"
@@ -215,7 +215,7 @@ def _type(hint: Any) -> str:
 
 
 def _union(members: list[Any]) -> str:
-    """Tables of one place are one word for the reader."""
+    """Tables that can stand in one place have one name for the reader."""
     return " or ".join(dict.fromkeys(_type(member) for member in members))
 
 

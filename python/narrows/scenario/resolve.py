@@ -27,11 +27,12 @@ MAX_SAMPLED_BY_DEFAULT = 16
 MAX_SAMPLES = 100_000_000
 """Maximum number of sample rows of a run."""
 WARMUP_SHARE = 10
-"""Warm-up is a tenth of the run ..."""
+"""The warm-up is the duration of the run divided by this number, within the two bounds below."""
 WARMUP_RTTS = 10
-"""... and at least ten of the longest RTT (docs/reference/results.md, conventions) ..."""
+"""The warm-up lasts at least this many times the longest RTT (docs/reference/results.md, conventions)."""
 WARMUP_MOST = 2
-"""... but at most half of the run, so that something is left to measure."""
+"""The warm-up lasts at most the duration of the run divided by this number, so that something is left to
+measure."""
 
 
 def resolve(
@@ -83,7 +84,7 @@ def survey(
     rate_controllers: Iterable[str] = (),
     kernel: str = "",
 ) -> Survey:
-    """The same as `resolve`, with network and paths."""
+    """As `resolve`, but returns network and paths, too."""
     try:
         resolver = _Resolver(scenario, list(congestion_controllers), list(rate_controllers), kernel)
         plan = resolver.plan()

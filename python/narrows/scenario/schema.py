@@ -22,7 +22,7 @@ def text() -> str:
 
 
 def _in_lines(part: Any) -> Any:
-    """The same with each paragraph of a description on one line."""
+    """The schema with each paragraph of a description on one line."""
     if isinstance(part, list):
         return [_in_lines(item) for item in part]
     if not isinstance(part, dict):
@@ -34,6 +34,6 @@ def _in_lines(part: Any) -> Any:
 
 
 def _paragraphs(text: str) -> str:
-    """Without the `Raises` section, which concerns Python only."""
+    """Leave out the `Raises` section, which concerns Python only."""
     paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
     return "\n\n".join(paragraph for paragraph in paragraphs if not paragraph.startswith("Raises:"))

@@ -26,7 +26,7 @@ _BY_OPTION = {("rcp", "ack"), ("bdr", "ack"), ("pacec", "in-band")}
 
 
 MARKED = {"dctcp": "Reno"}
-"""Congestion controllers that behave like another one without marks."""
+"""Congestion controllers that, without marks, behave like another controller."""
 
 
 def notes(runs: Iterable[Run]) -> list[str]:

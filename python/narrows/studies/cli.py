@@ -42,7 +42,7 @@ def study(
             print(f"{known}: {load_study(find_study(known)).title}")
         return
     loaded = load_study(find_study(name))
-    # Before the runs, which take long.
+    # This check is before the runs, because they take long.
     extras.require("report", "study")
     # Import drawing libraries late: they are slow, and `narrows --help` does not need them.
     from narrows.report import write  # noqa: PLC0415

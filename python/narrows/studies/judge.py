@@ -122,9 +122,9 @@ def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
 
 
 def _ease(expect: Expect | None, case: Case) -> float:
-    """How far a case is from the limit, on the right side of it.
+    """A number that is larger the further a case is on the right side of its limit.
 
-    The report shows the case with the smallest distance.
+    The report shows the case with the smallest number.
     """
     if expect is not None and expect.at_least is not None and not math.isnan(case.least):
         return case.least

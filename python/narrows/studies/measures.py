@@ -86,14 +86,14 @@ def _goodput(run: Run, flows: str = "*") -> float:
 
 @measure("Goodput over the bound of the allocation", "", "MET-2, MET-6")
 def goodput_over_bound(run: Run, capacity_mbit: float, eta: float = 1.0, loss: str | float = 0.0) -> float:
-    """Goodput over eta C (1448/1500) (1 - p); `loss` is p, or the name of the factor that holds it."""
+    """Goodput over eta C (1448/1500) (1 - p); `loss` is p, or the name of the factor that holds p."""
     p = float(run.factors[loss]) if isinstance(loss, str) else loss
     return _goodput(run) / (eta * capacity_mbit * (1448 / 1500) * (1 - p))
 
 
 @measure("Utilisation", "", "MET-5")
 def utilisation(run: Run, link: str) -> float:
-    """Throughput of the link over its capacity, in the measurement interval."""
+    """Throughput of the link divided by its capacity, in the measurement interval."""
     return _only(run.column("links", "utilisation")[run.links(link)], f"link {link}")
 
 
@@ -102,7 +102,7 @@ def utilisation(run: Run, link: str) -> float:
 
 @measure("Share of the goodput", "", "MET-33")
 def share(run: Run, of: str, among: str = "*") -> float:
-    """Goodput of the flows `of` over the goodput of the flows `among`."""
+    """Goodput of the flows `of`, divided by the goodput of the flows `among`."""
     whole = _goodput(run, among)
     return _goodput(run, of) / whole if whole > 0 else math.nan
 
@@ -140,7 +140,7 @@ def rate_ratio(run: Run, of: str, to: str) -> float:
 
 @measure("Router drop rate", "%", "MET-20")
 def drop_rate(run: Run, links: list[str]) -> float:
-    """Packets dropped by the named consecutive queues, over the packets offered to the first queue.
+    """Packets dropped by the named consecutive queues, divided by the packets offered to the first queue.
 
     Random loss is not counted.
     """
@@ -153,7 +153,7 @@ def drop_rate(run: Run, links: list[str]) -> float:
 
 @measure("Retransmission rate", "%", "MET-22")
 def retransmission_rate(run: Run, flows: str = "*") -> float:
-    """Retransmitted segments over all segments sent."""
+    """Retransmitted segments divided by all segments sent."""
     rows = run.flows(flows)
     sent = float(run.column("flows", "sent_packets")[rows].sum())
     return 100.0 * metrics.retransmission_rate(float(run.column("flows", "retransmits")[rows].sum()), sent)
@@ -246,7 +246,7 @@ def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
 
 @measure("Power", "Mbit/s per ms", "MET-40")
 def power(run: Run, flows: str = "*") -> float:
-    """Sum of the flows' goodputs over their mean RTT (PACEC, equation of Table 2 with a = 1)."""
+    """Sum of the flows' goodputs, divided by their mean RTT (PACEC, equation of Table 2 with a = 1)."""
     return _goodput(run, flows) / _rtt(run, "mean", flows)
 
 
@@ -276,7 +276,7 @@ def convergence(
     """Time until each new flow has its fair share and keeps it: mean or max over the joins after the first.
 
     The rate is the goodput, or `send_bps`, the L3 rate at the sender. In-order goodput stops while a lost
-    segment is missing and then jumps. The sender's rate does not.
+    segment is missing and then jumps. The sender's rate has no such jumps.
     """
     times = join_times(run, link, flows, bin_s, quantity)
     if not times:

@@ -49,7 +49,7 @@ class OnKernel(Shorter):
     never: str = ""
     """Reason for not running on real stacks at all. Other fields then have no effect."""
     explained: list[str] = []
-    """Explanations of larger differences between simulation and kernel, for the report."""
+    """Explanations of large differences between simulation and kernel, for the report."""
 
 
 class Recorded(_Table):

@@ -176,7 +176,7 @@ def _place(out: Path, real: Backend, pair: Pair) -> Path:
 
 
 def _quiet(done: int, total: int) -> None:
-    """Print no progress: the simulations are short."""
+    """Prints no progress, because the simulations are short."""
 
 
 def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> sweep.Progress:

@@ -17,7 +17,7 @@ WORK = {"rewrites": ("rewritten_data", "rewritten_acks"), "messages": ("messages
 
 @measure("Bytes of signalling", "%", "MET-82")
 def signalling_bytes(run: Run, flows: str = "*") -> float:
-    """Bytes of congestion headers, their echoes and rate options over all L3 bytes that the hosts sent."""
+    """Bytes of congestion headers, their echoes and rate options, divided by all L3 bytes sent."""
     rows = run.flows(flows)
     added, sent = run.column("flows", "signal_bytes")[rows], run.column("flows", "sent_bytes")[rows]
     return (

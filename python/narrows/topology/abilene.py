@@ -12,7 +12,8 @@ from narrows.topology.facts import Demand, Edge, Facts
 OC_192, OC_48 = 9_920_000_000, 2_480_000_000
 """Capacities in SNDlib, bit/s."""
 ACCESS_DELAY = 930_000
-"""Delay of an access link in ns. With two of them each way, the path from Seattle to New York has an RTT of
+"""Delay of an access link in ns. With two access links each way, the path from Seattle to New York has an RTT
+of
 50 ms (PAC-32)."""
 SECOND_ATLANTA = "ATLAM5"
 """The Topology Zoo does not have this node."""
@@ -85,7 +86,7 @@ def abilene() -> Facts:
 def abilene_zoo() -> Facts:
     """The Topology Zoo's variant (PAC-31). It lacks the second node in Atlanta, and every link is an OC-192.
 
-    Names and lengths are SNDlib's, and so are the demands between the nodes that are left.
+    Names, lengths, and the demands between the other nodes are SNDlib's.
     """
     whole = abilene()
     edges = [Edge(e.a, e.b, e.km, OC_192) for e in whole.edges if SECOND_ATLANTA not in (e.a, e.b)]

@@ -63,7 +63,7 @@ def errors_map(findings: Sequence[Finding]) -> Figure:
         )
         squares = base.mark_rect().encode(color=alt.Color("f:N", scale=None))
         text = base.mark_text(fontSize=9).encode(text="t:N", color=alt.Color("k:N", scale=None))
-        # Draw the frame inside the cell, or it would look like that of a neighbour.
+        # Draw the frame inside the cell, or it would look like the frame of a neighbour.
         inset = alt.RelativeBandSize(0.9), alt.RelativeBandSize(0.8)
         frames = (
             base.transform_filter("datum.beyond")
@@ -120,7 +120,7 @@ def windows(findings: Sequence[Finding]) -> list[Figure]:
 def same_losses(findings: Sequence[Finding]) -> Figure | None:
     """The first seconds of flows that lose the same packets on both sides, with one panel per algorithm.
 
-    It shows the cell and the seed that most algorithms have.
+    It shows the cell and the seed for which most algorithms have runs.
     """
     lossy = [f for f in findings if f.cell.same_losses and f.real.seeds]
     if not lossy:

@@ -27,8 +27,8 @@ LATER = 5
 """The first of two flows starts this long after the second, ms.
 
 Real flows with the same start time start up to a millisecond apart. The flow that happens to be first leaves
-slow start with up to three times the other's window. If the distance is 5 ms, a millisecond more or less has
-the smallest effect (`method.md`, "Starts").
+slow start with up to three times the other's window. With 5 ms between the starts, a millisecond more or less
+has the smallest effect (`method.md`, "Starts").
 """
 PACKET = 1500
 """L3 bytes of a full packet."""

@@ -26,7 +26,7 @@ class Verdict:
     found: float
     """The measured value (NaN: nothing was compared)."""
     worst: str = ""
-    """Name of the algorithm with this value, if it belongs to one."""
+    """Name of the algorithm with this value, if the value belongs to a single algorithm."""
 
     @property
     def met(self) -> bool:
@@ -63,7 +63,10 @@ def verdicts(findings: list[Finding]) -> list[Verdict]:
 
 
 def same_seeds(finding: Finding, figure: str) -> float:
-    """Absolute error relative to the simulated runs with the seeds of the real runs; NaN without any."""
+    """Absolute error relative to the simulated runs with the seeds of the real runs.
+
+    NaN if there are no such runs.
+    """
     return abs(error(finding.model.of(finding.real.seeds), finding.real, figure))
 
 

@@ -30,7 +30,7 @@ FINISHED = "finished.jsonl"
 
 @dataclass(frozen=True)
 class Kept:
-    """Runs on a backend's real stacks in a folder."""
+    """A folder with the runs on a backend's real stacks."""
 
     out: Path
     backend: str

@@ -61,7 +61,7 @@ class Side:
 
 
 def sides(results: Results, *, disturbed: bool = False) -> dict[str, Side]:
-    """Flows by name. Only sound runs in real time count, or only disturbed ones."""
+    """Flows by name. Either only the sound runs in real time count, or only the disturbed ones."""
     unsound = {int(run) for run, verdict in results.soundness.items() if not verdict["sound"]}
     warmup = float(results.metadata.get("warmup_s", 0.0))
     seeds = {row["run"]: row["seed"] for row in results.runs.to_pylist()}

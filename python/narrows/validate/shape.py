@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 HYSTERESIS = 0.1
-"""Half width of the band around the mean, relative to it. Only a window outside this band counts as up or
+"""Half width of the band around the mean, as a fraction of the mean. Only a window outside this band counts
+as up or
 down."""
 
 _QUANTILES = np.linspace(0.005, 0.995, 100)
 
 
 def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    """Mean distance of two distributions of windows over the mean of `b` (Wasserstein's of order one).
+    """Mean distance of two distributions of windows (Wasserstein's, order one), divided by the mean of `b`.
 
     It is 0 if both distributions are equal, and 0.2 if the windows differ by a fifth on average.
     """

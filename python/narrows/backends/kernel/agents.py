@@ -1,7 +1,8 @@
 """The agents of a run and their configurations. Pure, except for the search for the program.
 
 A run has one `narrows-agent switch` for each node with controlled ports. It has one `sender` for all
-namespaces where BRF flows begin, and one `receiver` for those where they end. `agency` starts them.
+namespaces where BRF flows begin, and one `receiver` for all namespaces where BRF flows end. `agency` starts
+them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ KINDS = (BRF, "rcp", "bdr", PACEC)
 HTB = "4e57"
 """Major number of the agent's HTB (crates/narrows-agent/src/htb/layout.rs)."""
 LEAVES = ("11", "12", "20", "30")
-"""Leaves of that HTB: BRF's mice and elephants, other TCP, UDP."""
+"""Leaves of the agent's HTB: BRF's mice and elephants, other TCP, UDP."""
 MAX_FLOWS = 16_384
 """Size of a switch's flow table. The switch scans the whole table five times a second."""
 LIMIT = 1_000_000

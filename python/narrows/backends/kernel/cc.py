@@ -18,7 +18,7 @@ from narrows.errors import one_line
 from narrows.scenario.parts import Plan
 
 PREFIX = "narrows_"
-"""Prefix of their names in the kernel (crates/narrows-agent/src/cc/place.rs)."""
+"""Prefix of the controllers' names in the kernel (crates/narrows-agent/src/cc/place.rs)."""
 NAMES = {
     "bbr-a": "narrows_bbr_a",
     "bbr-b": "narrows_bbr_b",
@@ -120,7 +120,7 @@ class _Share:
         os.pwrite(self._file, b"" if self.found else _RUNS, 0)
 
     def give_up(self) -> None:
-        """Release the lock. If no other run holds it and a run loaded the controller, unload it."""
+        """Release the lock. If a run loaded the controller and no other run uses it, unload it."""
         if locks.take(self._file) and self._is_runs():
             _unload(self.name)
             os.ftruncate(self._file, 0)

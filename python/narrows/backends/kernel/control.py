@@ -83,7 +83,7 @@ def commands(layout: Layout, prefix: str) -> tuple[list[str], dict[str, list[str
 
 def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
     """The configuration of the controller."""
-    # The simulator's routes never change, so a silent link must not change these.
+    # The simulator's routes never change, so a silent link must not change the controller's routes.
     whole = min(_MOST_SECONDS, plan["duration"] // NANOS_PER_SEC + _MARGIN_SECONDS)
     return {
         "openflow": {"host": CONTROLLER, "port": OPENFLOW},

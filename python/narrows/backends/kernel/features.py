@@ -24,7 +24,7 @@ CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 BPFFS = "/sys/fs/bpf"
 """The file system in which narrows-agent pins objects."""
 BPF_FS_MAGIC = 0xCAFE4A11
-"""Its type (include/uapi/linux/magic.h)."""
+"""The type of this file system (include/uapi/linux/magic.h)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Finding:
     use: str
     """Its purpose."""
     remedy: str
-    """How to get it, if it is missing."""
+    """How to get the feature, if it is missing."""
     detail: str = ""
     tried: bool = True
     """Whether the test ran. If not, the feature may exist, but no run relies on it."""
@@ -263,7 +263,7 @@ def controller() -> Finding:
 
 
 def sdn() -> list[Finding]:
-    """The same, for a scenario with an SDN controller."""
+    """The Python packages of the SDN controller, for a scenario that has one."""
     return [replace(controller(), needed=("kernel",))]
 
 

@@ -120,7 +120,7 @@ class Load:
         """Start and stop clients at their times while the context lasts.
 
         Args:
-            start: of the run, ns of CLOCK_MONOTONIC.
+            start: start of the run, ns of CLOCK_MONOTONIC.
         """
         over = threading.Event()
         thread = threading.Thread(target=self._work, args=(start, over), daemon=True)

@@ -78,7 +78,7 @@ class Relay:
     shapes: bool
     """Whether the relay also has the link's rate and queue; if not, a qdisc before it has them."""
     netem: Netem | None = None
-    """The kernel's netem, which then replaces the program."""
+    """Settings of the kernel's netem, if netem replaces the relay program."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Nodes that are Open vSwitch bridges. Each runs its own ovsdb-server and ovs-vswitchd in its namespace.
 
 The datapath is the kernel module (`system`), of which each namespace has an instance, or the userspace
-datapath (`netdev`), which needs no module. The latter reads frames from packet sockets, so frames must have
+datapath (`netdev`), which needs no module. The userspace datapath reads frames from packet sockets, so frames
+must have
 complete checksums and must not be super-packets. `commands` therefore turns off all offloads.
 """
 

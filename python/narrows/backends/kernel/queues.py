@@ -1,7 +1,7 @@
 """A plan's rates and queues in Linux: HTB with FIFO leaves. Pure.
 
 HTB counts L3 bytes, as scenarios do: a size table with an overhead of -14 subtracts the Ethernet header
-(net/sched/sch_api.c, __qdisc_calculate_pkt_len). The leaves' byte limits and the counters follow it, too.
+(net/sched/sch_api.c, __qdisc_calculate_pkt_len). The leaves' byte limits and the counters use this size, too.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def burst(rate: int) -> int:
 
 
 def relay_shapes(link: Plan) -> bool:
-    """Whether HTB cannot have a link's rate: a trace, or an outage, because HTB's rate is never 0."""
+    """Whether HTB does not support a link's rate: a trace, or an outage, because HTB's rate is never 0."""
     rate = link["rate"]
     if rate["kind"] != "steps" or rate.get("period") is not None:
         return True
@@ -87,7 +87,7 @@ def relay_shapes(link: Plan) -> bool:
 
 
 def qdisc(link: Plan, key: str) -> Qdisc:
-    """The qdisc of a link whose rate HTB can have.
+    """The qdisc of a link whose rate HTB supports.
 
     Raises:
         ScenarioError: for a queue that Linux or this backend does not support.

@@ -38,7 +38,7 @@ def events(
     """Rows (t_s, kind, entity, value) from the JSON lines of a switch's log.
 
     Args:
-        agent: whose log it is.
+        agent: the agent that wrote the log.
         log: the log's lines; lines that are not events are ignored.
         plan: the plan, for the links' names.
         layout: the layout, for the flows' addresses.

@@ -26,9 +26,9 @@ MOST = 2
 
 A guest that boots in order to be saved does not count."""
 _PATIENCE_SECONDS = 900.0
-"""Real time that a run may take, in addition to `_SLOWEST` ..."""
+"""Real time that a run may take in any case; `_SLOWEST` adds to it."""
 _SLOWEST = 60.0
-"""... seconds of real time for each second of virtual time."""
+"""Additional seconds of real time that a run may take for each second of virtual time."""
 _NAP_SECONDS = 0.1
 
 

@@ -70,9 +70,9 @@ def _alone() -> list[str]:
     """Prefix of a command that pins QEMU to one processor, as a batch job.
 
     QEMU's threads race: a second thread may find the guest's processor asleep before the executing thread has
-    counted its last instructions. It then advances the clock too far by some microseconds
-    (icount_start_warp_timer, softmmu/icount.c). On a single processor, and as a batch job that no waking
-    thread preempts, that is rare.
+    counted its last instructions. The second thread then advances the clock too far by some microseconds
+    (icount_start_warp_timer, softmmu/icount.c). This is rare on a single processor, and in a batch job, which
+    no waking thread preempts.
     """
     processors = sorted(os.sched_getaffinity(0))
     processor = processors[next(_turns) % len(processors)]

@@ -33,7 +33,8 @@ MOST_POINTS = 80
 LEAST_VALUES = 3
 """Smallest number of values of a factor that is drawn as a line."""
 _DECADE = 20.0
-"""A factor whose largest and smallest values have a larger ratio is drawn on a logarithmic axis."""
+"""A factor whose largest value is more than this many times its smallest one is drawn on a logarithmic
+axis."""
 _LEAST_SERIES = 4
 """Smallest number of values that count as a geometric series, which is drawn on a logarithmic axis, too."""
 
@@ -56,7 +57,7 @@ class _Axis:
     factor: str
     unit: str
     values: dict[Any, float]
-    """The number of each value in the scenario."""
+    """The values in the scenario, and the number that stands for each on the axis."""
 
     @property
     def title(self) -> str:

@@ -36,7 +36,7 @@ from narrows.studies.run import Run, Runs
 PEAK = 1.15
 """The goodput axis ends at this multiple of the capacity."""
 PAYLOAD = 1448 / 1500
-"""Application bytes of a full packet over its L3 bytes."""
+"""Application bytes of a full packet, divided by its L3 bytes."""
 
 
 def rates(spec: FigureSpec, runs: Runs) -> Figure:
@@ -337,7 +337,7 @@ def _flows_over_time(run: Run) -> Figure:
 
 
 def _bursts(run: Run, flows: list[int]) -> str:
-    """The caption's sentence about goodputs above the rate of the links that packets waited at."""
+    """The caption's sentence about goodputs above the rate of the links at which packets waited."""
     if "capacity_bps" not in run.tables["link_samples"]:
         return ""
     offered = [run.link_series(row, "capacity_bps")[1] for row in _bottlenecks(run)]
@@ -352,7 +352,8 @@ def _bursts(run: Run, flows: list[int]) -> str:
 MOST_LINKS = 4
 """Largest number of links that are drawn."""
 QUEUED = 0.05
-"""A link is drawn if its longest queue was this share of the longest queue of all. Access links are busy but
+"""A link is drawn if its longest queue was at least this share of the longest queue of all links. Access
+links are busy but
 have no queue.
 """
 
