@@ -88,7 +88,7 @@ pub enum Echo {
 }
 
 impl Header {
-    /// Bytes that it takes on the wire.
+    /// Bytes that the header takes on the wire.
     pub const fn wire_bytes(&self) -> u16 {
         match self {
             Header::None | Header::Member => 0,
@@ -167,8 +167,9 @@ impl Header {
         }
     }
 
-    /// The echo that a receiver owes after this packet, given the one it has not sent yet. XCP's
-    /// changes add up over the packets that one ACK acknowledges. The newest rate counts.
+    /// The echo that a receiver must send after this packet, given the echo that it has not sent
+    /// yet. XCP's changes add up over the packets that one ACK acknowledges. The newest rate
+    /// counts.
     pub fn echo(&self, unsent: Option<Echo>) -> Option<Echo> {
         match self {
             Header::None | Header::Member => unsent,
@@ -221,8 +222,8 @@ fn word_rate(word: u32) -> Rate {
     if word == UNSET { Rate::MAX } else { Rate::from_bytes_per_sec(u64::from(word) * 8) }
 }
 
-/// Bytes/s, not a coarser unit: changes for a single packet are small, so rounding errors would add
-/// up.
+/// The unit is bytes/s. Changes for a single packet are small, so the rounding errors of a coarser
+/// unit would add up.
 fn signed_word(value: i64) -> u32 {
     value.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32 as u32
 }

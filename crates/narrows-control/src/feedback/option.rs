@@ -1,7 +1,8 @@
 //! The rate in a TCP header (BRF-9): an experimental option, or the paper's two padding bytes.
 //!
-//! All functions expect the whole header, as long as its data offset says. They trust nothing in
-//! it: a truncated header or a wrong length reads as a header without the option.
+//! All functions expect the whole header. Its data offset states its length. The functions do not
+//! trust the header: one that is truncated or has a wrong length counts as a header without the
+//! option.
 
 use crate::feedback::checksum;
 use crate::feedback::code::RateCode;

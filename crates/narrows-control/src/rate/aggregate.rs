@@ -39,9 +39,9 @@ pub struct Counts {
 pub struct Decision {
     /// The rate to write into its ACKs; `None` to write nothing.
     pub rate: Option<Rate>,
-    /// The leaf of the port's queue that its data joins.
+    /// The leaf of the port's queue that the flow's data joins.
     pub leaf: Leaf,
-    /// Its RTT, which spaces feedback in the data plane (BRF-60).
+    /// The flow's RTT: the data plane sends feedback at most once per RTT (BRF-60).
     pub rtt: Span,
 }
 

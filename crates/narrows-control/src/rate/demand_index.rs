@@ -1,5 +1,5 @@
-//! Water-filling over a stored set of demands. Each change costs O(log), and so does each computation of the
-//! level (BRF-103).
+//! Water-filling over a stored set of demands. Each change and each computation of the level costs
+//! O(log) (BRF-103).
 //!
 //! Demands are counted in buckets of 1/128 relative width. A Fenwick tree over the buckets keeps
 //! counts and sums as integers, so they never drift. The level is found by descending the tree.

@@ -1,5 +1,5 @@
-//! Controllers of a whole domain: one for all controlled ports of a kind, connected to them by a
-//! control network.
+//! Controllers of a whole domain. One controller serves all ports with the same kind of rate
+//! controller. A control network connects it to these ports.
 
 use super::{FlowKey, Message, PortId};
 use crate::units::{Span, Time};

@@ -26,12 +26,13 @@ pub(in crate::rate) struct HalfOpen {
     pub(in crate::rate) permitted: bool,
     /// The SYN was retransmitted, so its answer gives no RTT (Karn).
     pub(in crate::rate) repeated: bool,
-    /// When its SYN-ACK passed without creating a record.
+    /// The time at which the SYN-ACK passed, if it did not create a record.
     pub(in crate::rate) answered: Option<Time>,
 }
 
 /// SYNs without an answer, oldest first. A full table discards the oldest. A flood therefore evicts
-/// only handshakes slower than the flood fills the table, and never an established flow.
+/// only handshakes that take longer than the flood needs to fill the table. It never evicts an
+/// established flow.
 #[derive(Debug)]
 pub(in crate::rate) struct HalfOpenTable {
     by_key: FxHashMap<FlowKey, HalfOpen>,

@@ -102,8 +102,8 @@ fn fits(rate: Rate, capacity: Rate) -> bool {
     rate.as_f64() <= capacity.as_f64() * (1.0 + 1e-12) + 1.0
 }
 
-/// Whether a port with this capacity and these amounts to hand out and take back may replace
-/// `before` by `after`.
+/// Whether a port may replace `before` by `after`, given its capacity and the amounts that it can
+/// still hand out and take back.
 fn granted(before: Header, after: Header, capacity: Rate, (give, take): (f64, f64)) -> bool {
     match (before, after) {
         (Header::Rcp(before), Header::Rcp(after)) => {

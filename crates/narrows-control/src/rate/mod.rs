@@ -138,7 +138,7 @@ pub struct PortCounters {
     pub limit_packets: [u32; LEAVES],
 }
 
-/// L3 bytes of a full packet, to compare limits in packets with bytes.
+/// L3 bytes of a full packet, to convert limits in packets to bytes.
 const FULL_PACKET: u64 = 1500;
 
 impl PortCounters {
@@ -379,7 +379,8 @@ pub trait RateController: Send {
     /// rewritten.
     fn on_departure(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _queued: Bytes) {}
 
-    /// Whether it needs a configured capacity. Others measure the capacity if none is configured.
+    /// Whether this controller needs a configured capacity. Other controllers measure the capacity
+    /// if none is configured.
     fn needs_configured_capacity(&self) -> bool {
         self.uses_headers()
     }

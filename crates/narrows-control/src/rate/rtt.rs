@@ -44,8 +44,8 @@ impl Half {
         }
     }
 
-    /// The time since the expected timestamp passed, if `echo` equals it or is later (RFC 7323,
-    /// serial arithmetic).
+    /// The time since the expected timestamp passed the switch, if `echo` is equal to this
+    /// timestamp or later (RFC 7323, serial arithmetic).
     fn returns(&mut self, now: Time, echo: u32) -> Option<Span> {
         let (value, at) = self.awaited?;
         if (echo.wrapping_sub(value) as i32) < 0 {

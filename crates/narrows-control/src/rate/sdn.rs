@@ -1,9 +1,9 @@
 //! The SDN controller of a BRF domain: a pure state machine (BRF-63, BRF-73).
 //!
-//! It polls every port and evaluates the reports with the same [`Detector`] that a switch has. While a port
-//! is congested, the controller tells it so repeatedly; when the congestion ends, it tells the port once. It
-//! forwards advertisements to all other ports. The host delivers messages with the control network's delay
-//! `d_ctrl` each way.
+//! It polls every port and evaluates the reports with the same [`Detector`] that a switch has.
+//! While a port is congested, the controller sends it this verdict repeatedly. When the congestion
+//! ends, the controller tells the port once. It forwards advertisements to all other ports. The
+//! host delivers messages with the control network's delay `d_ctrl` each way.
 
 use serde::{Deserialize, Serialize};
 

@@ -9,8 +9,9 @@ pub const UNBOUNDED: u64 = u64::MAX;
 
 /// The level, or `None` if every demand fits. Reorders `demands`. O(n).
 ///
-/// The median splits the flows in two halves. If the level is above it, the lower half is
-/// satisfied; if not, the upper half is not. The search continues in the other half.
+/// The median splits the flows in two halves. If the level is above the median, all demands of the
+/// lower half are satisfied. Otherwise no demand of the upper half is satisfied. The search
+/// continues in the other half.
 pub fn level(capacity: u64, demands: &mut [u64]) -> Option<u64> {
     let mut undecided = demands;
     let mut above = 0u128;

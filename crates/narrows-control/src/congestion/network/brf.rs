@@ -90,8 +90,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// For PACEC's sources (PAC-4). The rate stands until the next update, at most a quarter of a
-    /// second later. After a second without an update the source falls back.
+    /// For PACEC's sources (PAC-4). The rate stays valid until the next update, which comes within
+    /// a quarter of a second. After a second without an update the source falls back.
     pub fn pacec() -> Self {
         let silence = Silence { srtts: 4, least: Span::from_secs(1), floor_segments: 2, halvings: 4 };
         Params { up_per_rtt: None, silence: Some(silence), ..Params::default() }

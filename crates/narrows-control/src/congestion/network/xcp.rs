@@ -107,7 +107,8 @@ mod tests {
         Ack { srtt: RTT, state, echo: Some(Echo::Change(change)), ..ack_at(Time::ZERO) }
     }
 
-    /// XCP-5: 15,000 bytes/s over 40 ms are 600 bytes, two and a half of them a segment.
+    /// XCP-5: 15,000 bytes/s over 40 ms are 600 bytes. Here a segment is two and a half times as
+    /// large.
     #[test]
     fn xcp_5_changes_add_up_to_whole_segments_and_leave_one() {
         let (mut xcp, mut window) = established();

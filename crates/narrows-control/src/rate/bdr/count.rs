@@ -2,7 +2,8 @@
 //! and no table.
 //!
 //! Each flow reports the time since its last report, so the reports of a flow add up to its life
-//! time. The estimators differ in the time over which they average. Their values may be below 1.
+//! time. The estimators differ in the length of the time over which they average. The number that
+//! they return may be below 1.
 
 use super::params::{Estimator, Mode, Params};
 use crate::units::{Span, Time};
@@ -85,8 +86,9 @@ impl Exponential {
     }
 }
 
-/// BDR-21, the alternative: the reports of the last ten buckets over their time. Buckets keep their
-/// length when tau changes. Buckets from before the start are empty.
+/// BDR-21, the alternative: the sum of the reports of the last ten buckets, divided by the time of
+/// these buckets. Buckets keep their length when tau changes. Buckets from before the start are
+/// empty.
 #[derive(Clone, Debug)]
 pub(super) struct Sliding {
     /// The complete buckets in a ring: sum of reports, length.
@@ -210,8 +212,8 @@ mod tests {
         }
     }
 
-    /// A designated packet reads the count just after its own report. So it sees a lone flow, with a tau of
-    /// five reports, as 0.2 / (1 - exp(-0.2)) flows. The mean over time is 1.
+    /// A designated packet reads the count just after its own report. So with a tau of five
+    /// reports, it counts a single flow as 0.2 / (1 - exp(-0.2)) flows. The mean over time is 1.
     #[test]
     fn a_lone_flow_reads_itself_as_a_tenth_more_than_one() {
         let mut count = exponential();

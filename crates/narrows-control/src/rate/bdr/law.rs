@@ -18,7 +18,8 @@ const MEAN_WEIGHT: f64 = 1.0 / 16.0;
 const TICK_MIN: Span = Span::from_millis(1);
 /// Minimum time over which literal mode measures the used bandwidth (BDR-26), seconds.
 const USED_MIN: f64 = 0.01;
-/// If the count, before it is raised to at least 1, is below this, there are no flows.
+/// If the count is below this, there are no flows. This is tested before the count is raised to at
+/// least 1.
 const NOBODY: f64 = 0.5;
 
 /// The report of a designated packet (BDR-2, BDR-6, BDR-20).
@@ -145,8 +146,8 @@ impl Law {
         }
     }
 
-    /// The deadline of [`next`](Law::next) has passed, or the capacity changed, which takes effect
-    /// at once (BDR-43).
+    /// The deadline of [`next`](Law::next) has passed, or the capacity changed. A new capacity
+    /// takes effect at once (BDR-43).
     pub fn on_timer(&mut self, now: Time, capacity: Rate, queued: Bytes, queue_limit: Option<Bytes>) {
         self.capacity = capacity;
         self.observe(queued, queue_limit);

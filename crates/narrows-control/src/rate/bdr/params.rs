@@ -36,7 +36,7 @@ pub struct Params {
     pub tau_factor: f64,
     /// T_q, the time to drain a queue, over the mean time between reports (BDR-23).
     pub t_q_factor: f64,
-    /// Distribute the bandwidth that is left over by flows that are limited elsewhere (BDR-24).
+    /// Distribute the bandwidth that flows limited elsewhere do not use (BDR-24).
     pub redistribution: bool,
     /// Growth of the share per mean time between reports while the link is not full (BDR-24).
     pub redistribution_step: f64,
@@ -50,8 +50,8 @@ pub struct Params {
     pub estimator: Estimator,
     /// Mean time between reports before the first one (ours).
     pub t_rep_initial: Span,
-    /// Maximum of a report (ours). A larger one comes from an idle or a false sender. This maximum equals the
-    /// largest tau, so that one report never counts as more than one flow.
+    /// Maximum of a report (ours). A larger report comes from an idle or a false sender. This
+    /// maximum equals the largest tau, so that one report never counts as more than one flow.
     pub t_rep_max: Span,
     /// How rates reach senders: in headers, as published, or in ACKs with BRF's option (ours). An
     /// ACK carries a rate, not a gain, so ACKs require resolved mode.
@@ -84,8 +84,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Checks the parameters. An error states the first invalid one, what was found and what was
-    /// expected.
+    /// Checks the parameters. An error states the first invalid parameter, what was found and what
+    /// was expected.
     pub fn check(&self) -> Result<(), String> {
         ranges::numbers(&[
             ("eta", self.eta, 0.01, 1.0),

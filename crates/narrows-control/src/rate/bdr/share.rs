@@ -54,11 +54,12 @@ pub(super) struct Usage {
     pub(super) idle: bool,
 }
 
-/// BDR-24: the factor g by which shares grow while flows that are limited elsewhere leave bandwidth over.
+/// BDR-24: the factor g by which shares grow while flows that are limited elsewhere do not use
+/// their shares.
 ///
-/// g is limited by eta / u as measured, which already contains g. When the other flows use their larger
-/// shares, the link is fuller but still not full. While u is between the threshold and eta, g keeps its
-/// value.
+/// g is at most eta / u. The measured u already contains the effect of g. When the other flows use
+/// their larger shares, the link is fuller but still not full. While u is between the threshold and
+/// eta, g keeps its value.
 #[derive(Clone, Debug)]
 pub(super) struct Redistribution {
     factor: f64,

@@ -61,7 +61,7 @@ fn bdr_d1_the_literal_law_lags_behind() {
     assert!((law.flows(at(110.0)) - 127.27).abs() < 0.005, "{}", law.flows(at(110.0)));
 }
 
-/// `per_rtt` flows begin in each 0.1 s and live for this many RTTs.
+/// In each 0.1 s, `per_rtt` flows begin. Each of them lives for this many RTTs.
 fn stream(law: &mut Law, per_rtt: u32, rtts: u32, secs: f64) -> Time {
     let mut now = Time::ZERO;
     for k in 0..(f64::from(per_rtt) * 10.0 * secs) as u32 {
@@ -108,9 +108,9 @@ fn a_burst_is_anticipated() {
     assert!((shares[0] - 100.1).abs() < 0.1 && (shares[1] - 150.1).abs() < 0.1, "{shares:?}");
 }
 
-/// Two flows share a link of 100 packets per RTT; one starts with 90 of them. Each reports once per RTT, half
-/// an RTT apart. The link forwards at most its capacity, and its queue is not reported. Returns the
-/// windows after 100 RTTs.
+/// Two flows share a link of 100 packets per RTT; one starts with 90 of them. Each flow reports
+/// once per RTT. The reports of the two flows are half an RTT apart. The link forwards at most its
+/// capacity, and its queue is not reported. Returns the windows after 100 RTTs.
 fn two_flows(mode: Mode) -> [u32; 2] {
     let mut law = law(Params { mode, ..Params::default() }, Rate::from_bytes_per_sec(1_000_000));
     let mut windows = [90u32, 10];
@@ -300,7 +300,7 @@ fn timers_have_a_minimum_wait() {
 }
 
 /// BDR-22: a flood of SYNs without data counts for at most 2.5 mean times between reports, and soon
-/// leaves the average that newcomers are compared with.
+/// no longer affects the average with which newcomers are compared.
 #[test]
 fn a_flood_of_syns_is_soon_forgotten() {
     let mut law = law(Params::default(), gbit());

@@ -14,8 +14,8 @@ const SAME: f64 = 0.05;
 /// ACKs delay the feedback in them.
 const WEIGHT: f64 = 0.25;
 
-/// Measures the rate of these ACKs: all arrivals for the queue of other TCP, minus those of this direction's
-/// own flows.
+/// Measures the rate of these ACKs: all arrivals for the queue of other TCP, minus the arrivals
+/// from this direction's own flows.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     others: Bytes,

@@ -19,8 +19,9 @@ pub(super) enum AppClass {
 }
 
 /// BRF-38, or `None` if the count is inconclusive. A window cuts packets at both ends, so counts
-/// are uncertain by `tolerance`: zero in the paper, one packet here. Without it, a flow of ten
-/// packets per window would be limited whenever nine of them fall into it.
+/// are uncertain by `tolerance`: zero in the paper, one packet here. Without the tolerance, a flow
+/// of ten packets per window would count as limited whenever only nine of them fall into the
+/// window.
 pub(super) fn classify(
     measured: Bytes,
     allocated: Rate,
@@ -38,9 +39,9 @@ pub(super) fn classify(
     }
 }
 
-/// Minimum and maximum headroom of a flow held by another switch, per mille. If the headroom were below the
-/// uncertainty of the flow's count, a slow flow could never fill its rate, and two switches would keep each
-/// other's rate low.
+/// Minimum and maximum headroom of a flow held by another switch, per mille. If the headroom were
+/// below the uncertainty of the flow's count, a slow flow could never fill its rate. Two switches
+/// would then keep the flow's rate low.
 const HELD_HEADROOM: (u16, u16) = (10, 1000);
 
 /// The measured state of a flow whose sender says that its application does not limit it.
@@ -55,10 +56,10 @@ pub(super) enum Found {
 /// Like [`classify`], for a flow whose sender says that its application does not limit it. `headroom` is its
 /// current headroom if it was held before.
 ///
-/// `B_HEAD` would take a tenth of its rate from flows that can use it. A smaller pair of threshold
-/// and headroom is equally stable if their product exceeds one by more than the uncertainty of the
-/// count (BRF-39). So the headroom is four times the uncertainty, the smallest stable value. The
-/// threshold is below the allocation by half of the headroom.
+/// The headroom of `B_HEAD`, a tenth of the flow's rate, would be taken from flows that can use it.
+/// A smaller pair of threshold and headroom is equally stable if their product exceeds one by more
+/// than the uncertainty of the count (BRF-39). So the headroom is four times the uncertainty, the
+/// smallest stable value. The threshold is below the allocation by half of the headroom.
 pub(super) fn classify_held(
     measured: Bytes,
     allocated: Rate,
@@ -191,8 +192,8 @@ impl Shares {
         base + self.spread as f64 * self.index.len() as f64
     }
 
-    /// Ends a reduction. Rates come from the stored demands again (BRF-82); the reduced rates are not
-    /// multiplied back up.
+    /// Ends a reduction. Rates are computed from the stored demands again (BRF-82). The code does
+    /// not scale the reduced rates up.
     pub(super) fn restore(&mut self) {
         self.reduction = 1.0;
     }

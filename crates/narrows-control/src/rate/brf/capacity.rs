@@ -7,9 +7,9 @@
 //! nothing waited.
 //!
 //! This is what BRF-101 says. But a radio's capacity can grow tenfold within a second, and probes
-//! of 5 % that take four periods each would need ten seconds to follow. We therefore let a filled
-//! probe be followed at once by one twice as large, up to `probe_max` (`probe_growth` = 1 disables
-//! this). The series of probes ends when there is a queue.
+//! of 5 % that take four periods each would need ten seconds to follow. Therefore, after a filled
+//! probe, a probe of twice the size follows at once, up to `probe_max`. A `probe_growth` of 1
+//! disables this. The series of probes ends when there is a queue.
 
 use std::collections::VecDeque;
 
@@ -27,8 +27,8 @@ const FILLED: f64 = 0.9;
 const NO_QUEUE: u64 = 2;
 /// Time constant with which the maximum of the estimates decays.
 const MEMORY: Span = Span::from_secs(5);
-/// Below this share of the maximum, a series of probes begins with the largest: a radio can return
-/// to a recent rate.
+/// If the estimate is below this share of the maximum, a series of probes begins with the largest
+/// probe, because a radio can return to a recent rate.
 const FALLEN: f64 = 0.5;
 
 /// The host's counters of the port.
@@ -144,7 +144,8 @@ impl Estimator {
         }
     }
 
-    /// The size of the next probe, after a filled one of size `last`, or the first of a series.
+    /// The size of the next probe: after a filled probe of size `last`, or at the start of a
+    /// series.
     fn next_step(&self, last: Option<f64>) -> f64 {
         if self.growth > 1.0 && self.estimate.as_f64() < FALLEN * self.best {
             return self.most;

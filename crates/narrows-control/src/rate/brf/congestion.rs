@@ -130,8 +130,9 @@ fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> V
     Verdict { kind, netcard_rate, queue_utilisation, arrivals }
 }
 
-/// theta1 as printed (eqs 15 to 17), with the signs that the print has lost: the sum of rates minus the rate
-/// that drains the queue in `g`. It is negative for a long queue (TV-9).
+/// theta1 as printed (eqs 15 to 17), with the minus and plus signs that are missing in print: the
+/// sum of rates minus the rate that drains the queue in `g`. It is negative for a long queue
+/// (TV-9).
 pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -> f64 {
     if sum_allocated <= 0.0 {
         return 1.0;

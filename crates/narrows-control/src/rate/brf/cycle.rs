@@ -350,7 +350,7 @@ impl Brf {
     }
 }
 
-/// Tracks the sequence numbers and returns the bytes missing before this packet.
+/// Tracks the sequence numbers and returns the number of bytes that are missing before this packet.
 fn note_sequence(flow: &mut Flow, packet: &PacketInfo) -> Bytes {
     let end = packet.seq.saturating_add(packet.payload.get());
     let expected = flow.next_seq.unwrap_or(packet.seq);

@@ -22,7 +22,8 @@ impl Gate {
     ///
     /// Lowering a value is not gated, and any value that passes closes the gate for one and a half RTT
     /// (BRF-62). So the switch nearest to the receiver writes first, and all others only lower its value.
-    /// With independent gates the sender would get the rates of two switches alternately.
+    /// If each switch had a gate of its own, the sender would get the rates of two switches
+    /// alternately.
     pub(super) fn answer(
         &mut self,
         now: Time,

@@ -51,15 +51,15 @@ pub(super) struct Sender {
     pub(super) start: u64,
     /// The application's limit.
     pub(super) limit: Rate,
-    /// It sends at this rate, whatever rate the feedback gives.
+    /// The sender sends at this rate and ignores the feedback.
     pub(super) insists: Option<Rate>,
     /// Every n-th packet is lost before the switch; 0 for none.
     pub(super) lose_every: u64,
-    /// Whether it reports its limit.
+    /// Whether the sender reports its application's limit.
     pub(super) says: bool,
-    /// The last rate it was told; 0 before the first.
+    /// The last rate that the feedback gave; 0 before the first feedback.
     pub(super) told: Rate,
-    /// L3 bytes sent, and the number of rates it was told.
+    /// L3 bytes sent, and the number of rates that the feedback gave.
     pub(super) sent: u64,
     pub(super) feedbacks: Vec<u64>,
     credit: f64,

@@ -22,8 +22,8 @@ const TOLD_CUT: f64 = 0.01;
 /// Maximum headroom of a flow that switches hold alternately, per mille.
 const RELEASED_HEADROOM: u16 = 250;
 
-/// The time from which on the flow's arrivals reflect its allocation. In resolved mode its sender
-/// must have known it for an RTT and begun to send (BRF-36, BRF-37).
+/// The time from which on the flow's arrivals reflect its allocation. In resolved mode the sender
+/// must have known the allocation for an RTT, and must have begun to send (BRF-36, BRF-37).
 pub(super) fn measured_from(mode: Mode, meter: &Meter, from: Time) -> Time {
     if mode == Mode::Literal {
         return from.max(meter.joined);
@@ -191,9 +191,9 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// Its uncertainty. A paced flow's count is off by at most a packet at the ends of a window, by
-    /// 0.4 in the root mean square. Three standard deviations of the number of lost packets
-    /// (Poisson) are added.
+    /// Its uncertainty. At the ends of a window, a paced flow's count is wrong by at most one
+    /// packet. The root mean square of this error is 0.4 packets. Three standard deviations of the
+    /// number of lost packets (Poisson) are added.
     fn uncertainty(&self, mtu: Bytes) -> Bytes {
         let ends = (0.4 * libm::sqrt(f64::from(self.windows))).max(1.0);
         let lost = self.lost.as_f64() / mtu.as_f64().max(1.0);

@@ -11,8 +11,8 @@ const ENTER: f64 = 0.5;
 const LEAVE: f64 = 0.75;
 
 /// Whether a flow with this base allocation is a mouse, given whether it was one. `fair` is C_BRF /
-/// N_BRF. Only limited flows and newcomers can be mice, because an unlimited flow uses whatever its
-/// layer gives it.
+/// N_BRF. Only limited flows and newcomers can be mice, because an unlimited flow uses all that its
+/// layer gives to it.
 pub(super) fn is_mouse(was: bool, base: Rate, fair: Rate, unlimited: bool) -> bool {
     !unlimited && base <= fair.mul_f64(if was { LEAVE } else { ENTER })
 }

@@ -3,7 +3,7 @@
 //!
 //! After "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks", Sensors
 //! 24(3):749, 2024. `BRF-n` are the rules of `docs/reference/rules/brf.md`. The paper contradicts
-//! itself in places; [`Mode`] selects its printed form or the repaired one.
+//! itself in places; [`Mode`] selects the rules as printed or the repaired rules.
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! The rate of a new flow, and what the others give up for it (BRF-31 to BRF-33).
+//! The rate of a new flow, and the reduction of the other flows' rates (BRF-31 to BRF-33).
 
 use crate::units::Rate;
 

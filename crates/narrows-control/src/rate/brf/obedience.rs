@@ -1,9 +1,9 @@
 //! Detects flows that claim to follow rates but do not.
 //!
 //! The option in a SYN is only a claim (BRF-10): a host can announce BRF, run another controller,
-//! and fill the queue of flows that follow. A flow that exceeds its rate in consecutive windows moves
-//! to other TCP, where its excess harms only its own class, for the rest of its life. This check is
-//! ours; the paper trusts its senders.
+//! and fill the queue of flows that follow their rates. A flow that exceeds its rate in consecutive
+//! windows moves to other TCP, where its excess harms only its own class, for the rest of its life.
+//! This check is ours; the paper trusts its senders.
 
 use super::Brf;
 use super::table::{FlowId, List, Meter};

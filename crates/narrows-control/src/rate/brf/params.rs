@@ -108,7 +108,7 @@ params! {
     /// Time without a poll after which the controller counts as failed and the switch uses its own
     /// detector (BRF-105).
     controller_timeout: Span = Span::from_millis(500), Span::from_millis(500);
-    /// Distribute the capacity that limited flows leave over (BRF-42).
+    /// Distribute the capacity that limited flows do not use (BRF-42).
     spread_residual: bool = false, true;
     /// Serve mice before elephants (BRF-50). The paper announces the layers but does not use them.
     layers: bool = false, true;

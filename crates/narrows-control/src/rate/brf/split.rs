@@ -19,8 +19,8 @@ pub(super) struct Split {
 }
 
 /// BRF-20 and BRF-21: UDP's share and the need of the reverse direction's ACKs come first. The rest
-/// follows the numbers of active flows. Without any flow the rated class gets all, for the next
-/// flow.
+/// follows the numbers of active flows. If there is no flow, the rated class gets the whole link,
+/// so that the next flow can use it.
 pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64, other: u64) -> Split {
     let acks = acks.min(link.mul_f64(ACKS_MOST));
     let shared = link.mul_f64(eta * (1.0 - udp_share)) - acks;
@@ -101,7 +101,7 @@ impl Splitter {
     ///
     /// At most once per `period` (BRF-24), with two exceptions (ours): a new rate of the link, and
     /// a class that gets its first flow or loses its last. The old split would give that class
-    /// nothing, or waste its share.
+    /// nothing, or reserve a share that no flow uses.
     pub(super) fn update(&mut self, now: Time, period: Span, basis: Basis) -> bool {
         let urgent =
             self.basis.is_none_or(|old| old.link != basis.link || old.occupied() != basis.occupied());

@@ -77,7 +77,7 @@ pub(super) struct Meter {
     pub(super) measured_span: Span,
     /// Headroom of a held flow, per mille.
     pub(super) headroom: u16,
-    /// Windows since `held` was last seen.
+    /// Windows since an ACK last carried the rate in `held`.
     pub(super) held_age: u8,
     /// Windows covered by the evidence.
     pub(super) evidence_windows: u8,
@@ -202,7 +202,8 @@ const NIL: u32 = u32::MAX;
 struct Link {
     generation: u32,
     list: List,
-    /// When the flow was last moved to the end of its list, ms (wraps). See [`Table::stale`].
+    /// The time at which the flow was last moved to the end of its list, ms (wraps). See
+    /// [`Table::stale`].
     moved_ms: u16,
     prev: u32,
     next: u32,

@@ -27,11 +27,11 @@ impl Law {
         Law { params, capacity: Rate::ZERO, available: Rate::ZERO, measured: None }
     }
 
-    /// The deadline of [`next`](Law::next) has passed, or the capacity changed, which takes effect
-    /// at once. `departed` L3 bytes have left the port so far, and `queued` wait.
+    /// The deadline of [`next`](Law::next) has passed, or the capacity changed. A new capacity
+    /// takes effect at once. `departed` L3 bytes have left the port so far, and `queued` wait.
     ///
-    /// AB is the amount that the link could have sent in addition in the elapsed time, minus the queue
-    /// (ours). So nothing is left while there is a queue, whatever the times of departure.
+    /// AB is the unused capacity of the link in the elapsed time, minus the queue (ours). So
+    /// nothing is left while there is a queue, whatever the times of departure.
     pub fn on_interval(&mut self, now: Time, departed: Bytes, queued: Bytes, capacity: Rate) {
         if self.measured.is_none() {
             self.available = capacity;

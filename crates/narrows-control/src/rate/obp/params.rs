@@ -29,8 +29,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Checks the parameters. An error states the first invalid one, what was found and what was
-    /// expected.
+    /// Checks the parameters. An error states the first invalid parameter, what was found and what
+    /// was expected.
     pub fn check(&self) -> Result<(), String> {
         ranges::numbers(&[
             ("a", self.a, 0.0, 1.0),

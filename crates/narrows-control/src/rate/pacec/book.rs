@@ -10,7 +10,7 @@ use super::fill::{Paths, UNBOUNDED};
 use crate::rate::FlowKey;
 use crate::units::{Rate, Span, Time};
 
-/// Destinations kept per ingress. Newcomers to others begin at the floor.
+/// Destinations kept per ingress. Newcomers to other destinations begin at the floor.
 const DESTINATIONS: usize = 1024;
 /// A destination without flows is forgotten after this.
 const DESTINATION_KEPT: Span = Span::from_secs(60);
@@ -19,7 +19,7 @@ const DESTINATION_KEPT: Span = Span::from_secs(60);
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Flow {
     pub(super) key: FlowKey,
-    /// The link whose port sends the source its rate.
+    /// The link of the port that sends the rate to the source.
     pub(super) ingress: u32,
     pub(super) path: u32,
     /// Demand, bytes/s; [`UNBOUNDED`] for a greedy flow.

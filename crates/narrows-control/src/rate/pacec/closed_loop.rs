@@ -45,10 +45,10 @@ fn tv_p3_literal_oscillates_with_period_two() {
     assert!(course.chunks(2).all(|rates| rates == [50.0, 0.0]), "{course:?}");
 }
 
-/// With a delay: if new rates reach the link a part f of Tc after the update, the next update sees
-/// a mean of old and new, r(s+1) = C / N - (1 - f) r(s) - f r(s-1). Its eigenvalues have a
-/// magnitude of at most sqrt(f), so for any f below 1 the oscillation decays, and the literal law
-/// leaves half the capacity unused. Here f = 2 / 5.
+/// With a delay: if new rates reach the link at the time f * Tc after the update, the next update
+/// sees a mean of the old and the new rate: r(s+1) = C / N - (1 - f) r(s) - f r(s-1). Its
+/// eigenvalues have a magnitude of at most sqrt(f), so for any f below 1 the oscillation decays,
+/// and the literal law leaves half the capacity unused. Here f = 2 / 5.
 #[test]
 fn literal_with_delays_settles_at_half_the_capacity() {
     let mut network = two_flows(params(Mode::Literal), Span::from_millis(10));

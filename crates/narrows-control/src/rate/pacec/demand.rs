@@ -1,5 +1,6 @@
-//! The measured use of a flow's grant. A flow that clearly uses less requests a tenth more than it
-//! uses, so that others can use the rest. A flow that fills its grant requests no limit.
+//! The measured use of a flow's grant. If a flow clearly uses less than its grant, its request is a
+//! tenth more than its use. Other flows can then use the rest. If a flow fills its grant, its
+//! request has no limit.
 
 use crate::units::{Bytes, Rate, Span};
 
@@ -10,7 +11,7 @@ const LIMITED: f64 = 0.9;
 /// A flow that uses this share in one of them is not limited. This share must exceed 1 / [`HEADROOM`];
 /// otherwise a limited flow would count as unlimited as soon as it got its request (as in BRF-39).
 const FULL: f64 = 0.95;
-/// A limited flow's request over its use.
+/// Ratio of a limited flow's request to its use.
 const HEADROOM: f64 = 1.1;
 /// Smaller changes of a demand are ignored.
 const SAME: f64 = 0.1;

@@ -84,10 +84,9 @@ impl PacecPort {
         }
     }
 
-    /// The rate for a newcomer (PAC-22). Two newcomers between the same updates share at least this
-    /// port. The rate of the first is therefore subtracted for the second, even if their destinations
-    /// differ.
-    /// Newcomers at other ports are not known here.
+    /// The rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates
+    /// share at least this port. The rate of the first is therefore subtracted for the second, even
+    /// if their destinations differ. Newcomers at other ports are not known here.
     fn offer(&mut self, now: Time, to: &IpAddr) -> Rate {
         let rate = self.ready(now, Some(to));
         self.taken += rate;
@@ -138,7 +137,7 @@ impl PacecPort {
         }
     }
 
-    /// A TCP data packet. Returns whether it belongs to a flow that follows rates.
+    /// A TCP data packet. Returns whether the packet belongs to a flow that follows rates.
     fn on_tcp(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> bool {
         let (key, flags) = (packet.key, packet.flags);
         let opens = flags.syn && !flags.ack;
@@ -331,8 +330,8 @@ impl RateController for PacecPort {
         })
     }
 
-    /// The smaller of two values stands, as in BRF-61. The writer of the other value may limit the flow for
-    /// another reason.
+    /// The smaller of two values stays in the packet, as in BRF-61. The switch that wrote the other
+    /// value may have another reason to limit the flow.
     fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate> {
         if packet.flags.rst {
             self.close(&packet.key, actions);

@@ -15,8 +15,8 @@ pub enum Mode {
     /// Max-min fair shares of the capacity that other traffic leaves (PAC-18).
     #[default]
     Resolved,
-    /// The same shares of another capacity: it is approached in steps, and needs only counters of all traffic
-    /// (PAC-19).
+    /// The same shares, but of a capacity that is approached in steps. This needs only counters of
+    /// all traffic (PAC-19).
     Incremental,
 }
 
@@ -92,8 +92,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Checks the parameters. An error states the first invalid one, what was found and what was
-    /// expected.
+    /// Checks the parameters. An error states the first invalid parameter, what was found and what
+    /// was expected.
     pub fn check(&self) -> Result<(), String> {
         ranges::numbers(&[
             ("eta", self.eta, 0.01, 1.0),

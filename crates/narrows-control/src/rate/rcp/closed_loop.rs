@@ -11,7 +11,7 @@
 //!
 //! * *settles*: the rate of every flow stays within 5 % of C / N;
 //! * *diverges*: otherwise, if the queue grows: its maximum in the second half of that quarter
-//!   exceeds that of the first by more than 5 %, and exceeds C * d;
+//!   exceeds C * d, and is more than 5 % above the maximum in the first half;
 //! * *rings*: otherwise, if a rate crosses C / N: an oscillation that is bounded or decays too
 //!   slowly;
 //! * *creeps*: otherwise: still approaching.
@@ -235,7 +235,7 @@ fn table(flows: &[usize], told: f64) -> String {
 /// This table is a snapshot: any change of the laws' behaviour changes it. Every cell settles, even with
 /// constants without a margin, where RCP-6 predicts ringing for long RTTs. At rest the queue is empty, so the
 /// term with beta vanishes, and alpha alone is stable up to pi/2. (Real packets leave a queue behind their
-/// bursts; they are not modelled.) Before the loop settles there is a cost: a flash crowd builds a queue of
+/// bursts; they are not modelled.) But before the loop settles, a flash crowd builds a queue of
 /// many C * d (RCP-7).
 #[test]
 fn with_the_true_capacity() {

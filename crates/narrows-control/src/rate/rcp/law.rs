@@ -74,7 +74,8 @@ impl Law {
     }
 
     /// The update (RCP-1 to RCP-3). T is the actual time since the last update, so calls before or
-    /// after [`next`](Law::next) are valid. A call without time in between only sets the capacity.
+    /// after [`next`](Law::next) are valid. If no time has passed since the last call, a call only
+    /// sets the capacity.
     pub fn on_interval(&mut self, now: Time, queued: Bytes, capacity: Rate) {
         self.set_capacity(capacity);
         let elapsed = self.updated.map(|at| now.since(at));
@@ -156,8 +157,8 @@ impl Law {
         self.rate = self.rate.max(least).min(most);
     }
 
-    /// RCP-2. A longer average is adopted within an RTT. A shorter average may come from a few of many flows,
-    /// so it is adopted more slowly, in proportion to the rate.
+    /// RCP-2. A longer average is adopted within an RTT. A shorter average may come from only a few
+    /// of the flows, so it is adopted more slowly, in proportion to the rate.
     fn learn_rtt(&mut self, elapsed: f64) {
         let (told, by) = (core::mem::take(&mut self.told), core::mem::take(&mut self.told_by));
         if by <= 0.0 {

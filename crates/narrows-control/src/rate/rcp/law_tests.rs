@@ -53,7 +53,8 @@ fn a_router_only_lowers_the_rate_field() {
     assert_eq!(law.stamp(rate(999)), rate(999));
 }
 
-/// RCP-2: two packets of 1000 bytes and one of 500 report 60, 80 and 150 ms: 86 ms by bytes.
+/// RCP-2: two packets of 1000 bytes and one of 500 bytes report 60, 80 and 150 ms. The average
+/// weighted by bytes is 86 ms.
 #[test]
 fn a_longer_rtt_is_adopted_within_an_rtt_and_a_shorter_one_by_the_rate() {
     let (mut law, start) = port(Params::default());

@@ -51,8 +51,8 @@ impl Params {
         Params { beta: 0.4, ..Params::default() }
     }
 
-    /// Checks the parameters. An error states the first invalid one, what was found and what was
-    /// expected.
+    /// Checks the parameters. An error states the first invalid parameter, what was found and what
+    /// was expected.
     pub fn check(&self) -> Result<(), String> {
         ranges::numbers(&[
             ("alpha", self.alpha, 0.01, 2.0),

@@ -2,9 +2,9 @@
 //!
 //! The laws see two differences. A flow's reports coincide with readings of the counts, so the time
 //! between them is a multiple of the reading interval, and all flows of a port may report at once.
-//! And a decision stands until the next reading, while BDR's count decays. The count is therefore evaluated
-//! for the middle of that time. (Otherwise BDR's rates were 2.5 % low with readings every 10 ms and tau = 200
-//! ms.)
+//! Also, a decision is valid until the next reading, although BDR's count decays in that time. The
+//! count is therefore evaluated for the middle of that time. (Otherwise BDR's rates were 2.5 % low
+//! with readings every 10 ms and tau = 200 ms.)
 
 use super::table::FlowId;
 use super::{Law, Uniform};

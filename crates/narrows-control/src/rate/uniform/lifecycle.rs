@@ -101,8 +101,9 @@ impl<L: Law> Uniform<L> {
         self.table.insert(flow)
     }
 
-    /// Whether one more flow seen from one side only may join: at most as many as confirmed flows,
-    /// so that a flood of forged packets gains nothing (BRF-104, BRF-105).
+    /// Whether the table accepts another flow that was seen from one side only. It accepts at most
+    /// as many such flows as there are confirmed flows, so that a flood of forged packets gains
+    /// nothing (BRF-104, BRF-105).
     fn has_room(&self) -> bool {
         let (unconfirmed, confirmed) = self.table.unconfirmed_and_confirmed();
         unconfirmed < confirmed.max(UNCONFIRMED_MIN)

@@ -84,7 +84,8 @@ impl Port {
     }
 }
 
-/// L3 bytes since the last reading: all of rated flows, and of others up to their guarantee.
+/// L3 bytes since the last reading: all bytes of rated flows, and the bytes of other flows up to
+/// their guarantee.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Offered to it.
@@ -106,8 +107,8 @@ pub trait Law: Send {
     fn on_begin(&mut self, _now: Time, _port: &Port) {}
     /// L3 bytes of a flow's data arrived. The RTT is given if known.
     fn on_data(&mut self, _bytes: Bytes, _rtt: Option<Span>) {}
-    /// A flow has lived for this time since it began or since the last call for it. Called once per
-    /// RTT of the flow, and with `last` when it ends or becomes idle.
+    /// A flow has lived for this time since it began or since the last call for this flow. Called
+    /// once per RTT of the flow, and with `last` when it ends or becomes idle.
     fn on_report(&mut self, _now: Time, _lived: Span, _first: bool, _last: bool, _port: &Port) {}
     /// The deadline of [`next`](Law::next) has passed, or the capacity changed.
     fn on_timer(&mut self, now: Time, port: &Port, passed: Passed);

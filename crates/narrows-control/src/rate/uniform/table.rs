@@ -22,9 +22,10 @@ pub(super) struct Flow {
     /// The time at which the SYN-ACK passed, if the last packet of the handshake is still expected.
     pub(super) syn_ack_at: Option<Time>,
     pub(super) rtt: RttEstimate,
-    /// The end of its reported life; `None` while it is idle or has announced its end.
+    /// The time until which the flow's life has been reported; `None` while the flow is idle or has
+    /// announced its end.
     pub(super) reported: Option<Time>,
-    /// It has not been reported since it began.
+    /// The flow has not been reported to the law since the flow began.
     pub(super) fresh: bool,
     pub(super) opened: Time,
     pub(super) last_data: Time,

@@ -18,7 +18,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 struct Sums {
     /// L3 bytes.
     bytes: Bytes,
-    /// Sum of X, seconds: the number of flows' throughputs times the interval.
+    /// Sum of X, seconds: the number of flows times the length of the interval.
     x: f64,
     /// Sum of X * RTT, seconds^2. Every flow's RTT has equal weight, whatever its rate.
     x_rtt: f64,
@@ -34,7 +34,7 @@ struct Residue {
 }
 
 impl Residue {
-    /// `total` divided by all of `base`; zero if that is empty.
+    /// `total` divided by `base`; zero if `base` is zero.
     fn new(total: f64, base: f64) -> Self {
         Residue { left: total, per: if base > 0.0 { total / base } else { 0.0 } }
     }
