@@ -38,7 +38,7 @@ pub(crate) struct Udp {
 pub(crate) struct Flow {
     pub(crate) body: Body,
     pub(crate) meta: Meta,
-    /// Times of the pending Timer and Send events; [`Time::NEVER`]: none is pending.
+    /// Times of the pending Timer and Send events; [`Time::NEVER`] if no such event is pending.
     pub(crate) timer_at: Time,
     pub(crate) send_at: Time,
 }

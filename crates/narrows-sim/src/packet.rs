@@ -42,9 +42,10 @@ pub(crate) mod flag {
     pub(crate) const RATE: u16 = 1 << 10;
     /// Carries a congestion header, or its echo in the reverse direction.
     pub(crate) const HEADER: u16 = 1 << 11;
-    /// Position of two bits: the kind of echo.
+    /// Position of the two bits that hold the kind of echo.
     pub(crate) const ECHO_SHIFT: u32 = 12;
-    /// Position of two bits: the leaf in which the last controlled port counted the packet.
+    /// Position of the two bits that hold the leaf in which the last controlled port counted the
+    /// packet.
     pub(crate) const LEAF_SHIFT: u32 = 14;
 }
 
@@ -56,8 +57,8 @@ pub(crate) struct Packet {
     pub(crate) flow: u32,
     /// Position in the table of paths: the next link.
     pub(crate) hop: u32,
-    /// How often the flow's slot has been used. This count tells late packets of an ended flow from packets
-    /// of the slot's next flow.
+    /// Number of flows that have used the flow's slot. This count tells late packets of an ended
+    /// flow from packets of the slot's next flow.
     pub(crate) generation: u16,
     /// [`flag`]s.
     pub(crate) flags: u16,

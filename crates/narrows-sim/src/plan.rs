@@ -380,7 +380,7 @@ pub enum AppPlan {
         /// Application bytes.
         bytes: Bytes,
     },
-    /// Produces data at a constant rate during on periods, which alternate with off periods.
+    /// Produces data at a constant rate while it is on. Its on periods alternate with off periods.
     Limited {
         /// Application bytes/s while on.
         rate: Rate,
@@ -431,8 +431,8 @@ pub struct ControllerPlan {
     pub kind: String,
     /// The link whose port it controls.
     pub link: u32,
-    /// Rate to which the port is shaped. A switch at the entrance of a bottleneck link shapes to the bottleneck's rate.
-    /// `None`: the link's own rate.
+    /// Rate to which the port is shaped. A switch in front of a bottleneck link shapes its port to
+    /// the bottleneck's rate. `None`: the link's own rate.
     #[serde(default)]
     pub shape: Option<Vec<(Time, Rate)>>,
     /// Whether the controller is given the capacity (key `told`); if not, it measures the capacity.
@@ -473,7 +473,8 @@ pub struct SdnPlan {
 pub struct ProbePlan {
     /// Time between two samples; zero: no samples.
     pub interval: Span,
-    /// Indices of the links to sample. Sojourn times are measured there too.
+    /// Indices of the links to sample. The sojourn times in the queues of these links are measured
+    /// too.
     #[serde(default)]
     pub links: Vec<u32>,
     /// Sample flows, except flows of Poisson sources.

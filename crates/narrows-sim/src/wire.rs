@@ -1,8 +1,8 @@
 //! A packet as the bytes of a TCP header, to compare the simulator's typed rate field with the wire format.
 //!
 //! In builds with debug assertions (all tests), each rate that a switch writes also goes through real header
-//! bytes. The code finds the option among the others, rewrites the value and corrects the checksum. Then
-//! value and checksum must be right.
+//! bytes. The code finds the option among the other options, rewrites the value and corrects the
+//! checksum. It then asserts that value and checksum are right.
 
 use narrows_control::feedback::checksum;
 use narrows_control::feedback::code::RateCode;

@@ -1,11 +1,12 @@
 //! The event queue: a 4-ary heap of 16-byte keys. Events at the same time are processed in the order of scheduling.
 //!
-//! A key is the whole event: time (64 bits), sequence number (36), kind (3) and index (25). One integer comparison
-//! orders two events, without a look-up elsewhere. One key is kept outside of the heap, in front of
-//! it. An event that is due next (the arrival at the end of a short link) therefore never enters
-//! the heap. If another event is due first, the key in front takes the place of this event in the
-//! heap. This takes one sift instead of two. With few pending events, mispredicted branches take
-//! more time than comparisons, so the code compares siblings without a branch.
+//! A key is the whole event: time (64 bits), sequence number (36), kind (3) and index (25).
+//! Comparing two events is therefore one comparison of integers, without access to other memory.
+//! One key is kept outside of the heap, in front of it. An event that is due next (the arrival at
+//! the end of a short link) therefore never enters the heap. If another event is due first, the key
+//! in front takes the place of this event in the heap. This sifts through the heap once, not twice.
+//! With few pending events, mispredicted branches take more time than comparisons, so the code
+//! compares siblings without a branch.
 
 use std::hint::select_unpredictable;
 
@@ -27,8 +28,8 @@ pub(crate) enum Kind {
     Source = 4,
     /// A rate controller's timer. Index: switch.
     Switch = 5,
-    /// A message of the control network arrives, or a timer of a domain's controller expires. Index: the
-    /// domain; an index above all domains is a notice to a source.
+    /// A message of the control network arrives, or a timer of a domain's controller expires. The
+    /// index is the domain; an index above all domains means a notice to a source.
     Domain = 6,
     /// Take samples. Index: 0.
     Sample = 7,
@@ -46,7 +47,7 @@ const KINDS: [Kind; 8] = [
 ];
 const INDEX_BITS: u32 = 25;
 const KIND_BITS: u32 = 3;
-/// The sequence number takes the remaining bits of the low 64.
+/// The sequence number takes the other bits of the lower half of the key.
 const SEQ_STEP: u64 = 1 << (INDEX_BITS + KIND_BITS);
 /// The highest index that an event can carry.
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
@@ -59,7 +60,7 @@ pub(crate) struct Event {
     pub(crate) index: u32,
 }
 
-/// An empty entry. This key compares as later than any event.
+/// An empty entry. This key is greater than the key of any event.
 const NONE: u128 = u128::MAX;
 
 /// Four siblings of the heap, a cache line.

@@ -29,7 +29,7 @@ impl Random {
         p > 0.0 && self.unit() < p
     }
 
-    /// A random number from the exponential distribution with this mean.
+    /// A random number with an exponential distribution of this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }

@@ -9,7 +9,7 @@ use crate::plan::{JitterPlan, LinkPlan, LossPlan};
 #[derive(Clone, Debug)]
 pub struct Impairments {
     loss: Vec<(Time, LossPlan)>,
-    /// Gilbert-Elliott: the link is in the bad state.
+    /// Whether the link is in the bad state of the Gilbert-Elliott model.
     is_bad: bool,
     duplicate: f64,
     jitter: Option<JitterPlan>,

@@ -1,8 +1,8 @@
 //! A port: a queue, the link behind it, and the packets in flight on it.
 //!
-//! A link with a constant delay delivers in order, so only the head of its flight has an event. For a FIFO the
-//! departure time is known on arrival, so a hop costs one event. A port with a scheduling queue needs a second
-//! event per packet.
+//! A link with a constant delay delivers packets in order, so only the first packet in flight has
+//! an event. In a FIFO, a packet's departure time is known when the packet arrives, so a hop costs
+//! one event. A port with a scheduling queue needs a second event per packet.
 
 use narrows_control::rate::{Class, LEAVES, PortCounters, Queueing, RateController};
 use narrows_control::units::{Bytes, Span, Time};
@@ -39,7 +39,7 @@ pub(crate) struct PortStats {
 /// Statistics of a port over the measurement interval.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct PortTotals {
-    /// L3 bytes that left, and L3 bytes that could have left.
+    /// L3 bytes that left the port, and L3 bytes that could have left it.
     pub(crate) departed: f64,
     pub(crate) capacity: f64,
     /// Length of the interval.
@@ -388,8 +388,9 @@ impl Port {
         }
     }
 
-    /// Inserts a packet into the flight in order of arrival. If it becomes the head, it gets an event of its own; the
-    /// event of the overtaken head stays valid.
+    /// Inserts a packet into the flight in order of arrival. If the packet becomes the first one in
+    /// flight, it gets an event of its own. The event of the packet that was first before stays
+    /// valid.
     fn insert_into_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
         let at = self.flight.partition_point(|&(t, _)| t <= arrival);
         if at == 0 {
@@ -444,7 +445,8 @@ impl Port {
         self.departed_at_start = self.departed_bytes(now);
     }
 
-    /// Takes a sample: bytes that left since the last call, and bytes that could have left in `[from, now)`.
+    /// Takes a sample: the bytes that left the port since the last call, and the bytes that could
+    /// have left it in `[from, now)`.
     pub(crate) fn take_sample(&mut self, from: Time, now: Time) -> (u64, f64) {
         let departed = self.departed_bytes(now);
         let bin = departed - self.departed_at_sample;

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::error::Error;
 use crate::plan::{FlowPlan, Plan};
 
-/// Marks the end of a path. A packet that reads it has reached its host.
+/// Marks the end of a path. A packet that reads this mark has reached its host.
 pub(crate) const HOST: u32 = u32::MAX;
 
 /// All paths in use, one after the other, each terminated by [`HOST`].

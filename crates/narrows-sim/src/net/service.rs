@@ -28,7 +28,8 @@ pub enum Service {
 pub struct Steps {
     steps: Vec<(Time, Rate)>,
     period: Option<Span>,
-    /// Index of the step in force at the last query, and start of the repetition that contains it.
+    /// Index of the step that was in force at the last query, and the start of the repetition that
+    /// contains this step.
     cursor: usize,
     base: Time,
 }
@@ -94,9 +95,10 @@ impl Service {
         }
     }
 
-    /// The rate at this time, as a rate controller with a configured capacity sees it. A trace of
-    /// opportunities is averaged over the 100 ms before and after `now`, because a radio scheduler can report
-    /// both its recent and its planned grants.
+    /// The rate at this time, as a rate controller with a configured capacity sees it. If the rate
+    /// comes from a trace of opportunities, the result is the mean of the 100 ms before and the
+    /// 100 ms after `now`. This models a radio scheduler, which can report both its recent and its
+    /// planned grants.
     pub(crate) fn configured_rate(&self, now: Time) -> Rate {
         match self {
             Service::Constant { rate, .. } => *rate,
@@ -163,7 +165,8 @@ impl Steps {
         (self.steps[i].0 + offset, self.steps[i].1, end)
     }
 
-    /// The time at which `bytes` that start at `turn` have left, by integration over the steps.
+    /// The time at which the last of `bytes` has left, if transmission starts at `turn`. It is
+    /// computed by integration over the steps.
     fn finish(&mut self, turn: Time, bytes: u32) -> Time {
         let (base, local) = self.split(turn);
         if base != self.base {

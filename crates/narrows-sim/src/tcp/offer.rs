@@ -30,7 +30,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Opens the window after segments have arrived. Returns whether it grew.
+    /// Opens the window after segments have arrived. Returns whether the window grew.
     #[inline]
     pub(crate) fn grow(&mut self, arrived: u32) -> bool {
         let before = self.segments;
@@ -44,9 +44,10 @@ const UNLIMITED: u32 = u32::MAX;
 
 /// The window that a receiver has offered, derived by its sender.
 ///
-/// Out-of-order segments occupy memory, each as much as its socket buffer. Half of the remaining memory is offered. An
-/// offer is never taken back (Linux `__tcp_select_window`). If the scenario limits the window, free memory does not change that limit.
-/// If the scenario sets no receive buffer, a completely open window does not limit the sender.
+/// Each out-of-order segment occupies as much memory as its socket buffer. Half of the remaining
+/// memory is offered. An offer is never taken back (Linux `__tcp_select_window`). If the scenario
+/// limits the window, free memory does not change that limit. If the scenario sets no receive
+/// buffer, a completely open window does not limit the sender.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Offer {
     opening: Opening,
@@ -72,7 +73,7 @@ impl Offer {
         Offer { opening: Opening { segments, most }, cost, edge: segments }
     }
 
-    /// The same state as the receiver computes it.
+    /// The same state, as the receiver itself computes it.
     pub(crate) fn opening(&self) -> Opening {
         self.opening
     }

@@ -15,7 +15,8 @@ impl Prr {
         *self = Prr { prior_cwnd: cwnd, delivered: 0, out: 0 };
     }
 
-    /// The window after an ACK that delivered `delivered` and revealed `lost` losses, or `None` if it delivered nothing.
+    /// The window after an ACK that delivered `delivered` segments and showed that `lost` segments
+    /// were lost; `None` if it delivered nothing.
     pub(crate) fn window(
         &mut self,
         delivered: u32,
@@ -47,7 +48,8 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// TV-S12: RecoverFS 20, ssthresh 10, one segment delivered per ACK: one is sent per two ACKs.
+    /// TV-S12: RecoverFS is 20, ssthresh is 10, and each ACK delivers one segment. One segment is
+    /// then sent per two ACKs.
     #[test]
     fn one_segment_is_sent_for_two_delivered_when_the_window_halves() {
         let mut prr = Prr::default();

@@ -220,7 +220,8 @@ impl Rack {
 mod tests {
     use super::*;
 
-    /// TV-S13: min_rtt 40 ms, window 10 ms; sent at 0 and 2 ms, the second delivered at 42 ms: lost at 50 ms.
+    /// TV-S13: min_rtt is 40 ms, and the window is 10 ms. Two segments are sent at 0 and 2 ms, and
+    /// the second is delivered at 42 ms. The first is lost at 50 ms.
     #[test]
     fn a_segment_is_lost_one_reordering_window_after_the_delivery_of_a_later_one() {
         let ms = |n| Time::ZERO + Span::from_millis(n);

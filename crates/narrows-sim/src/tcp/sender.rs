@@ -96,8 +96,8 @@ pub(crate) struct Sender {
     pub(super) cwnd_limited: bool,
     pub(super) max_packets_out: u32,
     pub(super) usage_seq: u32,
-    /// Maximum number of segments in flight since the window last limited the sender, and the time at which
-    /// it last did (Linux snd_cwnd_used, snd_cwnd_stamp).
+    /// Maximum number of segments in flight since the window last limited the sender, and the time
+    /// at which the window last limited it (Linux snd_cwnd_used, snd_cwnd_stamp).
     pub(super) cwnd_used: u32,
     pub(super) cwnd_stamp: Time,
     // ECN (RFC 3168).

@@ -10,7 +10,7 @@ use super::timer::Timer;
 
 /// SYNs before the sender gives up (Linux tcp_syn_retries 6).
 const SYN_TRIES: u32 = 7;
-/// Consecutive timeouts before the sender gives up (Linux tcp_retries2 15).
+/// Number of consecutive timeouts after which the sender gives up (Linux tcp_retries2 15).
 const RETRIES: u32 = 15;
 /// RFC 8985 section 7.2: worst-case delay of an ACK. Linux uses its RTO_MIN.
 const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
@@ -18,7 +18,7 @@ const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
 /// `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux then rounds up to a jiffy; the simulator does not.
 const SLACK: Span = Span::from_millis(2);
 
-/// Shortest wait. Linux's shortest wait is a microsecond, rounded up to a jiffy.
+/// Shortest wait. In Linux the shortest wait is a microsecond, rounded up to a jiffy.
 const MIN_WAIT: Span = Span::from_millis(1);
 
 impl Sender {

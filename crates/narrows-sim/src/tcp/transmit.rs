@@ -131,9 +131,11 @@ impl Sender {
         self.cc.on_restart(now, idle, self.sampler.is_app_limited(), &mut self.window);
     }
 
-    /// Linux `tcp_event_data_sent`: a transmission with nothing in flight is a start (CA_EVENT_TX_START), even if SACKed or
-    /// lost segments are outstanding, as for the first transmission after a timeout. Network controllers and BBR are notified
-    /// only after idle times. A switch needs no notification of losses, and Linux's BBR also requires an application limit.
+    /// Linux `tcp_event_data_sent`: a transmission with nothing in flight is a start
+    /// (CA_EVENT_TX_START), even if SACKed or lost segments are outstanding. An example is the
+    /// first transmission after a timeout. Network controllers and BBR are notified only after idle
+    /// times. A switch does not need to know of losses, and Linux's BBR reacts to a start only if
+    /// the application limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.board.packets_out() > 0
             && self.board.in_flight() == 0
@@ -241,8 +243,8 @@ impl Sender {
         io.send(p);
     }
 
-    /// Advances the pacer by one packet. A pacer that is late by less than the time of a packet catches up (Linux credits
-    /// half a packet); after a longer pause it restarts.
+    /// Advances the pacer by one packet. If the pacer is late by less than the time of a packet, it
+    /// catches up (Linux credits half a packet). After a longer pause it restarts.
     fn pace(&mut self, now: Time, size: u32) {
         let rate = match self.window.pacing_rate {
             Some(rate) => rate,

@@ -7,7 +7,7 @@ use crate::packet::SackBlock;
 pub(super) enum Rexmit {
     /// Lost segments first, then new data.
     Lost,
-    /// New data first: F-RTO tests whether it is acknowledged.
+    /// New data first: F-RTO tests whether the new data is acknowledged.
     New,
     /// New data only, because segments that were considered lost now arrive.
     Nothing,

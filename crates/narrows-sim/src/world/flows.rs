@@ -14,7 +14,7 @@ use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
 use crate::tcp::{App, Config, Io, Offer, Receiver, Sender};
 
-/// Number of flows that are sampled. Samples of more flows would make an unreadable table.
+/// Number of flows that are sampled. A table with samples of more flows would be too long to read.
 const SAMPLED_FLOWS: u32 = 1_000;
 
 /// A flow plan in a run, which starts flows.

@@ -56,7 +56,7 @@ pub struct Counts {
     pub peak_flows: u64,
 }
 
-/// Number of events between two checks of the cancel flag and two reports of the time.
+/// After this number of events, the loop checks the cancel flag and reports the time.
 const REPORT_INTERVAL: u64 = 1 << 16;
 
 /// Simulates a plan. The same plan gives the same results, bit for bit.
@@ -114,7 +114,8 @@ pub(crate) struct World<'p> {
     ports: Vec<Port>,
     paths: Paths,
     flows: Vec<Flow>,
-    /// By slot: how often it has been used, and whether it is in use. Then the list of free slots.
+    /// For each slot: the number of flows that have used it, and whether it is in use. Then the
+    /// list of free slots.
     generations: Vec<u16>,
     live: Vec<bool>,
     free_flows: Vec<u32>,

@@ -156,7 +156,7 @@ impl World<'_> {
         if grouped { format!("{}.{}", plan.name, meta.member) } else { plan.name.clone() }
     }
 
-    /// Writes the row of a flow that has ended, or of one that is still running at the end of the run.
+    /// Writes the row of a flow that has ended, or that is still running at the end of the run.
     pub(super) fn record_flow(&mut self, slot: u32, ended: bool) {
         let flow = &self.flows[slot as usize];
         let m = &flow.meta;

@@ -36,7 +36,8 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    /// RFC 8289 section 5.6: the gap between drops shrinks with the square root of their number.
+    /// RFC 8289 section 5.6: the time between drops is inversely proportional to the square root of
+    /// the number of drops.
     fn control(&self, from: Time, params: &Params) -> Time {
         from + params.interval.mul_f64(1.0 / libm::sqrt(self.count.max(1) as f64))
     }

@@ -1,6 +1,7 @@
 //! A plain FIFO: the departure time of a packet is known when it arrives.
 //!
-//! To know its occupancy, the FIFO keeps the start of transmission and the size of each waiting packet.
+//! The FIFO keeps the start of transmission and the size of each waiting packet, to know how many
+//! packets and bytes it holds.
 
 use narrows_control::units::{Span, Time};
 

@@ -138,7 +138,8 @@ impl Htb {
         order.filter(|&i| self.classes[i].may_send(level)).min_by_key(|&i| self.classes[i].priority)
     }
 
-    /// Sends from a class. When the class has used its quantum at this level, the next class follows (deficit round robin).
+    /// Sends from a class. When the class has used its quantum at this level, it is the turn of the
+    /// next class (deficit round robin).
     fn send(&mut self, class: usize, level: usize) -> Next {
         let n = self.classes.len();
         let c = &mut self.classes[class];

@@ -32,8 +32,8 @@ pub(crate) enum Next {
     Empty,
 }
 
-/// The packets that a queue dropped and the number of packets that it marked, since the caller last read
-/// both.
+/// The packets that a queue dropped, and the number of packets that it marked. Both count from the
+/// last time at which the caller read them.
 #[derive(Default, Debug)]
 pub(crate) struct Losses {
     pub(crate) dropped: Vec<u32>,
