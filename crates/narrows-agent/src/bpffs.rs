@@ -1,5 +1,5 @@
-//! The BPF file system at `/sys/fs/bpf`: mounts it once, detects a mount that covers another one, and works
-//! below it.
+//! The BPF file system at `/sys/fs/bpf`: mounts it once, detects a mount that hides another mount, and works in the
+//! folder.
 //!
 //! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides everything
 //! that is pinned in the first one, while the kernel keeps the pinned objects alive.
@@ -25,12 +25,12 @@ pub const PATH: &str = "/sys/fs/bpf";
 
 /// The lock of every process that mounts, unmounts, loads or unloads.
 ///
-/// In the folder of the sockets, which the systemd unit may write. Only root can create files there, so other users can
-/// neither put a symbolic link there nor open the file. A lock on a folder such as `/sys/fs` is not sufficient: any user
-/// may open the folder and hold the lock for ever.
+/// It is in the folder of the sockets, which the systemd unit may write. Only root can create files there, so other
+/// users can neither put a symbolic link there nor open the file. A lock on a folder such as `/sys/fs` is not
+/// sufficient: any user may open the folder and hold the lock for ever.
 const LOCK: &str = "cc.lock";
 
-/// How long one process may hold the lock before those that wait for it give up.
+/// How long one process may hold the lock before the waiting processes give up.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two attempts to lock.
 const POLL: Duration = Duration::from_millis(20);
@@ -38,7 +38,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// Files that the kernel itself puts into every bpffs (`populate_bpffs()` in kernel/bpf/inode.c).
 const PRELOADED: [&str; 2] = ["maps.debug", "progs.debug"];
 
-/// Upper bound of mounts on one folder that are examined.
+/// Maximum number of mounts on one folder that are examined.
 const DEEPEST: usize = 64;
 
 /// Why bpffs could not be mounted or locked.
@@ -62,7 +62,7 @@ pub enum Error {
         path: PathBuf,
         /// The process.
         holder: String,
-        /// How long this process waited.
+        /// How long this process waited for the lock.
         patience: Duration,
     },
     /// The kernel refused to mount.
@@ -70,7 +70,7 @@ pub enum Error {
     Mount(io::Error),
 }
 
-/// Locks bpffs against every other process that mounts or pins as this module does. The kernel releases the lock when
+/// Locks bpffs against all other processes that mount or pin by this module. The kernel releases the lock when
 /// the process dies. If another process holds it, one line on stderr names that process.
 ///
 /// # Errors
@@ -145,8 +145,8 @@ fn holder(file: &File) -> String {
     format!("process {process} ({})", name.trim())
 }
 
-/// The process that holds the lock of a file (device and inode), from proc_locks(5). A waiting process has an arrow. The
-/// process is 0 if it is in another PID namespace.
+/// The process that holds the lock of a file (device and inode), from proc_locks(5). In this file, a waiting process
+/// has an arrow. A process of another PID namespace is listed as 0.
 fn holding(locks: &str, file: (u32, u32, u64)) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<_> = line.split_ascii_whitespace().collect();
@@ -159,7 +159,7 @@ fn holding(locks: &str, file: (u32, u32, u64)) -> Option<u32> {
     })
 }
 
-/// Mounts bpffs at [`PATH`] unless one is there. Hold the [`lock`].
+/// Mounts bpffs at [`PATH`] unless a bpffs is mounted there already. Hold the [`lock`].
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -180,7 +180,7 @@ pub fn is_bpffs(path: &Path) -> bool {
     statfs(path).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
 }
 
-/// How many bpffs at [`PATH`] another mount hides in this mount namespace.
+/// Number of bpffs at [`PATH`] that another mount hides in this mount namespace.
 ///
 /// # Errors
 /// If the kernel does not show its mounts.
@@ -188,7 +188,7 @@ pub fn covered() -> io::Result<usize> {
     Stack::read().map(|stack| stack.hidden)
 }
 
-/// If mounts hide pins, one line that names them and the remedy.
+/// Returns one line if mounts hide pins: it names the mounts and the remedy.
 pub fn warning() -> Option<String> {
     let stack = Stack::read().ok().filter(|stack| stack.hidden > 0)?;
     if let Some(kind) = stack.foreign {
@@ -204,19 +204,19 @@ pub fn warning() -> Option<String> {
     ))
 }
 
-/// Unmounts each bpffs that covers another one and in which nothing is pinned; returns how many. One with pins, or one
-/// that is in use, stays. Hold the [`lock`].
+/// Unmounts each empty bpffs that hides another one, and returns the number of unmounted ones. A bpffs that has pins or
+/// is in use stays mounted. Hold the [`lock`].
 pub fn uncover() -> usize {
     let can_go = || Stack::read().is_ok_and(|stack| stack.is_cover) && !has_pins(Path::new(PATH), true);
     // Not lazily: a mount in use stays, and is found again.
     (0..DEEPEST).take_while(|_| can_go() && umount2(PATH, MntFlags::UMOUNT_NOFOLLOW).is_ok()).count()
 }
 
-/// Runs `work` in each bpffs that is hidden at [`PATH`], from the top, until it returns true. Returns whether it did. The
-/// mounts themselves stay: `work` runs in a mount namespace of its own.
+/// Runs `work` in each bpffs that is hidden at [`PATH`], from the top, until it returns true. Returns whether `work`
+/// returned true. The mounts themselves stay: `work` runs in a mount namespace of its own.
 ///
 /// # Errors
-/// If the kernel refuses a mount namespace, and what `work` returns.
+/// If the kernel refuses a mount namespace, or if `work` fails.
 pub fn below<E: From<io::Error> + Send>(work: impl Fn() -> Result<bool, E> + Sync) -> Result<bool, E> {
     if covered()? == 0 {
         return Ok(false);
@@ -263,7 +263,7 @@ fn has_pins(folder: &Path, is_root: bool) -> bool {
     })
 }
 
-/// The mount that a path lookup of [`PATH`] ends in (`mnt_id` of proc_pid_fdinfo(5)).
+/// The mount at which a path lookup of [`PATH`] ends (`mnt_id` of proc_pid_fdinfo(5)).
 fn visible_mount() -> io::Result<u64> {
     let folder = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(PATH)?;
     let facts = fs::read_to_string(format!("/proc/thread-self/fdinfo/{}", folder.as_raw_fd()))?;
@@ -276,7 +276,7 @@ fn visible_mount() -> io::Result<u64> {
 struct Stack {
     /// How many file systems are hidden from a path lookup.
     hidden: usize,
-    /// The visible mount is a bpffs and sits directly on a hidden one.
+    /// The visible mount is a bpffs, and directly below it is a hidden bpffs.
     is_cover: bool,
     /// Type of the uppermost mount that is not a bpffs.
     foreign: Option<String>,
@@ -289,7 +289,7 @@ impl Stack {
         Ok(Stack::parse(&mounts, visible_mount()?))
     }
 
-    /// From proc_pid_mountinfo(5) and the number of the mount that is visible.
+    /// Parses proc_pid_mountinfo(5); `visible` is the number of the visible mount.
     fn parse(mountinfo: &str, visible: u64) -> Stack {
         let found: Vec<_> = mountinfo.lines().filter_map(Mount::parse).collect();
         let shown = found.iter().find(|mount| mount.id == visible);
@@ -314,13 +314,13 @@ const BPF: &str = "bpf";
 struct Mount<'a> {
     id: u64,
     parent: u64,
-    /// The file system (major:minor) and the folder of it that is mounted.
+    /// The file system (major:minor), and its folder that is mounted.
     files: (&'a str, &'a str),
     kind: &'a str,
 }
 
 impl Mount<'_> {
-    /// From a line of mountinfo; `None` for a mount elsewhere.
+    /// Parses a line of mountinfo; `None` for a mount at another path.
     fn parse(line: &str) -> Option<Mount<'_>> {
         let (mount, kind) = line.split_once(" - ")?;
         let mut fields = mount.split(' ');

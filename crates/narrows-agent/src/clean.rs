@@ -1,4 +1,4 @@
-//! Removes what dead agents left: HTB with our handle, pins, sockets.
+//! Removes the objects of dead agents: HTB with our handle, pins, sockets.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ pub const PINS: &str = "/sys/fs/bpf/narrows-agent";
 pub struct Cleaned {
     /// Removed objects.
     pub removed: Vec<String>,
-    /// Objects that could not be removed, with the reason.
+    /// Objects that could not be removed, each with the reason.
     pub failed: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ pub fn running(folder: &Path) -> Vec<String> {
     sockets_in(folder).iter().filter(answers).filter_map(name).collect()
 }
 
-/// Removes every HTB of ours in this network namespace, the sockets in `folder` and everything below `pins`.
+/// Removes all HTBs of agents in this network namespace, the sockets in `folder` and everything below `pins`.
 /// Call [`running`] first: this function does not spare the objects of a running agent.
 pub fn clean(folder: &Path, pins: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();

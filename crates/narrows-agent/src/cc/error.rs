@@ -19,7 +19,7 @@ pub enum CcError {
     /// A name that the kernel would truncate.
     #[error("found the name {0:?}, expected at most 15 characters (TCP_CA_NAME_MAX)")]
     Long(String),
-    /// It is loaded already.
+    /// The algorithm is loaded already.
     #[error("{0} is loaded already; unload it first to load it with other options")]
     Loaded(String),
     /// An algorithm of this name is registered, but not pinned in the folder.
@@ -31,10 +31,10 @@ pub enum CcError {
     Taken {
         /// The name.
         name: String,
-        /// Where it would be pinned.
+        /// Where the algorithm would be pinned.
         folder: PathBuf,
     },
-    /// It is not loaded.
+    /// The algorithm is not loaded.
     #[error("{0} is not loaded")]
     Absent(String),
     /// Connections use it.
@@ -45,7 +45,7 @@ pub enum CcError {
         /// Number of connections.
         connections: u64,
     },
-    /// It was unloaded, and the kernel does not remove it.
+    /// The algorithm was unloaded, but the kernel has not removed it.
     #[error(
         "{name} is no longer pinned, but is still registered after {seconds} s: {connections} connection(s) use it, \
          or another process holds its link"
@@ -53,12 +53,12 @@ pub enum CcError {
     Held {
         /// The name.
         name: String,
-        /// How long this waited.
+        /// How long the caller waited.
         seconds: u64,
         /// Number of connections.
         connections: u64,
     },
-    /// It is the default for new connections.
+    /// The algorithm is the default for new connections.
     #[error(
         "{0} is the default (sysctl net.ipv4.tcp_congestion_control); set that to another congestion control first"
     )]
@@ -76,7 +76,7 @@ pub enum CcError {
         /// The remedy.
         remedy: &'static str,
     },
-    /// It cannot be unloaded from this mount namespace.
+    /// The algorithm cannot be unloaded from this mount namespace.
     #[error(
         "{name} is loaded, but pinned in another mount namespace, and this kernel cannot detach it from here \
          ({found}); unload it where it was loaded"

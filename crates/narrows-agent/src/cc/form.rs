@@ -1,4 +1,5 @@
-//! Which form of `cong_control` the kernel has, according to its own types: distributions backport features.
+//! Determines the form of `cong_control` from the kernel's types. The version is not enough, because distributions
+//! backport features.
 
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::btf::{Btf, ReferencesType};
@@ -10,7 +11,7 @@ use super::error::REMEDY;
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Before Linux 6.10: `cong_control(sk, rs)`. `struct_ops` links (6.4) may be missing, and a program may
-    /// not be allowed to write `app_limited` (6.1 refuses). This form needs neither.
+    /// not be allowed to write `app_limited` (6.1 refuses). This form needs neither of these features.
     Old,
     /// `cong_control(sk, ack, flag, rs)`.
     New,
@@ -19,7 +20,7 @@ pub(super) enum Form {
 /// The form that the running kernel needs.
 ///
 /// # Errors
-/// One line, if the kernel's types do not show it.
+/// One line, if the kernel's types do not show the form.
 pub(super) fn kernel_form() -> Result<Form, CcError> {
     let what = "looking at the kernel's congestion controls";
     let types = Btf::from_vmlinux().map_err(CcError::refused(what, REMEDY))?;

@@ -26,7 +26,8 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// TCP_CA_NAME_MAX, including the terminating zero.
 const NAME_MAX: usize = 16;
-/// The kernel unregisters an algorithm a moment after its pin is gone, in a worker. On a busy machine it takes longer.
+/// The kernel unregisters an algorithm a moment after its pin is gone, in a worker. On a busy machine the worker takes
+/// longer.
 const UNREGISTER_SECONDS: u64 = 5;
 const GONE_POLL: Duration = Duration::from_millis(2);
 
@@ -37,14 +38,14 @@ pub struct Loaded {
     pub variant: Variant,
     /// Its name in the kernel.
     pub name: String,
-    /// The options that it was loaded with.
+    /// The options with which the algorithm was loaded.
     pub options: Options,
-    /// Connections that use it now, in all network namespaces.
+    /// Connections that use the algorithm now, in all network namespaces.
     pub connections: u64,
-    /// Connections that have used it since it was loaded, including the present ones.
+    /// Connections that have used the algorithm since it was loaded, including the present ones.
     pub begun: u64,
-    /// Whether its pin is visible. If not, another mount hides the pin, or it is in another mount namespace. A stale pin
-    /// of the same name does not count.
+    /// Whether its pin is visible. An invisible pin is hidden by another mount, or is in another mount namespace. A
+    /// stale pin of the same name does not count.
     pub pin_is_visible: bool,
 }
 
@@ -61,7 +62,7 @@ pub(super) fn check() -> Result<(), CcError> {
     })
 }
 
-/// Checks whether [`load`] would start. Callers check every algorithm before they load the first.
+/// Checks whether [`load`] can start. Callers check all algorithms before they load the first one.
 ///
 /// # Errors
 /// One line.
@@ -193,10 +194,10 @@ pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
     Ok(found?.into_iter().flatten().collect())
 }
 
-/// Checks whether [`unload`] would start. Callers check every algorithm before they unload the first.
+/// Checks whether [`unload`] can start. Callers check all algorithms before they unload the first one.
 ///
 /// # Errors
-/// One line, if it is not loaded, is in use or is the default.
+/// One line, if the algorithm is not loaded, is in use or is the default.
 pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
     let name = place.registered(variant);
@@ -212,11 +213,11 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
 
 /// Unregisters a congestion control algorithm that no connection uses, and waits until its name is free.
 ///
-/// A connection that starts to use it at the same moment keeps it until it ends: the kernel keeps what a
-/// socket uses.
+/// A connection that starts to use the algorithm at the same moment keeps it until the connection ends, because the
+/// kernel keeps every algorithm that a socket uses.
 ///
 /// # Errors
-/// One line, if it is not loaded or is in use, or if its name does not become free.
+/// One line, if the algorithm is not loaded or is in use, or if its name does not become free.
 pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
     let _lock = bpffs::lock()?;
@@ -243,12 +244,12 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
 pub struct Tidied {
     /// Pins of algorithms that are not registered.
     pub pins: bool,
-    /// Number of bpffs that covered another one.
+    /// Number of unmounted bpffs, which covered another one.
     pub mounts: usize,
 }
 
-/// Removes the pins of algorithms that are not registered, visible or hidden, and unmounts each bpffs that covers another
-/// one and in which nothing is pinned. Locks only if there is something to do.
+/// Removes the visible and hidden pins of algorithms that are not registered. Also unmounts each bpffs that covers
+/// another one and has no pins. Takes the lock only if there is something to do.
 ///
 /// # Errors
 /// One line.

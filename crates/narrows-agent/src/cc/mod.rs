@@ -1,8 +1,8 @@
 //! Congestion control algorithms from papers for any program of a stock kernel (`bpf/cc`): BBR-A, BBR-B, BBR-C, and BBR
 //! v1 for comparison.
 //!
-//! Each is registered under a name of its own (`net.ipv4.tcp_available_congestion_control`). A link or map
-//! that is pinned in bpffs holds it, so it outlives the process that loaded it.
+//! Each algorithm is registered under its own name (`net.ipv4.tcp_available_congestion_control`). A link or map that is
+//! pinned in bpffs holds the algorithm, which therefore outlives the process that loaded it.
 
 mod error;
 mod form;
@@ -23,7 +23,7 @@ pub enum Variant {
     V1,
     /// BBR-A: inverse proportion and cosine.
     A,
-    /// BBR-B: inverse proportion both ways.
+    /// BBR-B: inverse proportion for both gains.
     B,
     /// BBR-C: gamma correction.
     C,
@@ -53,7 +53,7 @@ impl Variant {
         }
     }
 
-    /// The variant of this short name or kernel name.
+    /// The variant with this short name or kernel name.
     pub fn named(name: &str) -> Option<Variant> {
         let place = Place::default();
         Variant::ALL.into_iter().find(|v| name == v.name() || name == place.registered(*v))

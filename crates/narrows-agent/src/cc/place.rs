@@ -14,7 +14,7 @@ use crate::bpffs;
 
 /// Name of the pin of the link that holds a congestion control algorithm.
 pub(super) const LINK: &str = "link";
-/// Name of the pin of the struct_ops map, where the kernel has no links for it.
+/// Name of the pin of the struct_ops map, on kernels without struct_ops links.
 pub(super) const ELEMENT: &str = "element";
 /// Name of the pin of the map with the counters.
 pub(super) const FACTS: &str = "facts";
@@ -23,9 +23,9 @@ pub(super) const FACTS: &str = "facts";
 /// machine.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The folder. It differs from the agents' folder, which `narrows-agent clean` removes.
+    /// The folder. The folder differs from the agents' folder, which `narrows-agent clean` removes.
     pub folder: PathBuf,
-    /// Prefix of each name, which distinguishes it from the kernel's own; at most 10 characters.
+    /// Prefix of each name, at most 10 characters. It distinguishes our algorithms from the kernel's own.
     pub prefix: String,
 }
 
@@ -45,7 +45,7 @@ impl Place {
         self.folder.join(self.registered(variant))
     }
 
-    /// Mounts bpffs if the folder needs it and none is mounted. Hold the lock of [`bpffs`].
+    /// Mounts bpffs if the folder needs it and none is mounted. The caller must hold the lock of [`bpffs`].
     pub(super) fn mount(&self) -> Result<(), CcError> {
         if !self.folder.starts_with(bpffs::PATH) {
             return Ok(());
@@ -80,8 +80,8 @@ impl Place {
         Ok(is_in_use(&map).then_some(id))
     }
 
-    /// Removes the pins of a variant from the folder that is visible now, also stale ones. Returns whether they held the
-    /// variant, which is unregistered then.
+    /// Removes the pins of a variant, including stale ones, from the folder that is visible now. Returns whether these
+    /// pins held the variant, which is then unregistered.
     pub(super) fn unpin(&self, variant: Variant) -> Result<bool, CcError> {
         let folder = self.of(variant);
         if !exists(&folder)? {
@@ -99,7 +99,7 @@ impl Place {
         Ok(is_held)
     }
 
-    /// The folders of algorithms that are not registered, in the folder that is visible now: stale pins, and those of a
+    /// The folders of unregistered algorithms in the folder that is visible now. They hold stale pins, or pins of a
     /// loader that was killed before its last pin.
     pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, CcError> {
         let failed = || CcError::file(&self.folder);
@@ -118,7 +118,7 @@ impl Place {
         Ok(found)
     }
 
-    /// Removes them; returns whether there were any. Hold the lock of [`bpffs`].
+    /// Removes the stale folders, and returns whether there were any. The caller must hold the lock of [`bpffs`].
     pub(super) fn remove_leftovers(&self) -> Result<bool, CcError> {
         let found = self.leftovers()?;
         for folder in &found {

@@ -21,14 +21,14 @@ pub(super) struct Registered {
     map: MapHandle,
     /// The map's id.
     pub(super) id: u32,
-    /// The link that holds it. Without one the map's element does.
+    /// The link that holds the algorithm. Without a link, the map's element holds the algorithm.
     link: Option<u32>,
     /// Its counters, `struct nrw_cc_facts`.
     pub(super) facts: Option<MapHandle>,
 }
 
 impl Registered {
-    /// Finds one by its name. Opening by id needs CAP_SYS_ADMIN: without it nothing is found.
+    /// Finds a registered algorithm by its name. Opening by id needs CAP_SYS_ADMIN: without it nothing is found.
     pub(super) fn find(name: &str) -> Option<Registered> {
         let layout = Layout::read()?;
         let mut maps = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps && map.name == MAP);
@@ -67,8 +67,8 @@ impl Registered {
     }
 }
 
-/// Whether the element of a struct_ops map is registered without a link. A kernel without BTF does not show it; then it
-/// counts as registered.
+/// Whether the element of a struct_ops map is registered without a link. A kernel without BTF does not show this, and
+/// the element then counts as registered.
 pub(super) fn is_in_use(map: &MapHandle) -> bool {
     let state = || {
         let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
@@ -77,7 +77,7 @@ pub(super) fn is_in_use(map: &MapHandle) -> bool {
     state().is_none_or(|state| state == IN_USE)
 }
 
-/// Another process may have unregistered it meanwhile.
+/// Another process may have unregistered the algorithm meanwhile.
 fn gone(errno: i32) -> io::Result<()> {
     match errno {
         0 | libc::ENOENT | libc::ENOLINK => Ok(()),
@@ -108,7 +108,7 @@ struct Layout {
     state: usize,
     name: usize,
     name_len: usize,
-    /// A pointer in the kernel. In the value that user space reads it is the program's id.
+    /// A pointer in the kernel. User space reads the program's id in its place.
     cong_control: usize,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! K = HMAC-SHA256(secret, "narrows-1" || controller's nonce || agent's nonce || controller's name || 0 ||
 //! agent's name), nonces as their 32 bytes. A line's MAC is HMAC-SHA256(K, role || 0 || decimal sequence
-//! number || 0 || body). The role prevents sending a line back to its author. The nonces separate
-//! connections. The names tie the key to both ends' greetings. An agent's name contains no 0. The
-//! numbers preserve the order. tests/vectors/channel.json has examples for this and for the Python side.
+//! number || 0 || body). The role makes a line invalid if it is sent back to its author. The nonces give each
+//! connection another key. The names tie the key to both ends' greetings. An agent's name contains no 0. The sequence
+//! numbers protect the order of the lines. tests/vectors/channel.json has examples for this and for the Python side.
 
 use std::fmt;
 use std::fs;
@@ -18,12 +18,12 @@ pub const SIZE: usize = 32;
 /// Shortest secret: as long as the MAC (RFC 2104 section 3).
 pub const SECRET_MIN: usize = 32;
 
-/// The shared secret. If it is empty nothing is authenticated, which is allowed on loopback only.
+/// The shared secret. With an empty secret nothing is authenticated, which is allowed on loopback only.
 #[derive(Clone, Default)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Reads a file of at least 64 hexadecimal digits. White space around them is allowed.
+    /// Reads a file of at least 64 hexadecimal digits. White space around the digits is allowed.
     ///
     /// # Errors
     /// One line: the file, what was found, what was expected.

@@ -21,14 +21,14 @@ pub enum ToController {
     Flows {
         /// The port.
         port: PortId,
-        /// At most [`FLOWS_MAX`].
+        /// At most [`FLOWS_MAX`] flows.
         flows: Vec<FlowInfo>,
     },
     /// Flows that started, ended or changed at a port, in order.
     FlowChanges {
         /// The port.
         port: PortId,
-        /// At most [`FLOWS_MAX`].
+        /// At most [`FLOWS_MAX`] changes.
         changes: Vec<FlowChange>,
     },
     /// A report or an advertisement.
@@ -47,7 +47,7 @@ impl ToController {
 /// A controlled port.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PortInfo {
-    /// The number that this agent gave it.
+    /// The number that this agent gave the port.
     pub port: PortId,
     /// Name of the interface.
     pub interface: String,
@@ -75,7 +75,7 @@ pub struct FlowChange {
     pub key: FlowKey,
     /// Whether it started. Otherwise it ended.
     pub begun: bool,
-    /// The largest rate that it can use, L3 bytes/s.
+    /// The largest rate that the flow can use, L3 bytes/s.
     pub demand: Option<Rate>,
 }
 

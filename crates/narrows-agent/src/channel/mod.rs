@@ -1,8 +1,8 @@
 //! The agent's connection to the SDN controller, in a thread of its own that never blocks the control loop.
 //!
 //! The protocol is lines of JSON over TCP, each with a sequence number and a MAC ([`auth`], [`session`]). The
-//! agent connects, and reconnects with increasing pauses. Bodies meanwhile wait in a bounded queue, which
-//! drops its oldest. Without a controller the agent uses its own detector (BRF-105).
+//! agent connects, and reconnects with increasing pauses. Meanwhile, bodies wait in a bounded queue, which drops the
+//! oldest ones. Without a controller the agent uses its own detector (BRF-105).
 
 pub mod auth;
 pub mod body;
@@ -35,7 +35,7 @@ pub struct ChannelConfig {
     pub controller: SocketAddr,
     /// This agent's name, unique in the domain, e.g. the host's name.
     pub name: String,
-    /// File with the shared secret. Without one the controller must be on this host.
+    /// File with the shared secret. Without a secret the controller must be on this host.
     pub secret: Option<PathBuf>,
 }
 
@@ -56,10 +56,10 @@ pub enum ChannelError {
 /// The state of the channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ChannelState {
-    /// Not connected; with the reason, if it is known.
+    /// Not connected, and the reason if it is known.
     #[default]
     Connecting,
-    /// The controller cannot be reached or was refused; one line.
+    /// One line: why the controller cannot be reached, or why its connection was closed.
     Failed(String),
     /// Connected. The controller of this name has proved that it knows the secret.
     Connected(String),
@@ -91,7 +91,7 @@ struct Queues {
     ports_due: bool,
     waiting: VecDeque<ToController>,
     arrived: VecDeque<Message>,
-    /// Bodies that were dropped for newer ones.
+    /// Number of bodies that were dropped because newer ones needed their place.
     dropped: u64,
     state: ChannelState,
     stop: bool,
@@ -127,7 +127,7 @@ impl Channel {
         Ok(Channel { shared, thread: Some(thread) })
     }
 
-    /// Queues a body and drops the oldest if there are too many. Never blocks.
+    /// Queues a body, and drops the oldest body if the queue is full. Never blocks.
     pub fn send(&self, body: ToController) {
         let mut queues = self.shared.lock();
         match body {

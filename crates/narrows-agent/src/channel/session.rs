@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 /// Why a connection was closed.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum Refusal {
-    /// A line without an end.
+    /// A line that is longer than allowed.
     #[error("a line of more than {LINE_MAX} bytes")]
     TooLong,
     /// Not JSON, or not a line of the protocol.
@@ -41,7 +41,7 @@ pub enum Refusal {
         /// Number found.
         found: u64,
     },
-    /// Another secret, or a modified line or greeting.
+    /// The MAC is wrong: another secret, or a modified line or greeting.
     #[error("a wrong MAC on line {0}: the secrets differ, or the line was modified on the way")]
     WrongMac(u64),
 }
@@ -67,7 +67,7 @@ pub struct Session {
     secret: Secret,
     name: String,
     nonce: [u8; SIZE],
-    /// Set once the controller's greeting arrived.
+    /// Set when the controller's greeting has arrived.
     open: Option<Open>,
     /// Bytes received since the end of the last line.
     partial: Vec<u8>,

@@ -187,7 +187,7 @@ proptest! {
     }
 }
 
-/// The whole channel against a listener: it greets, sends its ports, queues bodies and reconnects.
+/// The whole channel with a real listener: the channel greets, sends its ports, queues bodies and reconnects.
 #[test]
 fn the_channel_connects_and_reconnects() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -14,14 +14,14 @@ use super::auth::{SIZE, Secret};
 use super::session::{Refusal, Session};
 use super::{ARRIVED_MAX, ChannelConfig, ChannelState, Shared, ToController};
 
-/// Pauses between attempts in ms: first and last; each is twice the one before.
+/// First and longest pause between attempts, in ms. Each pause is twice the previous pause.
 const PAUSES_MS: (u16, u16) = (100, 5000);
 /// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(2);
 /// Unacknowledged data or an unanswered keep-alive ends the connection after this time, ms.
 const PEER_DEAD_MS: u32 = 5000;
-/// Lines are taken from the queue while the buffer holds less than this. If the controller reads too slowly,
-/// bodies wait in the queue, which drops the oldest, and not in the buffer.
+/// Lines are taken from the queue while the buffer holds fewer bytes than this. If the controller reads too slowly,
+/// bodies wait in the queue instead of the buffer, and the queue drops the oldest.
 const BUFFER: usize = 64 << 10;
 
 /// Why a connection ended.

@@ -122,7 +122,7 @@ fn left(there: &[Loaded], options: Options, place: &Place) -> Vec<String> {
     lines
 }
 
-/// The variants with these names. The name `all` stands for the variants that `all` returns.
+/// The variants with these names. For the name `all`, these are the variants that the function `all` returns.
 fn named(
     names: &[String],
     all: impl FnOnce() -> Result<Vec<Variant>, CcError>,

@@ -90,8 +90,8 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
     }
 }
 
-/// A warning for a file that a correct configuration names and this machine lacks. It is not an error, because the file can be
-/// created later, or exist on another machine.
+/// A warning if a correct configuration names a file that does not exist on this machine. A missing file is not an
+/// error, because it can be created later, or exist on another machine.
 fn missing(file: &Path, config: &Config) -> Option<String> {
     let Config::Switch(switch) = config else { return None };
     let secret = switch.controller.as_ref()?.secret_file.as_ref()?;

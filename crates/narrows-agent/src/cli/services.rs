@@ -17,21 +17,21 @@ use crate::stop::Stop;
 /// The services that an agent gets when it starts. The agent loads its programs, calls
 /// [`Services::ready`] and then works.
 pub struct Services {
-    /// Fields are dropped in this order. The guardian is last and finds nothing to remove.
+    /// Fields are dropped in this order. The guardian is dropped last, and then finds nothing to remove.
     open: Option<(Server, Option<Metrics>)>,
     /// Shows whether the agent has been asked to stop.
     pub stop: Stop,
     /// Where the agent publishes its state.
     pub board: Arc<Board>,
     common: Common,
-    /// The address of the metrics, open and not yet served.
+    /// The listening socket of the metrics, which is open but not yet served.
     listener: Option<TcpListener>,
-    /// Removes everything that does not end with the process; the agent registers it here.
+    /// Removes all objects that do not end with the process. The agent registers these objects here.
     pub guardian: Guardian,
 }
 
 impl Services {
-    /// Enters the agent's network namespace. Call it before other threads start.
+    /// Enters the agent's network namespace. Call this function before other threads start.
     pub(super) fn new(common: &Common) -> io::Result<Self> {
         // First, so that nothing of a running agent is touched.
         server::claim(&path_of(&common.name))?;
@@ -48,10 +48,11 @@ impl Services {
         Ok(Services { open: None, stop, board: Board::new(), common: common.clone(), listener, guardian })
     }
 
-    /// Call it once everything is loaded: drops privileges, opens the status socket and metrics, notifies systemd.
+    /// Drops privileges, opens the status socket and metrics, and notifies systemd. Call this function once everything
+    /// is loaded.
     ///
     /// # Errors
-    /// When an agent of this name already runs.
+    /// If an agent of this name already runs.
     pub fn ready(&mut self) -> io::Result<()> {
         // Before the first thread starts, because capabilities belong to a thread.
         privileges::drop_to(&privileges::RUNNING)?;
@@ -68,7 +69,7 @@ impl Services {
     }
 }
 
-/// sd_notify(3): sends a datagram to the socket that the environment names, if it names one.
+/// sd_notify(3): sends a datagram to the socket in the environment, if one is set.
 fn notify_systemd(state: &str) -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = match path.as_encoded_bytes() {
