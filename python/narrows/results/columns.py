@@ -67,7 +67,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         end_s | float | s | End; NaN if the run ended first.
         size_bytes | u64 | bytes | Application bytes to send; 0 without end.
         fct_s | float | s | First SYN to last byte acknowledged (MET-70); NaN if unfinished.
-        fct_recv_s | float | s | The same to the last byte at the receiver.
+        fct_recv_s | float | s | First SYN to the last byte at the receiver.
         ideal_fct_s | float | s | Completion time on an empty network (MET-71).
         rtt_empty_s | float | s | RTT of the empty network, transmission times included (MET-10).
         delivered_bytes | u64 | bytes | Application bytes delivered in order, whole run.
@@ -77,7 +77,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         spurious | u64 | packets | Duplicates that DSACKs reported, the network's own copies included.
         timeouts | u64 | | Retransmission timeouts.
         rtt_mean_s | float | s | Mean RTT over ACKs (kernel: over segments), in the measurement interval.
-        rtt_p50_s | float | s | Median of the same; NaN for flows that are not sampled.
+        rtt_p50_s | float | s | Median RTT; NaN for flows that are not sampled.
         rtt_p95_s | float | s | 95th percentile.
         rtt_p99_s | float | s | 99th percentile.
         rtt_max_s | float | s | Largest.
@@ -91,7 +91,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         flow | u32 | | Number of the flow.
         goodput_bps | float | bit/s | Goodput in the interval.
         send_bps | float | bit/s | L3 rate sent in the interval, retransmissions included (MET-3).
-        cwnd | float | segments | Congestion window at the end of the interval, like all that follows.
+        cwnd | float | segments | Congestion window at the end of the interval, like all following columns.
         ssthresh | float | segments | Slow-start threshold; NaN while infinite.
         pacing_bps | float | bit/s | Pacing rate, L3, set by the controller; NaN if it sets none.
         srtt_s | float | s | Smoothed RTT.
@@ -114,7 +114,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         random_losses | u64 | packets | Packets that the link lost behind the queue (MET-21), whole run.
         marks | u64 | packets | Packets marked CE, whole run.
         sojourn_mean_s | float | s | Mean time in the queue (MET-11), measurement interval.
-        sojourn_p50_s | float | s | Median of the same; NaN for links that are not sampled.
+        sojourn_p50_s | float | s | Median time in the queue; NaN for links that are not sampled.
         sojourn_p95_s | float | s | 95th percentile.
         sojourn_p99_s | float | s | 99th percentile.
         sojourn_max_s | float | s | Largest.
@@ -137,9 +137,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         controller | str | | The rate controller.
         duration_s | float | s | Length of the run, over which everything here is counted.
         rewritten_data | u64 | packets | Packets whose congestion header the port changed.
-        rewritten_acks | u64 | packets | Packets of the other direction that it wrote a rate into.
-        messages | u64 | | Messages between it and the domain's controller, both ways.
-        message_flows | u64 | | Flows, and destinations of newcomers, that they say something of.
+        rewritten_acks | u64 | packets | Packets of the other direction that the port wrote a rate into.
+        messages | u64 | | Messages between the port and the domain's controller, both ways.
+        message_flows | u64 | | Flows, and destinations of newcomers, that these messages describe.
         notices | u64 | | Messages with a rate to sources.
     """),
     "distributions": _columns("""
