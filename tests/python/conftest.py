@@ -1,4 +1,4 @@
-"""A backend without a simulator behind it, for what lies around a run."""
+"""A backend without a simulator, to test the code around a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 class FakeBackend:
-    """Answers every plan at once, with figures made from the plan; the seed shifts them."""
+    """Answers every plan at once, with figures that are computed from the plan and the seed."""
 
     name = "fake"
     most_jobs = None
@@ -88,7 +88,7 @@ def backend() -> FakeBackend:
 
 @pytest.fixture
 def narrows(monkeypatch, capsys):
-    """Runs the command; gives exit code, output and errors."""
+    """Runs the command, and returns exit code, output and errors."""
 
     def call(*args):
         monkeypatch.setattr("sys.argv", ["narrows", *map(str, args)])

@@ -1,8 +1,7 @@
-"""A backend that sketches results instead of simulating: the right tables, with shapes one would draw by
-hand.
+"""A backend that sketches results instead of simulating: the right tables, with curves that look plausible.
 
-It knows nothing of congestion control. It is there so that studies and reports can be tested in seconds and
-without the native module; no number of it may reach a user.
+It knows nothing of congestion control. With it, studies and reports can be tested in seconds and without the
+native module. Users must never see its numbers.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ class Sketch:
     most_jobs: int | None = None
 
     def cancel(self) -> None:
-        """Nothing runs for long."""
+        """Does nothing, because no run takes long."""
 
     def facts(self) -> dict[str, Any]:
         return {}
 
     def check(self, plan: Any) -> None:
-        """Any plan will do."""
+        """Accepts any plan."""
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Names for `cc`."""

@@ -18,7 +18,7 @@ EACH = {"goodput_bps": 0.05, "rtt_mean_s": 0.03, "window": 0.15}
 
 @pytest.fixture(scope="module")
 def beside_linux(tmp_path_factory):
-    """Every flow alone that was recorded, simulated with the seed that the real one had."""
+    """Every recorded single flow, simulated with the seed of the real flow."""
     alone = tuple(cell for cell in grid.core() if cell.flows is Flows.SINGLE)
     source = Recording()
     (duration,) = source.durations
@@ -34,7 +34,8 @@ def test_all_fifteen_algorithms_are_present(beside_linux):
 
 @pytest.mark.parametrize("figure", WHOLE)
 def test_a_flow_alone_is_near_linuxs(beside_linux, figure):
-    """Twice what is found, about: a change that moves the simulator away from Linux is seen here."""
+    """The bounds are about twice the present errors, so this test finds a change that moves the simulator
+    away from Linux."""
     assert judge.size(beside_linux.findings, figure) < WHOLE[figure]
     groups = judge.by_algorithm(beside_linux.findings)
     found = {name: judge.size(rows, figure) for name, rows in groups.items()}

@@ -1,4 +1,5 @@
-"""The report in a real browser: every chart is drawn, nothing asked of the network, both themes, any width.
+"""The report in a real browser: every chart is drawn without requests to the network, in both themes and at
+any width.
 
 Skipped, loudly, where no Chromium is found; an error instead if NARROWS_REQUIRE_BROWSER=1.
 """
@@ -45,7 +46,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a study on both sides, with a kernel that is sketched too."""
+    """The report of a study on both sides. The kernel's results are sketched, too."""
     folder = tmp_path_factory.mktemp("both")
     study = load_study(find_study("brf"))
     outcome = run_on_both(study, folder, Sketch(), quick=True, only=["E5", "E6"], simulator=Sketch())
@@ -111,7 +112,7 @@ def test_the_report_of_any_results_is_drawn(browser: Any, plain: Path, width: in
 
 
 def draw(browser: Any, report: Path, width: int, theme: str) -> int:
-    """Open a report and draw all its charts, none of which may be empty; how many there are."""
+    """Opens a report, draws all its charts, checks that none is empty, and returns their number."""
     page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme).new_page()
     troubles: list[str] = []
     page.on(

@@ -1,4 +1,4 @@
-"""The command line, without a simulator behind it."""
+"""The command line, with a backend that does not simulate."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Tables of a study by run: the same figures as in the tables, and no more of them than is asked for."""
+"""Tables of a study by run: the same figures as in the tables, and only the requested columns are read."""
 
 from __future__ import annotations
 

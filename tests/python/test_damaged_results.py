@@ -1,4 +1,4 @@
-"""Results of another version, or with a file that is not theirs: one line that names the file."""
+"""Results of another version, or with a foreign file, give one line that names the file."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ def results(tmp_path):
 
 
 def refused(narrows, folder, line):
-    """Whether all that reads results says this one line of them."""
+    """Whether every command that reads results prints exactly this line about them."""
     sound = folder.parent / "sound"
     for arguments in (("report", folder), ("compare", folder, sound), ("compare", sound, folder)):
         assert narrows(*arguments) == (2, "", f"{line}\n")

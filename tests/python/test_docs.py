@@ -1,4 +1,4 @@
-"""The pages of docs/ and the README: what they show runs, what they list is what there is."""
+"""The pages of docs/ and the README: their examples run, and their lists are complete."""
 
 import contextlib
 import importlib.util
@@ -200,7 +200,7 @@ def test_the_readmes_example_is_that_of_the_tour():
 @native
 @pytest.mark.parametrize("mode", ["literal", "resolved"])
 def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
-    """All of them spelled out as the page has them are the preset."""
+    """A scenario with all parameters, written as on the page, gives the same run as the preset."""
     values = {p.name: tomllib.loads(f"v = {getattr(p, mode)}")["v"] for p in generator().parameters()}
     data = {
         "duration": "3s",

@@ -44,7 +44,7 @@ FAIR = 0.5 * 1448 / 1500 * 100e6
 
 
 def run_of(case: str, flows: dict[str, tuple[float, float, Iterable[float]]], seed: int = 1) -> Run:
-    """A run of a pair by hand: of each flow its goodput, mean RTT, and goodput in bins of 500 ms."""
+    """A hand-made run of a pair, with goodput, mean RTT, and goodput in bins of 500 ms for each flow."""
     ccs = [name.split("-")[0] for name in flows]
     samples = [
         (flow, 0.5 * (i + 1), rate) for flow, of in enumerate(flows.values()) for i, rate in enumerate(of[2])
@@ -101,7 +101,7 @@ def harmed(**figures: float) -> dict[str, Interval]:
 
 
 def matrix_of(harms: dict[tuple[str, str], float], share: float = 0.5) -> list[Cell]:
-    """Cells by hand: the loss of (first) next to (second)."""
+    """Hand-made cells, with the harm that the first controller of each pair suffers from the second."""
     return [
         Cell("1bdp", own, rival, 2, **harmed(harm_goodput=harm, share=share))
         for (own, rival), harm in harms.items()
@@ -258,7 +258,7 @@ def test_the_summary_ranks_by_the_harm_to_rivals():
 
 
 def around(harms: dict[tuple[str, str], float], half: float, seeds: int = 5) -> list[Cell]:
-    """The same with intervals; of one seed they are unknown."""
+    """The cells of `matrix_of` with intervals, which are unknown for one seed."""
     half = half if seeds > 1 else math.nan
     return [
         replace(c, seeds=seeds, harm_goodput=Interval(mean, mean - half, mean + half, seeds))
@@ -403,7 +403,7 @@ def test_a_second_matrix_removes_the_figures_of_the_first(tmp_path, narrows):
 
 
 def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
-    """Else figures of a lossy link pass for those of a clean one."""
+    """Otherwise readers could take figures of a lossy link for figures of a link without loss."""
     arguments = ["matrix", "cubic", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures"]
     _, printed, _ = narrows(*arguments, "--loss", "0.5%", "--mark", "0.2bdp", "--out", str(tmp_path / "a"))
     text = (tmp_path / "a/report.html").read_text()

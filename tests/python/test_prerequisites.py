@@ -1,4 +1,4 @@
-"""`tools/prerequisites.py`: what `make test` installs, or leaves out with one line."""
+"""`tools/prerequisites.py`: what `make test` installs, and the line for each part that it leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings of runs on real stacks: what is put in comes out."""
+"""Recordings of runs on real stacks: reading returns what was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make release`: what it puts into dist/, and what it says of a part that cannot be built."""
+"""`make release`: the files that it writes into dist/, and its message about a part that cannot be built."""
 
 import importlib.util
 import subprocess

@@ -1,4 +1,4 @@
-"""Reports: what is in the page and the files, and how data is made small."""
+"""Reports: the contents of the page and the files, and the reduction of data."""
 
 from __future__ import annotations
 
@@ -409,7 +409,8 @@ def test_links_over_time_are_the_links_that_had_a_queue() -> None:
 
 @pytest.mark.parametrize(("rate", "said"), [(0.5, False), (1.0, True), (3.0, False)])
 def test_goodput_above_the_link_rate_is_explained_if_it_occurs(rate: float, said: bool) -> None:
-    """A flow has 1 and 2 bit/s: more than a link of 0.5 on average is another path's."""
+    """A flow has 1 bit/s on average and 2 bit/s at most. If the link has only 0.5 bit/s, the flow is on
+    another path."""
     run = many_flows(1, 0, [0])
     run.tables["flow_samples"]["goodput_bps"] = np.array([0.0, 2.0])
     run.tables["link_samples"]["capacity_bps"] = np.full(2, rate)

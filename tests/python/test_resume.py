@@ -1,4 +1,4 @@
-"""A sweep that goes on where an earlier one was interrupted or killed."""
+"""A sweep that continues where an earlier sweep was interrupted or killed."""
 
 import shutil
 

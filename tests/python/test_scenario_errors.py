@@ -1,4 +1,4 @@
-"""Mistakes in scenarios: one line that names the place and the remedy, and never anything else."""
+"""Mistakes in scenarios: exactly one line, which names the place and the remedy."""
 
 import copy
 import tomllib
@@ -35,7 +35,7 @@ rate = "10mbit"
 
 
 def test_an_error_lists_the_kernels_congestion_controllers():
-    """The nearest of a few (`bbr` for `bbr3`) is no correction of what the simulator knows."""
+    """The nearest name (`bbr` for `bbr3`) would be wrong advice, because the simulator knows `bbr3`."""
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", "bbr3"), "x.toml"), CCS, kernel="this kernel")
     wanted = "expected one that this kernel has: reno, cubic, bbr, brf"
@@ -44,7 +44,7 @@ def test_an_error_lists_the_kernels_congestion_controllers():
 
 @pytest.mark.parametrize("name", ["copa", "prague", "vivace", "swift"])
 def test_an_error_names_the_command_that_lists_many_names(name):
-    """And a name that is only half alike (`xcp`, `pacec`) is no correction."""
+    """A name that is only slightly similar (`xcp`, `pacec`) is not suggested."""
     known = [*CCS, "pacec", "xcp", *(f"own{i}" for i in range(16))]
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", name), "x.toml"), known)

@@ -1,4 +1,4 @@
-"""Measures of what feedback costs, on tables made by hand."""
+"""Measures of the cost of feedback, on hand-made tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Help, version and tab completion import only what they need; the table of commands states the truth."""
+"""Help, version and tab completion import only what they need; the table of commands agrees with the
+commands."""
 
 import json
 import os
@@ -26,7 +27,8 @@ print(json.dumps({"out": out.getvalue(), "modules": sorted(sys.modules)}))
 
 
 def call(*words, **environment):
-    """Runs the command in an interpreter of its own; gives its output and the modules that it imported."""
+    """Runs the command in an interpreter of its own, and returns its output and the modules that it
+    imported."""
     done = subprocess.run(
         [sys.executable, "-c", REPORT, *words],
         env={**os.environ, **environment},

@@ -390,7 +390,7 @@ def test_every_study_at_hand_is_sound() -> None:
 
 
 def test_the_buffer_is_that_of_both_routers() -> None:
-    """BRF shapes at R0: a sweep of R1's buffer alone would run it twice with the same bottleneck."""
+    """BRF shapes at R0. A sweep of R1's buffer alone would run BRF twice with the same bottleneck."""
     from narrows.scenario.load import expand
     from narrows.scenario.resolve import resolve
 
@@ -413,7 +413,7 @@ def test_the_buffer_is_that_of_both_routers() -> None:
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_variants_with_a_memory_of_a_minute_have_longer_runs(quick: bool) -> None:
-    """In shorter ones `bbr-a-recent` is `bbr-a`, and the verdict would be about nothing."""
+    """In shorter runs `bbr-a-recent` behaves as `bbr-a`, so a verdict would have no meaning."""
     study = load_study(find_study("bbr-gain"))
     seen = 0
     for experiment in study.experiments:

@@ -24,7 +24,7 @@ DISTURBED = "the processors were 100 % busy, allowed are 90 %"
 
 
 class Fake(Sketch):
-    """Real stacks as the runner sees them: one run at a time, soundness, and no BRF if told so."""
+    """A stand-in for real stacks: one run at a time, with soundness, and without BRF on request."""
 
     name = "kernel"
     most_jobs: int | None = 1
@@ -224,7 +224,8 @@ def test_the_page_marks_differences(page: str) -> None:
 
 @pytest.mark.parametrize(("real", "words"), [(93.0, "(seeds)"), (70.0, "")])
 def test_a_difference_as_small_as_between_seeds_is_marked(tmp_path: Path, real: float, words: str) -> None:
-    """Simulated 80, 100, 120 Mbit/s: a single run lies within 100 +- 99.4; of 99, 100, 101 within 5."""
+    """If simulated runs have 80, 100 and 120 Mbit/s, a single run lies within 100 +- 99.4. If they have 99,
+    100 and 101, it lies within 100 +- 5."""
     outcome, _ = run(tmp_path, Fake(), "E6")
     assert outcome.real is not None
     pair = next(p for p in outcome.real.comparisons["E6"].pairs if p.figure == "goodput_bps")

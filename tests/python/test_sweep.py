@@ -397,7 +397,7 @@ def stop_after(runs):
 
 @pytest.fixture
 def earlier(tmp_path, backend):
-    """A folder of results, and what is in it; from now on runs are of three seeds from 7."""
+    """A folder of results, and its content. Later runs have three seeds, from 7 on."""
     folder = tmp_path / "keep"
     sweep.run(scenario(), out=folder, backend=backend)
     (folder / "report.html").write_text("a page")

@@ -1,4 +1,4 @@
-"""Published topologies: their facts, what scenarios make of them, islands."""
+"""Published topologies: their facts, the scenarios that use them, and unconnected parts."""
 
 import importlib.util
 import itertools

@@ -93,7 +93,7 @@ def test_mistakes_give_a_one_line_error(show, tmp_path, args, message):
 
 
 def test_a_queue_is_shown_as_rates_and_delays_are(show, tmp_path):
-    """A BDP is hardly ever a whole number of kB: of 50 Mbit/s and 30 ms it is 187500 bytes."""
+    """A BDP is hardly ever a whole number of kB: for 50 Mbit/s and 30 ms it is 187500 bytes."""
     (tmp_path / "q.toml").write_text(
         '[topology]\nkind = "dumbbell"\nrate = "50mbit"\nrtt = "30ms"\n[[flows]]\n'
     )

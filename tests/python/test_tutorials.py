@@ -48,7 +48,7 @@ def test_write_a_congestion_controller(tmp_path, environment):
 
 
 def test_all_tutorials_are_run():
-    """By this module and, as root, by kernel/test_bridge_tutorial.py."""
+    """This module runs them, except the tutorial that kernel/test_bridge_tutorial.py runs as root."""
     assert {page.name for page in PAGES.glob("*.md")} == {
         "index.md",
         "first-comparison.md",

@@ -27,7 +27,7 @@ CELL = Cell(20, 20, 1.0, 0.0, Flows.SINGLE)
 
 
 class Real(Sketch):
-    """Real stacks whose goodput is a tenth below the simulator's, and who count their runs."""
+    """A stand-in for real stacks. Its goodput is a tenth below the simulator's, and it counts its runs."""
 
     name = "kernel"
     most_jobs: int | None = 1
@@ -52,7 +52,7 @@ class Real(Sketch):
 
 
 class Newer(Real):
-    """After an upgrade."""
+    """Real stacks after an upgrade of the kernel."""
 
     def facts(self) -> dict[str, Any]:
         return {"kernel": "6.1-newer"}
@@ -248,7 +248,7 @@ def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
 
 
 def test_a_cell_with_disturbed_runs_only_gives_the_reason(narrows, monkeypatch, tmp_path):
-    """And not that there is nothing, which whoever waited for it does not believe."""
+    """A message that nothing was measured would not help the user."""
     monkeypatch.setattr(command, "real_stacks", lambda _: Real(disturbed=True))
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--repetitions", "2")
@@ -329,7 +329,7 @@ def test_two_calls_in_one_folder_do_not_remove_each_others_results(tmp_path):
 
 
 def test_folders_with_names_like_ours_stay(tmp_path):
-    """Only parts with a number are ours to drop."""
+    """Only folders whose suffix is a number are parts, which may be removed."""
     for suffix in ("1x", "1\N{SUPERSCRIPT TWO}", "9"):
         (tmp_path / "kernel/reno" / f"{CELL.name}.{suffix}").mkdir(parents=True)
     kept.Kept(tmp_path, "kernel").drop(Place(tmp_path, "reno", CELL, "2s"), 0)
@@ -443,7 +443,7 @@ def test_with_equal_losses_runs_of_equal_seeds_are_compared(tmp_path):
     lossy = Cell(20, 20, 1.0, 0.5, Flows.SINGLE)
 
     class Second(Real):
-        """Whose first run is disturbed."""
+        """Real stacks on which the first run is disturbed."""
 
         def run(self, plan: Any) -> dict[str, Any]:
             self.disturbed = plan["seed"] == 1

@@ -277,7 +277,7 @@ def test_without_a_kernel_the_error_names_the_remedy(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_boot(tmp_path, monkeypatch):
-    """All is there but a saved guest, and one that is booted fails the test."""
+    """Everything but a saved guest exists. Booting a guest fails the test."""
     kernel = package.Kernel(tmp_path / "kernel", "6.1.0", "linux-image", "6.1.0-1", "0")
     monkeypatch.setattr(package, "found", lambda: kernel)
     monkeypatch.setattr(package, "missing", list)

@@ -51,7 +51,7 @@ def steps(page: Path, folder: Path) -> list[Step]:
 
 
 def run(page: Path, folder: Path, environment: dict[str, str], finally_: str = "") -> list[tuple[Step, str]]:
-    """Runs all steps; gives each with its output. `finally_` are commands that run whatever happens."""
+    """Runs all steps, and returns each with its output. `finally_` are commands that run whatever happens."""
     taken = steps(page, folder)
     script = f"set -e\nshopt -s expand_aliases\ntrap {_quoted(finally_)} EXIT\n"
     for number, step in enumerate(taken):
@@ -75,7 +75,7 @@ def _quoted(text: str) -> str:
 
 
 def compare(page: Path, results: list[tuple[Step, str]]) -> None:
-    """Fails where the page shows another output than there was."""
+    """Fails if the page shows another output than the commands printed."""
     for step, said in results:
         if step.shown is not None:
             shown, real = (_masked(step.shown), _masked(said)) if step.varies else (step.shown, said)

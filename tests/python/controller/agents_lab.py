@@ -60,7 +60,7 @@ class Agents:
         self.lab = lab
 
     def start(self, space, name, text):
-        """Starts an agent. The configuration lacks the lines that all agents here share."""
+        """Starts an agent. The given configuration does not contain the lines that all agents share."""
         role = text.split("]", 1)[0].strip("[\n ")
         name = f"{self.lab.tag}-{name}"
         path = self.lab.folder / f"{name}.toml"

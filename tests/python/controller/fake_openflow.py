@@ -27,7 +27,7 @@ def port(number):
 
 
 def match(*fields):
-    """Each field is its number in OpenFlow's class and its value."""
+    """Each field is a pair: its number in OpenFlow's class, and its value."""
     inner = b"".join(struct.pack("!HBB", 0x8000, number << 1, len(value)) + value for number, value in fields)
     length = 4 + len(inner)
     return struct.pack("!HH", 1, length) + inner + bytes(-length % 8)
@@ -81,7 +81,7 @@ def samples(dpid=0x77):
 
 
 def endless():
-    """The message whose property of length zero os-ken parses for ever."""
+    """A message that os-ken would parse for ever, because it has a property of length zero."""
     queue = struct.pack("!IIH6x", 1, 1, 40) + struct.pack("!HH4x", 1, 0) + bytes(16)
     return message(QUEUE_GET_CONFIG_REPLY, struct.pack("!I4x", 1) + queue)
 

@@ -109,7 +109,7 @@ class Network:
                 self.event(PortChanged(end[0], self.desc(end)))
 
     def new_controller(self):
-        """kill -9 and a new start: the switches keep their entries."""
+        """Kills the controller and starts it again. The switches keep their entries."""
         connected, self.connected = sorted(self.connected), set()
         self.domain = Domain(self.now, self.params)
         return connected
@@ -158,7 +158,8 @@ class Network:
                 self.event(BarrierDone(dpid, number))
 
     def work_off(self, random, each):
-        """Switches process the queued messages: each in its order, in any order between them.
+        """Switches process the queued messages. Each switch keeps the order of its own messages; the order
+        between switches is arbitrary.
 
         `each` is called after every step.
         """

@@ -55,12 +55,12 @@ class Controller:
         return self.processor_s() - before < 0.25
 
     def rest(self):
-        """Waits until it works on nothing, and returns its threads and descriptors."""
+        """Waits until the controller is idle, and returns its threads and descriptors."""
         wait(self.is_idle, "an idle controller")
         return self.threads(), self.descriptors()
 
     def wait_for(self, before):
-        """Waits until it is idle, with as many threads and descriptors as before."""
+        """Waits until the controller is idle and has as many threads and descriptors as before."""
         wait(self.is_idle, "an idle controller")
         wait(lambda: (self.threads(), self.descriptors()) == before, f"{before} threads and descriptors")
 

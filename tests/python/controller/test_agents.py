@@ -1,6 +1,7 @@
 """Agents and controller as one system, on real stacks: needs root, the agent's program and Open vSwitch.
 
-They are skipped with a reason elsewhere (with NARROWS_REQUIRE_KERNEL=1 they fail). The bounds allow for a
+The tests are skipped with a reason elsewhere (with NARROWS_REQUIRE_KERNEL=1 they fail). The bounds allow for
+a
 busy machine; docs/reference/controller.md has the measured figures. Tests that judge figures run in real
 time, where other work disturbs them sometimes, so they are repeated (`flaky`) with the same bounds.
 """
@@ -103,7 +104,7 @@ def test_flows_survive_the_death_of_controller_and_agent(lab):
 
 @pytest.mark.flaky(reruns=2)
 def test_a_rate_reaches_the_switch_that_sees_the_acks(tmp_path):
-    """BRF-63: data takes one switch, ACKs take another."""
+    """BRF-63: data crosses one switch, and ACKs cross another switch."""
     agents_lab.require()
     lab = two_ways(tmp_path)
     try:

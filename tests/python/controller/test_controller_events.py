@@ -1,4 +1,4 @@
-"""Events that alternate quickly are merged, and lose nothing."""
+"""Events that alternate quickly are merged without loss of information."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def change(is_congested, port=1):
 
 
 def run(events, until_ns, now_ns=0):
-    """Calls `tick` when it asks for it, up to a time."""
+    """Calls `tick` at each time that it requests, up to a given time."""
     new = []
     while (at := events.next_timer_ns()) is not None and at <= until_ns:
         assert at >= now_ns

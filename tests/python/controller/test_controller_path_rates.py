@@ -202,7 +202,8 @@ def test_a_reconnected_agent_is_asked_for_its_flows():
 
 
 def test_repeated_port_announcements_have_no_effect():
-    """Flows of another agent count too: otherwise the law would restart at every change of the set."""
+    """A repeated announcement must not change the set of ports, because the law restarts when the set
+    changes."""
     line = Line()
     line.join()
     line.change(key(A, C))

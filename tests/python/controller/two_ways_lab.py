@@ -4,7 +4,8 @@
         h1 <   > h2          data through a, ACKs through b
              b
 
-They are routers, because Open vSwitch with this controller sends both directions by the shortest path. The
+The two nodes are routers, because Open vSwitch with this controller sends both directions by the shortest
+path. The
 agent at b reaches the controller by the network, so the secret is used.
 """
 

@@ -22,7 +22,7 @@ def plan():
 
 @pytest.fixture
 def real():
-    """Skips, and says why, where the kernel backend cannot run; fails there if NARROWS_REQUIRE_KERNEL=1."""
+    """Skips the test with a reason if the kernel backend cannot run; fails it if NARROWS_REQUIRE_KERNEL=1."""
     try:
         features.require(features.root, features.tools, features.emulator, features.qdiscs)
     except KernelError as lacking:
@@ -31,7 +31,7 @@ def real():
 
 @pytest.fixture
 def agent(real):
-    """Like `real`, and where there is no narrows-agent."""
+    """Like `real`; also skips the test if narrows-agent is missing."""
     found = features.agent()
     if not found.have:
         _lacking(found.line)
@@ -59,21 +59,21 @@ def backend():
 
 @pytest.fixture
 def ovs():
-    """Skips where there is no Open vSwitch, or fails as `real` does."""
+    """Skips the test if Open vSwitch is missing, or fails it as `real` does."""
     if shutil.which("ovs-vswitchd") is None:
         _lacking("found no ovs-vswitchd: install openvswitch-switch")
 
 
 @pytest.fixture
 def tidy():
-    """Nothing of a run's is left behind: namespaces, processes in them, folders, devices."""
+    """Checks that a run leaves nothing: no namespaces, processes in them, folders or devices."""
     before = _traces()
     yield
     assert _traces() - before == set()
 
 
 def _may_be_ours(name: str) -> bool:
-    """A run's of this process, or of one that is gone."""
+    """Whether the name belongs to a run of this process, or of a process that has ended."""
     parts = name.split("-")
     return parts[0] == "nrw" and (parts[1] == str(os.getpid()) or not namespaces._alive(int(parts[1])))
 

@@ -1,7 +1,7 @@
 """BRF on this machine's kernel: eBPF senders, receivers and switch by narrows-agent.
 
-Tests that judge figures run in real time, and other work on the machine spoils those now and then: they are
-repeated (`flaky`), with the same bounds.
+Tests that judge figures run in real time, and other work on the machine sometimes disturbs them. These tests
+are repeated (`flaky`), with the same bounds.
 """
 
 from __future__ import annotations

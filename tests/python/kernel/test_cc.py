@@ -69,7 +69,7 @@ UNLOAD = 'read _; for i in $(seq 50); do "$0" cc unload all && exit; sleep 0.1; 
 
 @contextmanager
 def _lock() -> Iterator[int]:
-    """Wait until no other test has the names: they are the whole kernel's."""
+    """Waits until no other test uses the names, because the whole kernel shares them."""
     namespaces.FILES.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (namespaces.FILES / "test-cc").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

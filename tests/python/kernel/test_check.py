@@ -1,4 +1,4 @@
-"""`narrows check --on kernel`: what real stacks would refuse is said without running anything."""
+"""`narrows check --on kernel`: it prints what real stacks would refuse, without running anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SDN controller's network and what it is told: the pure part."""
+"""The pure functions for the SDN controller's network, configuration and facts."""
 
 from __future__ import annotations
 

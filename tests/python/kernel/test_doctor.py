@@ -1,4 +1,4 @@
-"""`narrows doctor`, and what a run says that lacks something."""
+"""`narrows doctor`, and the error of a run if a requirement is missing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_run_stops_with_the_first_that_lacks():
 
 @pytest.fixture
 def no_root(monkeypatch):
-    """As any user: nothing is made, and nothing was tried."""
+    """An ordinary user, for whom nothing is created and nothing was tried."""
 
     def refused(command, lines):
         raise KernelError("ip netns add: Permission denied")

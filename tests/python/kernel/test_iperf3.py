@@ -1,7 +1,5 @@
-"""Flows by iperf3: which ones, how it is called, and a run.
-
-The run judges figures in real time, which other work on the machine spoils now and then: it is repeated
-(`flaky`), with the same bounds.
+"""Flows that iperf3 generates: supported flows, command lines, and a run. The run judges figures in real
+time, and other work on the machine sometimes disturbs it. It is repeated (`flaky`), with the same bounds.
 """
 
 from __future__ import annotations

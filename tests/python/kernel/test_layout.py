@@ -88,7 +88,7 @@ def test_everything_has_a_place(text):
 @settings(max_examples=60)
 @given(networks())
 def test_routes_follow_the_plans_paths(text):
-    """A packet that is routed hop by hop passes the links that the simulator sends it over."""
+    """A packet that is routed hop by hop crosses the same links as in the simulator."""
     plan = resolve(loads(text))
     layout = lay_out(plan)
     back = reverse_links(plan["links"])

@@ -1,7 +1,7 @@
 """Runs on this machine's kernel: they need root, and skip without (or fail: NARROWS_REQUIRE_KERNEL=1).
 
-Tests that judge figures run in real time, and other work on the machine spoils those now and then: they are
-repeated (`flaky`), with the same bounds.
+Tests that judge figures run in real time, and other work on the machine sometimes disturbs them. These tests
+are repeated (`flaky`), with the same bounds.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def test_two_cubics_share_a_dumbbell(backend):
 
 @pytest.mark.flaky(reruns=1)
 def test_a_sender_is_never_dry_before_it_stops_and_has_little_left_then(backend):
-    """A dry socket is "limited by the application": BBR then stays in Startup for seconds, the queue full."""
+    """A socket without data is "limited by the application". BBR then stays in Startup for seconds, with a
+    full queue."""
     results = sweep.run(loads(LONG_AND_FAT), backend=backend)
     print(results.soundness["0"]["reasons"] or "sound")
     flow, link = results.flow_samples.to_pylist(), results.link_samples.to_pylist()
@@ -91,7 +92,7 @@ def test_a_named_receive_buffer_holds_real_and_simulated_flows_and_is_no_disturb
 
 @pytest.mark.flaky(reruns=2)
 def test_a_receive_window_in_segments_holds_real_flows(backend):
-    """Linux 6.6 and later forget it with the first full segment, and need to be told again."""
+    """Linux 6.6 and later forget the limit with the first full segment, so it has to be set again."""
     text = TWO_CUBICS.replace("[[flows]]\n[[flows]]", "[[flows]]\nreceive_window = 16")
     (real, simulated) = (sweep.run(loads(text), backend=each) for each in (backend, None))
     samples = real.flow_samples.to_pylist()
@@ -122,7 +123,7 @@ def test_a_run_that_fails_leaves_nothing(backend, monkeypatch):
 
 
 def _started(folder):
-    """A long run, once its namespaces are there."""
+    """A long run whose namespaces exist."""
     file = folder / "long.toml"
     file.write_text(TWO_CUBICS.replace('"5s"', '"60s"'))
     run = narrows("run", file, "--on", "kernel", "--no-sim", "--out", folder / "out")

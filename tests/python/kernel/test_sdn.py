@@ -1,7 +1,7 @@
 """Scenarios with [sdn] on this machine's kernel: the real controller, below it agents and Open vSwitch.
 
-Figures are judged where the run was sound. A machine that has other work for a moment spoils figures without
-a run being marked, hence the repetitions; no bound is wider for them.
+Figures are judged where the run was sound. Short work of other programs can change figures although the run
+is not marked. Tests are therefore repeated, with the same bounds.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def test_the_controller_catches_a_burst_that_drains(backend, tmp_path):
 
 @pytest.mark.usefixtures("ovs")
 def test_a_run_starts_when_the_controller_knows_the_network(backend, tmp_path):
-    """Two switches, between them a link whose LLDP passes a relay; four hosts, none of which asks first."""
+    """Two switches with a link whose LLDP passes a relay, and four hosts that send no ARP request."""
     results, log, _ = run(loads(TWO_SWITCHES), backend, tmp_path / "out")
     counts = [
         log.count(f"{kind}:") for kind in ("switch-up", "link-up", "host-new", "host-moved", "agent-up")
@@ -134,7 +134,8 @@ def test_a_run_starts_when_the_controller_knows_the_network(backend, tmp_path):
 
 
 def test_an_outage_is_one_of_the_controller(backend, tmp_path):
-    """Ten flows come and go while it is stopped: the switch, which waits for it, is told of nothing."""
+    """Ten flows start and end while the controller is stopped. The switch waits for the controller and gets
+    no message."""
     results, log, _ = run(loads(ROUTED), backend, tmp_path / "out")
     told = [row["t_s"] for row in results.events.to_pylist() if row["kind"].startswith("congestion-")]
     print([round(when, 2) for when in told])

@@ -2,7 +2,7 @@
 
 Bounds, of single runs of ten seconds without random loss: goodput and mean RTT within 10 %, mean window
 within 15 %; next to CUBIC goodput and window within 25 %, as single runs of a kernel differ that much.
-Machines that are disturbed are no judges: such a run is repeated (`flaky`), with the same bounds.
+A run that was disturbed is repeated (`flaky`), with the same bounds.
 """
 
 from __future__ import annotations

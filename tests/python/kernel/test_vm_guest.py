@@ -1,4 +1,4 @@
-"""Runs in guests: time is virtual, so that figures are judged without tries, on a busy machine too."""
+"""Runs in guests: time is virtual, so figures can be judged without repetitions, also on a busy machine."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ LINUX = {
 
 @pytest.fixture(scope="module")
 def guests():
-    """Skips, and says why, where no guest is prepared; fails there if NARROWS_REQUIRE_KERNEL=1."""
+    """Skips the test with a reason if no guest is prepared; fails it if NARROWS_REQUIRE_KERNEL=1."""
     lacking = "a prepared guest: narrows vm prepare"
     if package.found() is None or package.missing():
         if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
@@ -92,7 +92,8 @@ def figures(results):
 
 
 def test_two_runs_of_a_cell_agree(guests):
-    """In what was delivered exactly; in times to what QEMU adds when disturbed, see docs/how-to/vm.md."""
+    """Counts of packets and bytes agree exactly. Times agree except for what QEMU adds if it is disturbed
+    (docs/how-to/vm.md)."""
     first, verdict = figures(sweep.run(loads(CUBIC), backend=Vm()))
     second, _ = figures(sweep.run(loads(CUBIC), backend=Vm()))
     for name in ("delivered_bytes", "sent_packets", "retransmits"):
@@ -116,7 +117,8 @@ def test_dctcp_hears_the_marks_of_a_queue(guests):
 
 @pytest.mark.parametrize(("datapath", "busy"), [("system", 0.3), ("netdev", 0.9)])
 def test_open_vswitch_forwards_by_module_and_in_user_space(guests, tmp_path, datapath, busy):
-    """Each bridge meets two packets without an entry, one each way; the module costs next to nothing."""
+    """Each bridge gets two packets without an entry, one in each direction. The module takes almost no
+    time."""
     words = f'[kernel]\nforwarding = "ovs"\ndatapath = "{datapath}"\n'
     scenario = loads(CUBIC.replace("5s", "3s") + words.replace('datapath = "system"\n', ""))
     flow, verdict = figures(sweep.run(scenario, backend=Vm(), out=tmp_path / "out"))
@@ -144,7 +146,7 @@ def test_the_guest_has_every_congestion_control_of_linux(guests):
 
 @pytest.fixture
 def agent(guests):
-    """Skips, and says why, where guests are made without narrows-agent; fails as `guests` does."""
+    """Skips the test with a reason if guests are made without narrows-agent, or fails it as `guests` does."""
     if agents.find() is None:
         if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
             pytest.fail("NARROWS_REQUIRE_KERNEL=1, but found no narrows-agent: make agent")
@@ -153,7 +155,8 @@ def agent(guests):
 
 @pytest.mark.usefixtures("agent")
 def test_bbr_in_ebpf_is_the_guests_kernels():
-    """Past 10 s, so that both look for the least RTT: what they send then must not lower their bandwidth."""
+    """The runs last more than 10 s, so both algorithms enter ProbeRTT. The few packets that they send in it
+    must not lower the bandwidth estimate."""
     kernel, ebpf = (figures(sweep.run(loads(BBR.replace("NAME", name)), backend=Vm())) for name in PAIR)
     for flow, verdict in (kernel, ebpf):
         assert verdict["sound"], verdict["reasons"]
@@ -193,7 +196,7 @@ def test_no_guest_outlives_its_run(guests, tmp_path, number):
 
 
 def _machines(parent: int) -> list[int]:
-    """Guests that this process has woken."""
+    """Guests that this process has resumed."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
