@@ -146,8 +146,8 @@ mod tests {
     }
 
     proptest! {
-        /// The filter may forget early, because it keeps three samples. But its result is a sample
-        /// of the window and at least the latest sample.
+        /// The filter may forget early, because it keeps three samples. But its result is always a
+        /// sample of the window, and never less than the latest sample.
         #[test]
         fn the_answer_is_a_sample_of_the_window(
             steps in prop::collection::vec((0u64..4, 0u32..1000), 1..200), window in 1u64..20,

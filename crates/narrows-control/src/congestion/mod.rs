@@ -96,7 +96,7 @@ pub struct RateSample {
     pub prior_delivered: u64,
     /// The application, not the network, limited the sample.
     pub app_limited: bool,
-    /// In flight just after the sampled segment was sent, segments.
+    /// Number of segments in flight just after the sampled segment was sent.
     pub tx_in_flight: u32,
     /// Segments marked lost between the sampled segment's sending and its ACK.
     pub lost: u32,
@@ -155,9 +155,9 @@ pub struct Ack {
     pub snd_una: u64,
     /// Next segment to be sent for the first time.
     pub snd_nxt: u64,
-    /// In flight before this ACK was processed, segments.
+    /// Number of segments in flight before this ACK was processed.
     pub prior_in_flight: u32,
-    /// In flight now, segments.
+    /// Number of segments in flight now.
     pub in_flight: u32,
     /// RTT sample, only of segments sent once (Karn).
     pub rtt: Option<Span>,
@@ -225,9 +225,9 @@ pub struct Lost {
     pub now: Time,
     /// All segments delivered so far on the connection.
     pub delivered: u64,
-    /// In flight just after the lost segment was sent, segments.
+    /// Number of segments in flight just after the lost segment was sent.
     pub tx_in_flight: u32,
-    /// Segments marked lost since it was sent, itself included.
+    /// Segments marked lost since this segment was sent, including this segment.
     pub lost: u32,
     /// The application, not the network, limited the sender when this segment was sent.
     pub app_limited: bool,

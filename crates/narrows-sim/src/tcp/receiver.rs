@@ -380,7 +380,7 @@ impl Receiver {
         p
     }
 
-    /// Handles the timer. The caller has checked that it has expired.
+    /// Handles the timer. The caller has checked that the timer has expired.
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
         if self.ack_at <= io.now {
             self.send_ack(io);

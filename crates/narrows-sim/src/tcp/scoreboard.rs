@@ -216,8 +216,7 @@ impl Scoreboard {
         None
     }
 
-    /// Whether the transmission of an entry of `retransmissions` is the one that is still in
-    /// flight.
+    /// Whether an entry of `retransmissions` still describes the transmission that is in flight.
     pub(crate) fn is_current(&self, &(sent, seq): &(Time, u32)) -> bool {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }

@@ -59,7 +59,7 @@ impl Sender {
         };
     }
 
-    /// Handles the timer. The caller has checked that it has expired.
+    /// Handles the timer. The caller has checked that the timer has expired.
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
         match std::mem::replace(&mut self.timer, Timer::Off) {
             Timer::Off => {}

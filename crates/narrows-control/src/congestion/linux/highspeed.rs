@@ -32,7 +32,8 @@ const HIGH_WINDOW: f64 = 83_000.0;
 const HIGH_DECREASE: f64 = 0.1;
 /// Share of the window removed on congestion at [`LOW_WINDOW`], as Reno's.
 const LOW_DECREASE: f64 = 0.5;
-/// p(w) = 1 / (12.8 w^1.2): RFC 3649 section 5, equation 2 (0.078 / w^1.2), as its program rounds it.
+/// p(w) = 1 / (12.8 w^1.2): RFC 3649 section 5, equation 2 (0.078 / w^1.2), as the RFC's program
+/// rounds it.
 const LOSS_RATE: f64 = 12.8;
 /// Rows of Linux's table (`HSTCP_AIMD_MAX`), one fewer than the RFC's.
 const ROWS: usize = 72;

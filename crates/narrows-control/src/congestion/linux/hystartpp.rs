@@ -46,7 +46,8 @@ impl Default for Params {
 /// Conservative slow start.
 #[derive(Clone, Debug)]
 struct Conservative {
-    /// The delay that started conservative slow start. A round below it resumes slow start.
+    /// The delay that started conservative slow start. A round with a smaller delay resumes slow
+    /// start.
     baseline: Span,
     /// Rounds left, including this one.
     rounds: u32,
@@ -133,7 +134,7 @@ impl HystartPlusPlus {
         }
     }
 
-    /// The threshold: the rise over the last round's delay that counts.
+    /// The threshold: the smallest rise over the last round's delay that counts.
     fn rise(&self) -> Span {
         let part = self.last.scale(1, self.params.rise_divisor.max(1));
         part.min(self.params.max_rise).max(self.params.min_rise)

@@ -2,10 +2,10 @@
 //! round trip.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet"
-//! (1995), as in Linux `tcp_vegas.c`: it has no retransmissions of its own, treats losses as Reno,
-//! and doubles every RTT in slow start. Deviation: Linux does not check whether the window limits
-//! the sender, so it grows the window of an application-limited sender. Here it does not grow (RFC
-//! 7661).
+//! (1995), as in Linux `tcp_vegas.c`: it has no retransmissions of its own, treats losses as Reno
+//! does, and doubles the window every RTT in slow start. Deviation: Linux does not check whether
+//! the window limits the sender, so it grows the window of an application-limited sender. Here it
+//! does not grow (RFC 7661).
 
 use super::reno::Reno;
 use super::rounds::Rounds;

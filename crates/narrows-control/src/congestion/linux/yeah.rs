@@ -20,7 +20,7 @@ pub struct Params {
     pub drain_divisor: u32,
     /// Draining removes at most `1 / 2^n` of the window (EPSILON). 1.
     pub drain_shift: u32,
-    /// Queueing delay, as 1/n of the path's delay, above which it behaves as Reno (PHY). 8.
+    /// Queueing delay, as 1/n of the path's delay, above which YeAH behaves as Reno (PHY). 8.
     pub delay_divisor: u32,
     /// A loss removes at least `1 / 2^n` of the window (DELTA). 3.
     pub decrease_shift: u32,

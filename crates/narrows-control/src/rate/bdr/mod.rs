@@ -3,9 +3,9 @@
 //!
 //! After Loureiro, Mascolo and Monteiro, "An Approach for Per-Flow Bandwidth Distribution in
 //! Routers (BDR)". `BDR-n` are the rules of `docs/reference/rules/bdr.md`. One packet per flow and
-//! window, the designated packet (DP), reports the time since the flow's last one. The sum over all
-//! flows is the integral of their number over time. [`Mode`] selects the paper's equations or the
-//! repaired ones.
+//! window, the designated packet (DP), reports the time since the flow's last designated packet.
+//! The sum of these times over all flows is the integral of the number of flows over time. [`Mode`]
+//! selects the paper's equations or the repaired ones.
 //!
 //! | module | idea |
 //! | --- | --- |

@@ -40,8 +40,8 @@ pub(super) struct Meter {
     pub(super) held: u64,
     /// The base allocation that the sender was told last.
     pub(super) told: Rate,
-    /// The time since when the sender has known this allocation; "never" if no allocation has been
-    /// sent to it yet.
+    /// The time at which the sender was told this allocation; "never" if no allocation has been sent
+    /// to it yet.
     pub(super) told_at: Time,
     /// First data since `joined`.
     pub(super) first_data: Time,

@@ -53,7 +53,8 @@ pub(super) struct Book {
     numbers: FxHashMap<Vec<u32>, u32>,
     /// By link.
     pub(super) destinations: Vec<BTreeMap<IpAddr, Destination>>,
-    /// By link: a flow began there since the last update, and may have taken part of the remainder.
+    /// By link: a flow has begun on this link since the last update, and may have taken a part of
+    /// the remainder.
     pub(super) begun: Vec<bool>,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Link {
     coming: Samples,
     /// Samples of the last period that had any.
     samples: Samples,
-    /// Number of periods since that period, including the one that just ended.
+    /// Number of periods since that period, including the period that just ended.
     silent: u32,
     /// Periods between two reports, at least one.
     every: u32,

@@ -29,8 +29,8 @@ const RTTS: usize = 200;
 /// Slots per update, or per RTT.
 const SLOTS: u64 = 10;
 
-/// A loop: the RTT, the number of flows, and the ratio of the capacity that the port assumes to the actual
-/// one.
+/// A loop: the RTT, the number of flows, and the ratio of the capacity that the port assumes to the
+/// actual capacity.
 #[derive(Copy, Clone, Debug)]
 struct Setting {
     rtt: Span,

@@ -48,7 +48,7 @@ fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
     false
 }
 
-/// The largest beta with decaying disturbances.
+/// The largest beta at which disturbances decay.
 fn beta_max_by_recursion(alpha: f64, later: f64) -> f64 {
     let (mut stable, mut unstable) = (0.0, 2.0);
     for _ in 0..16 {

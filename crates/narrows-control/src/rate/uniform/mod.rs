@@ -43,7 +43,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Signal {
-    /// In headers of data packets, as published; receivers echo them. Simulator only.
+    /// In headers of data packets, as published. Receivers echo these headers. Simulator only.
     #[default]
     Header,
     /// In ACKs with BRF's option, which works with stock hosts and real switches.

@@ -20,7 +20,7 @@ use crate::plan::AppPlan;
 enum Fate {
     Pass,
     Drop,
-    /// The packet arrives later by this time.
+    /// The packet arrives this much later than usual.
     Late(Span),
     /// The link stops until this time: this packet and all packets after it wait.
     Held(Time),
