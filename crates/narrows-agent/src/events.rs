@@ -36,16 +36,16 @@ pub fn flow_name(key: &FlowKey) -> String {
     format!("{}>{}/{proto}", end(key.saddr, key.sport), end(key.daddr, key.dport))
 }
 
-/// Equal events of a port are logged once in this time, because a port may enter and leave
+/// Equal events of a port are logged at most once in this time, because a port may enter and leave
 /// congestion in every RTT.
 const SAME_EVERY: Span = Span::from_secs(10);
 
-/// For each kind of event: when it was last logged, and how many were suppressed since.
+/// For each kind of event: when an event was last logged, and how many events were suppressed since then.
 #[derive(Debug, Default)]
 pub struct Repetitions(BTreeMap<&'static str, (Time, u64)>);
 
 impl Repetitions {
-    /// Whether an event may be logged now. Returns the number of suppressed ones of its kind.
+    /// Whether an event may be logged now. Returns the number of suppressed events of the same kind.
     fn admit(&mut self, now: Time, event: &'static str) -> Option<u64> {
         let Some((last, suppressed)) = self.0.get_mut(event) else {
             self.0.insert(event, (now, 0));
@@ -61,7 +61,7 @@ impl Repetitions {
 }
 
 /// Logs a rate controller's decision at `port` (an interface). Decisions about flows have the level
-/// `debug`, because there may be thousands per second. Repetitions have the same level. The value
+/// `debug`, because there may be thousands per second. Repeated decisions have the same level. The value
 /// is in SI units (bytes/s, seconds, count).
 pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
     match action {

@@ -1,4 +1,4 @@
-//! Removes everything when the agent ends, also by `kill -9`.
+//! Removes all of the agent's objects when the agent ends, even by `kill -9`.
 //!
 //! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and
 //! stay. A second, small process of the same program therefore waits for the end of a pipe from the agent,
@@ -53,7 +53,7 @@ impl Guardian {
         Guardian::start_program(Path::new("/proc/self/exe"))
     }
 
-    /// Like [`Guardian::start`], with this `narrows-agent`; for programs that are not agents.
+    /// Like [`Guardian::start`], for programs that are not agents. `program` is the path of `narrows-agent`.
     pub fn start_program(program: &Path) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.arg(SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);

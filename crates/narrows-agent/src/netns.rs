@@ -15,13 +15,13 @@ const NAMED: &str = "/run/netns";
 pub struct Netns(PathBuf);
 
 impl Netns {
-    /// The one that `ip netns add NAME` made, or any one by a path such as `/proc/PID/ns/net`.
+    /// The namespace that `ip netns add NAME` made, or the namespace at a path such as `/proc/PID/ns/net`.
     pub fn named(name: &str) -> Self {
         if name.contains('/') { Netns(name.into()) } else { Netns(Path::new(NAMED).join(name)) }
     }
 
-    /// Moves the calling thread there. Unlike `ip netns exec` it does not change mounts, so bpffs and cgroup2
-    /// stay visible.
+    /// Moves the calling thread there. Unlike `ip netns exec`, this function does not change mounts, so bpffs and
+    /// cgroup2 stay visible.
     ///
     /// # Errors
     /// If there is no such namespace, or the caller lacks CAP_SYS_ADMIN.

@@ -11,7 +11,7 @@ pub const RUNNING: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP
 /// Needed to load the programs: in addition CAP_PERFMON, because they read kernel memory.
 const LOADING: [Capability; 3] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF, Capability::CAP_PERFMON];
 
-/// Checks the privileges that loading the programs needs. The error is one line with the missing ones and a
+/// Checks the privileges that loading the programs needs. The error is one line with the missing privileges and a
 /// remedy.
 ///
 /// # Errors
@@ -28,10 +28,10 @@ pub fn check() -> Result<(), String> {
     Err(format!("lacks {}; run it as root (sudo) or by its systemd unit", lacking.join(", ")))
 }
 
-/// Keeps only these capabilities, for this thread and those that it starts. Programs that it executes cannot
-/// gain any.
+/// Keeps only these capabilities, for this thread and those that it starts. Programs that the process executes cannot
+/// gain capabilities.
 ///
-/// Call it before threads start: Linux keeps capabilities per thread.
+/// Call this function before threads start: Linux keeps capabilities per thread.
 ///
 /// # Errors
 /// If the kernel refuses. Capabilities dropped until then stay dropped.
@@ -55,7 +55,7 @@ pub fn drop_to(keep: &[Capability]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Runs in a thread of its own, because it cannot be undone.
+    /// The test runs in a thread of its own, because dropped capabilities cannot be regained.
     #[test]
     fn dropped_capabilities_cannot_be_regained() {
         std::thread::spawn(|| {

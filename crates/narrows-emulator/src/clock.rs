@@ -4,7 +4,7 @@
 use narrows_control::units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of a clock; 0 if the kernel does not have it. Every Linux has it.
+/// Nanoseconds of a clock; 0 if the kernel does not have it. Every Linux kernel has the clocks that are used here.
 fn read(id: ClockId) -> u64 {
     clock_gettime(id).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }

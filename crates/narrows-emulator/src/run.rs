@@ -26,7 +26,7 @@ const SAMPLED_FLOWS: usize = 1_000;
 /// Time from the end of the setup to the start of the run, if the caller does not set the start.
 const HEAD_START_NANOS: u64 = 20_000_000;
 
-/// Runs a spec. Blocks until its end, or until `cancel` is set.
+/// Runs a spec. Blocks until the end of the run, or until `cancel` is set.
 ///
 /// # Errors
 /// An invalid spec, an operation that the kernel refuses, or [`Error::Cancelled`].

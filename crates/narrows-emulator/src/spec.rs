@@ -74,14 +74,14 @@ pub struct RelaySpec {
     pub model: RelayModel,
 }
 
-/// The part of a link's model that the relay implements.
+/// How much of a link's model the relay implements.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RelayModel {
     /// Delay, jitter, loss and duplication. The kernel has the queue and the rate.
     #[default]
     Delay,
-    /// Also the rate, including traces, and its queue. The queue must be a FIFO without marking.
+    /// In addition the rate, including traces, and the queue. The queue must be a FIFO without marking.
     Rate,
 }
 

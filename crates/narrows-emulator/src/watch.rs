@@ -19,7 +19,7 @@ use crate::track::{FlowTrack, LinkTrack};
 
 const SECOND: Span = Span::from_secs(1);
 
-/// Flows that have no rows of samples (those of Poisson sources) are read at every tenth sample.
+/// Flows of Poisson sources have no rows of samples, and are read only at every tenth sample.
 const UNSAMPLED_DIVISOR: u64 = 10;
 
 /// The sampler.
@@ -150,7 +150,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Writes the rows of the interval that was due to end `at` and ended `now`.
+    /// Writes the rows of the interval that should have ended at the time `at`, and ended at the time `now`.
     fn rows(&mut self, last: Time, at: Time, now: Time) {
         let plan = &self.spec.plan;
         let seconds = now.since(last).as_secs_f64().max(1e-9);

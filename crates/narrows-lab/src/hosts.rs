@@ -12,8 +12,8 @@ use nix::sched::{CloneFlags, setns};
 static NEXT: AtomicU32 = AtomicU32::new(0);
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Namespaces, deleted on drop. Only one test at a time can have any: two tests that send at full rate would
-/// disturb each other's measurements.
+/// Namespaces, deleted on drop. Only one test at a time can have namespaces, because two tests that send at full rate
+/// would disturb each other's measurements.
 #[derive(Debug)]
 pub struct Hosts {
     prefix: String,
@@ -55,7 +55,7 @@ impl Hosts {
         PathBuf::from("/run/netns").join(self.name(host))
     }
 
-    /// Connects two hosts, (host, interface) each; both ends are up.
+    /// Connects two hosts, each given as (host, interface). Both interfaces are then up.
     pub fn cable(&self, a: (&str, &str), b: (&str, &str)) {
         let (here, there) = (self.name(a.0), self.name(b.0));
         must(&format!("ip -n {here} link add {} type veth peer name {} netns {there}", a.1, b.1));
@@ -68,8 +68,8 @@ impl Hosts {
         must(&format!("ip -n {} {arguments}", self.name(host)));
     }
 
-    /// Disables offloads: packets of the interface are as on the wire, none larger than its MTU, all with
-    /// their checksums.
+    /// Disables offloads. The interface's packets are then as on the wire: not larger than the MTU, and with complete
+    /// checksums.
     pub fn no_offloads(&self, host: &str, interface: &str) {
         let off = format!("ethtool -K {interface} tx off tso off gso off gro off");
         self.says(host, &off).unwrap_or_else(|trouble| panic!("{trouble}"));

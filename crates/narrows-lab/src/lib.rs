@@ -1,6 +1,7 @@
 //! Shared code of tests on the kernel. For tests only.
 //!
-//! - [`can_run`]: whether root and the tools are there; prints what is missing, and fails with NARROWS_REQUIRE_KERNEL=1.
+//! - [`can_run`]: whether the test runs as root and has its tools. It prints what is missing, and fails with
+//!   NARROWS_REQUIRE_KERNEL=1.
 //! - [`Hosts`]: network namespaces and cables between them, removed on drop; only one test at a time has any.
 //! - [`with_own_mounts`]: a mount namespace, gone with the test.
 //! - [`patiently`]: repeats measurements that a disturbed machine may have spoiled.

@@ -35,7 +35,7 @@ impl Need {
 /// Whether all requirements are met. If not, the test is skipped; any other problem is a failure.
 ///
 /// # Panics
-/// When something is missing and NARROWS_REQUIRE_KERNEL is 1.
+/// If something is missing and NARROWS_REQUIRE_KERNEL is 1.
 pub fn can_run(needs: &[Need]) -> bool {
     match needs.iter().find_map(|need| need.missing()) {
         Some(missing) => {
@@ -49,7 +49,7 @@ pub fn can_run(needs: &[Need]) -> bool {
 /// Reports that a test is skipped, and why.
 ///
 /// # Panics
-/// When NARROWS_REQUIRE_KERNEL is 1.
+/// If NARROWS_REQUIRE_KERNEL is 1.
 pub fn skip(reason: &str) {
     assert!(std::env::var("NARROWS_REQUIRE_KERNEL").as_deref() != Ok("1"), "{reason}");
     shout(&format!("SKIPPED, nothing was tested: {reason}"));

@@ -23,7 +23,7 @@ pub(crate) struct Watch {
 /// Lost time.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct Disturbance {
-    /// Share of the time in which a processor stopped.
+    /// Share of the time in which the processor stood still.
     pub(crate) stalled: f64,
     /// Share of the processors' time that the machine's host took (`steal` of proc_stat(5)).
     pub(crate) stolen: f64,

@@ -1,8 +1,8 @@
-//! A Python class as a congestion controller. Such a controller is slower by two orders of
-//! magnitude, and is meant for trying an idea.
+//! A Python class as a congestion controller. Such a controller is slower than a built-in controller by two orders of
+//! magnitude. It is meant for trying an idea.
 //!
-//! The class follows the Rust trait, with an instance per flow. `on_ack(ack, window)` and `on_congestion(event, window)` are
-//! required, the other hooks optional. Hooks change `window` in place.
+//! The class has the same hooks as the Rust trait, and each flow has its own instance. `on_ack(ack, window)` and
+//! `on_congestion(event, window)` are required, the other hooks optional. Hooks change `window` in place.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -269,7 +269,7 @@ impl Controller for PyController {
         );
     }
 
-    /// A class attribute: `owns_recovery = True` if the controller sets the window during recovery.
+    /// Reads a class attribute: `owns_recovery = True` means that the controller sets the window during recovery.
     fn recovery(&self) -> Recovery {
         let owns = Python::attach(|py| {
             let flag = self.object.bind(py).getattr_opt("owns_recovery").ok().flatten();

@@ -36,7 +36,7 @@ impl Topology for Paths<'_, '_> {
     }
 }
 
-/// A topology for reports and timers, which need no paths.
+/// An empty topology, for reports and timers, which need no paths.
 struct Nowhere;
 
 impl Topology for Nowhere {

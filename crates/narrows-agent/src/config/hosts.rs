@@ -26,7 +26,7 @@ pub enum Mode {
     /// The congestion control is `brf`: the network's rate, or CUBIC if no switch sends one.
     #[default]
     Brf,
-    /// The kernel's own congestion control, paced at the network's rate at most.
+    /// The kernel's own congestion control, with the network's rate as the upper limit of its pacing rate.
     Cap,
 }
 
@@ -37,11 +37,11 @@ pub struct Sender {
     pub common: Common,
     /// Connections that apply rates.
     pub scope: Scope,
-    /// Interfaces on which data packets state whether the application limits the flow (BRF-100).
+    /// Interfaces at which the sender's data packets state whether the application limits the flow (BRF-100).
     pub interfaces: Vec<String>,
-    /// How they apply rates.
+    /// How these connections apply rates.
     pub mode: Mode,
-    /// Upper bound of a switch's rate; `None`: there is none (BRF-104).
+    /// Upper bound of the rates from switches; `None`: no bound (BRF-104).
     pub max_rate: Option<Rate>,
     /// Connections that use `brf`.
     pub choice: Choice,
@@ -60,7 +60,7 @@ pub struct Receiver {
     pub common: Common,
     /// Connections that reserve room for the option.
     pub scope: Scope,
-    /// Whether this host's SYNs ask for feedback as well, for servers that it downloads from.
+    /// Whether this host's SYNs also ask for feedback, so that downloads from servers use rates.
     pub ask: bool,
 }
 

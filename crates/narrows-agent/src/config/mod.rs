@@ -39,9 +39,9 @@ pub enum Config {
 /// Settings of every agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Common {
-    /// Name of its socket, pins and metrics; distinguishes several agents on one host.
+    /// Name of the agent's socket, pins and metrics. It distinguishes several agents on one host.
     pub name: String,
-    /// Its network namespace; `None`: the one that it is started in.
+    /// The agent's network namespace; `None`: the namespace in which it is started.
     pub netns: Option<Netns>,
     /// The metrics for Prometheus; `None`: no metrics.
     pub metrics: Option<Metrics>,
@@ -61,10 +61,10 @@ pub struct Metrics {
 /// The network namespace of the metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MetricsNetns {
-    /// The one that the agent is started in, where Prometheus usually runs.
+    /// The namespace in which the agent is started, where Prometheus usually runs.
     #[default]
     Start,
-    /// The one that the agent works in ([`Common::netns`]).
+    /// The namespace in which the agent works ([`Common::netns`]).
     Agent,
 }
 

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::units;
 
-/// Parameters that are times. `narrows-control` reads plain numbers; a file must state the unit.
+/// Parameters that are times. A file must state their unit, although `narrows-control` reads plain numbers.
 const SPANS: [&str; 17] = [
     // BRF's.
     "q_delay_max",
@@ -36,8 +36,8 @@ const RATES: [&str; 1] = ["capacity_initial"];
 /// The rate controllers that real switches support.
 pub(super) const KINDS: [&str; 4] = ["brf", "rcp", "bdr", "pacec"];
 
-/// Value of `signal` for the kinds that have it. Stock hosts send no congestion headers and get rates in ACKs
-/// only.
+/// Value of the parameter `signal` of the rate controllers that have it. Stock hosts send no congestion headers and get
+/// rates in ACKs only.
 pub(super) fn signal(name: &str) -> Option<&'static str> {
     match name {
         "rcp" | "bdr" => Some("ack"),
@@ -57,7 +57,7 @@ pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Table) {
     }
 }
 
-/// The table in base units; `problem` is called with keys that lack a unit.
+/// Converts the table to base units, and calls `problem` with each key that lacks a unit.
 pub(super) fn in_base_units(given: &Table, problem: impl Fn(&str, String)) -> Table {
     let whole = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
     let convert = |(key, value): (&String, &Value)| {
@@ -90,7 +90,7 @@ pub(super) fn build(
     registry::build(name, params.clone(), port, mtu).map_err(one_line)
 }
 
-/// The parameters, if they are BRF's.
+/// The parameters of BRF, if the rate controller is BRF.
 pub(super) fn brf(name: &str, params: &Table) -> Option<brf::Params> {
     (name == "brf").then(|| params.clone().try_into().ok()).flatten()
 }

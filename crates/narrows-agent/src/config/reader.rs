@@ -59,8 +59,8 @@ impl<'a> Reader<'a> {
         self.table.get(key)
     }
 
-    /// The value of a key, read by `read`, whose error says what is expected. `None` if it is missing or
-    /// invalid.
+    /// The value of a key, parsed by `read`. The error of `read` says what is expected. `None` if the value is missing
+    /// or invalid.
     pub(super) fn get<T>(
         &self,
         key: &'static str,
@@ -89,13 +89,13 @@ impl<'a> Reader<'a> {
         self.get(key, read)
     }
 
-    /// A table within this one; `None` if it is missing.
+    /// A table within this table; `None` if there is none.
     pub(super) fn table(&self, key: &'static str) -> Option<Reader<'a>> {
         let table = self.get(key, |v| v.as_table().ok_or_else(|| format!("a table [{key}]")))?;
         Some(Reader::new(table, &self.path_of(key), self.problems))
     }
 
-    /// The tables of an array of tables; none if it is missing.
+    /// The tables of an array of tables; empty if the array is missing.
     pub(super) fn tables(&self, key: &'static str) -> Vec<Reader<'a>> {
         let expected = || format!("tables [[{key}]]");
         let read = |v: &'a Value| {
@@ -178,7 +178,7 @@ pub(super) fn whole(least: u32, most: u32) -> impl Fn(&Value) -> Result<u32, Str
     }
 }
 
-/// One of these words.
+/// A text that must be one of these words.
 pub(super) fn one_of<T: Copy>(words: &[(&'static str, T)]) -> impl Fn(&Value) -> Result<T, String> {
     move |value| {
         let word = value.as_str().unwrap_or_default();

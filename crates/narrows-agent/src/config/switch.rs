@@ -10,10 +10,11 @@ use toml::Table;
 use super::reader::{Reader, one_of, share, text, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
-/// Maximum number of ports: NRW_PORTS_MAX of bpf/include/maps.h, less one record that all uncontrolled interfaces share.
+/// Maximum number of ports: NRW_PORTS_MAX of bpf/include/maps.h minus one, because all uncontrolled interfaces share
+/// one record.
 const PORTS_MAX: usize = 63;
 
-/// SYNs have 40 to 100 bytes: at 100 Mbit/s this lets more than 2,500 connections start per second.
+/// SYNs have 40 to 100 bytes: at 100 Mbit/s this share lets more than 2,500 connections start per second.
 const SYN_SHARE: f64 = 0.02;
 
 /// A switch.
@@ -23,9 +24,9 @@ pub struct Switch {
     pub common: Common,
     /// Interval of the rate controllers.
     pub tick: Span,
-    /// Most flows, over all ports.
+    /// Maximum number of flows of all ports together.
     pub max_flows: u32,
-    /// The program stops stamping if the agent does not run for this long.
+    /// The program stops writing rates if the agent does not run for this long.
     pub watchdog: Span,
     /// How rates are written.
     pub format: Format,
@@ -45,12 +46,12 @@ pub struct Switch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Format {
-    /// Over the two NOPs in front of the timestamps (the paper's format; senders need a program that restores
-    /// them).
+    /// Instead of the two NOPs in front of the timestamps (the paper's format). Senders need a program that restores
+    /// the NOPs.
     Padding = 1,
-    /// Only where the receiver has reserved the option.
+    /// Only into ACKs in which the receiver has reserved the option.
     Reserved = 2,
-    /// Inserted; if the option is there, the lower rate stays.
+    /// The switch inserts the option. If the ACK has the option already, the lower rate stays.
     #[default]
     Insert = 3,
 }
@@ -70,7 +71,7 @@ pub enum Feedback {
 pub struct Port {
     /// The interface's name.
     pub interface: String,
-    /// Capacity of the link behind it.
+    /// Capacity of the link behind the port.
     pub capacity: Capacity,
     /// Rate of the port's shaper, which the rate controller does not use; only with [`Capacity::Measured`].
     pub shape: Option<Rate>,
@@ -84,9 +85,9 @@ pub struct Port {
     pub syn_share: f64,
     /// Name of the rate controller (`narrows_control::rate::registry`).
     pub(crate) controller: String,
-    /// Whether it needs the SDN controller.
+    /// Whether the rate controller needs the SDN controller.
     pub(crate) needs_controller: bool,
-    /// Its parameters in base units.
+    /// Parameters of the rate controller in base units.
     pub(crate) params: Table,
 }
 
@@ -95,7 +96,7 @@ pub struct Port {
 pub enum Capacity {
     /// A configured rate, in bytes as `overhead` counts them.
     Known(Rate),
-    /// Unknown: it is measured (BRF-101).
+    /// The capacity is unknown and is measured (BRF-101).
     Measured,
 }
 

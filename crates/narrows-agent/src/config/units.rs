@@ -6,7 +6,7 @@
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span};
 
-/// Upper bounds, as in scenarios: products of two figures fit into 64 bits.
+/// Upper bounds, as in scenarios. With them, products of two figures fit into 64 bits.
 const MAX_NANOS: u128 = 1_000_000 * NANOS_PER_SEC as u128;
 const MAX_BITS_PER_SEC: u128 = 1_000_000_000_000_000;
 const MAX_BYTES: u128 = 1_000_000_000_000_000;
@@ -39,7 +39,7 @@ fn split(text: &str) -> Option<(Number, &str)> {
     Some((Number { digits, places: fraction.len() as u32 }, unit.trim()))
 }
 
-/// The multiplier of `k`, `Ki` and so on, and the rest.
+/// The multiplier of a prefix such as `k` or `Ki`, and the rest of the text.
 fn prefix(unit: &str) -> [(u128, &str); 2] {
     let scale = |c: char| match c.to_ascii_lowercase() {
         'k' => 1,
@@ -141,25 +141,25 @@ pub fn probability(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&p) { Ok(p) } else { Err(format!("{}, between 0 and 1", expected())) }
 }
 
-/// The largest unit in which `amount` is whole.
+/// The largest unit in which `amount` is a whole number.
 fn largest(amount: u64, units: [(&str, u64); 4]) -> String {
     let fits = |(_, scale): &(&str, u64)| amount != 0 && amount.is_multiple_of(*scale);
     let (unit, scale) = units.into_iter().find(fits).unwrap_or(units[3]);
     format!("{}{unit}", amount / scale)
 }
 
-/// A time in the largest unit that is exact.
+/// A time in the largest unit that gives a whole number.
 pub fn show_span(span: Span) -> String {
     largest(span.as_nanos(), [("s", NANOS_PER_SEC), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)])
 }
 
-/// A rate in the largest unit that is exact.
+/// A rate in the largest unit that gives a whole number.
 pub fn show_rate(rate: Rate) -> String {
     let bits = rate.as_bytes_per_sec().saturating_mul(8);
     largest(bits, [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)])
 }
 
-/// A size in the largest unit that is exact.
+/// A size in the largest unit that gives a whole number.
 pub fn show_bytes(bytes: Bytes) -> String {
     largest(bytes.get(), [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)])
 }

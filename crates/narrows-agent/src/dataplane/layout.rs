@@ -1,7 +1,7 @@
 //! The structures of `bpf/include/maps.h`, with the same sizes and offsets.
 //!
 //! Shared memory consists of atomics, because the program may change it at any time. Loads and stores are
-//! relaxed: each field is independent. The only ordering is that a slot is filled before it is [`LIVE`].
+//! relaxed: each field is independent. The only guaranteed order is that a slot is filled before it is [`LIVE`].
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
@@ -41,7 +41,7 @@ pub const GRANTED: u32 = 1 << 10;
 pub const CONFIRMED: u32 = 1 << 11;
 /// In use, and in the table.
 pub const LIVE: u32 = 1 << 12;
-/// Began with data: the SYN-ACK was not seen, or was refused a slot.
+/// The flow began with data: its SYN-ACK was not seen, or got no slot.
 pub const ADOPTED: u32 = 1 << 13;
 /// The SYN-ACK asked for feedback, and this is the opener's direction.
 pub const ANSWER_ASKS: u32 = 1 << 14;
@@ -59,11 +59,11 @@ pub const MODE_POLICE_SYN: u32 = 1 << 3;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum WireFormat {
-    /// The paper's: the two NOPs in front of the timestamps.
+    /// The paper's format: instead of the two NOPs in front of the timestamps.
     Padding = 1,
-    /// Only where the receiver has reserved the option.
+    /// Only into ACKs in which the receiver has reserved the option.
     Reserved = 2,
-    /// Inserted; if the option is there, the smaller rate stays.
+    /// The switch inserts the option. If the ACK has the option already, the smaller rate stays.
     #[default]
     Insert = 3,
 }
@@ -128,7 +128,7 @@ impl Key {
         }
     }
 
-    /// The bytes, as the map has them.
+    /// The bytes of the key, as in the map.
     pub fn to_bytes(&self) -> [u8; 40] {
         let mut bytes = [0; 40];
         bytes[..16].copy_from_slice(&self.saddr);
@@ -182,7 +182,8 @@ pub(super) struct RawSlot {
     pub(super) port: AtomicU8,
     pub(super) gate_us: AtomicU32,
     pub(super) rtt_us: AtomicU32,
-    /// Sequence numbers and interfaces that the program believes. The agent only clears them.
+    /// Sequence numbers and interfaces by which the program recognises real packets. The agent only clears these
+    /// fields.
     pub(super) belief: [AtomicU32; 16],
 }
 
@@ -267,7 +268,7 @@ impl RawSlot {
         image
     }
 
-    /// All zero, as the program expects slots in the queue.
+    /// Sets all fields to zero, because the program expects empty slots in the queue.
     pub(super) fn clear(&self) {
         use core::sync::atomic::Ordering::Relaxed;
         self.key.iter().for_each(|word| word.store(0, Relaxed));

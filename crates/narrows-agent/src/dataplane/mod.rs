@@ -1,4 +1,4 @@
-//! The switch's eBPF program and what it shares with the agent (`bpf/switch`, `bpf/include/maps.h`).
+//! The switch's eBPF program, and the memory that it shares with the agent (`bpf/switch`, `bpf/include/maps.h`).
 //!
 //! * [`layout`]: the structures, field by field as in C.
 //! * [`program`]: load, attach to ports, pin.

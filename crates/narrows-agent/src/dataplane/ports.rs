@@ -41,7 +41,7 @@ pub struct Counters {
     pub watchdog: u64,
     /// SYNs that were dropped because they exceeded their share.
     pub syn_policed: u64,
-    /// Packets of known flows whose numbers or interface do not fit. They change nothing.
+    /// Packets of known flows with unexpected sequence numbers or an unexpected interface. They change nothing.
     pub implausible: u64,
     /// Flows of which packets of both sides were not seen yet.
     pub unconfirmed: u32,
@@ -103,8 +103,8 @@ impl Port<'_> {
         self.0.udp.set(rate, burst);
     }
 
-    /// Sets the token bucket of SYNs (`layout::MODE_POLICE_SYN`), L3 bytes. Repetitions of dropped SYNs have
-    /// a second bucket of the same size.
+    /// Sets the token bucket of SYNs (`layout::MODE_POLICE_SYN`), L3 bytes. A second bucket of the same size is for
+    /// repetitions of dropped SYNs.
     pub fn set_syn(&self, rate: Rate, burst: Bytes) {
         self.0.syn.set(rate, burst);
         self.0.syn_again.set(rate, burst);

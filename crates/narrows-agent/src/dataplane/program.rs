@@ -60,9 +60,9 @@ const MAPS: [&str; 8] = ["ifaces", "ports", "slots", "flows", "free_slots", "ser
 
 /// A program at the egress of one interface. Dropping it detaches the program, unless it is pinned.
 pub enum Attachment {
-    /// By a link (Linux 6.6 and later), which the kernel removes whenever the process ends.
+    /// Attached by a link (Linux 6.6 and later), which the kernel removes when the process ends in any way.
     Tcx(OwnedFd),
-    /// By a filter of clsact, which stays if the process is killed.
+    /// Attached by a filter of clsact, which stays if the process is killed.
     Clsact(TcHook),
 }
 
@@ -162,8 +162,8 @@ impl Switch {
         pin(self.program.as_fd(), "program")
     }
 
-    /// Takes over the pinned data plane of an earlier agent with its flows, but without its predictions. Its
-    /// sizes and tunables stay.
+    /// Takes over the pinned data plane of an earlier agent, including its flows but not its predictions. The sizes and
+    /// tunables of the data plane stay the same.
     pub fn open_pinned(folder: &Path) -> Result<Self, Error> {
         let map =
             |name: &str| MapHandle::from_pinned_path(folder.join(name)).map_err(bpf("open a pinned map"));
@@ -176,8 +176,8 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Attaches the program at the egress of an interface of the current network namespace: by tcx, or on kernels
-    /// before 6.6 by clsact.
+    /// Attaches the program at the egress of an interface of the current network namespace: by tcx, or by clsact on
+    /// kernels before 6.6.
     pub fn attach(&self, ifindex: u32) -> Result<Attachment, Error> {
         match sys::attach_tcx_egress(self.program.as_fd(), ifindex) {
             Ok(link) => Ok(Attachment::Tcx(link)),
@@ -189,7 +189,7 @@ impl Switch {
         }
     }
 
-    /// Attaches by clsact, also if the kernel supports tcx.
+    /// Attaches by clsact, even if the kernel supports tcx.
     pub fn attach_clsact(&self, ifindex: u32) -> Result<Attachment, Error> {
         let failed = bpf("attach to the egress hook (clsact)");
         let mut hook = TcHookBuilder::new(self.program.as_fd())
@@ -247,8 +247,8 @@ impl Switch {
         Ok(())
     }
 
-    /// Sets or removes the largest grant for newcomers of a service. `destination` is the data's; its /24 or
-    /// /48 counts. `service_port` is the smaller of both ports.
+    /// Sets or removes the largest grant for newcomers of a service. `destination` is the destination address of the
+    /// data, of which only the /24 or /48 network is used. `service_port` is the smaller of the flow's two ports.
     pub fn set_service(
         &self,
         port: u8,
@@ -294,7 +294,7 @@ impl Switch {
         self.try_packet_from(0, ifindex, gso_size, packet)
     }
 
-    /// The same for a packet that arrived at an interface (0: made by this host).
+    /// Like [`Switch::try_packet`], for a packet that arrived at an interface (0: this host made the packet).
     pub fn try_packet_from(
         &self,
         ingress: u32,
@@ -337,7 +337,7 @@ fn set_or_delete<const N: usize>(map: &MapHandle, key: &[u8], value: Option<[u8;
 pub struct TestRun {
     /// -1: passed on to the next program; 2: dropped.
     pub verdict: i32,
-    /// The packet after the program.
+    /// The packet after the program's run.
     pub packet: Vec<u8>,
     /// `skb->priority`: HTB's class, major and minor.
     pub priority: u32,

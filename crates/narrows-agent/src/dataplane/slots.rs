@@ -12,8 +12,8 @@ use super::memory::Memory;
 use super::ports::Ports;
 use super::{Error, bpf};
 
-/// The slot that a flow took, as the program announces it. If an announcement is lost, the flow is delayed by one or
-/// more ticks.
+/// The slot that a flow took, as the program announces it. If an announcement is lost, the agent finds the flow one or
+/// more ticks later.
 pub fn announced_slot(bell: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bell.get(..4)?.try_into().ok()?))
 }
@@ -75,22 +75,22 @@ impl Slot<'_> {
         Key::from_bytes(&bytes)
     }
 
-    /// Last packet of either direction (CLOCK_MONOTONIC).
+    /// Time of the last packet of either direction (CLOCK_MONOTONIC).
     pub fn last(&self) -> Time {
         Time::from_nanos(self.0.last_ns.load(Relaxed))
     }
 
-    /// Last sample from the switch to the receiver and back.
+    /// Last RTT sample from the switch to the receiver and back.
     pub fn rtt_receiver(&self) -> Option<Span> {
         sample(self.0.rtt_receiver_us.load(Relaxed))
     }
 
-    /// Last sample from the switch to the sender and back.
+    /// Last RTT sample from the switch to the sender and back.
     pub fn rtt_sender(&self) -> Option<Span> {
         sample(self.0.rtt_sender_us.load(Relaxed))
     }
 
-    /// The last rate of another switch in an ACK.
+    /// The last rate that another switch wrote into an ACK.
     pub fn passed(&self) -> RateCode {
         RateCode::from_bits(self.0.passed_code.load(Relaxed))
     }
@@ -116,7 +116,7 @@ impl Slot<'_> {
         self.0.rtt_us.store(u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX), Relaxed);
     }
 
-    /// Confirms a flow of which no ACK has arrived, because its ACKs take another path (BRF-63).
+    /// Confirms a flow without ACKs at this switch, because its ACKs take another path (BRF-63).
     pub fn confirm(&self, ports: &Ports) {
         let old = self.0.flags.fetch_or(layout::CONFIRMED, Relaxed);
         if old & (layout::LIVE | layout::CONFIRMED) == layout::LIVE
@@ -136,7 +136,7 @@ pub struct Slots {
     memory: Memory<RawSlot>,
     flows: MapHandle,
     free: MapHandle,
-    /// Freed since the last [`recycle`](Slots::recycle). The program may still use one of these
+    /// Slots that were freed since the last [`recycle`](Slots::recycle). The program may still use one of these
     /// slots.
     resting: Vec<u32>,
 }
@@ -151,8 +151,8 @@ impl Slots {
         (0..self.len()).try_for_each(|index| self.push(index))
     }
 
-    /// Repairs the queue after an agent that ended during its work: slots that are neither in use nor in the
-    /// queue were about to be returned. Newcomers of this millisecond get no slot.
+    /// Repairs the queue after an agent that ended during its work. It returns the slots that are neither in use nor in
+    /// the queue. Flows that begin during the repair, which takes about a millisecond, get no slot.
     pub(super) fn reclaim(&mut self) -> Result<(), Error> {
         let mut queued = vec![false; self.len() as usize];
         while let Some(bytes) = self.free.lookup_and_delete(&[]).map_err(bpf("take a free slot"))? {

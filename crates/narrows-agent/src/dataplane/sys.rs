@@ -10,7 +10,7 @@ use std::ptr;
 
 use super::Error;
 
-/// The descriptor in libbpf's result, which is a negative errno on failure.
+/// The descriptor in libbpf's result. The result is a negative errno on failure.
 fn owned(what: &'static str, fd: RawFd) -> Result<OwnedFd, Error> {
     checked(what, fd)?;
     // SAFETY: libbpf has just made it for us.
@@ -29,8 +29,8 @@ fn c_path(path: &Path) -> Result<CString, Error> {
         .map_err(|_| Error::System { what: "path", source: io::ErrorKind::InvalidInput.into() })
 }
 
-/// Attaches a program at the egress of an interface of the current namespace (tcx, Linux 6.6). The link ends
-/// with its last descriptor, unless it is pinned.
+/// Attaches a program at the egress of an interface of the current namespace (tcx, Linux 6.6). The kernel removes the
+/// link when its last descriptor is closed, unless the link is pinned.
 pub(super) fn attach_tcx_egress(program: BorrowedFd<'_>, ifindex: u32) -> Result<OwnedFd, Error> {
     let opts = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,

@@ -1,4 +1,4 @@
-//! The folder of the cgroup2 hierarchy that the programs apply to.
+//! The folder in the cgroup2 hierarchy whose processes the programs apply to.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;

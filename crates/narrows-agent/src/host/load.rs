@@ -1,4 +1,4 @@
-//! Loading code that the sender and the receiver share.
+//! Code for loading programs, used by the sender and the receiver.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{HostError, Scope, netns};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Checks what every eBPF program of a host needs from the kernel.
+/// Checks the kernel features that every eBPF program of a host needs.
 pub(super) fn check_kernel() -> Result<(), HostError> {
     if Path::new(BTF).exists() {
         return Ok(());
@@ -34,7 +34,7 @@ pub(super) fn refused(
     }
 }
 
-/// Writes the scope's namespaces into the program's map.
+/// Writes the namespaces of the scope into the program's map.
 pub(super) fn enter_namespaces(map: &impl MapCore, scope: &Scope) -> Result<(), HostError> {
     for namespace in &scope.namespaces {
         let cookie = netns::cookie(namespace)?;

@@ -1,10 +1,11 @@
 //! A stock Linux host as a sender or a receiver of rate feedback.
 //!
 //! * [`Sender`]: SYNs ask for feedback, and the congestion control `brf` applies it (`bpf/sender`).
-//! * [`Receiver`]: ACKs have room for the feedback (`bpf/receiver`). Optional, as the switch can insert the option.
+//! * [`Receiver`]: ACKs have room for the feedback (`bpf/receiver`). The receiver is optional, because the switch can
+//!   insert the option.
 //!
 //! Both apply to the sockets of a cgroup, optionally limited to certain network namespaces ([`Scope`]). Links
-//! hold all programs. The kernel removes them with the process, unless they are pinned.
+//! hold all programs. The kernel removes the links with the process, unless they are pinned.
 
 mod cgroup;
 mod error;

@@ -81,7 +81,7 @@ pub(super) fn has_congestion_control(name: &str) -> Result<bool, HostError> {
     Ok(text.split_whitespace().any(|word| word == name))
 }
 
-/// The default congestion control of the calling thread's namespace, before it was changed.
+/// The previous default congestion control of the calling thread's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultBefore {
     own: String,
@@ -89,10 +89,10 @@ pub struct DefaultBefore {
 }
 
 impl DefaultBefore {
-    /// Reads the present default, before it becomes `own`.
+    /// Reads the present default, before the caller changes the default to `own`.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the default cannot be read.
     pub fn read(own: &str) -> io::Result<Self> {
         let before = fs::read_to_string(CONGESTION_CONTROL)?.trim().to_owned();
         // An earlier sender left its own name as the default: restore the kernel's usual one.

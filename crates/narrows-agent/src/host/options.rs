@@ -8,23 +8,23 @@ use narrows_control::units::Rate;
 /// A network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// Its file, e.g. `/run/netns/NAME` or `/proc/PID/ns/net`; `None`: the current one.
+    /// The file of the namespace, e.g. `/run/netns/NAME` or `/proc/PID/ns/net`; `None`: the current namespace.
     pub path: Option<PathBuf>,
-    /// Interfaces by which data leaves and ACKs arrive. There the sender states whether the application
-    /// limits it (BRF-100) and restores the paper's padding.
+    /// Interfaces by which data leaves and ACKs arrive. At these interfaces the sender states whether the application
+    /// limits it (BRF-100), and restores the paper's padding.
     pub interfaces: Vec<String>,
 }
 
-/// The sockets that the programs apply to: those of a cgroup, optionally limited to certain network
-/// namespaces.
+/// The sockets that the programs apply to: all sockets of a cgroup, or only those in certain network namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// A folder of the cgroup2 hierarchy; `None`: its root, hence every process of the host.
+    /// A folder of the cgroup2 hierarchy; `None`: the root of the hierarchy, which has every process of the host.
     pub cgroup: Option<PathBuf>,
-    /// Only these network namespaces. If empty the programs apply to all, but no interface is marked.
+    /// Only these network namespaces. If the list is empty, the programs apply to all namespaces, but packets are not
+    /// marked at any interface.
     pub namespaces: Vec<Namespace>,
-    /// A folder in bpffs. The programs stay there after the agent ends, until the next start or
-    /// [`clean`](super::clean). `None`: they end with the process, also by `kill -9`.
+    /// A folder in bpffs. Folder in bpffs where the programs stay after the agent ends, until the next start or
+    /// [`clean`](super::clean). `None`: the programs end with the process, even after `kill -9`.
     pub pin: Option<PathBuf>,
 }
 
@@ -39,7 +39,7 @@ pub enum Choice {
     /// will not apply.
     #[default]
     Unchosen,
-    /// Connections of programs that choose it by name before they connect.
+    /// Connections of programs that choose `brf` by name before they connect.
     Chosen,
     /// All connections; a program's own choice is ignored without an error.
     All,
@@ -51,8 +51,8 @@ pub enum Mode {
     /// The congestion control `brf`.
     #[default]
     Brf,
-    /// The kernel's own congestion control under a cap of its pacing rate (SO_MAX_PACING_RATE): the lower of
-    /// both rates.
+    /// The kernel's own congestion control, whose pacing rate is capped (SO_MAX_PACING_RATE). The lower of the two
+    /// rates applies.
     Cap,
 }
 
@@ -66,7 +66,7 @@ pub struct SenderOptions {
     /// The connections that use `brf`; with [`Mode::Cap`] every connection of the scope is capped.
     pub choice: Choice,
     /// Makes `brf` the default of the scope's namespaces (sysctl `net.ipv4.tcp_congestion_control`), and
-    /// restores the previous default at the end. Not needed for connections of the cgroup.
+    /// restores the previous default at the end. Connections of the cgroup do not need this.
     pub default_in_namespaces: bool,
     /// How the switches write the rate. [`Format::Padding`] needs the interfaces by which ACKs arrive.
     pub format: Format,
@@ -96,7 +96,7 @@ pub struct ReceiverOptions {
     /// Where the program applies.
     pub scope: Scope,
     /// Also asks for feedback in the SYNs of this host, for senders that it connects to (a download from a
-    /// server that runs the sender). Switches then expect that data from this host applies rates as well. Use
-    /// it where the host sends little, or runs the sender, which asks by itself.
+    /// server that runs the sender). Switches then expect that this host also sends its own data at these rates. Use
+    /// this option only if the host sends little data, or if it runs the sender, which asks for feedback anyway.
     pub ask: bool,
 }

@@ -22,11 +22,11 @@ const REMEDY: &str = "Linux 5.14 or later with CONFIG_CGROUP_BPF and CONFIG_DEBU
 pub struct ReceiverCounters {
     /// SYNs of this host that asked for feedback.
     pub asked: u64,
-    /// Connections whose ACKs have room for it.
+    /// Connections whose ACKs have room for feedback.
     pub reserving: u64,
 }
 
-/// A host whose ACKs have room for feedback, while this exists or is pinned.
+/// A host whose ACKs have room for feedback, as long as this value exists or is pinned.
 #[derive(Debug)]
 pub struct Receiver {
     counters: Words,
@@ -36,9 +36,8 @@ pub struct Receiver {
 impl Receiver {
     /// Loads and attaches the program. Pins of an earlier start in the same folder are removed first.
     ///
-    /// Servers that listened before take part only in connections that they open themselves: the SYNs of
-    /// other connections were not saved, unless a sender runs there as well. For such connections
-    /// the switch inserts the option.
+    /// Sockets that listened before do not accept connections with feedback, because the SYNs of these connections are
+    /// not saved, unless a sender also runs on this host. For such connections the switch inserts the option.
     pub fn load(options: &ReceiverOptions) -> Result<Self, HostError> {
         check_kernel()?;
         let cgroup = cgroup::open(options.scope.cgroup.as_deref())?;

@@ -44,7 +44,7 @@ pub struct SenderCounters {
     pub restored: u64,
 }
 
-/// A host that applies rate feedback, while this exists or is pinned.
+/// A host that applies rate feedback, as long as this value exists or is pinned.
 #[derive(Debug)]
 pub struct Sender {
     counters: Words,
@@ -208,9 +208,9 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     Ok(())
 }
 
-/// Lets listeners that are older than the programs answer SYNs that ask for feedback. This applies to the
+/// Makes listeners that are older than the programs answer SYNs that ask for feedback. This applies to the
 /// listeners of all network namespaces in scope, or of the current one. The cgroup is not checked.
-/// Outside of the cgroup no program answers, so the saved SYN has no effect.
+/// For a listener outside of the cgroup no program answers, so the saved SYN has no effect.
 fn update_listeners(options: &SenderOptions, skel: &SenderSkel<'_>) -> Result<(), HostError> {
     let what = "going through the listeners";
     let link = skel.progs.nrw_listeners.attach().map_err(refused(what, REMEDY))?;

@@ -1,4 +1,4 @@
-//! Encodes requests to `sch_htb` and `sch_fifo` (include/uapi/linux/pkt_sched.h), which no crate does.
+//! Encodes requests to `sch_htb` and `sch_fifo` (include/uapi/linux/pkt_sched.h), because no crate encodes them.
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span};
 use netlink_packet_core::DefaultNla;
@@ -98,7 +98,7 @@ pub(super) fn pfifo(index: u32, parent: &Node, limit: u32) -> TcMessage {
     message(index, 0, handle(parent.minor), vec![kind("pfifo"), options])
 }
 
-/// struct tc_ratespec. Above 2^32 the 64-bit attribute counts (the kernel uses the larger value).
+/// struct tc_ratespec. Above 2^32 the rate is in the 64-bit attribute (the kernel uses the larger value).
 fn rate_spec(rate: Rate) -> Vec<u8> {
     let mut spec = vec![0, LINKLAYER_ETHERNET];
     // overhead, cell_align and mpu are zero: the size table adds them.
@@ -107,12 +107,13 @@ fn rate_spec(rate: Rate) -> Vec<u8> {
     spec
 }
 
-/// BRF-22: two frames or a millisecond, as in the simulator.
+/// BRF-22: a burst is two frames or a millisecond, as in the simulator.
 pub(super) fn burst(rate: Rate, frame: Bytes) -> Bytes {
     (frame + frame).max(rate.bytes_in(Span::from_millis(1)))
 }
 
-/// A burst in HTB's unit: its time at the class's rate, in ticks, rounded up so that two frames fit.
+/// Converts a burst to HTB's unit, its transmission time at the class's rate in ticks. The time is rounded up so that
+/// two frames fit.
 pub(super) fn ticks(rate: Rate, frame: Bytes) -> u32 {
     let bytes = u128::from(burst(rate, frame).get());
     let rate = u128::from(rate.as_bytes_per_sec().max(1));

@@ -1,4 +1,4 @@
-//! The HTB classes, and how a class of the rate controller maps to them.
+//! The HTB classes, and how the rate controller's classes map to HTB classes.
 
 use narrows_control::rate::{Class, LEAVES};
 use narrows_control::units::{Bytes, Rate};
@@ -9,7 +9,7 @@ pub const HANDLE: u16 = 0x4e57;
 /// Bytes that Linux adds to an IP datagram without a size table: the Ethernet header.
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
-/// HTB refuses a rate of zero. A packet per second replaces it, as in `narrows_control::rate::brf`.
+/// HTB refuses a rate of zero. One packet per second replaces a rate of zero, as in `narrows_control::rate::brf`.
 pub(super) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
 /// Parameters of a port's HTB.
@@ -40,11 +40,11 @@ pub(super) struct Node {
     pub(super) minor: u16,
     /// Minor number of the parent class; 0: the root.
     pub(super) parent: u16,
-    /// Lower values borrow first. Only for leaves.
+    /// Classes with lower values borrow first. Only for leaves.
     pub(super) priority: u32,
 }
 
-/// In order from the root, as a class needs its parent.
+/// The order starts at the root, because a class needs its parent.
 pub(super) const CLASSES: [Node; 6] = [
     Node { minor: 0x1, parent: 0, priority: 0 },
     Node { minor: 0x10, parent: 0x1, priority: 0 },
@@ -63,7 +63,7 @@ const UDP: usize = 5;
 /// Minor number of the class for unclassified packets.
 pub(super) const DEFAULT_MINOR: u16 = 0x20;
 
-/// The class of a leaf; other numbers get the default class.
+/// The class of a leaf. Invalid numbers give the default class.
 pub(super) fn leaf_node(leaf: usize) -> &'static Node {
     let at = [MOUSE, ELEPHANT, OTHER_TCP, UDP].get(leaf).copied().unwrap_or(OTHER_TCP);
     &CLASSES[at]
@@ -81,8 +81,8 @@ impl Node {
         (handle(self.minor), parent)
     }
 
-    /// Rate and ceiling before the rate controller's first decision: a port without flows belongs to the
-    /// rated class, and all may borrow.
+    /// Rate and ceiling before the rate controller's first decision: a port without flows gives all its rate to the
+    /// rated class, and all classes may borrow.
     pub(super) fn start(self, link: Rate) -> (Rate, Rate) {
         let link = link.max(LEAST_RATE);
         match self.minor {
@@ -98,7 +98,8 @@ impl Node {
 ///
 /// HTB sends a leaf within its own rate before any leaf that borrows, regardless of priorities, and does not
 /// limit the leaves' sum to their parent's rate. So the sum of the leaves' rates must equal the class's rate.
-/// Strict priority (BRF-50) needs all of it at the mice's leaf. Elephants borrow the rest from the inner class.
+/// Strict priority (BRF-50) needs all of the class's rate at the mice's leaf. Elephants borrow the rest from the inner
+/// class.
 pub(super) fn nodes_of(class: Class, rate: Rate, ceil: Rate) -> impl Iterator<Item = (usize, Rate, Rate)> {
     let rate = rate.max(LEAST_RATE);
     let ceil = ceil.max(rate);

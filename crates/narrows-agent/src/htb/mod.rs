@@ -16,9 +16,9 @@
 //!
 //! **Units of rates.** HTB counts frames: the IP datagram and 14 bytes of Ethernet header, and for a GSO
 //! packet each segment with its headers. An [`Layout::overhead`] other than 14 needs a size table
-//! (`TCA_STAB`). With one, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`). On a
-//! port with segmentation offload it then counts 1448 bytes instead of 1500 for each full segment (measured),
-//! and the port sends 3.5 % more than its rate.
+//! (`TCA_STAB`). With one, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`). On a port with
+//! segmentation offload Linux then counts 1448 bytes instead of 1500 for each full segment (measured), and the port
+//! sends 3.5 % more than its rate.
 
 mod encode;
 mod layout;
@@ -50,11 +50,11 @@ pub struct Htb {
 }
 
 impl Htb {
-    /// Installs HTB at the root of interface `index`. An existing HTB of ours with the same layout is taken
-    /// over with its queued packets. An HTB with another layout is replaced.
+    /// Installs HTB at the root of interface `index`. If an agent's HTB with the same layout is there already, it is
+    /// taken over with its queued packets. An HTB with another layout is replaced.
     ///
     /// # Errors
-    /// If the kernel refuses, or a foreign classful qdisc is at the root, which could not be restored.
+    /// If the kernel refuses, or if a foreign classful qdisc is at the root, because it could not be restored.
     pub fn install(index: u32, layout: &Layout) -> Result<Htb, Error> {
         let mut rtnl = Rtnl::open()?;
         let found = qdisc::root(&mut rtnl, index)?;
@@ -130,7 +130,7 @@ impl Htb {
         Ok(leaves)
     }
 
-    /// The state to restore when this process ends; for the guardian.
+    /// The state that the guardian restores when this process ends.
     pub fn remains(&self) -> &Remains {
         &self.remains
     }

@@ -7,7 +7,7 @@ use super::encode::{TCA_OPTIONS, overhead_of};
 use super::layout::HANDLE;
 use super::rtnl::{Error, Object, Rtnl, attribute, value};
 
-/// Classless kinds. The kernel accepts their dumped options to create them again.
+/// Classless kinds. Qdiscs of these kinds can be created again from the options that the kernel dumped.
 const CAN_BE_RESTORED: [&str; 10] =
     ["pfifo", "bfifo", "fq", "fq_codel", "fq_pie", "codel", "pie", "sfq", "tbf", "cake"];
 
@@ -38,12 +38,12 @@ impl Previous {
 pub struct Remains {
     /// The interface.
     pub index: u32,
-    /// The previous root qdisc; `None`: the default.
+    /// The previous root qdisc; `None`: the default qdisc.
     pub previous: Option<Previous>,
 }
 
 impl Remains {
-    /// The state to restore at interface `index` after our HTB; for the guardian, before [`super::Htb::install`].
+    /// The state that the guardian restores at interface `index` after our HTB. Read it before [`super::Htb::install`].
     pub fn before(rtnl: &mut Rtnl, index: u32) -> Result<Remains, Error> {
         Ok(Remains { index, previous: root(rtnl, index)?.filter(|found| !found.is_ours()) })
     }
@@ -65,7 +65,7 @@ impl Remains {
         Ok(true)
     }
 
-    /// Everything that agents left in this network namespace.
+    /// All HTBs that agents left in this network namespace.
     pub fn find(rtnl: &mut Rtnl) -> Result<Vec<Remains>, Error> {
         let ours =
             |message: &TcMessage| is_root(message) && described(message).is_some_and(|found| found.is_ours());
@@ -75,7 +75,7 @@ impl Remains {
     }
 }
 
-/// A root qdisc that was configured; `None`: the default, whose handle is 0.
+/// A root qdisc that was configured; `None`: the default qdisc, which has the handle 0.
 pub(super) fn root(rtnl: &mut Rtnl, index: u32) -> Result<Option<Previous>, Error> {
     Ok(root_dump(rtnl, index)?.as_ref().and_then(described))
 }

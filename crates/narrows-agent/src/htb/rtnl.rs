@@ -1,4 +1,4 @@
-//! Requests to rtnetlink. Each waits for its answer.
+//! Requests to rtnetlink. Each request waits for its answer.
 
 use std::io;
 

@@ -13,7 +13,7 @@ const TCA_STATS_PKT64: u16 = 8;
 pub struct LeafStats {
     /// Bytes sent.
     pub bytes: u64,
-    /// Packets sent; each GSO segment counts.
+    /// Packets sent; each GSO segment counts as one.
     pub packets: u64,
     /// Queued packets; a GSO packet counts as one.
     pub queued_packets: u32,

@@ -1,8 +1,9 @@
 //! A bounded HTTP/1 server for one page, in one thread.
 //!
-//! Everyone who can reach the address can connect. So no client decides how much memory or time the server uses: the
+//! Everyone who can reach the address can connect. To limit the memory and time that a client can use, the
 //! number of connections, the length of a request, the time for a request and for its answer are bounded, and a body
-//! is neither read nor allocated. A new connection displaces the oldest of the address that has most of them.
+//! is neither read nor allocated. If there are too many connections, a new one displaces the oldest connection of the
+//! address with the most connections.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
@@ -18,27 +19,27 @@ use nix::sys::eventfd::EventFd;
 
 use crate::clock;
 
-/// Most connections at a time.
+/// Maximum number of connections at a time.
 const CONNECTIONS: usize = 64;
 /// Longest request line with headers, bytes.
 const HEAD_MAX: usize = 8192;
-/// Most header fields of a request.
+/// Maximum number of header fields of a request.
 const HEADERS_MAX: usize = 64;
 /// A request must be complete after this time.
 const REQUEST_TIME: Span = Span::from_secs(5);
 /// An answer must be written after this time.
 const ANSWER_TIME: Span = Span::from_secs(5);
-/// After an answer the client has this time to close. Closing with unread data would reset the connection, and the
-/// client could lose the answer.
+/// Time in which the client must close the connection after an answer. Closing with unread data would reset the
+/// connection, and the client could lose the answer.
 const CLOSE_TIME: Span = Span::from_secs(1);
-/// Most bytes that are discarded meanwhile.
+/// Maximum number of bytes that are discarded meanwhile.
 const DISCARD_MAX: usize = 65_536;
 /// Requests within this time get the same page.
 const PAGE_TIME: Span = Span::from_millis(200);
 /// Pause after an error of the listener, e.g. when no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The page at `/metrics`. Returns `None` if it cannot be made now.
+/// The page at `/metrics`. Returns `None` if the page cannot be made now.
 pub(super) type Page = dyn FnMut() -> Option<String> + Send;
 
 /// Serves the page until `stop` is written.
@@ -120,7 +121,7 @@ fn accept(listener: &TcpListener, open: &mut Vec<Connection>, now: Time, page: &
     }
 }
 
-/// Closes the oldest connection of the address that has most of them.
+/// Closes the oldest connection of the address with the most connections.
 fn displace(open: &mut Vec<Connection>) {
     let of_peer = |peer: IpAddr| open.iter().filter(|one| one.peer == peer).count();
     // The last one of equal counts, and so the first one in order of age.
@@ -133,9 +134,9 @@ fn displace(open: &mut Vec<Connection>) {
 enum Phase {
     /// The request arrives.
     Request,
-    /// The answer is written; this much of it is.
+    /// The answer is being written; this many bytes are written.
     Answer(Arc<[u8]>, usize),
-    /// The answer is written. This much more of what the client sends is discarded.
+    /// The answer is written. This many more bytes from the client are discarded.
     Close(usize),
 }
 
@@ -156,7 +157,7 @@ impl Connection {
         }
     }
 
-    /// Goes on as far as possible without waiting. Returns whether the connection stays open.
+    /// Reads and writes as far as possible without waiting. Returns whether the connection stays open.
     fn advance(&mut self, now: Time, page: &mut Cache<'_>) -> bool {
         loop {
             match self.step(now, page) {

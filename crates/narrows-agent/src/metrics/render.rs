@@ -175,7 +175,7 @@ fn encode_count<const N: usize>(
     family.encode_family(labels)?.encode_counter::<NoLabelSet, u64, u64>(&count, None)
 }
 
-/// Writes the help and type of a family, and returns what writes its samples.
+/// Writes the help and type of a family, and returns the encoder of its samples.
 struct Families<'a>(DescriptorEncoder<'a>);
 
 impl Families<'_> {

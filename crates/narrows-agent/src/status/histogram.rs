@@ -9,7 +9,7 @@ pub(crate) const BOUNDS_US: [u64; 10] = [10, 25, 50, 100, 250, 500, 1_000, 2_500
 /// A histogram of the durations of iterations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopTimes {
-    /// Iterations in each bucket; the last bucket is for those above the last bound.
+    /// Number of iterations in each bucket; the last bucket counts iterations above the last bound.
     pub buckets: [u64; BOUNDS_US.len() + 1],
     /// Total duration.
     pub total: Span,

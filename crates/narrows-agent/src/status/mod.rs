@@ -1,8 +1,8 @@
-//! The state of an agent as a [`Snapshot`]. The control loop fills it, and others read it.
+//! The state of an agent as a [`Snapshot`]. The control loop fills the snapshot, and the agent's other threads read it.
 //!
 //! `narrows-agent status` and `top` request it over a Unix socket ([`server`], [`client`]), and Prometheus over HTTP
-//! ([`crate::metrics`]). After the first snapshot, the loop builds others only for
-//! readers: [`Board::wanted`].
+//! ([`crate::metrics`]). After the first snapshot, the loop builds a snapshot only if a reader wants one:
+//! [`Board::wanted`].
 
 pub mod client;
 mod histogram;
@@ -114,7 +114,7 @@ pub struct FlowStatus {
 /// Passes snapshots from the control loop to readers.
 #[derive(Debug, Default)]
 pub struct Board {
-    /// The latest snapshot, and how many there were.
+    /// The latest snapshot, and the number of snapshots so far.
     latest: Mutex<(u64, Arc<Snapshot>)>,
     published: Condvar,
     /// A reader waits for the next snapshot.
@@ -135,7 +135,7 @@ pub struct RateRequest {
 }
 
 impl RateRequest {
-    /// Tells the client that the rates apply, or why none does.
+    /// Tells the client that all rates apply, or why no rate applies.
     pub fn answer(self, answer: Result<(), String>) {
         // A client that no longer waits is not an error.
         let _ = self.answer.try_send(answer);
@@ -169,7 +169,7 @@ impl Board {
     /// Requests new rates for the links behind these interfaces, and waits for the loop's answer.
     ///
     /// # Errors
-    /// One line, if the loop refuses them or does not answer within `patience`.
+    /// One line, if the loop refuses the rates or does not answer within `patience`.
     pub fn request_rates(&self, rates: BTreeMap<String, Rate>, patience: Duration) -> Result<(), String> {
         if self.latest().ports.is_empty() {
             return Err("rates: found an agent that controls no port, expected a switch".into());
@@ -199,7 +199,7 @@ impl Board {
     }
 
     /// For readers: the next snapshot; `None` if the loop publishes none within `patience`. The loop publishes one
-    /// for all readers that wait.
+    /// snapshot for all waiting readers.
     pub fn fresh(&self, patience: Duration) -> Option<Arc<Snapshot>> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = latest.0;

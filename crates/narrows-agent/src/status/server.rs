@@ -19,7 +19,7 @@ use crate::clock;
 /// Folder of the agents' sockets.
 pub const FOLDER: &str = "/run/narrows-agent";
 
-/// A client is disconnected if it neither sends its request nor reads for this time.
+/// A client is disconnected if it does not send its request, or does not read, for this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Largest number of clients at a time.
 const CLIENTS: usize = 8;
@@ -34,7 +34,7 @@ pub struct Request {
     pub flows: usize,
     /// Milliseconds between snapshots; `None` for a single snapshot.
     pub every_ms: Option<u64>,
-    /// New rates of the links of ports, by interface, in the configuration's terms, as bytes/s.
+    /// New link rates of ports, by interface, in bytes/s. They have the same meaning as rates in the configuration.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub rates: BTreeMap<String, Rate>,
 }
@@ -47,7 +47,7 @@ pub fn path_of(name: &str) -> PathBuf {
 /// Checks that no running agent uses the socket.
 ///
 /// # Errors
-/// When an agent answers on it.
+/// If an agent answers on the socket.
 pub fn claim(path: &Path) -> io::Result<()> {
     if UnixStream::connect(path).is_ok() {
         let text = format!("{}: an agent of this name is running", path.display());
@@ -66,7 +66,7 @@ impl Server {
     /// Serves the board at `path`. Only the owner (root) can connect. A socket without a listener is replaced.
     ///
     /// # Errors
-    /// When an agent already serves it, or the folder cannot be written.
+    /// If an agent already serves this socket, or if the folder cannot be written.
     pub fn start(path: &Path, board: Arc<Board>) -> io::Result<Server> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;

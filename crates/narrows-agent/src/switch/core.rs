@@ -17,12 +17,13 @@ use super::shadow::{Keys, Shadow};
 use super::story::Teller;
 use super::table::{Flags, FlowTable, Orders};
 
-/// Every slot is examined this often, a part of the table in each tick. An announcement may be lost, a controller may
-/// have removed a flow, and decisions may change with time alone.
+/// Every slot is examined once in this time, by examining a part of the table in each tick. This is needed because an
+/// announcement may be lost, a controller may have removed a flow, and a decision may change without an event.
 const SCAN_EVERY: Span = Span::from_millis(200);
-/// A flow that its controller does not accept frees its slot.
+/// If a flow's controller does not accept the flow, its slot is freed.
 const UNKNOWN_FOR: Span = Span::from_secs(5);
-/// A flow that its controller keeps for this long is not forged, even if no ACK of it passes here (BRF-63).
+/// If a flow's controller keeps the flow for this long, the flow counts as real, even if none of its ACKs passes here
+/// (BRF-63).
 const CONFIRMED_AFTER: Span = Span::from_secs(4);
 /// Maximum number of services with their own grant (the size of the program's table).
 const SERVICES: usize = 1024;
@@ -56,7 +57,7 @@ pub struct Asked {
 /// Counters of the loop's work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Flows that hold slots.
+    /// Number of flows that hold slots.
     pub live: usize,
     /// Flows whose counts were reported in the last tick.
     pub reported: usize,
@@ -94,7 +95,7 @@ pub struct Switch<T> {
     keys: Keys,
     live: Vec<u32>,
     services: Services,
-    /// The slots were taken before this agent started, and not all have been examined yet.
+    /// Some slots were taken before this agent started and have not been examined yet.
     inheriting: bool,
     /// Whether new slots are at the end of `live`.
     unsorted: bool,
@@ -286,8 +287,8 @@ impl<T: FlowTable> Switch<T> {
         self.live.push(slot);
     }
 
-    /// Reports a flow's events since the last tick, at `since`. With `look` it always asks for the decision.
-    /// Returns `false` if the slot must be freed.
+    /// Reports a flow's events since the last tick, at `since`. With `look`, the function always asks the controller
+    /// for its decision. Returns `false` if the slot must be freed.
     fn report(&mut self, now: Time, since: Time, slot: u32, look: bool, asked: &mut Vec<Asked>) -> bool {
         let Some(Some(shadow)) = self.shadows.get_mut(slot as usize) else { return false };
         let number = shadow.port();
@@ -391,8 +392,8 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Services whose ready grant has changed; `None`: the default grant. Call it occasionally: it asks for
-    /// all of them.
+    /// Services whose ready grant has changed; `None`: the default grant. Call this function only occasionally, because
+    /// it asks the controller for the grants of all services.
     pub fn service_grants(&mut self) -> Vec<(Service, Option<RateCode>)> {
         let ports = &mut self.ports;
         self.services.changes(|port, key| {
@@ -421,7 +422,7 @@ impl Port {
     }
 }
 
-/// Reports UDP of the port to the controller: that there is any, and how much.
+/// Reports to the controller whether the port has UDP traffic, and how much.
 fn udp_packet(size: Bytes) -> PacketInfo {
     let any = core::net::IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED);
     PacketInfo {

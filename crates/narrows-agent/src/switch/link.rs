@@ -34,7 +34,7 @@ pub(super) struct PortDescription {
 /// The channel.
 pub(super) struct Link {
     channel: Channel,
-    /// Queued and not sent yet.
+    /// Changes that are queued and not sent yet.
     changes: BTreeMap<u32, Vec<FlowChange>>,
     listed: Time,
 }

@@ -3,23 +3,23 @@
 use narrows_control::rate::brf::burst;
 use narrows_control::units::{Bytes, Rate, Span};
 
-/// The bucket of UDP. `rate` is the rate that its class may have, with borrowed bandwidth (BRF-22). BRF lets it borrow
-/// nothing (BRF-23).
+/// The bucket of UDP. `rate` is the largest rate of the UDP class, including borrowed bandwidth (BRF-22). Under BRF the
+/// class cannot borrow (BRF-23).
 ///
-/// The controller gives UDP a share once it has seen some. Some of the first datagrams must pass
+/// The controller gives UDP a share once it has seen UDP packets. Some of the first datagrams must pass
 /// before the next tick, so UDP always gets at least a hundredth of the link.
 pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
     let rate = rate.max(capacity.mul_f64(0.01));
     (rate, burst(rate, mtu))
 }
 
-/// Connections that may start at once on the slowest link, each with the longest SYN: IPv6 and a header full
-/// of options.
+/// Number of connections that may start at once on the slowest link. Each has the longest SYN, with IPv6 and a header
+/// full of options.
 const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
 /// On a fast link, the bucket holds the SYNs that may arrive in this time.
 const SYN_BURST: Span = Span::from_millis(100);
 
-/// The bucket of SYNs, which may use this share of a link.
+/// The bucket of SYNs. They may use the share `share` of the link.
 pub(super) fn syn(link: Rate, share: f64) -> (Rate, Bytes) {
     let rate = link.mul_f64(share);
     (rate, SYNS_AT_ONCE.max(rate.bytes_in(SYN_BURST)))

@@ -36,20 +36,20 @@ const LOOK_FOR_INTERFACES: Span = Span::from_secs(1);
 const LEAST_PAUSE: Span = Span::from_millis(1);
 /// If reading the counters and the clock takes longer than this, both are read again.
 const PROMPT: Span = Span::from_micros(100);
-/// Maximum number of attempts. If all fail, on a very busy machine, an estimate is used.
+/// Maximum number of attempts to read both. If all fail, on a very busy machine, an estimate is used.
 const RECOUNTS: usize = 3;
 /// How often the averages of finished flows, which change slowly, are updated.
 const SERVICES_EVERY: Span = Span::from_millis(500);
 /// The number of unconfirmed flows may reach the number of confirmed ones, but at least this number
 /// is always allowed.
 const UNCONFIRMED_MIN: u32 = brf::UNCONFIRMED_MIN as u32;
-/// In a flood almost every unconfirmed flow is forged, and yet takes a newcomer's share for a while. A real
+/// In a flood almost every unconfirmed flow is forged, but still takes a newcomer's share for a while. A real
 /// flow that is refused is admitted with its first data.
 const UNCONFIRMED_IN_FLOOD: u32 = 8;
 /// A flood is over when no flow was refused for this long.
 const FLOOD_OVER: Span = Span::from_secs(1);
 
-/// Rates that a link can be set to, bytes/s: from the least rate of one HTB class to 1 Tbit/s.
+/// Allowed rates of a link, bytes/s: from the least rate of one HTB class to 1 Tbit/s.
 const LINK_RATES: RangeInclusive<u64> = 1_500..=125_000_000_000;
 
 /// A controlled port with its queue.
@@ -86,8 +86,8 @@ impl Controlled {
         self.give_classes()
     }
 
-    /// Sets HTB's classes. Until the controller has learned of a slower link, or has measured it, the classes
-    /// get proportionally less: HTB gives a class its own rate regardless of its parent's.
+    /// Sets HTB's classes. Reduces the classes' rates in proportion until the controller knows that the link is slower,
+    /// because HTB gives a class its own rate regardless of its parent's rate.
     fn give_classes(&mut self) -> Result<(), htb::Error> {
         self.changed = false;
         for (class, rate, ceil) in self.framing.classes(&self.wanted, self.htb.link()) {
@@ -108,7 +108,7 @@ fn missing_interface(interfaces: &[(String, u32)]) -> Option<Failure> {
 /// A running switch.
 pub struct Runner {
     switch: Switch<program::Switch>,
-    /// All interfaces with the program, by number: a name may move to another interface.
+    /// All interfaces with the program, by number, because a name may move to another interface.
     interfaces: Vec<(String, u32)>,
     looked_for_at: Time,
     ports: Vec<Controlled>,
@@ -199,7 +199,7 @@ impl Runner {
     }
 
     /// The program and the queues of a deleted interface are gone, and a later interface of the same name has
-    /// neither. The agent reports it and ends, so that it can be started again.
+    /// neither. The agent reports the deleted interface and ends, so that the agent can be started again.
     fn look_for_interfaces(&mut self) -> Result<(), Failure> {
         let now = clock::now();
         if now.since(self.looked_for_at) < LOOK_FOR_INTERFACES {
@@ -231,7 +231,7 @@ impl Runner {
         Ok(at)
     }
 
-    /// The program's counters of each port, and the time just before.
+    /// The program's counters of each port, and the time just before they were read.
     fn count(&self) -> (Vec<[Bytes; LEAVES]>, Time) {
         let at = clock::now();
         let records = &self.switch.table().ports;

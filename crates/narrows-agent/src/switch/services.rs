@@ -35,12 +35,12 @@ pub(super) struct Services {
 }
 
 impl Services {
-    /// Keeps `most` of them, the size of the program's table.
+    /// Keeps at most `most` services, the size of the program's table.
     pub(super) fn new(most: usize) -> Self {
         Services { known: FxHashMap::default(), most }
     }
 
-    /// Records that a flow of it began. A full table accepts no new ones, as in the predictor.
+    /// Records that a flow of the service began. A full table accepts no new services, as in the predictor.
     pub(super) fn note(&mut self, port: usize, key: &FlowKey) {
         if let Some(service) = Service::of(port, key)
             && (self.known.len() < self.most || self.known.contains_key(&service))

@@ -1,4 +1,4 @@
-//! The loop's memory of a slot: what was reported to the controller.
+//! The loop's record of a slot: the counts and events that were reported to the controller.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::aggregate::{Counts, FlowHandle};
@@ -7,8 +7,8 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::table::{Flags, Head, Orders, Tail};
 
-/// A flow's RTT is sampled in every n-th report. The estimate changes slowly, and each sample needs a cache line that
-/// counts do not need.
+/// A flow's RTT is sampled in every n-th report. The estimate changes slowly, and each sample needs an additional cache
+/// line.
 const RTT_EVERY: u8 = 8;
 
 /// One slot: the data that every tick reads, in one cache line. Its key is stored separately.
@@ -73,7 +73,7 @@ impl Shadow {
         }
     }
 
-    /// The flow is older than this agent: its counts until now are not recent, and its orders are unknown.
+    /// Marks the flow as older than this agent, so that its counts until now are not recent and its orders are unknown.
     pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
         (self.bytes, self.missing) = (head.bytes, head.missing);
         (self.marked_unlimited, self.marked_limited) = (tail.marked_unlimited, tail.marked_limited);
@@ -159,12 +159,12 @@ impl Shadow {
     }
 }
 
-/// The flows' keys, which are only needed when a flow starts or ends, and for display.
+/// The flows' keys. They are needed only when a flow starts or ends, and for display.
 #[derive(Debug)]
 pub(super) struct Keys(Vec<Option<FlowKey>>);
 
 impl Keys {
-    /// For this many slots.
+    /// Room for the keys of this many slots.
     pub(super) fn new(slots: u32) -> Self {
         Keys(vec![None; slots as usize])
     }

@@ -29,8 +29,8 @@ impl Framing {
         Self::scale(rate, self.mtu + self.overhead, self.mtu)
     }
 
-    /// Rates and ceilings (L3) of the classes, for HTB on this link: neither each of them nor their sum
-    /// exceeds the link.
+    /// Converts the classes' rates and ceilings (L3) for HTB on this link. Neither a single rate nor the sum of the
+    /// rates exceeds the link.
     pub(super) fn classes(self, wanted: &[(Rate, Rate); 3], link: Rate) -> [(Class, Rate, Rate); 3] {
         let rates = wanted.map(|(rate, _)| self.frames(rate));
         let sum = rates.iter().fold(Rate::ZERO, |sum, rate| sum + *rate);

@@ -1,8 +1,7 @@
 //! Reports a flow's events to the controller as packets.
 //!
-//! The program records a flow's beginning and end as flags and times, but controllers expect packets. So the
-//! few packets that open and close a flow are reconstructed from the flags, with the times at which they
-//! passed.
+//! The program records a flow's beginning and end as flags and times, but controllers expect packets. So the few
+//! packets that open and close a flow, and the times at which they passed, are reconstructed from the flags and times.
 
 use narrows_control::feedback::header::Header;
 use narrows_control::rate::{

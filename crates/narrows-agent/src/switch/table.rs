@@ -33,9 +33,9 @@ impl Flags {
     /// An option or a mark was seen after the handshake.
     pub const SPEAKS_BRF: Flags = Flags(layout::SPEAKS_BRF);
 
-    /// It began with data: the SYN-ACK was not seen, or was refused a slot.
+    /// The flow began with data: its SYN-ACK was not seen, or got no slot.
     pub const ADOPTED: Flags = Flags(layout::ADOPTED);
-    /// In use, and complete.
+    /// The slot is in use and complete.
     pub const LIVE: Flags = Flags(layout::LIVE);
     /// Packets of both sides were seen.
     pub const CONFIRMED: Flags = Flags(layout::CONFIRMED);
@@ -51,10 +51,10 @@ impl Flags {
     }
 }
 
-/// The first cache line of a slot without its key: enough to see whether something happened.
+/// The first cache line of a slot without its key. It shows whether something happened to the flow.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Head {
-    /// Whether a flow has the slot.
+    /// Whether a flow uses the slot.
     pub live: bool,
     /// Events so far.
     pub flags: Flags,
@@ -71,7 +71,7 @@ pub struct Tail {
     pub last_ns: u64,
     /// Last sample of the RTT between switch and receiver, us, and the number of samples (wraps).
     pub rtt_receiver: (u32, u16),
-    /// The same between switch and sender.
+    /// Last sample of the RTT between switch and sender, us, and the number of samples (wraps).
     pub rtt_sender: (u32, u16),
     /// Marks "not limited by the application" so far (wraps).
     pub marked_unlimited: u16,
@@ -102,12 +102,12 @@ pub trait FlowTable {
     fn head(&self, slot: u32) -> Head;
     /// The second line.
     fn tail(&self, slot: u32) -> Tail;
-    /// The flow of a slot, in its data direction, and the number of its controlled port. `None` if they are
-    /// invalid.
+    /// The flow of a slot, in its data direction, and the number of its controlled port. `None` if the flow or the
+    /// number is invalid.
     fn owner(&self, slot: u32) -> Option<(FlowKey, usize)>;
     /// Sets the program's orders from now on.
     fn order(&self, slot: u32, orders: Orders);
-    /// Confirms the flow, although no ACK of it passes here (BRF-63).
+    /// Confirms the flow, although none of its ACKs passes here (BRF-63).
     fn confirm(&self, slot: u32);
     /// Ends a flow. The program gets its slot back with one of the next ticks.
     fn release(&mut self, slot: u32) -> io::Result<()>;

@@ -15,7 +15,8 @@ use crate::status::{FlowStatus, LEAF_NAMES, LeafStatus, PortStatus};
 #[derive(Default)]
 pub(super) struct Meters {
     at: Time,
-    /// By slot: when its flow was opened, which distinguishes it from the next flow, and its bytes.
+    /// For each slot, its flow's bytes and opening time. The time distinguishes the flow from the next flow of the
+    /// slot.
     before: Vec<(Time, u64)>,
     rates: Vec<Rate>,
 }

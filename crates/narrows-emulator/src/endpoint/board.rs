@@ -39,7 +39,7 @@ pub(crate) struct FlowBoard {
     socket: Mutex<Option<Arc<OwnedFd>>>,
     /// The figures that the kernel gave last about the connection.
     last: Mutex<Option<TcpInfo>>,
-    /// Times of the connect() call, of the acknowledgement of all data, and of the last byte's arrival.
+    /// Three times: when connect() was called, when all data was acknowledged, and when the last byte arrived.
     pub(crate) started: Moment,
     pub(crate) sender_done: Moment,
     pub(crate) receiver_done: Moment,
@@ -85,7 +85,7 @@ impl FlowBoard {
     }
 }
 
-/// Finds the flow of a connection at the receiver, by the number of the plan's flow and the sender's port.
+/// Finds a connection's flow at the receiver. The key is the number of the plan's flow and the sender's port.
 #[derive(Debug, Default)]
 pub(crate) struct Registry(Mutex<FxHashMap<(usize, u16), Arc<FlowBoard>>>);
 

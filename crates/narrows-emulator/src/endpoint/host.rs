@@ -29,7 +29,7 @@ use crate::spec::FlowSpec;
 /// Longest sleep between two checks of the cancel flag.
 const NAP_MS: u8 = 50;
 
-/// The timer's token. The tokens of sockets are higher than this.
+/// The timer's token. All tokens of sockets are higher than this token.
 const TIMER: u64 = 0;
 
 /// The owner of a socket.

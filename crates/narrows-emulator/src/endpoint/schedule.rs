@@ -14,7 +14,7 @@ const MAX_FLOWS: usize = 200_000;
 /// A scheduled flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    /// Index in the spec, in the plan, and number within its group.
+    /// Index of the flow in the spec, index in the plan, and number within its group.
     pub(crate) spec: usize,
     pub(crate) plan: u32,
     pub(crate) member: u32,
@@ -32,7 +32,7 @@ pub(crate) fn name(plan: &Plan, member: &Member) -> String {
     if grouped { format!("{}.{}", flow.name, member.member) } else { flow.name.clone() }
 }
 
-/// All flows of a run in order of their start. The position is the flow's number in the results.
+/// All flows of a run in order of their start. The position in this list is the flow's number in the results.
 ///
 /// # Errors
 /// More flows than a host can have.

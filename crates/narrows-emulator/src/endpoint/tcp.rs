@@ -95,7 +95,7 @@ fn set_congestion(fd: &OwnedFd, name: &str) -> io::Result<()> {
 pub(crate) enum Next {
     /// An event of the socket.
     Socket,
-    /// A time, or an event of the socket.
+    /// A time or an event of the socket, whichever comes first.
     Time(Time),
     /// None: the flow has finished.
     Finished,

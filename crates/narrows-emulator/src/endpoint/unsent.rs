@@ -3,19 +3,20 @@
 //!
 //! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited, net/ipv4/tcp_rate.c). BBR ignores
 //! such samples and may then stay in Startup for seconds, since a recovery can open a whole window before the sender is woken.
-//! Therefore the flows of a host together keep the data of an RTT unsent. More would do harm for
-//! two reasons: data that is unsent when the application stops is still sent, and large writes keep a slow processor from
+//! Therefore the flows of a host together keep one RTT's amount of data unsent. More would do harm for two reasons:
+//! data that is unsent when the application stops is still sent, and large writes keep a slow processor from
 //! forwarding.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::model::EmptyPath;
 
-/// Minimum amount of unsent data, as time at the bottleneck's rate, so that the sender is not woken for every packet.
+/// Minimum amount of unsent data, as time at the bottleneck's rate. With less, the sender would be woken for every
+/// packet.
 const LEAST: Span = Span::from_millis(10);
 /// Maximum amount of unsent data: the size to which Linux grows a send buffer (tcp_wmem's default).
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Speed of writing as a multiple of the bottleneck's rate, more than slow start and BBR's Startup need.
+/// Speed of writing as a multiple of the bottleneck's rate. It is more than slow start and BBR's Startup need.
 const WRITE_SPEEDUP: u64 = 4;
 /// Time between two pauses of writing, as time at the bottleneck's rate.
 const TURN: Span = Span::from_millis(1);
@@ -29,7 +30,8 @@ pub(crate) struct Unsent {
     bottleneck: Rate,
     /// Target of the unsent data, as time at the bottleneck's rate.
     worth: Span,
-    /// Time at which the application stops; never, if it sends until the end of the run.
+    /// Time at which the application stops. This time is never reached if the application sends until the end of the
+    /// run.
     stop: Time,
 }
 

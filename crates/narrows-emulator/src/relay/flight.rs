@@ -11,7 +11,7 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Adds a frame. Without `reorder` the frame does not overtake others, as in the simulator.
+    /// Adds a frame. Without `reorder` the frame does not overtake other frames, as in the simulator.
     pub(crate) fn push(&mut self, due: u64, frame: Box<[u8]>, reorder: bool) {
         match self.frames.back() {
             Some(&(last, _)) if due < last => {

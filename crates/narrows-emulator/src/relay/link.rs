@@ -16,7 +16,7 @@ const MOST_WAITING_PACKETS: u64 = 2;
 /// Counters of a link since the start of the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkStats {
-    /// Packets offered, and packets dropped by the queue.
+    /// Number of packets offered to the queue, and number of packets that it dropped.
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
     /// L3 bytes accepted. Without the backlog, these are the bytes whose transmission has begun.
@@ -35,7 +35,7 @@ pub(crate) enum Fate {
     Arrives {
         /// Time of arrival.
         at: Time,
-        /// A copy arrives directly after it.
+        /// A copy arrives directly after the packet.
         is_duplicated: bool,
     },
     /// Lost after the queue.
@@ -62,8 +62,8 @@ struct Wire {
     free_at: Time,
 }
 
-/// The rate and queue of a link that the relay models completely. As in the simulator, the departure time of a packet is known
-/// on arrival.
+/// The rate and queue of a link that the relay models completely. As in the simulator, a packet's departure time is
+/// known when the packet arrives.
 struct Server {
     service: Service,
     limit: LimitPlan,
@@ -177,9 +177,9 @@ impl Link {
 }
 
 impl Wire {
-    /// The time at which the packet leaves. The packet waits for at most as many packets as a full bucket
-    /// holds. Without this limit, the relay would never lose the backlog that the bucket's bursts cause,
-    /// because bucket and relay send at the same rate.
+    /// The time at which the packet leaves. At most as many packets as a full bucket holds can be ahead of the packet.
+    /// The bucket's bursts cause a backlog. Without this limit, the backlog would never shrink, because bucket and
+    /// relay send at the same rate.
     fn carry(&mut self, now: Time, bytes: u32) -> Time {
         let (start, finish) = self.service.serve(now, bytes);
         let own = finish.since(start);

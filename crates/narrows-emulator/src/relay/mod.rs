@@ -38,7 +38,7 @@ const PACKET_MAX_BYTES: usize = VNET_HEADER + 18 + 65_536;
 /// Longest sleep between two checks of the cancel flag.
 const NAP: Span = Span::from_millis(50);
 
-/// Timestamps older than this are ignored, because the clock was set in the meantime.
+/// Timestamps older than this are ignored: such an age means that the clock was set in the meantime.
 const STAMP_MAX_AGE_NANOS: u64 = 2_000_000_000;
 
 /// State of a link during a run: written by the relay's thread, read by the sampler.
@@ -58,24 +58,24 @@ pub(crate) struct LinkReport {
     pub(crate) stats: LinkStats,
     /// Frames forwarded, including copies and housekeeping.
     pub(crate) sent: u64,
-    /// Frames that the kernel dropped before the relay read them, that the relay dropped for lack of memory,
-    /// and that the device refused.
+    /// Three counts of frames: dropped by the kernel before the relay read them, dropped by the relay for lack of
+    /// memory, and refused by the device.
     pub(crate) kernel_drops: u64,
     pub(crate) overflow: u64,
     pub(crate) refused: u64,
     pub(crate) decides_per_packet: bool,
     /// Lateness of sent frames in seconds: median, 99th percentile, maximum.
     pub(crate) late: [f64; 3],
-    /// Sojourn times, and their mean in seconds, if the relay has the queue.
+    /// Sojourn times and their mean in seconds, if the relay implements the queue.
     pub(crate) sojourn: Option<(Histogram, f64)>,
 }
 
 /// The report of the relay's thread at the end of a run.
 pub(crate) struct RelayReport {
     pub(crate) links: Vec<LinkReport>,
-    /// CPU time over run time.
+    /// CPU time divided by run time.
     pub(crate) cpu: f64,
-    /// The reason why the thread has no real-time priority; `None` if it has.
+    /// The reason why the thread has no real-time priority; `None` if it has this priority.
     pub(crate) priority: Result<(), String>,
 }
 
@@ -99,7 +99,7 @@ struct Lane {
 pub(crate) struct Relay {
     sockets: Vec<PacketSocket>,
     lanes: Vec<Lane>,
-    /// By socket, the lane that its frames enter.
+    /// For each socket, the lane that its frames enter.
     lane_of: Vec<Option<usize>>,
     held: u64,
     hold_max: u64,

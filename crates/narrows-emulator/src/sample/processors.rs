@@ -11,10 +11,11 @@ use crate::clock::monotonic;
 pub(crate) struct ProcessorReport {
     /// Processors online.
     pub(crate) processors: usize,
-    /// Share of the processors that all programs use: the mean, and the maximum over one second.
+    /// Share of the processors' time that all programs together use: the mean over the run, and the maximum over one
+    /// second.
     pub(crate) busy_mean: f64,
     pub(crate) busy_max: f64,
-    /// Mean share that a hypervisor took.
+    /// Mean share of the processors' time that a hypervisor took.
     pub(crate) steal_mean: f64,
     /// Packets that the kernel dropped because a processor's backlog was full, and number of times that a processor used up its
     /// budget for packets (/proc/net/softnet_stat).
@@ -36,8 +37,8 @@ const NANOS_PER_TICK: u64 = 10_000_000;
 /// Clock ticks of all processors together.
 ///
 /// The kernel samples a processor's activity at its tick. Work that runs in step with the ticks, or in a
-/// guest with virtual time, is therefore missing from these counts. Idle time is measured (NO_HZ), so busy
-/// time is the elapsed time without idle time.
+/// guest with virtual time, is therefore missing from these counts. The kernel measures idle time exactly (NO_HZ), so
+/// busy time is computed as the elapsed time minus the idle time.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Ticks {
     /// Time since CLOCK_MONOTONIC's zero, multiplied by the number of processors.
@@ -61,7 +62,7 @@ impl Processors {
         Processors { first: now, last: now, softnet: softnet(), busy_max: 0.0 }
     }
 
-    /// Takes a sample. To be called once a second.
+    /// Takes a sample. Call this function once a second.
     pub(crate) fn sample(&mut self) {
         let now = ticks();
         // `max` ignores the NaN of an empty interval.

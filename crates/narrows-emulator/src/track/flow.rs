@@ -21,7 +21,7 @@ const IPV6_EXTRA_BYTES: u64 = 20;
 pub(crate) enum Probe {
     /// A flow of the emulator.
     Own(Arc<FlowBoard>),
-    /// A connection of another program, by sock_diag at both ends.
+    /// A connection of another program, sampled by sock_diag at both ends.
     External(Box<External>),
 }
 
@@ -124,7 +124,7 @@ impl FlowTrack {
         self.member.start <= now && !self.is_over
     }
 
-    /// Samples both ends. `measure`: the RTT is recorded.
+    /// Samples both ends. If `measure` is set, the RTT is recorded.
     pub(crate) fn update(&mut self, now: Time, measure: bool, diags: &mut BTreeMap<PathBuf, Diag>) {
         match &mut self.probe {
             Probe::Own(board) => {

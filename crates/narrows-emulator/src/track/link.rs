@@ -94,7 +94,7 @@ impl LinkTrack {
         self.base_lost = self.lost();
     }
 
-    /// Samples queue and relay. `measure`: the backlog is recorded.
+    /// Samples queue and relay. If `measure` is set, the backlog is recorded.
     pub(crate) fn update(&mut self, measure: bool) {
         let mut now = Counters::default();
         if let Some(board) = &self.board {

@@ -144,8 +144,8 @@ fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
     }
 }
 
-/// Refuses a folder where another mount hides the pinned data plane of an earlier agent: two programs would
-/// write into each packet.
+/// Refuses a folder where another mount hides the pinned data plane of an earlier agent, because two programs would
+/// then write into each packet.
 fn check_hidden(folder: &Path) -> Result<(), Failure> {
     let text = match bpffs::is_hidden(&folder.join("program")) {
         Ok(false) => return Ok(()),
@@ -169,7 +169,7 @@ fn check_hidden(folder: &Path) -> Result<(), Failure> {
     Err(config::Invalid { source: folder.display().to_string(), problems }.into())
 }
 
-/// Compares the pinned ports with the `wanted` ones, as flows identify their port by its number. Returns what
+/// Compares the pinned ports with the `wanted` ones, because flows identify their port by its number. Returns what
 /// differs. A deleted interface has no index. An interface that was created again
 /// under its old name has another index.
 fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
@@ -186,8 +186,8 @@ fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link
     ))
 }
 
-/// Claims a port for the life of this process: the name of an abstract socket is unique in a network
-/// namespace, and is released with its holder (unix(7)). Two agents would both control one queue.
+/// Claims a port for the life of this process, because two agents would both control one queue. The name of an abstract
+/// socket is unique in a network namespace, and is released when its holder ends (unix(7)).
 fn claim(link: &htb::Link) -> Result<UnixDatagram, Failure> {
     let name = SocketAddr::from_abstract_name(format!("narrows-agent-port-{}", link.index))?;
     UnixDatagram::bind_addr(&name).map_err(|error| match error.kind() {
