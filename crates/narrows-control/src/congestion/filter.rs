@@ -52,7 +52,7 @@ impl<V: Copy + Ord> WindowedMax<V> {
         self.get()
     }
 
-    /// Removes expired samples, and makes sure that the others are some time apart.
+    /// Removes expired samples, and ensures some time between the remaining samples.
     fn age(&mut self, window: u64, sample: Sample<V>) {
         let [best, second, third] = &mut self.samples;
         let age = sample.at.saturating_sub(best.at);

@@ -2,10 +2,10 @@
 //!
 //! XCP, RCP, BDR and OBP put a header between IP and TCP. Sources: XCP: draft-falk-xcp-spec-03;
 //! RCP: Dukkipati's thesis, chapter 6; BDR: an IP option, BDR-6; OBP's layout is unknown. Here they
-//! are one type with a fixed layout of 32-bit words. A packet can carry any of them, routers
-//! rewrite them in place, and their bytes count as sent. The fields are those of the sources; the
-//! layout is ours. A router writes into the header of a data packet, and the receiver copies the
-//! result into ACKs as one word ([`Echo`]).
+//! are one type with a fixed layout of 32-bit words. A packet can carry any of these headers.
+//! Routers rewrite a header in place, and its bytes count as sent. The fields are from the sources;
+//! the layout is ours. A router writes into the header of a data packet, and the receiver copies
+//! the result into ACKs as one word ([`Echo`]).
 
 use crate::rate::bdr::{Recommendation, Report};
 use crate::rate::xcp;

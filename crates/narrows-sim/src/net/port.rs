@@ -388,8 +388,8 @@ impl Port {
         }
     }
 
-    /// Inserts a packet into the flight in order of arrival. If the packet becomes the first one in
-    /// flight, it gets an event of its own. The event of the packet that was first before stays
+    /// Inserts a packet into the flight in order of arrival. If the packet becomes the first packet
+    /// in flight, it gets an event of its own. The event of the packet that was first before stays
     /// valid.
     fn insert_into_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
         let at = self.flight.partition_point(|&(t, _)| t <= arrival);

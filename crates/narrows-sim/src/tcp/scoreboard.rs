@@ -1,4 +1,5 @@
-//! The scoreboard: one record for each segment from the first unacknowledged one to the last one sent.
+//! The scoreboard: one record for each segment, from the first unacknowledged segment to the last
+//! segment sent.
 
 use narrows_control::units::Time;
 

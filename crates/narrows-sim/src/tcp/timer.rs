@@ -21,7 +21,7 @@ impl Timer {
         }
     }
 
-    /// Sets RACK's timer, which replaces the others; `None` clears it.
+    /// Sets RACK's timer, which replaces the other timers; `None` clears it.
     pub(super) fn set_reordering(&mut self, at: Option<Time>) {
         if let Some(at) = at {
             *self = Timer::Reordering(at);

@@ -24,7 +24,7 @@ fn model() -> Model {
     model
 }
 
-/// A round that begins at `at` with this RTT. It completes when the next one begins.
+/// A round that begins at `at` with this RTT. The round is complete when the next round begins.
 fn round(cycle: &mut GainModel, at: u64, rtt_millis: u64) {
     let mut model = model();
     model.round_start = true;

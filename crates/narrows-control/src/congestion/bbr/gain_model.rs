@@ -4,10 +4,11 @@
 //! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain
 //! Model" (Sensors 23(9):4431, 2023), eqs 12 to 15. GAIN-2 reconstructs BBR-B's P_down.
 //!
-//! The arithmetic is limited to that of an eBPF program: `u64`, no floats, loops with a fixed
-//! number of iterations. Omega is in 1/1024, gains in 1/256. Every function rounds to the nearest unit, with
-//! halves rounded up. The result is exact: for all 1024 omegas it equals the rounded value of the formula in
-//! real numbers. `tests/vectors/bbr-gains.csv` holds these values; another program computed them.
+//! The code uses only arithmetic that an eBPF program can use: `u64`, no floats, loops with a fixed
+//! number of iterations. Omega is in 1/1024, gains in 1/256. Every function rounds to the nearest
+//! unit, with halves rounded up. The result is exact: for all 1024 omegas it equals the rounded
+//! value of the formula in real numbers. `tests/vectors/bbr-gains.csv` holds these values; another
+//! program computed them.
 
 use super::gain::Gain;
 

@@ -5,7 +5,8 @@ use super::params::Params;
 use super::probe_bw::ProbeBw;
 use super::probe_rtt::ProbeRtt;
 
-/// The current phase. The discriminants are those of Linux's `enum bbr_mode` and appear in traces.
+/// The current phase. The discriminants are the same as in Linux's `enum bbr_mode`. They appear in
+/// traces.
 #[derive(Clone, Debug)]
 pub enum Phase {
     /// Doubles the rate every round until the pipe is full.

@@ -107,7 +107,7 @@ impl ProbeBw {
         if policed { Gain::ONE } else { self.gain }
     }
 
-    /// Moves to the next entry of the cycle if the present one is over.
+    /// Moves to the next entry of the cycle if the present entry is over.
     pub fn on_ack(&mut self, view: &View<'_>, cycle: &mut dyn GainCycle) {
         if self.is_over(view, cycle) {
             self.advance(view.ack.now, cycle);

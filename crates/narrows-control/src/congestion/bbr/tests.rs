@@ -12,7 +12,7 @@ pub(super) struct Outcome {
     pub(super) delay: f64,
     /// Lost packets as a percentage of the packets sent.
     pub(super) lost: f64,
-    /// Packets lost, including those of the start.
+    /// Packets lost, including the packets lost during the start.
     pub(super) lost_ever: u64,
     /// The controller's estimate at the end, s.
     pub(super) min_rtt: f64,

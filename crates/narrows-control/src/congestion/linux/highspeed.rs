@@ -1,9 +1,9 @@
 //! HighSpeed TCP: Reno whose increase grows, and whose decrease shrinks, with the window.
 //!
-//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is that of RFC 3649 appendix B, computed as
-//! the RFC's program does. In Linux a row is valid for windows up to the window of the row. In the
-//! RFC it is valid from that window on. So Linux adds two segments per RTT from a window of 39 on,
-//! and RFC 3649 from a window of 118 on. Deviation from Linux: the window ends at 2^32 / 128
+//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is from RFC 3649 appendix B. It is computed
+//! here as in the RFC's program. In Linux a row is valid for windows up to the window of the row.
+//! In the RFC it is valid from that window on. So Linux adds two segments per RTT from a window of
+//! 39 on, and RFC 3649 from a window of 118 on. Deviation from Linux: the window ends at 2^32 / 128
 //! segments.
 
 use std::sync::LazyLock;

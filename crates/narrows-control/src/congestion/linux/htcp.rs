@@ -17,7 +17,7 @@ pub struct Params {
     pub rtt_scaling: bool,
     /// RTT at which the scale is 1. 100 ms: Linux.
     pub reference_rtt: Span,
-    /// Halve the window on congestion if the throughput has changed since the last one
+    /// Halve the window on congestion if the throughput has changed since the last congestion
     /// (`use_bandwidth_switch`).
     pub bandwidth_switch: bool,
     /// Time after congestion during which growth is Reno's (Delta_L of the draft). 1 s.
@@ -58,8 +58,9 @@ pub struct Htcp {
     adaptive: bool,
     /// When congestion last ended.
     congestion: Time,
-    /// When the congestion before the present one ended. Linux saves the largest RTT and the throughput too,
-    /// but only after the congestion has changed them. So an undo does not restore these two values.
+    /// The time at which the congestion before the present congestion ended. Linux saves the
+    /// largest RTT and the throughput too, but only after the congestion has changed them. So an
+    /// undo does not restore these two values.
     before: Option<Time>,
     min_rtt: Option<Span>,
     /// Recent largest RTT; decays at each congestion.

@@ -44,11 +44,12 @@ pub struct Params {
     pub u_threshold: f64,
     /// Share of the buffer above which a queue ends redistribution (BDR-24).
     pub queue_threshold: f64,
-    /// Count flows that have sent a SYN but no data, if there are more of them than usual (BDR-22).
+    /// Count flows that have sent a SYN but no data, if there are more such flows than usual
+    /// (BDR-22).
     pub anticipation: bool,
     /// How flows are counted (BDR-21).
     pub estimator: Estimator,
-    /// Mean time between reports before the first one (ours).
+    /// Mean time between reports that is assumed before the first report (ours).
     pub t_rep_initial: Span,
     /// Maximum of a report (ours). A larger report comes from an idle or a false sender. This
     /// maximum equals the largest tau, so that one report never counts as more than one flow.

@@ -83,8 +83,8 @@ impl Redistribution {
         *self = Redistribution::default();
     }
 
-    /// Handles the timer, `elapsed` seconds after the last one. The mean time between reports is `mean`
-    /// seconds, and g grows by `step` in that time.
+    /// Handles the timer, `elapsed` seconds after it last expired. The mean time between reports is
+    /// `mean` seconds, and g grows by `step` in that time.
     pub(super) fn on_timer(&mut self, now: Time, elapsed: f64, mean: f64, step: f64, usage: &Usage) {
         if usage.used > usage.eta || usage.queue || usage.idle {
             return self.end();

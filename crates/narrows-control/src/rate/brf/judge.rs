@@ -174,9 +174,10 @@ impl Judge<'_> {
 /// The headroom of a flow that is held again. `before` is its headroom when it filled its rate and
 /// counted as unheld.
 ///
-/// Two switches on a path can hold a flow alternately: when one releases it, the other still
-/// measures the limit that the first one set. At each such change the flow's rate grows by one
-/// headroom, which is a few per cent. To speed this up, the headroom doubles from change to change.
+/// Two switches on a path can hold a flow alternately: when one switch releases the flow, the other
+/// switch still measures the limit that the first switch had set. At each such change the flow's
+/// rate grows by one headroom, which is a few per cent. To speed this up, the headroom doubles from
+/// change to change.
 fn after_release(before: u16, wanted: u16) -> u16 {
     wanted.max(before.saturating_mul(2).min(RELEASED_HEADROOM))
 }

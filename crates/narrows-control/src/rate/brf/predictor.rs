@@ -1,4 +1,4 @@
-//! Predicts a new flow's use from that of similar flows (BRF-31).
+//! Predicts a new flow's use of the link from the use of similar flows (BRF-31).
 //!
 //! The paper says "machine learning model" in one place and "average bandwidth of streams with that
 //! quintuple" in another, and discloses no model. The code does the second: it uses averages, from the most

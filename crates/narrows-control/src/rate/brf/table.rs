@@ -12,7 +12,7 @@ use crate::rate::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowKey};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// The lists. Every record is on exactly one of them.
+/// The lists. Every record is on exactly one of these lists.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum List {
     /// Rated flows with an allocation, least recent data first: N_BRF.
@@ -393,8 +393,8 @@ impl Table {
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    /// Passes every meter on [`List::Rated`] to `visit`, in no particular order. The order is that of memory,
-    /// unless most records in memory are on other lists.
+    /// Passes every meter on [`List::Rated`] to `visit`, in no particular order. The order is the
+    /// order in memory, unless most records in memory are on other lists.
     pub(super) fn each_rated(&mut self, mut visit: impl FnMut(&mut Meter)) {
         if self.len(List::Rated) >= self.links.len() / 4 {
             let slots = self.links.iter().zip(&mut self.meters);

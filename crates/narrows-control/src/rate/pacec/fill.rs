@@ -16,8 +16,8 @@ use std::collections::BinaryHeap;
 
 pub use crate::rate::waterfill::UNBOUNDED;
 
-/// Up to this many changed demands, each of them is moved in the sorted list. With more, the list is sorted
-/// again.
+/// If at most this many demands have changed, each of them is moved in the sorted list. If more
+/// have changed, the list is sorted again.
 const FEW: usize = 16;
 
 /// Paths by number, each with its links.

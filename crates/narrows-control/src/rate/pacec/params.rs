@@ -1,4 +1,4 @@
-//! The constants of PACEC with their sources. The paper gives none of them (PAC-23).
+//! The constants of PACEC with their sources. The paper gives no values for them (PAC-23).
 
 use serde::{Deserialize, Deserializer, Serialize};
 

@@ -1,5 +1,6 @@
-//! The laws of RCP and XCP in a closed loop without packets: N flows of equal RTT d send at the
-//! rate they were told d ago, over one link of 10 Gbit/s with an unlimited queue.
+//! The laws of RCP and XCP in a closed loop without packets: N flows with equal RTTs d share one
+//! link of 10 Gbit/s with an unlimited queue. Each flow sends at the rate that it was told a time d
+//! ago.
 //!
 //! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, the
 //! queue holds what the link cannot carry, and a told rate reaches the port d later. The queue does not

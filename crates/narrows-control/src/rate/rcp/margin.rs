@@ -112,8 +112,9 @@ fn once_per_rtt_the_criterion_agrees_with_the_recursion() {
     }
 }
 
-/// RCP's defaults are stable by both criteria. The published constants are stable by neither. XCP's constants
-/// are stable by Katabi's bound for the continuous loop, but not with the discrete control interval.
+/// RCP's defaults are stable by both criteria. The published constants are stable by neither
+/// criterion. XCP's constants are stable by Katabi's bound for the continuous loop, but not with
+/// the discrete control interval.
 #[test]
 fn stability_of_the_constants_by_both_criteria() {
     assert!(beta_max_once_per_rtt(0.4) > 0.226 && beta_max(0.4) > 0.226);

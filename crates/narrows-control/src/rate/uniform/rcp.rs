@@ -2,9 +2,9 @@
 //! measures.
 //!
 //! The header form weights RTTs by the packets that carry them (RCP-2). This form weights each
-//! flow's RTT by its bytes, which is the same, because every packet carries its flow's RTT. But the
-//! port measures the path's RTT without most of the queue (a smaller sample replaces the estimate),
-//! while senders report their smoothed RTT.
+//! flow's RTT by the flow's bytes. The result is the same, because every packet carries its flow's
+//! RTT. But the port measures the path's RTT without most of the queue (a smaller sample replaces
+//! the estimate), while senders report their smoothed RTT.
 
 use super::{Law, Passed, Port};
 use crate::rate::rcp;

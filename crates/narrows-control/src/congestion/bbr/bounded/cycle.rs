@@ -9,8 +9,8 @@ use super::params::Params;
 use crate::congestion::Ack;
 use crate::units::{Span, Time};
 
-/// A phase of ProbeBW. The numbers are those of the module's `bbr_pacing_gain_phase` and appear in
-/// traces.
+/// A phase of ProbeBW. The numbers are the same as in the module's `bbr_pacing_gain_phase`. They
+/// appear in traces.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Probes for more bandwidth.

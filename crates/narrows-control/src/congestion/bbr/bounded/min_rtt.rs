@@ -1,5 +1,5 @@
-//! The propagation time in two windows (BBR3-9): the minimum RTT of 5 s triggers ProbeRTT, that of
-//! 10 s is the estimate.
+//! The propagation time in two windows (BBR3-9): the minimum RTT of the last 5 s triggers ProbeRTT,
+//! and the minimum RTT of the last 10 s is the estimate.
 
 use super::params::Params;
 use crate::congestion::Ack;

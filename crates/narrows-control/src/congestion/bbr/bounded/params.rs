@@ -37,7 +37,7 @@ pub enum UpExit {
     Plateau,
 }
 
-/// All parameters. Names in parentheses are those of the draft (draft-ietf-ccwg-bbr) or of Google's
+/// All parameters. Names in parentheses are from the draft (draft-ietf-ccwg-bbr) or from Google's
 /// module.
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -91,7 +91,7 @@ pub struct Params {
     pub ce_is_loss: bool,
 
     // Scheduling of probes (BBR3-5).
-    /// Minimum time from the end of a probe to the next one (`bw_probe_base_us`).
+    /// Minimum time from the end of a probe to the next probe (`bw_probe_base_us`).
     pub probe_wait: Span,
     /// Maximum random addition to that time (`bw_probe_rand_us`).
     pub probe_wait_random: Span,
