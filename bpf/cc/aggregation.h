@@ -7,7 +7,7 @@
 #define NRW_AGGREGATION_H
 
 #define NRW_EXTRA_ROUNDS	5	/* length of each of the two bins, in rounds */
-#define NRW_EXTRA_US		100000	/* upper bound, at the bandwidth in use */
+#define NRW_EXTRA_US		100000	/* upper bound of the aggregation, as time at the bandwidth in use */
 #define NRW_EPOCH_LIMIT		(1U << 20)	/* packets */
 
 static __always_inline void nrw_begin_epoch(struct nrw_bbr *s, __u64 now)

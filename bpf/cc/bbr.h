@@ -28,8 +28,8 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	nrw_update_gains(s);
 	/*
 	 * The kernel's BBR writes this field by cmpxchg(), so that it does not undo a concurrent
-	 * setsockopt. Programs have no such operation. The write could undo SK_PACING_FQ. TCP then
-	 * paces by itself, in addition to the fq qdisc.
+	 * setsockopt. BPF programs have no such operation here. This write could undo SK_PACING_FQ.
+	 * TCP then paces by itself, in addition to the fq qdisc.
 	 */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -109,7 +109,7 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 
 /*
  * Before Linux 6.10. On such kernels, the agent sets this function as cong_control. The verifier
- * sees only the one that is set.
+ * sees only the function that is set.
  */
 SEC("struct_ops")
 void BPF_PROG(nrw_cong_control_two, struct sock *sk, const struct rate_sample *rs)
@@ -167,8 +167,8 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 }
 
 /*
- * The reduction was spurious: run the full-pipe detection again. A loss that must be undone does
- * not cut the window.
+ * The reduction was spurious: run the full-pipe detection again. The window is not restored,
+ * because BBR does not cut it on a loss.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
@@ -184,7 +184,7 @@ __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
 	return tp->snd_cwnd;
 }
 
-/* The send buffer in windows. The factor is large because slow start continues during recovery. */
+/* The size of the send buffer, in windows. The factor is large because slow start continues during recovery. */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 {
@@ -209,7 +209,7 @@ struct tcp_congestion_ops nrw_cc = {
 	.undo_cwnd = (void *)nrw_undo_cwnd,
 	.sndbuf_expand = (void *)nrw_sndbuf_expand,
 	.min_tso_segs = (void *)nrw_min_tso_segs,
-	/* not restricted: a namespace may make it the default, and any user may choose it */
+	/* not restricted: a namespace may make this algorithm the default, and any user may choose it */
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "narrows_bbr",
 };

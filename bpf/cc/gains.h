@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The gain model of BBR-A, -B and -C (GAIN-1, GAIN-2). Each function equals the one of the same
- * name in crates/narrows-control/src/congestion/bbr/gain_model.rs, which gives the reasons. Each
- * result is the value of the real-valued formula, rounded to nearest, halves up. Tests run these
- * functions in the kernel for every omega.
+ * The gain model of BBR-A, -B and -C (GAIN-1, GAIN-2). Each function equals the function of the
+ * same name in crates/narrows-control/src/congestion/bbr/gain_model.rs, which gives the reasons.
+ * Each result is the exact value of the formula, rounded to nearest, halves up. Tests run
+ * these functions in the kernel for every omega.
  *
  * omega is in 1/1024, gains are in 1/256.
  */
@@ -17,7 +17,7 @@ static __always_inline __u64 nrw_nearest(__u64 numerator, __u64 denominator)
 	return (numerator + denominator / 2) / denominator;
 }
 
-/* GAIN-1: the RTT divided by the largest RTT, both in us. 1 if there is no largest RTT yet. */
+/* GAIN-1: the RTT divided by the largest RTT, both in us. The result is 1 if there is no largest RTT yet. */
 static __always_inline __u32 nrw_omega_of(__u32 rtt_us, __u32 longest_us)
 {
 	__u64 share;
@@ -41,9 +41,10 @@ static __always_inline __u64 nrw_cosine(__u64 w)
 }
 
 /*
- * Square root of a number up to 2^32, rounded down, computed bit by bit. It starts from a zero
- * whose value the verifier does not know. If the verifier knows the bits it follows each
- * combination of them, and two square roots took it all of its million instructions.
+ * Square root of a number up to 2^32, rounded down, computed bit by bit. The computation starts
+ * from a zero whose value the verifier does not know. If the verifier knows the bits, it follows
+ * each of their combinations. Two square roots then took all of the verifier's million
+ * instructions.
  */
 static __always_inline __u64 nrw_root(__u64 n)
 {

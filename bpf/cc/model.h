@@ -7,7 +7,7 @@
 #define NRW_MODEL_H
 
 #define NRW_BW_ROUNDS		10
-#define NRW_PACING_PERCENT	99	/* of the estimate: a margin against a queue that grows slowly */
+#define NRW_PACING_PERCENT	99	/* the pacing rate is below the estimate by this margin, so that no queue grows slowly */
 #define NRW_MIN_TSO_RATE	(1200000 / 8)	/* bytes/s */
 #define NRW_MOST_TSO_SEGMENTS	0x7f
 /*
@@ -80,7 +80,7 @@ static __always_inline void nrw_update_bw(struct nrw_bbr *s, const struct rate_s
 		nrw_max_update(s->max_bw, NRW_BW_ROUNDS, s->round, bw);
 }
 
-/* BBR-12. Rounded up, so that the estimate does not shrink by its own rounding. */
+/* BBR-12. The result is rounded up, so that rounding alone does not reduce the estimate. */
 static __always_inline __u32 nrw_bdp(const struct nrw_bbr *s, __u32 bw, __u32 gain)
 {
 	__u64 packets = (__u64)bw * s->min_rtt_us;
@@ -124,8 +124,8 @@ static __always_inline __u32 nrw_inflight(const struct nrw_bbr *s, const struct 
 }
 
 /*
- * Packets in the network when the next packet departs. With pacing, some of those in flight have
- * not left the host. If the caller wants more data in flight, the next burst counts as sent.
+ * Packets in the network when the next packet departs. With pacing, some of the packets in flight
+ * have not left the host. If the caller wants more data in flight, the next burst counts as sent.
  */
 static __always_inline __u32 nrw_in_network(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 in_flight)
 {

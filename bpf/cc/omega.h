@@ -26,7 +26,7 @@ static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate
 	s->rtt_max = nrw_max(s->rtt_max, rs->rtt_us);
 }
 
-/* 1 while no round has a mean. A gain for 1 does not probe. */
+/* The result is 1 until a round has a mean. With an omega of 1 the gain does not probe. */
 static __always_inline __u32 nrw_omega(const struct nrw_bbr *s)
 {
 	return s->rtt_mean ? nrw_omega_of(s->rtt_mean, s->rtt_max) : NRW_OMEGA_ONE;

@@ -41,7 +41,7 @@ static __always_inline void nrw_set_pacing_rate(struct nrw_bbr *s, struct tcp_so
 		sk->sk_pacing_rate = rate;
 }
 
-/* Stores the window that recovery asks for in *cwnd. True if recovery alone decides. */
+/* Stores in *cwnd the window that recovery asks for. Returns true if only recovery determines the window. */
 static __always_inline int nrw_recovery_cwnd(struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs, __u32 *cwnd)
 {

@@ -50,8 +50,8 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 }
 
 /*
- * BBR-16, GAIN-6. GAIN-4's option: until 1.25 BDP is in flight or a packet is lost, and at most for
- * two propagation times, as a gain near 1 never reaches that level.
+ * BBR-16, GAIN-6. GAIN-4's option: the phase lasts until 1.25 BDP is in flight or a packet is lost.
+ * It lasts at most two propagation times, because a gain near 1 never reaches 1.25 BDP.
  */
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A steady high loss rate at a steady delivery rate indicates a token bucket, not a queue (BBR-22).
- * Its rate is then used for a while, without probing.
+ * BBR then uses the bucket's rate for a while, without probing.
  */
 #ifndef NRW_POLICER_H
 #define NRW_POLICER_H
 
-#define NRW_LT_ROUNDS		4	/* shortest interval; the longest has four times as many */
+#define NRW_LT_ROUNDS		4	/* rounds of the shortest interval; the longest has four times as many */
 #define NRW_LT_LOSS		50	/* lost / delivered, 1/256 */
-#define NRW_LT_RATIO		(NRW_UNIT / 8)	/* largest difference of two intervals, as a ratio */
+#define NRW_LT_RATIO		(NRW_UNIT / 8)	/* largest difference between two intervals' rates, as a ratio */
 #define NRW_LT_DIFFERENCE	(4000 / 8)	/* or in bytes/s */
 #define NRW_LT_USE_ROUNDS	48
 #define NRW_LT_LONGEST_MS	(0xffffffffU / 1000)

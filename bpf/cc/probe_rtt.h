@@ -35,8 +35,7 @@ static __always_inline void nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp
 	__u32 until = tp->delivered + in_flight;
 
 	/*
-	 * packets sent now are slow on purpose; congestion control algorithms may write this field for this
-	 * reason
+	 * packets sent now are slow on purpose; algorithms may write app_limited for this reason
 	 */
 	if (nrw_old)
 		s->slowed_until = until;
@@ -67,8 +66,8 @@ static __always_inline void nrw_update_min_rtt(struct nrw_bbr *s, struct tcp_soc
 	}
 	if (expired && !s->idle_restart && s->mode != NRW_PROBE_RTT) {
 		/*
-		 * the same order as Linux: the saved window is the larger of this one and the one
-		 * saved before
+		 * the same order as Linux: the saved window is the larger of the present window and
+		 * the window saved before
 		 */
 		s->mode = NRW_PROBE_RTT;
 		s->slowed_from = tp->delivered;

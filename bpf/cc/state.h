@@ -33,7 +33,7 @@ const volatile __u32 nrw_down_needs_loss;
 /*
  * A kernel before Linux 6.10, which may not let programs write app_limited. The program then
  * remembers which packets ProbeRTT slowed. A kernel that allows the write and has the old
- * cong_control is treated the same. Only the delivery rate of tcp_info shows the difference.
+ * cong_control is treated the same. The only visible difference is the delivery rate in tcp_info.
  */
 const volatile __u32 nrw_old;
 
@@ -46,19 +46,19 @@ struct nrw_sample {
 };
 
 /*
- * State of a connection. It is in socket storage and not in icsk_ca_priv: v1 fills its 104 bytes
- * (struct bbr has that size), and the gain model needs more. In storage, all of it can be plain
- * fields.
+ * State of a connection. It is in socket storage, because icsk_ca_priv is too small: v1 fills its
+ * 104 bytes (struct bbr has that size), and the gain model needs more. In storage, the whole state
+ * can be plain fields.
  *
- * Times are tcp_mstamp in us, unless the comment says otherwise. Where Linux counts jiffies for
- * seconds, this counts us.
+ * Times are tcp_mstamp in us, unless the comment says otherwise. Where Linux counts seconds in
+ * jiffies, this program counts us.
  */
 struct nrw_bbr {
 	struct nrw_sample max_bw[3];
 	__u32 min_rtt_us;
 	__u32 round;
 	__u32 next_round_delivered;
-	__u32 full_bw;		/* Startup's reference for the next rounds */
+	__u32 full_bw;		/* bandwidth with which Startup compares the next rounds */
 	__u64 min_rtt_at;
 	__u64 probe_rtt_done_at; /* 0: the flight has not shrunk yet */
 	__u64 cycle_at;
@@ -85,7 +85,7 @@ struct nrw_bbr {
 	/* policer */
 	__u8 lt_is_sampling;
 	__u8 lt_use_bw;
-	__u8 counted;		/* is counted in nrw_cc_facts.connections */
+	__u8 counted;		/* the connection is counted in nrw_cc_facts.connections */
 	__u8 probe_lost;	/* the last probing phase lost packets */
 	__u8 has_slowed;	/* whether the next two fields are valid */
 	__u32 slowed_from;	/* nrw_old: samples of packets that were sent when delivered was from this value ... */
@@ -114,7 +114,7 @@ struct {
 struct nrw_cc_facts {
 	__u64 connections;	/* now */
 	__u64 begun;		/* since load */
-	__u64 options;		/* written by the agent: how it was loaded */
+	__u64 options;		/* written by the agent: the options of the load */
 };
 struct nrw_cc_facts nrw_cc_facts;
 

@@ -32,7 +32,7 @@ static __always_inline int nrw_syn_asks(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Clears the flag: neither the sender's nor the receiver's program has an option to write on this
+ * Clears the flag: neither the sender's nor the receiver's program writes an option on this
  * connection. Each program clears the flag only if the SYN or SYN-ACK of the other end had no
  * option, which the other program sees as well.
  */

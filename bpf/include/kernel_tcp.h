@@ -10,9 +10,9 @@
 #include <linux/types.h>
 
 /*
- * These replace <linux/tcp.h>, which would include the C library's byte order headers for one enum:
- * values of enum tcp_ca_state, which is visible to users (TCP_INFO), states from net/tcp_states.h,
- * and address families.
+ * These definitions replace <linux/tcp.h>, which would include the C library's byte order headers
+ * for one enum: values of enum tcp_ca_state, which is visible to users (TCP_INFO), states from
+ * net/tcp_states.h, and address families.
  */
 enum nrw_ca_state { NRW_CA_OPEN, NRW_CA_DISORDER, NRW_CA_CWR, NRW_CA_RECOVERY, NRW_CA_LOSS };
 #define NRW_TCP_SYN_SENT	2
@@ -69,11 +69,11 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: departure time of the next packet. It leaves no earlier if paced, and carries this timestamp in any case */
+	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: departure time of the next packet. A paced packet leaves no earlier, and every packet carries this timestamp */
 	__u64 tcp_clock_cache;		/* CLOCK_MONOTONIC: when tcp_mstamp was taken */
 	__u64 tcp_mstamp;		/* CLOCK_MONOTONIC, us: time of this ACK or of this transmission */
-	__u64 delivered_mstamp;		/* the same, of the last ACK that delivered data */
-	__u16 tcp_header_len;		/* with the options of every segment */
+	__u64 delivered_mstamp;		/* CLOCK_MONOTONIC, us: time of the last ACK that delivered data */
+	__u16 tcp_header_len;		/* length including the options of every segment */
 	__u32 mss_cache;		/* payload of a full segment */
 	__u32 srtt_us;			/* << 3 */
 	struct minmax rtt_min;		/* us */
@@ -112,8 +112,8 @@ struct bpf_iter__tcp {
 };
 
 /*
- * The programs only pass it on. A mere declaration would not match the kernel's function when the
- * loader compares types.
+ * The programs only pass this structure on. A mere declaration would not match the kernel's
+ * function when the loader compares types.
  */
 struct ack_sample {
 	__u32 pkts_acked;

@@ -14,7 +14,7 @@
 #define NRW_MAPS_H
 
 #define NRW_PORTS_MAX		64
-#define NRW_LEAVES		4	/* as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
+#define NRW_LEAVES		4	/* the same as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
 #define NRW_GRANTS		16	/* ready grants for the newcomers of one tick */
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
@@ -31,15 +31,15 @@ struct nrw_key {
 };
 
 /*
- * nrw_slot.flags: P sets flags atomically. A never clears a single flag: it clears all when it frees
- * the slot.
+ * nrw_slot.flags: P sets flags atomically. A clears all flags when it frees the slot, and never a
+ * single flag.
  */
 #define NRW_F_RATED		(1U << 0)	/* the SYN asked for feedback, or the flow uses BRF */
 #define NRW_F_GUESSED		(1U << 1)	/* the handshake was not seen */
 #define NRW_F_OPENED_BY_RECEIVER (1U << 2)	/* the receiver of the data sent the SYN */
 #define NRW_F_SYN_REPEATED	(1U << 3)	/* the SYN was seen twice: the handshake gives no RTT */
 #define NRW_F_SENDER_SEEN	(1U << 4)	/* a packet of the data direction was seen after the handshake's SYN and SYN-ACK */
-#define NRW_F_RECEIVER_SEEN	(1U << 5)	/* the same for the other direction */
+#define NRW_F_RECEIVER_SEEN	(1U << 5)	/* a packet of the other direction was seen after the handshake's SYN and SYN-ACK */
 #define NRW_F_FIN_SENDER	(1U << 6)
 #define NRW_F_FIN_RECEIVER	(1U << 7)
 #define NRW_F_RST		(1U << 8)
@@ -52,7 +52,7 @@ struct nrw_key {
  */
 #define NRW_F_CONFIRMED		(1U << 11)
 #define NRW_F_LIVE		(1U << 12)	/* the slot is in use and its key is in the table */
-#define NRW_F_ADOPTED		(1U << 13)	/* began with data: the SYN-ACK was not seen, or was refused a slot */
+#define NRW_F_ADOPTED		(1U << 13)	/* the flow began with data: its SYN-ACK was not seen, or got no slot */
 #define NRW_F_ANSWER_ASKS	(1U << 14)	/* the SYN-ACK asked for feedback, and this slot is the opener's direction */
 
 /*
@@ -65,52 +65,52 @@ struct nrw_slot {
 	struct nrw_key key;	/*   0 P */
 	__u32 data_us;		/* P time of the last payload in the data direction (us, wraps); 0: none yet */
 	__u32 flags;		/*  44 P */
-	__u64 bytes;		/*  48 P L3 bytes of packets with payload that arrived at the port; 0: none yet */
+	__u64 bytes;		/*  48 P L3 bytes of packets with payload that arrived at the port; 0: no such packet yet */
 	__u32 seq_next;		/* P next expected sequence number; valid once bytes is not 0 */
 	__u32 missing;		/* P payload bytes that the sequence numbers skipped (wraps) */
-	__u64 last_ns;		/* P last packet of either direction, with a resolution of NRW_TOUCH_NS */
-	__u8 paired;		/* P the other direction has a slot as well, or had one since this one was taken */
+	__u64 last_ns;		/* P time of the last packet of either direction, with a resolution of NRW_TOUCH_NS */
+	__u8 paired;		/* P the other direction has a slot, or had a slot since this slot was taken */
 	__u8 receiver_seen;	/* P NRW_SEEN: the flags say that packets of the receiver were seen */
-	__u16 data_if;		/* P interface where the data arrives, the lower half of its number; 0: unknown */
+	__u16 data_if;		/* P lower half of the number of the interface where the data arrives; 0: unknown */
 	__u32 ack_sent;		/* P highest acknowledgement number of the data */
 	__u32 rtt_receiver_us;	/* P last RTT sample of switch - receiver - switch */
 	__u32 rtt_sender_us;	/* P last RTT sample of switch - sender - switch */
-	__u16 rtt_receiver_n;	/*  88 P samples so far (wraps) */
+	__u16 rtt_receiver_n;	/*  88 P number of samples so far (wraps) */
 	__u16 rtt_sender_n;	/*  90 P */
 	__u32 wait_receiver_ts;	/* P timestamp value whose echo is awaited from the receiver */
-	__u32 wait_receiver_us;	/* P when it passed (us, wraps); 0: no echo is awaited */
-	__u32 wait_sender_ts;	/* P the same for the sender */
+	__u32 wait_receiver_us;	/* P when this timestamp passed (us, wraps); 0: no echo is awaited */
+	__u32 wait_sender_ts;	/* P timestamp value whose echo is awaited from the sender */
 	__u32 wait_sender_us;	/* 104 P */
-	__u16 marked_unlimited;	/* P marks "not limited" seen (wraps) */
-	__u16 marked_limited;	/* P marks "limited" seen (wraps) */
+	__u16 marked_unlimited;	/* P number of marks "not limited" seen (wraps) */
+	__u16 marked_limited;	/* P number of marks "limited" seen (wraps) */
 	__u16 passed_code;	/* P last rate that another switch wrote into an ACK before it arrived here; unassigned: none */
-	__u16 passed_n;		/* P ACKs with such a rate (wraps) */
+	__u16 passed_n;		/* P number of ACKs with such a rate (wraps) */
 	__u16 code;		/* P at the SYN-ACK (a ready grant), later A: code to write into ACKs; unassigned: none */
 	__u8 leaf;		/* P at creation, later A: leaf of the port's queue */
 	__u8 port;		/* P the controlled port of the data direction */
 	__u32 gate_us;		/* P once-per-RTT mode: time of the next feedback (us, wraps) */
 	__u32 rtt_us;		/* A RTT of the flow, for the gate */
 	__u32 acked;		/* 128 P highest acknowledgement number of the other direction */
-	__u32 seq_seen;		/* P seq_next, as the other direction read it last */
+	__u32 seq_seen;		/* P value of seq_next when the other direction last read it */
 	__u32 reverse_next;	/* P next expected sequence number of the other direction */
-	__u32 reverse_us;	/* P last believed packet of the other direction (us, wraps); 0: none */
-	__u32 reverse_if;	/* P interface where the other direction arrives; 0: unknown */
-	__u32 reverse_if_new;	/* P another interface where it arrives */
-	__u32 passed_us;	/* P last rate of another switch (us, wraps); 0: none */
+	__u32 reverse_us;	/* P time of the last believed packet of the other direction (us, wraps); 0: none */
+	__u32 reverse_if;	/* P interface where packets of the other direction arrive; 0: unknown */
+	__u32 reverse_if_new;	/* P another interface where packets of the other direction arrive */
+	__u32 passed_us;	/* P time of the last rate of another switch (us, wraps); 0: none */
 	__u32 learn_data;	/* P next expected sequence number of packets that are not believed */
-	__u32 learn_reverse;	/* 160 P the same for the other direction */
-	__u16 data_if_new;	/* P as reverse_if_new */
+	__u32 learn_reverse;	/* 160 P like learn_data, for the other direction */
+	__u16 data_if_new;	/* P another interface where the data arrives */
 	__u8 data_if_n;		/* P packets from there */
 	__u8 reverse_if_n;	/* P packets from there */
-	__u8 learn_data_n;	/* P packets that continue each other */
-	__u8 learn_reverse_n;	/* P the same for the other direction */
+	__u8 learn_data_n;	/* P number of packets not believed that continue each other */
+	__u8 learn_reverse_n;	/* P like learn_data_n, for the other direction */
 	__u16 pad;
 	__u32 pad2[5];
 };
 
 /* nrw_port.mode */
 #define NRW_MODE_CONTROLLED	(1U << 0)	/* flows that leave here are counted, classified and given rates */
-#define NRW_MODE_ONCE_PER_RTT	(1U << 1)	/* the paper's gate; default: every ACK */
+#define NRW_MODE_ONCE_PER_RTT	(1U << 1)	/* rates are written once per RTT (the paper's gate); default: into every ACK */
 #define NRW_MODE_POLICE_UDP	(1U << 2)
 #define NRW_MODE_POLICE_SYN	(1U << 3)
 
@@ -119,8 +119,8 @@ struct nrw_bucket {
 	__u64 rate;		/* A: L3 bytes/s */
 	__u64 burst;		/* A: bytes */
 	__u64 tokens;		/* P: bytes */
-	__u64 at;		/* P: when it was last filled (ns); 0: never */
-	__u32 lock;		/* P: bpf_spin_lock is not allowed in mmaped memory; a compare-and-swap on this guards tokens and at */
+	__u64 at;		/* P: when the bucket was last filled (ns); 0: never */
+	__u32 lock;		/* P: guards tokens and at by compare-and-swap; bpf_spin_lock is not allowed in mmaped memory */
 	__u32 pad;
 };
 
@@ -131,9 +131,9 @@ struct nrw_port {
 	__u32 mode;
 	__u32 format;		/* NRW_FORMAT_ */
 	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf */
-	__u16 grants[NRW_GRANTS]; /* for the k-th newcomer since the last tick; the last one for all later newcomers */
+	__u16 grants[NRW_GRANTS]; /* grant k is for the k-th newcomer since the last tick; the last grant is for all later newcomers */
 	__u32 tick;		/* increases with every tick of the agent and restarts the count of newcomers */
-	__u32 unconfirmed_max;	/* how many flows not yet seen from both sides may hold slots */
+	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */
 
 	/* P: counters */
 	__u64 arrived_bytes[NRW_LEAVES]; /* L3, before the queue */
@@ -146,12 +146,12 @@ struct nrw_port {
 	__u64 with_data;	/* ACKs not stamped because they carry data and no rate */
 	__u64 malformed;	/* packets whose headers contradict their lengths */
 	__u64 no_slot;		/* packets that needed a slot when none was free */
-	__u64 refused;		/* packets that needed a slot and were refused: too many unconfirmed flows */
+	__u64 refused;		/* packets that needed a slot when too many flows were unconfirmed */
 	__u64 syns;
 	__u64 watchdog;		/* packets that passed while the agent did not run */
 	__u64 syn_policed;	/* SYNs dropped because they exceeded their share of the link */
-	__u64 implausible;	/* packets of known flows whose numbers or interface do not fit; they change nothing */
-	__u32 unconfirmed;	/* P: adds one when it creates a flow; see NRW_F_CONFIRMED */
+	__u64 implausible;	/* packets of known flows with unexpected sequence numbers or interface; they change nothing */
+	__u32 unconfirmed;	/* number of unconfirmed flows: P adds one when it creates a flow; see NRW_F_CONFIRMED */
 	__u32 newcomers;	/* P: newcomers in tick `newcomers_tick` */
 	__u32 newcomers_tick;
 	__u32 pad;
@@ -159,7 +159,7 @@ struct nrw_port {
 	/* A and P: token buckets */
 	struct nrw_bucket udp;
 	struct nrw_bucket syn;	/* SYNs without ACK */
-	struct nrw_bucket syn_again; /* SYNs that `syn` dropped before */
+	struct nrw_bucket syn_again; /* repetitions of SYNs that the bucket `syn` dropped */
 };
 
 /*
@@ -168,16 +168,16 @@ struct nrw_port {
  */
 struct nrw_half {
 	__u64 syn_ns;
-	__u64 answered_ns;	/* when a SYN-ACK passed whose flow was refused a slot; 0: not answered */
+	__u64 answered_ns;	/* when a SYN-ACK passed that got no slot; 0: no such SYN-ACK */
 	__u32 port;		/* port through which the SYN left, NRW_NO_PORT if the program does not know it */
 	__u32 answer_seq;	/* sequence number of the refused SYN-ACK. Only a host that received it can acknowledge it */
 	__u8 permitted;		/* the SYN asks for feedback */
 	__u8 repeated;
 	__u16 syn_payload;	/* data in the SYN (TCP Fast Open) */
-	__u32 syn_seq;		/* its sequence number, which the answer acknowledges */
+	__u32 syn_seq;		/* sequence number of the SYN, which the answer acknowledges */
 };
 
-/* A dropped SYN, in an array indexed by a hash of its key. The latest entry of an index stays. */
+/* A dropped SYN, in an array indexed by a hash of its key. A new entry replaces the old entry at its index. */
 struct nrw_missed {
 	__u32 mark;		/* the rest of the hash */
 	__u32 at_ms;		/* time of the drop (wraps) */

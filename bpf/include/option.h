@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The rate option in sock_ops programs: ask for it, read it, write "not assigned". */
+/* The rate option in sock_ops programs: asks for a rate, reads a rate, writes "not assigned". */
 #ifndef NRW_OPTION_H
 #define NRW_OPTION_H
 
@@ -17,8 +17,8 @@ struct nrw_option {
 
 /*
  * The code in the header that the callback is about, or with BPF_LOAD_HDR_OPT_TCP_SYN in the saved
- * SYN of a passive connection. The kernel parses the options. A list with wrong lengths reads as
- * one without the option.
+ * SYN of a passive connection. The kernel parses the options. A list of options with wrong lengths
+ * counts as a list without the rate option.
  */
 static __always_inline int nrw_option_read(struct bpf_sock_ops *ctx, __u64 flags)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The contents of one packet, read once: a write would invalidate packet pointers, and half of the
- * packets are written to. bpf_skb_load_bytes reads everything, so it does not matter which part of
- * the packet is linear.
+ * The contents of one packet, read once: a write would invalidate packet pointers, and the program
+ * writes to half of the packets. bpf_skb_load_bytes reads everything, so it does not matter which
+ * part of the packet is linear.
  */
 #ifndef NRW_PACKET_H
 #define NRW_PACKET_H
@@ -32,7 +32,7 @@
 #define NRW_TCP_ACK		0x10
 
 enum nrw_kind {
-	NRW_OTHER,	/* no packet that is handled here */
+	NRW_OTHER,	/* a packet that this program does not handle */
 	NRW_MALFORMED,	/* lengths that contradict each other */
 	NRW_TCP,
 	NRW_UDP,
@@ -199,8 +199,8 @@ static __always_inline void nrw_count_segments(struct __sk_buff *skb, struct nrw
 
 /*
  * Reads everything that the program needs of a packet into a zeroed structure. Not static: the
- * verifier then checks its many branches once, and not again for each of them in the code that
- * follows.
+ * verifier then checks this function once. Otherwise it would check the following code again for
+ * each branch of this function.
  */
 __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {

@@ -2,10 +2,10 @@
 /*
  * Changes to a packet that keep its checksums as right, or as wrong, as they were (RFC 1624).
  *
- * The helpers know whether the packet holds the complete sum or one that the device completes
- * (CHECKSUM_PARTIAL). Sums computed here could not take that into account. Each function does all
- * of its work, or returns NRW_UNTOUCHED. If a helper fails half-way it returns NRW_BROKEN, and such
- * a packet must be dropped.
+ * The kernel's helpers know whether the packet's checksum is complete, or will be completed by the
+ * device (CHECKSUM_PARTIAL). Code of this program could not take that into account. Each function
+ * does all of its work, or returns NRW_UNTOUCHED. If a helper fails half-way, the function returns
+ * NRW_BROKEN, and the packet must be dropped.
  */
 #ifndef NRW_REWRITE_H
 #define NRW_REWRITE_H
@@ -42,8 +42,8 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 }
 
 /*
- * Whether the option may be inserted: the packet has no payload, so its options are its end, and
- * eight bytes are free.
+ * Whether the option may be inserted: the packet has no payload, so that it ends with its options,
+ * and eight bytes are free.
  */
 static __always_inline int nrw_has_room(const struct nrw_packet *p)
 {
@@ -66,8 +66,8 @@ static __always_inline int nrw_grow_ip(struct __sk_buff *skb, const struct nrw_p
 }
 
 /*
- * Inserts the option in front of the others, as an END would hide what follows it. Call it only for
- * packets without payload for which nrw_has_room() is true.
+ * Inserts the option in front of the other options, because an END would hide the options behind
+ * it. Call this function only for packets without payload for which nrw_has_room() is true.
  */
 static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const struct nrw_packet *p, __u16 code)
 {

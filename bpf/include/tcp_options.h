@@ -81,8 +81,9 @@ static __always_inline void nrw_note_option(struct nrw_options *o, __u32 at, __u
 /*
  * The caller zeroes `o`. Not static, so that the verifier checks the loop once, and assumes nothing
  * about its result afterwards. The loop has forty steps, because a list may consist of forty NOPs.
- * The position is in memory, whose contents the verifier does not track. If it were in a register,
- * the verifier would follow every path to each of its values, which takes a million instructions.
+ * The position is in memory, whose contents the verifier does not track. If the position were in a
+ * register, the verifier would follow every path to each of its values, and reach its limit of a
+ * million instructions.
  */
 __noinline int nrw_walk_options(struct nrw_options *o)
 {
@@ -125,7 +126,7 @@ static __always_inline int nrw_read_options(struct __sk_buff *skb, __u32 from, _
 	if (bpf_skb_load_bytes(skb, from, o->bytes, len))
 		return -1;
 	nrw_walk_options(o);
-	/* A rate in the padding hides the options that follow. */
+	/* A rate in the padding makes the following options unreadable. */
 	if (!o->has_timestamps && nrw_options_padded(o))
 		nrw_options_stamps(o, 4);
 	return 0;

@@ -16,7 +16,7 @@
 
 #define NRW_CODE_MAX		65529	/* the largest rate that can be encoded */
 #define NRW_CODE_UNLIMITED	65534	/* unassigned, and the sender is not limited by its application (BRF-100) */
-#define NRW_CODE_UNASSIGNED	65535	/* in a SYN "feedback welcome", in an ACK "no switch has written yet" */
+#define NRW_CODE_UNASSIGNED	65535	/* means in a SYN "feedback is welcome", and in an ACK "no switch has written a rate yet" */
 
 /*
  * The sender's statement about its application, on data (BRF-100): a TCP option without a body in
@@ -28,12 +28,12 @@
 #define NRW_NOP_NOP		0x0101
 
 /*
- * Wire formats. INSERT includes EXPERIMENTAL: where the receiver has reserved the option it is
- * overwritten.
+ * Wire formats. INSERT includes EXPERIMENTAL: if the receiver has reserved the option, the switch
+ * overwrites it.
  */
-#define NRW_FORMAT_PADDING	1	/* the paper's: the two NOPs in front of the timestamps */
-#define NRW_FORMAT_RESERVED	2	/* only where the receiver has reserved the option */
-#define NRW_FORMAT_INSERT	3	/* insert it into pure ACKs and SYN-ACKs; apply the min rule if it is there (default) */
+#define NRW_FORMAT_PADDING	1	/* the paper's format: overwrite the two NOPs in front of the timestamps */
+#define NRW_FORMAT_RESERVED	2	/* overwrite the option, only if the receiver has reserved it */
+#define NRW_FORMAT_INSERT	3	/* insert the option into pure ACKs and SYN-ACKs; if it is there, keep the lower rate (default) */
 
 /* The rate in bytes/s. The including file includes bpf_helpers.h. */
 static __always_inline __u64 nrw_decode(__u16 code)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The receiver: reserves room for the rate in pure ACKs, and in the SYN-ACK of connections whose
- * SYN asked for it. Without it the switch inserts the option.
+ * SYN asked for it. Without this program the switch inserts the option.
  *
- * Data packets of this host get no room, which would reduce their MSS and prevent TSO. The program
- * shares a cgroup with the sender's program. The sender's program writes only into SYNs and
+ * Data packets of this host get no room, because it would reduce their MSS and prevent TSO. The
+ * program shares a cgroup with the sender's program. The sender's program writes only into SYNs and
  * SYN-ACKs, and neither program clears callback flags that the other needs.
  */
 #include <linux/bpf.h>
