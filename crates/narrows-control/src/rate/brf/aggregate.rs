@@ -1,10 +1,10 @@
 //! Counts instead of packets, for a data plane that counts by itself.
 //!
-//! Decisions are the same; only measurements differ. In the first part of a counted span, arrivals
-//! may not reflect the allocation yet (see `judge::measured_from`). The bytes of the rest are then
-//! estimated in proportion to its length, because paced flows send evenly. A flow with frequent
-//! reports is moved to the end of its list only occasionally, so the flow may count as idle too
-//! early, by up to a quarter of
+//! Decisions are the same as with packets; only measurements differ. In the first part of a counted
+//! span, arrivals may not reflect the allocation yet (see `judge::measured_from`). The bytes of the
+//! rest are then estimated in proportion to its length, because paced flows send evenly. A flow
+//! with frequent reports is moved to the end of its list only occasionally, so the flow may count
+//! as idle too early, by up to a quarter of
 //! [`Params::idle_after`](super::Params::idle_after).
 
 use super::cycle::Phase;

@@ -49,7 +49,8 @@ fn allocations(senders: &[Sent], report_every: u64) -> Vec<f64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A data plane that counts every 10 ms gives the same result as one that sees each packet.
+    /// A data plane that counts every 10 ms gives the same result as a data plane that sees each
+    /// packet.
     #[test]
     fn counts_decide_as_packets_do(
         senders in prop::collection::vec(

@@ -51,8 +51,8 @@ pub(super) struct Meter {
     /// Number of the measurement window that `bytes` belongs to.
     pub(super) window: u32,
     /// Two flags of this cycle: the sender said that its application does not limit it (BRF-100), and the
-    /// sender said that it does. A paced flow may say both, because the application still has data while its
-    /// last write is paced out.
+    /// sender said that it does. Both flags may be set for a paced flow, because its application
+    /// still has data while the last write is paced out.
     pub(super) unlimited: bool,
     pub(super) limited: bool,
     pub(super) app_class: AppClass,

@@ -6,10 +6,11 @@ use crate::units::{Bytes, Rate, Span};
 
 /// Number of windows evaluated together.
 const WINDOWS: u32 = 4;
-/// A flow that uses less than this share in all of them is limited elsewhere.
+/// A flow that uses less than this share of its grant in all these windows is limited elsewhere.
 const LIMITED: f64 = 0.9;
-/// A flow that uses this share in one of them is not limited. This share must exceed 1 / [`HEADROOM`];
-/// otherwise a limited flow would count as unlimited as soon as it got its request (as in BRF-39).
+/// A flow that uses this share of its grant in one of these windows is not limited. This share must
+/// exceed 1 / [`HEADROOM`]; otherwise a limited flow would count as unlimited as soon as it got its
+/// request (as in BRF-39).
 const FULL: f64 = 0.95;
 /// Ratio of a limited flow's request to its use.
 const HEADROOM: f64 = 1.1;

@@ -37,7 +37,7 @@ pub struct Pacec {
     floor: u64,
     /// A flow that was not announced for this long is removed.
     kept: Span,
-    /// The ports, sorted. The other vectors of links have the same order.
+    /// The ports, sorted. The other vectors with one entry per link have the same order.
     ports: Vec<PortId>,
     links: Vec<Link>,
     matrix: Matrix,

@@ -1,6 +1,7 @@
 //! BDR based on the port's own counts: the port produces the reports of designated packets itself.
 //!
-//! The estimators are the same, although a port with a flow table could simply count its flows.
+//! The estimators are the same as in the header form, although a port with a flow table could
+//! simply count its flows.
 
 use super::{Law, Passed, Port};
 use crate::rate::bdr::{self, Report};

@@ -272,7 +272,8 @@ fn a_flow_without_acks_here_is_other_tcp() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// A data plane that counts every 10 ms gives the same result as one that sees each packet.
+    /// A data plane that counts every 10 ms gives the same result as a data plane that sees each
+    /// packet.
     #[test]
     fn counts_decide_as_packets_do(
         law in 0..2usize,
