@@ -85,7 +85,7 @@ def one_of(value: object, names: Iterable[str], what: str, listing: str = "") ->
 
 
 def choice(value: object, names: Iterable[str]) -> str:
-    """``found X, expected one of <names>``, with the nearest."""
+    """``found X, expected one of <names>``, with the nearest name."""
     known = list(names)
     return f"found {found(value)}, expected one of {', '.join(known)}{_nearest(value, known)}"
 

@@ -1,4 +1,4 @@
-"""Backends run plans. All of them return the same tables."""
+"""Backends run plans. All backends return the same tables."""
 
 from __future__ import annotations
 

@@ -89,7 +89,10 @@ def _found(finding: Finding) -> str:
 
 
 def lacking(findings: list[Finding], part: str) -> list[str]:
-    """Missing requirements of a part. Those that could not be tried are named only if there are no others."""
+    """Missing requirements of a part.
+
+    Requirements that could not be tried are named only if no other requirement is missing.
+    """
     missing = [finding for finding in findings if part in finding.needed and not finding.have]
     return [finding.name for finding in missing if finding.tried] or [finding.name for finding in missing]
 

@@ -87,7 +87,8 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
 def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Graph[int]:
     """The graph of switches.
 
-    It has only the shortest link of several parallel ones. If several are equally short, it has the one with
+    If several links are parallel, it has only the shortest one. If several are equally short, it has the one
+    with
     the lowest port.
     """
     graph: nx.Graph[int] = nx.Graph()

@@ -31,7 +31,7 @@ _WIRE_BYTES = 38
 _LEAST_PERIOD_NS = 5_000_000
 """Shortest control period that the controller's machine can sustain for a domain."""
 _OF_ALL = ("sample", "samples", "eta", "mode", "floor_packets", "idle_after", "max_flows")
-"""Parameters that a port without an agent copies from the first port with one."""
+"""Parameters that a port without an agent copies from the first port with an agent."""
 _KIND = "counted"
 """Kind of the ports without an agent, in the keys of the domain's numbers."""
 

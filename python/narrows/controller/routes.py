@@ -21,8 +21,8 @@ class Routes:
         """Ports by which a packet leaves switches between two edge ports; empty if there is no path.
 
         Args:
-            source: the edge port where it enters.
-            to: the edge port where it leaves, which is the last of the ports.
+            source: the edge port where the packet enters.
+            to: the edge port where the packet leaves, which is the last of the ports.
         """
         last = to[0]
         if last not in self._graph or source[0] not in self._graph:

@@ -1,8 +1,8 @@
 """Every figure that Narrows prints, defined once.
 
 The functions are pure: numpy arrays in, numbers out. They know nothing of tables, scenarios or plots. The id
-behind each definition (``MET-n``) is that of docs/reference/results.md; the id's own source (RFC 5166,
-Jain et al. 1984, ...) stands in the docstring.
+of each definition (``MET-n``) is the one in docs/reference/results.md. The docstring names the source of the
+definition (RFC 5166, Jain et al. 1984, ...).
 
 Conventions: times in seconds, sizes in bytes, rates in bit/s (1 Mbit/s = 1e6 bit/s), windows half open ``[a,
 b)``. NaN means *undefined* (or, in a matrix of bins by flows, *flow not active in this bin*), never zero.

@@ -17,7 +17,8 @@ class Smoothness:
     """
 
     index: float
-    """Mean of |x_i - x_(i-1)| / x_(i-1) over the terms that are defined; NaN if over 5 % of them are not."""
+    """Mean of |x_i - x_(i-1)| / x_(i-1) over the terms that are defined; NaN if more than 5 % of the terms
+    are undefined."""
     skipped: int
     """Number of terms that were left out because x_(i-1) was zero."""
     variation: float

@@ -67,7 +67,7 @@ def t_quantile(probability: float, dof: int) -> float:
     """The ``probability`` quantile of Student's t with ``dof`` degrees of freedom (a whole number).
 
     For a whole number of degrees P(|T| < t) is a finite sum in the angle theta = atan(t / sqrt(dof))
-    (Abramowitz and Stegun 26.7.3 and 26.7.4). It grows with theta, and theta is bounded, so halving the
+    (Abramowitz and Stegun 26.7.3 and 26.7.4). The sum grows with theta, and theta is bounded, so halving the
     interval finds the root to the last digit.
     """
     if dof < 1 or not 0.0 < probability < 1.0:

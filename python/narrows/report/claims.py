@@ -66,7 +66,7 @@ def claim_rows(
     Args:
         findings: findings of the simulation.
         figures: ids of the figures that were drawn.
-        real: findings of the same claims on real stacks, if it ran there.
+        real: findings of the same claims on real stacks, if the study ran there.
     """
     others = {finding.claim.id: finding for finding in real}
     rows = []

@@ -274,7 +274,10 @@ class Folder:
         return self._path
 
     def abandon(self) -> Results | None:
-        """Close the store after a failed run, and return the finished runs. Without any, remove all files."""
+        """Close the store after a failed run, and return the finished runs.
+
+        If no run finished, remove all files.
+        """
         try:
             if self._timing and self._part.exists():
                 return Results.read(self._put(complete=False))

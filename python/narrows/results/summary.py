@@ -205,7 +205,7 @@ def _over_seeds(
 WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")
 """Figures that count from the start of a run. Other figures exclude the warm-up."""
 _SAME_TIME = 0.01
-"""Largest difference of the flows' intervals, relative to the longest, that counts as equal."""
+"""Largest difference between flows' intervals that counts as equal, relative to the longest interval."""
 
 
 def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[str]:

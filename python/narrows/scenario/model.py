@@ -80,7 +80,7 @@ class Controller(Table):
     queue: Limit | None = None
     """Limit of each leaf queue; the link's limit if left out."""
     outages: list[Outage] = []
-    """When it is out of order (from, to)."""
+    """Times at which the controller is out of order (from, to)."""
     params: dict[str, Data] = {}
     """Its parameters, listed in docs/reference/scenario-reference.md."""
 
@@ -107,7 +107,7 @@ class Sdn(Table):
     delay: Delay = 1_000_000
     """One-way delay between the controller and any switch."""
     outages: list[Outage] = []
-    """When it is out of order (from, to)."""
+    """Times at which the controller is out of order (from, to)."""
 
     @model_validator(mode="after")
     def _outages_in_order(self) -> Sdn:

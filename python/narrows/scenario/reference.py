@@ -134,7 +134,10 @@ def reachable() -> set[type[fields.Table]]:
 
 
 def rows(table: type[fields.Table]) -> list[Row]:
-    """The keys of a table, its own before inherited ones; of a topology those that not every link has."""
+    """The keys of a table, its own before inherited ones.
+
+    Keys that every link has are left out for a topology.
+    """
     hints, shared, texts = _hints(table), set(_shared(table)), docstrings(table)
     names = [name for name in table.model_fields if name not in shared and name != _tag(table)]
     names.sort(key=lambda name: name not in inspect.get_annotations(table))

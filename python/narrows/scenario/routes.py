@@ -44,7 +44,7 @@ class Routes:
         if len(first) == 1:
             head, source = [first[0][0]], first[0][1]
         if source != to and len(last) == 1:
-            # Its only neighbour is on every path to it.
+            # The only neighbour of a host is on every path to the host.
             neighbour = last[0][1]
             tail, to = [self._direct[neighbour, to]], neighbour
         middle = self._search(source, to)

@@ -131,7 +131,7 @@ class ParkingLot(Bottlenecked):
 class Star(Traits):
     """Hosts h1..hn around a switch `hub`.
 
-    Flows without from and to go to h1 from h2, h3, ... (incast).
+    Flows without `from` and `to` go to h1 from h2, h3, ... (incast).
     """
 
     kind: Literal["star"]

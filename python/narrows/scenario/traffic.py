@@ -98,13 +98,14 @@ class Flow(Table):
     app: App | None = None
     """An application that limits the flow."""
     arrivals: Arrivals | None = None
-    """Makes this a source of flows."""
+    """Makes this entry a source of flows."""
     demands: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Makes this one flow per demand, limited to it: 'sndlib' (the topology's matrix) or a CSV file."""
+    """Makes this entry one flow per demand, limited to that demand:  'sndlib' (the topology's matrix) or a
+    CSV file."""
     scale: Annotated[Float, Field(gt=0, le=1e9)] | None = None
     """Factor of `demands`; 1 if left out."""
     groups: Literal["gfc"] | None = None
-    """Makes this the flow groups of the topology gfc-1 or gfc-2."""
+    """Makes this entry the flow groups of the topology gfc-1 or gfc-2."""
     ecn: Flag = False
     """TCP: negotiate ECN."""
     pacing: Flag = False

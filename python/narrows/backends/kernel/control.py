@@ -172,7 +172,7 @@ def check_kinds(plan: Plan, forwarding: str) -> None:
 
 
 def addresses(layout: Layout, port: Port) -> list[str]:
-    """A host's addresses on the link of this port: its own and those of the flows that cross it."""
+    """A host's addresses on this port's link: its own, and the addresses of the flows that cross the link."""
     ends = layout.endpoints
     of_flows = [end.source_address for end in ends if end.forth[0] == port.link]
     of_flows += [end.to_address for end in ends if end.back[0] == port.link]

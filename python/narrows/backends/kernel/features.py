@@ -103,7 +103,8 @@ def congestion_controls() -> list[str]:
         found = CONGESTION.read_text(encoding="ascii").split()
     except OSError:
         return []
-    # Leave out those of running agents, which only their own run may use, and those that the agent loads.
+    # Leave out controllers of running agents, which only their own run may use, and controllers that the
+    # agent loads.
     found = [name for name in found if not name.startswith((agents.BRF, cc.PREFIX))]
     return [*found, agents.BRF, *cc.NAMES] if agents.find() else found
 

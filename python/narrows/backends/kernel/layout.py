@@ -332,7 +332,7 @@ class _Placement:
 
 
 def reverse_links(links: list[Plan]) -> list[int]:
-    """For each directed link its reverse: the first unpaired link between the same nodes."""
+    """The reverse of each directed link: the first unpaired link between the same nodes."""
     waiting: dict[tuple[int, int], list[int]] = {}
     back = [-1] * len(links)
     for index, link in enumerate(links):

@@ -11,7 +11,8 @@ from typing import Any
 LATENESS_NANOS = 1_000_000
 """Maximum lateness of the 99th percentile of packets at the relay: 5 % of an RTT of 20 ms."""
 BUSY = 0.9
-"""Maximum share of a second in which all processors are busy. Beyond it, work queues up for them."""
+"""Maximum share of a second in which all processors are busy. Beyond this share, work queues up for the
+processors."""
 LIMITED = 0.05
 """Maximum share of time in which a receive window or a send buffer limits a bulk flow."""
 

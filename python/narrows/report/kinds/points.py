@@ -154,7 +154,7 @@ def _numbers(factor: str, values: list[Any]) -> _Axis | None:
 
 
 def _as_series(marks: list[_Mark], x: str) -> list[_Mark]:
-    """Name the series of each mark by everything that distinguishes it from others at the same x."""
+    """Name the series of each mark by all properties that distinguish it from other marks at the same x."""
     varied = [
         name
         for name in marks[0].factors
