@@ -28,8 +28,8 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	nrw_update_gains(s);
 	/*
 	 * The kernel's BBR writes this field by cmpxchg(), so that it does not undo a concurrent
-	 * setsockopt. BPF programs have no such operation here. This write could undo SK_PACING_FQ.
-	 * TCP then paces by itself, in addition to the fq qdisc.
+	 * setsockopt. BPF programs cannot use this operation here. This write could undo
+	 * SK_PACING_FQ. TCP then paces by itself, in addition to the fq qdisc.
 	 */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -167,8 +167,8 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 }
 
 /*
- * The reduction was spurious: run the full-pipe detection again. The window is not restored,
- * because BBR does not cut it on a loss.
+ * The reduction was spurious: run the full-pipe detection again. The window stays as it is, because
+ * BBR does not always reduce it on a loss.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)

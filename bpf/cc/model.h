@@ -7,7 +7,7 @@
 #define NRW_MODEL_H
 
 #define NRW_BW_ROUNDS		10
-#define NRW_PACING_PERCENT	99	/* the pacing rate is below the estimate by this margin, so that no queue grows slowly */
+#define NRW_PACING_PERCENT	99	/* pacing rate as a share of the estimate; the rest is a margin against a slowly growing queue */
 #define NRW_MIN_TSO_RATE	(1200000 / 8)	/* bytes/s */
 #define NRW_MOST_TSO_SEGMENTS	0x7f
 /*

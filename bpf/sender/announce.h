@@ -5,8 +5,8 @@
 #define NRW_ANNOUNCE_H
 
 /*
- * Whether the socket uses our congestion control, by name. `ctx` is what bpf_getsockopt() takes
- * here.
+ * Whether the socket uses our congestion control, by name. `ctx` is the first argument for
+ * bpf_getsockopt().
  */
 static __always_inline int nrw_is_ours(void *ctx)
 {
@@ -24,8 +24,9 @@ static __always_inline int nrw_is_ours(void *ctx)
 }
 
 /*
- * Whether this connection will apply rates, as a SYN or SYN-ACK that asks for feedback announces.
- * For a listener: whether the connections that it accepts will apply rates. They inherit its choice.
+ * Whether this connection will apply rates. If so, its SYN or SYN-ACK announces this by asking for
+ * feedback. For a listener: whether the connections that it accepts will apply rates. The
+ * connections inherit the listener's choice.
  */
 static __always_inline int nrw_will_apply_rates(void *ctx, struct tcp_sock *tp)
 {

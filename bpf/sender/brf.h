@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The congestion control `brf`: applies the network's rate, and works without one (BRF-90 to
- * BRF-94, BRF-104, BRF-105). The state machine is that of congestion/network/brf.rs.
+ * The congestion control `brf`: applies the network's rate, and also works without such a rate
+ * (BRF-90 to BRF-94, BRF-104, BRF-105). The state machine is the same as in
+ * congestion/network/brf.rs.
  */
 #ifndef NRW_BRF_H
 #define NRW_BRF_H
@@ -33,8 +34,8 @@ static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64
 }
 
 /*
- * Runs once, after the handshake: from init(), or from the first packet or ACK if init() ran in
- * SYN_SENT already (a congestion control algorithm set between connect() and the SYN-ACK).
+ * Runs once, after the handshake: from init(), or from the first packet or ACK if init() already
+ * ran in SYN_SENT (a congestion control algorithm set between connect() and the SYN-ACK).
  */
 static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -88,7 +89,7 @@ static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *t
 	nrw_count(orphaned);
 }
 
-/* Changes from CUBIC to the rate, by doubling from CUBIC's present rate. */
+/* Changes from CUBIC to the network's rate: the rate starts at CUBIC's present rate and at most doubles per RTT. */
 static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp, __u64 now, __u64 rate)
 {
 	conn->mode = NRW_MODE_RATED;
@@ -109,7 +110,7 @@ static __always_inline void nrw_judge_application(struct nrw_conn *conn, const s
 		conn->limited += rs->acked_sacked;
 	else
 		conn->unlimited += rs->acked_sacked;
-	/* an RTT ends when a packet is delivered that was sent after it began, as in tcp_bbr.c */
+	/* an RTT ends when a packet is delivered that was sent after the RTT began, as in tcp_bbr.c */
 	if ((int)(rs->prior_delivered - conn->round_end) < 0 || !rs->acked_sacked)
 		return;
 	conn->round_end = tp->delivered;
@@ -139,7 +140,7 @@ void BPF_PROG(brf_release, struct sock *sk)
 {
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
-	/* the pacing must not continue under the next algorithm */
+	/* this program's pacing must not continue under the next algorithm */
 	if (conn)
 		nrw_unpace(conn, (struct tcp_sock *)sk);
 }

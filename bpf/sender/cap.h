@@ -10,8 +10,7 @@
 /* All ones is the kernel's "no cap". The helper takes four bytes, so a cap is at most 4.29 GB/s. */
 #define NRW_NO_CAP	0xffffffffU
 /*
- * A cap is lifted after this time without feedback, when `brf` would have changed to CUBIC at the
- * latest.
+ * A cap is lifted after this time without feedback. By then `brf` would have changed to CUBIC.
  */
 #define NRW_CAP_SILENCE_US	1000000
 

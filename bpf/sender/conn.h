@@ -23,30 +23,31 @@ const volatile char nrw_name[16] = "brf";
  */
 const volatile __u64 nrw_max_rate = 125000000000ULL;
 
-/* The other constants are those of congestion/network/brf.rs (struct Params); times in us. */
+/* The other constants are the same as in congestion/network/brf.rs (struct Params). Times are in us. */
 #define NRW_SLOWEST_SEGMENT_US	1000000	/* a segment goes out at least this often (RFC 6298, 2.4) */
 #define NRW_SILENCE_SRTTS	4	/* feedback counts as missing after so many srtt ... */
 #define NRW_SILENCE_LEAST_US	200000	/* ... but not before this (BRF-92) */
 #define NRW_HALVINGS		4	/* then CUBIC */
-#define NRW_HALVINGS_MAX	63	/* the largest shift of 64 bits: nothing is left of any rate */
-#define NRW_FLOOR_SEGMENTS	2	/* per RTT: missing feedback does not reduce the rate below this (BRF-92) */
+#define NRW_HALVINGS_MAX	63	/* the largest shift of 64 bits, which makes every rate 0 */
+#define NRW_FLOOR_SEGMENTS	2	/* segments per RTT: missing feedback does not reduce the rate below this (BRF-92) */
 #define NRW_FIRST_STEP		2	/* segments per RTT from which the increase begins */
-#define NRW_RESTART_SEGMENTS	10	/* per RTT, after an idle time, until the next feedback (BRF-94) */
+#define NRW_RESTART_SEGMENTS	10	/* segments per RTT after an idle time, until the next feedback (BRF-94) */
 #define NRW_RTO_FLOOR_US	200000	/* TCP_RTO_MIN */
 #define NRW_NOMINAL_RTT_US	100000
 #define NRW_RTT_MIN_US		10
 #define NRW_RTT_MAX_US		10000000
-#define NRW_LONGEST_RTT		8	/* a sample counts for at most so many times the least RTT */
+#define NRW_LONGEST_RTT		8	/* RTT samples are limited to so many times the least RTT */
 
 /*
  * The window is the rate times (twice the least RTT plus the first constant), plus the second
- * constant in packets. It bounds the data in flight (BRF-91) but must not limit the rate, also
- * where the RTT is shorter than the timer's jitter and a TSO burst. Measured from 6 us to 20 ms.
+ * constant in packets. It bounds the data in flight (BRF-91) but must not limit the rate, even if
+ * the RTT is shorter than the timer's jitter and a TSO burst. This was measured with RTTs from 6 us
+ * to 20 ms.
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
 
-/* nrw_conn.mode: what sets the rate; as Mode in congestion/network/brf.rs */
+/* nrw_conn.mode: what sets the rate; the same as Mode in congestion/network/brf.rs */
 #define NRW_MODE_NONE		0	/* the handshake is not complete */
 #define NRW_MODE_RATED		1	/* the network's rate */
 #define NRW_MODE_ORPHANED	2	/* CUBIC, until feedback arrives */
@@ -58,9 +59,10 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 
 struct nrw_conn {
 	/*
-	 * From the programs that see headers to the congestion control, in one word, because the
-	 * padding's program runs without the socket's lock. If two rates arrive at the same time,
-	 * the later one stays. The other rate is lost, and the next ACK brings a new one.
+	 * Passes codes from the programs that see headers to the congestion control. It is one
+	 * word, because the padding's program runs without the socket's lock. If two rates arrive
+	 * at the same time, the later one stays. The other rate is lost, and the next ACK brings a
+	 * new one.
 	 */
 	__u32 word;
 	__u8 possible;		/* the handshake carried the option */
@@ -95,7 +97,7 @@ struct nrw_conn {
 	__u32 round_end;	/* tp->delivered when the RTT began */
 	__u32 limited;		/* packets delivered under an application limit */
 	__u32 unlimited;
-	__u32 mark;		/* to write on the next data packet; 0: nothing */
+	__u32 mark;		/* mark to write on the next data packet; 0: none */
 
 	/* cap only */
 	__u64 own_cap;		/* the program's SO_MAX_PACING_RATE, bytes/s */
@@ -114,9 +116,9 @@ struct {
 struct nrw_host_counters {
 	__u64 asked;		/* SYNs that asked for feedback */
 	__u64 rated;		/* connections that started with a rate */
-	__u64 awaiting;		/* connections that started without one and may still get it */
+	__u64 awaiting;		/* connections that started without a rate and may still get one */
 	__u64 unrated;		/* connections whose handshake had no option */
-	__u64 orphaned;		/* connections whose feedback stopped and that went to CUBIC */
+	__u64 orphaned;		/* connections that changed to CUBIC because their feedback stopped */
 	__u64 adopted;		/* connections that returned from CUBIC to a rate */
 	__u64 marked;		/* data packets marked */
 	__u64 restored;		/* ACKs whose padding was restored */

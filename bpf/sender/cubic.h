@@ -24,8 +24,8 @@ static __always_inline int nrw_in_reduction(const struct tcp_sock *tp)
 }
 
 /*
- * tcp_cwnd_reduction(). The kernel updates prr_out under any congestion control, but prr_delivered
- * only in the function that this one replaces.
+ * tcp_cwnd_reduction(). The kernel updates prr_out under any congestion control, but updates
+ * prr_delivered only in the function that this function replaces.
  */
 static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *tp, __u32 acked_sacked,
 				       int losses, int flag)
@@ -71,8 +71,8 @@ static __always_inline void nrw_cubic_pacing(struct tcp_sock *tp)
 	__u64 rate = (__u64)tp->mss_cache * nrw_max(tp->snd_cwnd, tp->packets_out);
 
 	/*
-	 * srtt_us is eight times the RTT; in this order nothing overflows for windows up to 10^9
-	 * bytes
+	 * srtt_us is eight times the RTT; in this order of operations, windows up to 10^9 bytes do
+	 * not overflow
 	 */
 	rate *= percent * (1000000 / 100) * 8;
 	if (tp->srtt_us)
@@ -108,8 +108,8 @@ static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_so
 }
 
 /*
- * tcp_cwnd_restart(), halving per RTO of idle time. The RTO is estimated, because jiffies are not
- * available here.
+ * tcp_cwnd_restart(): halves the window for each RTO of idle time. The RTO is estimated, because
+ * jiffies are not available here.
  */
 static __always_inline void nrw_cubic_restart(struct nrw_conn *conn, struct tcp_sock *tp, __u64 idle)
 {
@@ -122,7 +122,7 @@ static __always_inline void nrw_cubic_restart(struct nrw_conn *conn, struct tcp_
 	cubictcp_cwnd_event((struct sock *)tp, CA_EVENT_CWND_RESTART);
 	/* tcp_current_ssthresh() */
 	tp->snd_ssthresh = nrw_max(tp->snd_ssthresh, (cwnd >> 1) + (cwnd >> 2));
-	/* after 31 halvings nothing is left of any window */
+	/* after 31 halvings every window is at its minimum */
 	for (int i = 0; i < 31 && idle > rto && cwnd > least; i++) {
 		idle -= rto;
 		cwnd >>= 1;

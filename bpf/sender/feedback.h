@@ -5,7 +5,7 @@
 
 #include "accept.h"
 
-/* Storage of the callback's socket; NULL if it has none (a SYN-ACK's request socket). */
+/* Storage of the callback's socket; NULL if the socket has no storage (a SYN-ACK's request socket). */
 static __always_inline struct nrw_conn *nrw_conn_of(struct bpf_sock_ops *ctx, __u64 flags)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -39,9 +39,9 @@ static __always_inline void nrw_store_code(struct nrw_conn *conn, int code)
  * The handshake is complete. Its option decides whether feedback is ever accepted on this
  * connection (BRF-104).
  *
- * Runs before the congestion control's init(), which then finds the first rate
- * (tcp_init_transfer()). If the congestion control was chosen in SYN_SENT, its init() has run already;
- * see nrw_begin().
+ * This function runs before the congestion control's init(), which then finds the first rate
+ * (tcp_init_transfer()). If the congestion control was chosen in SYN_SENT, its init() has run
+ * already; see nrw_begin().
  */
 static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passive)
 {
@@ -75,8 +75,8 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	/*
 	 * Without an option in the handshake nothing is parsed, so nothing can be forged. All
 	 * headers are requested, not only those with unknown options, because SACKs without room
-	 * for the option must be seen as well. With either setting, packets of the fast path do not
-	 * reach this program.
+	 * for the option must be seen as well. In both cases, packets of the fast path do not reach
+	 * this program.
 	 */
 	if (conn->possible)
 		nrw_callbacks_add(ctx, BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG);
@@ -120,9 +120,9 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 
 /*
  * Whether this packet is a SYN with which this program asks for feedback, or a SYN-ACK that answers
- * such a SYN. Another program may have set the callback's flag. If a SYN asks, its socket has
- * storage by now. A SYN-ACK has none, and its flag can only be the receiver's, which asks on every
- * connection that will apply rates.
+ * such a SYN. Another program may have set the callback's flag. The socket of a SYN that asks has
+ * storage by now. A SYN-ACK's socket has no storage. Its flag can only come from the receiver's
+ * program, which asks on every connection that will apply rates.
  */
 static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 {
@@ -158,7 +158,7 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 			nrw_option_write(ctx);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
-		/* Only if this program asked: it created the storage then. */
+		/* The storage exists only if this program asked for feedback, because it was created then. */
 		if (nrw_conn_of(ctx, 0))
 			nrw_established(ctx, 0);
 		break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Listeners that are older than the program. An iterator over the sockets of a network namespace
- * runs once at the start and does for them what nrw_answer_syns() does for the others. The flag can
- * be set outside of sock_ops since 6.12.
+ * runs once at the start and prepares them as nrw_answer_syns() prepares newer listeners. The flag
+ * can be set outside of sock_ops since 6.12.
  */
 #ifndef NRW_LISTENERS_H
 #define NRW_LISTENERS_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The paper's wire format: the rate is in the two NOPs in front of an ACK's timestamps, where every
- * parser would misread it. The program removes it at the ingress and restores the NOPs.
+ * parser would misread it. The program removes the rate at the ingress and restores the NOPs.
  */
 #ifndef NRW_PADDING_H
 #define NRW_PADDING_H
 
 /*
  * Looks up the socket of the ACK. The tuple is read from the packet behind the Ethernet header:
- * source and destination address are adjacent in both families, and so are the ports.
+ * in both families the two addresses are adjacent, and the two ports are adjacent.
  */
 static __always_inline void nrw_padding_deliver(struct __sk_buff *skb, const struct nrw_segment *seg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The rate in force: the network's rate within this host's bounds (BRF-92, BRF-94, BRF-104). The
- * functions are those of congestion/network/brf.rs, which gives the reasons.
+ * functions are the same as in congestion/network/brf.rs, which gives the reasons.
  */
 #ifndef NRW_RATE_H
 #define NRW_RATE_H
@@ -86,7 +86,8 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 /*
  * BRF-92. While ACKs have no room for feedback, missing feedback does not count as silence. This
  * exception is limited in time, because with heavy loss and a dead switch all ACKs may have no
- * room. (The simulated receiver reserves room instead. Linux's cannot be configured to.)
+ * room. (The simulated receiver reserves room instead. Linux's receiver cannot be configured to do
+ * this.)
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
@@ -104,9 +105,10 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 
 /*
  * Ends the pacing that this program began: CUBIC is not paced unless another program asked for it.
- * Pacing continues while a packet's departure time is in the future, which at a low rate may be
- * far. The next packet would leave at once but carry that time (tcp_wstamp_ns). Its ACK would give
- * an RTT that is too short, and rtt_min would keep it for minutes.
+ * Pacing continues while a packet's departure time is in the future. At a low rate, this time may
+ * be far away. Without pacing, the next packet would leave at once but carry the future time
+ * (tcp_wstamp_ns). Its ACK would give an RTT that is too short, and rtt_min would keep it for
+ * minutes.
  */
 static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -119,7 +121,7 @@ static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *t
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
-/* Sets window and pacing rate for the rate in force. Losses change neither (BRF-91). */
+/* Sets window and pacing rate for the rate in force. Losses change neither the window nor the pacing rate (BRF-91). */
 static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -130,7 +132,7 @@ static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp
 	/* the program's own cap (SO_MAX_PACING_RATE) stays in force */
 	sk->sk_pacing_rate = nrw_max(nrw_min(nrw_payload_rate(tp, rate), sk->sk_max_pacing_rate), 1);
 	/*
-	 * SK_PACING_FQ stays, with which an fq qdisc paces; a race with its setsockopt does no harm
+	 * SK_PACING_FQ, with which an fq qdisc paces, is kept; a concurrent setsockopt does no harm
 	 */
 	if (sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A TCP segment in a packet of an Ethernet interface, as far as the traffic control programs read
- * it.
+ * The parts of a TCP segment that the traffic control programs read from a packet of an Ethernet
+ * interface.
  */
 #ifndef NRW_SEGMENT_H
 #define NRW_SEGMENT_H
@@ -73,7 +73,7 @@ static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_se
 		return -1;
 	/*
 	 * Ethernet pads small packets, so the IP length gives the payload. Super-packets (BIG TCP)
-	 * may have no length in it.
+	 * may have no IP length.
 	 */
 	if (skb->gso_segs > 1)
 		seg->payload = 1;
@@ -89,9 +89,9 @@ static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_se
 }
 
 /*
- * Overwrites the padding. The helper handles every state of the checksum. For CHECKSUM_PARTIAL,
- * where the field holds only the sum of the pseudo header, it changes nothing. The call invalidates
- * packet pointers; none are used here.
+ * Overwrites the padding. The helper handles every state of the checksum. With CHECKSUM_PARTIAL the
+ * field holds only the sum of the pseudo header, and the helper changes nothing. The call
+ * invalidates packet pointers; none are used here.
  */
 static __always_inline int nrw_padding_write(struct __sk_buff *skb, const struct nrw_segment *seg, __u16 value)
 {

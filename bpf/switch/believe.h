@@ -3,12 +3,12 @@
  * Which packets of a flow are believed. A host that is not on the flow's path can send packets with
  * the addresses and ports of both ends, but it has to guess sequence numbers (RFC 5961). A slot keeps
  * four numbers: for each direction the end of its data, and the number up to which the other end has
- * acknowledged it. A packet is believed if its sequence number and its acknowledgement number are
- * both near these. All other packets change only a counter.
+ * acknowledged it. A packet is believed if both its sequence number and its acknowledgement number
+ * are near these numbers. All other packets change only a counter.
  *
- * The numbers follow real traffic. If they are wrong (packets took another path, or this program
- * did not run for a while), real packets are not believed. After a pause in the believed packets of a
- * direction, a few consecutive packets give new numbers.
+ * The numbers follow real traffic. If the slot's numbers are wrong (packets took another path, or
+ * this program did not run for a while), real packets are not believed. After a pause in the
+ * believed packets of a direction, a few consecutive packets give new numbers.
  */
 #ifndef NRW_BELIEVE_H
 #define NRW_BELIEVE_H
@@ -19,11 +19,11 @@
 #define NRW_AHEAD		(1U << 22)
 /* Data that is sent again although its acknowledgement passed here (a spurious retransmission). */
 #define NRW_LATE		(1U << 20)
-/* The data's acknowledgement number may skip so much. */
+/* The data's acknowledgement number may advance by at most this much. */
 #define NRW_ACK_STEP		(1U << 20)
-/* For everything else: reordered ACKs, a gap in the reverse direction. */
+/* The tolerance for all other cases: reordered ACKs, a gap in the reverse direction. */
 #define NRW_NEAR		(1U << 16)
-/* More is not in flight: 10 Gbit/s for 0.2 s. */
+/* Upper bound of the data in flight: 10 Gbit/s for 0.2 s. */
 #define NRW_FLIGHT		(1U << 28)
 /* New numbers are learned after a pause of this length, from so many packets. */
 #define NRW_PAUSE_US		250000
@@ -43,13 +43,13 @@ static __always_inline __u32 nrw_end(const struct nrw_packet *p)
 	return p->seq + p->payload + (p->flags & NRW_TCP_FIN);
 }
 
-/* The acknowledged number, or a bound of it if the acknowledgements did not pass here. */
+/* The acknowledged number, or a lower bound if the acknowledgements did not pass here. */
 static __always_inline __u32 nrw_oldest(__u32 acked, __u32 next)
 {
 	return next - acked <= NRW_FLIGHT ? acked : next - NRW_FLIGHT;
 }
 
-/* The end of the reverse direction's data: as it was seen here, or as the data acknowledges it. */
+/* The end of the reverse direction's data, either seen here or derived from the data's acknowledgements. */
 static __always_inline __u32 nrw_reverse_end(const struct nrw_slot *slot)
 {
 	__u32 sent = slot->ack_sent, next = slot->reverse_next;
@@ -85,9 +85,10 @@ static __always_inline void nrw_number_adopted(struct nrw_slot *slot, const stru
 }
 
 /*
- * A packet that is not believed, of a direction without believed ones for a while. Returns whether
- * it is the last one that is needed. One that does not continue the others takes one away, so a few
- * forged packets between real ones only delay it.
+ * Handles a packet that is not believed, in a direction that had no believed packets for a while.
+ * Returns whether enough such packets have now arrived to learn new numbers. A packet that does not
+ * continue the previous ones reduces the count by one, so a few forged packets between real ones
+ * only delay the learning.
  */
 static __always_inline int nrw_learn(__u32 *next, __u8 *n, const struct nrw_packet *p)
 {
@@ -124,7 +125,7 @@ static __always_inline int nrw_learn_data(struct nrw_here *h, struct nrw_slot *s
 	return 1;
 }
 
-/* Its acknowledgement must be of data that passed here. */
+/* The packet must acknowledge data that passed here. */
 static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
@@ -140,10 +141,10 @@ static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot
 	return 1;
 }
 
-/* Where the data's RST and FIN must come from: where its believed packets come from. */
+/* The data's RST and FIN must come from the same interface as its believed packets. */
 static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
-	/* The lower half is enough. Packets of this host, and those of a software path, have none. */
+	/* The lower half of the interface's number is enough. Packets of this host, and packets of a software path, have no such interface. */
 	__u16 from = h->skb->ingress_ifindex;
 
 	if (!from || slot->data_if == from)
@@ -160,8 +161,8 @@ static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slo
 }
 
 /*
- * Where the reverse direction comes from. Two paths at a time are possible, but only one of them is
- * believed, until it has been silent for a while.
+ * Checks the interface from which a packet of the reverse direction comes. Two paths at a time are
+ * possible, but only one of them is believed, until it has been silent for a while.
  */
 static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
@@ -184,8 +185,8 @@ static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_
 }
 
 /*
- * RFC 5961, section 3.2: the receiver of a RST ends the connection only for the exact number. It is
- * the end of the data, or what the other end expects.
+ * RFC 5961, section 3.2: the receiver of a RST ends the connection only for the exact number. The
+ * exact number is the end of the data, or the number that the other end expects.
  */
 static __always_inline int nrw_exact(__u32 seq, __u32 next, __u32 expected)
 {

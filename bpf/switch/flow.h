@@ -56,8 +56,8 @@ static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *sl
 
 	if (p->flags & NRW_TCP_SYN) {
 		/*
-		 * Only the SYN-ACK that began the flow has this exact time; any other is a
-		 * repetition.
+		 * Only the SYN-ACK that began the flow has this exact time; every other SYN-ACK is
+		 * a repetition.
 		 */
 		if ((p->flags & NRW_TCP_ACK) && slot->last_ns != h->now && p->seq + 1 == slot->acked)
 			nrw_flag(slot, NRW_F_SYN_REPEATED);
@@ -101,7 +101,7 @@ static __always_inline void nrw_note_receiver(struct nrw_here *h, struct nrw_slo
 	slot->receiver_seen = speaks ? NRW_SEEN_BRF : NRW_SEEN;
 }
 
-/* A packet of the other direction, at whichever port it leaves. */
+/* Handles a packet of the other direction, which may leave through any port. */
 static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot *slot, struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;
@@ -112,8 +112,8 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 	if (!nrw_believe_reverse(h, slot)) {
 		nrw_count(port->implausible);
 		/*
-		 * It carries this switch's rate like any other ACK, as the sender judges the ACK
-		 * itself. Nothing is stored.
+		 * The ACK carries this switch's rate like any other ACK, because the sender judges
+		 * the ACK itself. Nothing is stored.
 		 */
 		if ((p->flags & NRW_TCP_ACK) && nrw_alive(port, h->now)) {
 			word->port = port;
@@ -192,7 +192,7 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 }
 
 /*
- * The slots of both directions, as far as they matter at this port. If a connection carries data in
+ * The slots of both directions that matter at this port. If a connection carries data in
  * only one direction, it has only one slot, and this slot says so. One table lookup is then enough
  * for each of its packets.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Flows begin (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN takes only an entry in a table. If the
+ * How flows begin (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN takes only an entry in a table. If the
  * table is full, its oldest entry is removed. The SYN-ACK takes the flow's slot and carries its
  * first rate.
  */
@@ -12,7 +12,7 @@
 #include "slot.h"
 #include "stamp.h"
 
-#define NRW_SERVICE_PORTS	32768	/* higher ones are ephemeral (BRF-31) */
+#define NRW_SERVICE_PORTS	32768	/* higher ports are ephemeral (BRF-31) */
 
 static __always_inline void nrw_syn(struct nrw_here *h)
 {
@@ -31,8 +31,8 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 		known->syn_payload = p->payload;
 		known->syn_seq = p->seq;
 		/*
-		 * A bridge that does not know the way yet sends one SYN through all its ports.
-		 * These copies do not count as repetitions.
+		 * A bridge that has not learned the destination's port yet sends a SYN through all
+		 * its ports. These copies do not count as repetitions.
 		 */
 		if (known->port == h->port_no)
 			known->repeated = 1;
@@ -104,8 +104,9 @@ static __always_inline int nrw_same_answer(const struct nrw_packet *p, const str
 #define NRW_QUIET_NS		1000000000ULL
 
 /*
- * A new connection may have the addresses of this one, whose end was not seen: it ended before, or
- * nothing passes any more. Otherwise the handshake is forged (RFC 5961, section 4).
+ * Whether a new connection may have the addresses of this connection, whose end was not seen: it
+ * ended before, or its packets have stopped. Otherwise the handshake is forged (RFC 5961, section
+ * 4).
  */
 static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 now)
 {
@@ -176,7 +177,8 @@ static __always_inline void nrw_answered(struct nrw_here *h, struct nrw_half *ha
 }
 
 /*
- * A RST ends a handshake if it acknowledges the SYN, or continues it. Others are left to time out.
+ * A RST ends a handshake if it acknowledges the SYN, or continues it. After any other RST, the
+ * handshake is left to time out.
  */
 static __always_inline void nrw_refuse(const struct nrw_packet *p, const struct nrw_key *reverse)
 {

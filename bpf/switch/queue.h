@@ -21,7 +21,7 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 	__sync_fetch_and_add(&h->port->arrived_packets[leaf], h->packet->packets);
 }
 
-/* Adds the tokens since the last fill. The rest of the time, in which less than a whole byte
+/* Adds the tokens that accumulated since the last fill. The rest of the time, in which less than a whole byte
  * accumulates, is not lost: `at` does not include it. */
 static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
@@ -50,7 +50,7 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 /*
  * Whether a packet conforms: the bucket must hold at least `least` tokens. If the bucket has fewer
  * tokens than the packet needs, it becomes empty, and new tokens first pay for the missing ones. If
- * the lock is taken the packet passes: the class still limits it.
+ * another CPU holds the lock, the packet passes, and only the class limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {

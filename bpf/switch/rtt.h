@@ -11,7 +11,7 @@
 
 #define NRW_AWAIT_US		1000000	/* no echo is expected after this time */
 
-/* Microseconds since then, but at least 1, because zero means that there is no sample. */
+/* Microseconds since `then_us`, but at least 1, because zero means that there is no sample. */
 static __always_inline __u32 nrw_since(__u32 now_us, __u32 then_us)
 {
 	__u32 span = now_us - then_us;

@@ -23,8 +23,8 @@ static __always_inline struct nrw_slot *nrw_find(const struct nrw_key *key, __u3
 }
 
 /*
- * Half-open flows hold all slots that they may hold. The cause is a flood, or more newcomers at a
- * time than there is room for.
+ * Whether unconfirmed flows already hold the maximum number of slots. The cause is a flood, or more
+ * newcomers at a time than there is room for.
  */
 static __always_inline int nrw_crowded(const struct nrw_port *port)
 {
@@ -83,8 +83,8 @@ static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
 }
 
 /*
- * Both directions have slots now, and their slots say so. The later one sees the other, which is in
- * the table before it looks.
+ * Records in both slots that both directions have slots now. The later direction always sees the
+ * earlier slot, because each slot is in the table before this check.
  */
 static __always_inline void nrw_pair(struct nrw_slot *slot)
 {

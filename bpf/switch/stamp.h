@@ -32,8 +32,8 @@ static __always_inline struct nrw_place nrw_find_place(const struct nrw_packet *
 }
 
 /*
- * Another switch has written a value. In format 1 two NOPs are no value, nor are the marks of a
- * data packet.
+ * Another switch has written a value. In format 1, two NOPs are not a value, and neither are the
+ * marks of a data packet.
  */
 static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct nrw_place place, __u32 format)
 {
@@ -88,7 +88,7 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 
 /* The rate that this switch writes into a packet. */
 struct nrw_word {
-	struct nrw_port *port;	/* decides the format, and counts; NULL: nothing to write */
+	struct nrw_port *port;	/* determines the format and has the counters; NULL: nothing to write */
 	struct nrw_slot *slot;	/* NULL: the flow is advertised or was refused a slot, or the packet is not believed */
 	__u16 code;
 };
@@ -96,8 +96,8 @@ struct nrw_word {
 #define NRW_AGAIN_US		2000000
 
 /*
- * Another switch's rate. A switch writes many, so the first one is ignored: a single packet whose
- * numbers were guessed then has no effect.
+ * Another switch's rate. A switch writes many rates, so the first rate is ignored. A single packet
+ * with guessed numbers then has no effect.
  */
 static __always_inline void nrw_note_passed(struct nrw_here *h, struct nrw_slot *slot, __u16 code)
 {

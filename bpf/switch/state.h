@@ -8,7 +8,7 @@
 /* The agent sets these before load. The program cannot change them, so disabled features cost
  * nothing. */
 const volatile __u64 watchdog_ns = 1000000000;	/* without an update for longer than this, the agent counts as dead */
-const volatile __u64 handshake_ns = 3000000000;	/* SYN without SYN-ACK is forgotten (BRF-15) */
+const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is forgotten after this time (BRF-15) */
 const volatile __u8 vlan_separates = 1;		/* flows of different VLANs may have the same addresses */
 
 /*
@@ -31,7 +31,7 @@ struct {
 	__type(value, struct nrw_port);
 } ports SEC(".maps");
 
-/* One record for each possible flow. The hash has the keys; this has everything else. */
+/* One record for each possible flow. The hash table has the keys; this array has all other data. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -83,7 +83,7 @@ struct {
 } bells SEC(".maps");
 
 /*
- * The present packet; it does not fit into the stack of 512 bytes. The program runs with bottom
+ * The present packet, which is too large for the stack of 512 bytes. The program runs with bottom
  * halves disabled, so one per CPU is enough.
  */
 struct {
@@ -127,7 +127,7 @@ static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 /* A slot was taken. */
 static __always_inline void nrw_ring(__u32 slot)
 {
-	/* If it is full, the agent finds the slot in its next scan of all slots. */
+	/* If the ring buffer is full, the agent finds the slot in its next scan of all slots. */
 	bpf_ringbuf_output(&bells, &slot, sizeof(slot), 0);
 }
 

@@ -16,7 +16,7 @@
 #define NRW_AGAIN_LEAST_MS	500	/* no TCP stack repeats a SYN sooner than this */
 #define NRW_AGAIN_MOST_MS	20000	/* 1, 2, 4, 8, 16 s: Linux, tcp_syn_retries = 4 */
 
-const volatile __u64 syn_seed = 0;	/* random, so that an attacker cannot choose which entry a SYN displaces */
+const volatile __u64 syn_seed = 0;	/* a random number, so that an attacker cannot choose which entry a SYN displaces */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
