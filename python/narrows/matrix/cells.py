@@ -1,9 +1,10 @@
 """The cells of a matrix: for each buffer, the results of a controller against a rival.
 
 If a controller competes with itself, the cell describes both flows: goodput, RTT and harm are their means,
-the share is the larger share, and the ratio is the larger over the smaller goodput. Harm (MET-35) follows
-Ware, Mukerjee, Seshan and Sherry (HotNets 2019). It is the part that a rival takes from the value that the
-controller has when it is alone on the same link. All figures are means over seeds. Harm compares runs with
+the share is the larger share, and the ratio is the larger goodput divided by the smaller one. Harm (MET-35)
+follows
+Ware, Mukerjee, Seshan and Sherry (HotNets 2019). Harm is the part of a value that the controller loses to a
+rival, compared with a run alone on the same link. All figures are means over seeds. Harm compares runs with
 the same seed.
 """
 

@@ -63,7 +63,7 @@ def axis(
 
 
 def factor_axis(field: str, title: str, values: Sequence[float], *, log: bool, **more: Any) -> dict[str, Any]:
-    """The axis of a factor: ticks at its values if they are few, and room for markers at both ends."""
+    """The axis of a factor, with ticks at its values if they are few, and room for markers at both ends."""
     ticks = sorted(set(values))
     if log:
         domain = [ticks[0] / _BESIDE_LOG, ticks[-1] * _BESIDE_LOG]

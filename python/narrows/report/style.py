@@ -88,9 +88,8 @@ LOOKS: dict[str, Look] = {
 }
 
 INK, GREY, FAINT, PAPER = "#1c1e21", "#6b7280", "#c9cdd3", "#fefefe"
-"""Text, secondary text and rules of charts on white, and the page itself (#ffffff is never swapped).
-
-On a dark page they are replaced by their dark counterparts.
+"""Text, secondary text and rules of charts on white, and the page itself (#ffffff is never swapped). On a
+dark page these colours are replaced by their dark counterparts.
 """
 DARK_OF = {INK: "#e8e6e1", GREY: "#9aa3ad", FAINT: "#3d444d", PAPER: "#16181b"}
 

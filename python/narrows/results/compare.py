@@ -24,7 +24,7 @@ _Rows = dict[tuple[Any, ...], Row]
 
 @dataclass(frozen=True)
 class Pair:
-    """A figure of a flow or link in both results."""
+    """A figure of a flow or link that both results have."""
 
     factors: dict[str, Any]
     """The point of the sweep."""

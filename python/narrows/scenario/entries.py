@@ -28,7 +28,7 @@ class Entry:
     ends: str = ""
     """Key that defines both ends, if they do not come from the flow's own keys."""
     file: str = ""
-    """The file of that key, if it is not the scenario."""
+    """The file of that key, if the key is not in the scenario file."""
 
     @property
     def key(self) -> str:

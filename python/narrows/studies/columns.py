@@ -16,7 +16,7 @@ from narrows.results.results import Results
 
 
 class Columns:
-    """A table of a sweep. Its rows are in the order of the runs.
+    """A table of a sweep. The rows of each column are in the order of the runs.
 
     Args:
         results: results of the sweep.

@@ -144,8 +144,8 @@ def same(a: Factor, b: Factor) -> bool:
 def fingerprint(runs: Iterable[Run]) -> str:
     """A digest of the flows' results: every value of the table `flows`, seed by seed.
 
-    The values include means and percentiles of RTTs and counts of packets. Runs that agree in all of them
-    bit for bit are the same sequence of events.
+    The values include means and percentiles of RTTs and counts of packets. If two runs agree in all these
+    values bit for bit, they are the same sequence of events.
     """
     digest = hashlib.sha256()
     for run in runs:

@@ -1,7 +1,8 @@
 """The generic fairness configurations GFC-1 and GFC-2, made for explicit-rate control of ATM's ABR service.
 
 R. J. Simcoe, "Test Configurations for Fairness and Other Tests", ATM Forum/94-0557, July 1994. We did not
-have this contribution. Capacities, delays and groups are those that NeST (NITK Surathkal) documents for it.
+have this contribution. Capacities, delays and groups are those in NeST's (NITK Surathkal) documentation of
+this contribution.
 For GFC-2 we use the capacities of NeST's description. The usual max-min rates of GFC-2 are A 10, B 5, C 35, D
 35, E 35, F 10, G 5 and H 52.5 Mbit/s (quoted from memory). The capacities here give all eight rates. The
 capacities that NeST's program sets (50, 150, 150, 100, 100, 100 Mbit/s) do not give them.

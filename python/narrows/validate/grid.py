@@ -27,7 +27,8 @@ LATER = 5
 """The first of two flows starts this long after the second, ms.
 
 Real flows with the same start time start up to a millisecond apart. The flow that happens to be first leaves
-slow start with up to three times the other's window. With 5 ms between the starts, a millisecond more or less
+slow start with up to three times the window of the other flow. With 5 ms between the starts, a millisecond
+more or less
 has the smallest effect (`method.md`, "Starts").
 """
 PACKET = 1500
@@ -82,7 +83,7 @@ class Cell:
     def same_losses(self) -> bool:
         """Whether both sides lose the same packets.
 
-        They do for a single flow, because its packets have the same order on both sides.
+        This is true for a single flow, because its packets have the same order on both sides.
         """
         return self.loss > 0 and self.flows is Flows.SINGLE
 

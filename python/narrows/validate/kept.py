@@ -116,7 +116,7 @@ class Kept:
 
 @contextmanager
 def alone(out: Path) -> Iterator[None]:
-    """Lock the folder: two concurrent calls would remove each other's results.
+    """Lock the folder, because two concurrent calls would remove each other's results.
 
     Raises:
         OutputError: if another call holds the lock, or the folder cannot be created.

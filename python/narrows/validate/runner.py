@@ -58,8 +58,8 @@ class Ask:
     repetitions: int = 3
     """Number of runs of a cell on real stacks."""
     seeds: int = 25
-    """Number of simulated runs of a cell. If both sides lose the same packets, the seeds of the real runs are
-    used instead."""
+    """Number of simulated runs of a cell. If both sides lose the same packets, the simulated runs use the
+    seeds of the real runs instead."""
     duration: str = "30s"
 
 

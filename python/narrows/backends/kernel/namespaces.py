@@ -2,8 +2,8 @@
 
 The name of a namespace is ``nrw-<pid>-<run>-<node>``. If the process <pid> does not exist, the namespace
 was left by a run that was killed (SIGKILL) before it could clean up. The next run removes it. Devices are
-removed with their namespaces. Files of a run's programs are in a folder below /run/narrows with the same
-kind of name, which is removed in the same way.
+removed with their namespaces. Files of a run's programs are in a folder below /run/narrows. Its name has the
+same form, and it is removed in the same way.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def netem(link: Plan) -> Netem | None:
     """A link's delay and loss, or None if netem cannot model them as the scenario means them.
 
     netem does not support changes during the run, correlated losses, or rates that HTB does not support. With
-    jitter it reorders packets, and it offers duplicates to the queue again.
+    jitter netem reorders packets, and netem offers duplicates to the queue again.
     """
     delays, losses = link["delay"], link["loss"]
     if len(delays) > 1 or len(losses) > 1 or link["jitter"] or link["duplicate"] or relay_shapes(link):

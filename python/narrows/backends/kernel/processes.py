@@ -47,7 +47,7 @@ class Processes:
     ) -> subprocess.Popen[bytes]:
         """Start a program in a namespace (named without the run's prefix).
 
-        It is an error if the program ends before the run, unless `may_end` is set.
+        A program that ends before the run is an error, unless `may_end` is set.
         """
         inside = ["nsenter", f"--net={namespaces.path(self.prefix + namespace)}"]
         with self.log(name).open("wb") as log:

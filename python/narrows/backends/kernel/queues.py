@@ -137,8 +137,8 @@ def _marking(queue: Plan, rate: int) -> Leaf:
     """A FIFO that marks above a length, by CoDel's ce_threshold.
 
     At a fixed rate, a packet that finds more than n full packets waits longer than their service time.
-    CoDel's limit is in packets. A limit in bytes becomes that many full packets, which is exact while packets
-    are full.
+    CoDel's limit is in packets. A limit in bytes is converted to full packets, which is exact while all
+    packets are full.
     """
     plain = leaf(queue["limit"])
     limit = plain.packets if plain.bytes is None else max(1, plain.bytes // FULL_PACKET)

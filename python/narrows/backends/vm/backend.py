@@ -150,8 +150,8 @@ class Vm:
 def in_guest(plan: Plan) -> Plan:
     """The plan with the guest's defaults: netem delays and the kernel datapath of Open vSwitch.
 
-    The relay and the userspace datapath are programs. At the guest's 1 GIPS they take tens of microseconds
-    for each packet.
+    The relay and the userspace datapath are programs. In the guest, which executes 1e9 instructions per
+    second, they take tens of microseconds for each packet.
     """
     given = {key: value for key, value in plan.get("kernel", {}).items() if value is not None}
     return {**plan, "kernel": {"delay": "netem", "datapath": "system"} | given}

@@ -165,7 +165,7 @@ def number_text(value: float) -> str:
 
 
 def _scale(ends: Sequence[float]) -> Ramp:
-    """The scale from bad over neutral to good, in either direction."""
+    """The scale from bad through neutral to good; good may be the largest or the smallest value."""
     bad, neutral, good = (float(end) for end in ends)
     if bad < good:
         return Ramp(bad, neutral, good, _MORE_IS_BETTER)
