@@ -221,13 +221,13 @@ static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot 
 	return 1;
 }
 
-/* A packet of the other direction. */
+/* Handles a packet of the other direction. */
 static __always_inline int nrw_believe_reverse(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
 	__u32 next = slot->seq_seen, acked = slot->acked, sent = slot->ack_sent, theirs = nrw_reverse_end(slot);
 
-	/* The first line changes with every data packet. It is read once per flight. */
+	/* The first line changes with every data packet. This function reads the line only once per flight. */
 	if ((__s32)(p->ack - next) > 0)
 		next = slot->seq_next;
 	if (!nrw_within(p->seq, sent - NRW_NEAR, theirs + NRW_NEAR) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Packets of flows: what is counted, and which of the port's queues they join. */
+/* Packets of flows: how they are counted, and which of the port's queues they join. */
 #ifndef NRW_FLOW_H
 #define NRW_FLOW_H
 
@@ -223,10 +223,10 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 		slot = nrw_adopt(h, reverse, &index);
 	/*
 	 * If a flow is not counted here, its data must not enter the queue of flows that apply
-	 * rates, whatever its option claims. It may send only ACKs, and only while few flows claim
-	 * so (BRF-104). After a change of route the slot still belongs to the old port: it times
-	 * out there, and the flow is adopted here. Data that the switch does not believe is not
-	 * counted either.
+	 * rates, whatever its option claims. In that queue it may send only ACKs, and only while
+	 * few flows claim to apply rates (BRF-104). After a change of route the slot still belongs
+	 * to the old port: it times out there, and the flow is adopted here. Data that the switch
+	 * does not believe is not counted either.
 	 */
 	if (!slot || slot->port != h->port_no || !nrw_note_data(h, slot))
 		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

@@ -32,8 +32,7 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 		b->at = now;
 		return;
 	}
-	/* At most a second, so that the product does not overflow, because rates are below 2^43
-	 * bytes/s. */
+	/* The time is limited to a second, so that the product does not overflow: rates are below 2^43 bytes/s. */
 	if (us >= NRW_US_PER_S) {
 		us = NRW_US_PER_S;
 		b->at = now - NRW_US_PER_S * NRW_NS_PER_US;
@@ -49,8 +48,8 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 
 /*
  * Whether a packet conforms: the bucket must hold at least `least` tokens. If the bucket has fewer
- * tokens than the packet needs, it becomes empty, and new tokens first pay for the missing ones. If
- * another CPU holds the lock, the packet passes, and only the class limits it.
+ * tokens than the packet needs, it becomes empty, and the first new tokens pay for the missing
+ * tokens. If another CPU holds the lock, the packet passes, and only the class limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {

@@ -58,7 +58,8 @@ static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *sl
 			nrw_sample_sender(slot, span);
 	}
 	/*
-	 * One timestamp is awaited at a time. A newer packet replaces one whose echo never arrived.
+	 * One timestamp is awaited at a time. A newer packet replaces a packet whose echo never
+	 * arrived.
 	 */
 	if (!slot->wait_receiver_us || h->now_us - slot->wait_receiver_us > NRW_AWAIT_US) {
 		slot->wait_receiver_ts = o->value;

@@ -13,7 +13,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Reads these signals from now on. Call it before threads start: they inherit the mask.
+    /// Reads these signals from now on. Call this function before threads start, because threads inherit the signal
+    /// mask.
     ///
     /// # Errors
     /// If no descriptors are left.

@@ -50,7 +50,8 @@ pub(crate) fn real_time_priority() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Raises the priority of the calling thread. Without permission it keeps its priority; the run's soundness shows the effect.
+/// Raises the priority of the calling thread. Without permission the thread keeps its priority, and the run's soundness
+/// shows the effect.
 pub(crate) fn high_priority() {
     // SAFETY: takes integers only; 0 is the calling thread (Linux: a thread, not the process).
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };

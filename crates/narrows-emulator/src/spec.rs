@@ -123,8 +123,8 @@ pub struct QueueSpec {
     pub interface: String,
     /// A qdisc (`1:`) or a class (`1:10`), both numbers hexadecimal as in tc(8). Several entries of one link are summed.
     pub handle: String,
-    /// Bytes per packet that this queue counts in addition to L3: an Ethernet header, or 0 with a size table that subtracts it
-    /// (`stab overhead -14`).
+    /// Bytes per packet that this queue counts in addition to L3: an Ethernet header, or 0 if a size table subtracts
+    /// this header (`stab overhead -14`).
     #[serde(default = "ethernet")]
     pub header: u32,
     /// The part of the link that the qdisc implements.

@@ -36,7 +36,7 @@ const GONE_POLL: Duration = Duration::from_millis(2);
 pub struct Loaded {
     /// The variant.
     pub variant: Variant,
-    /// Its name in the kernel.
+    /// The algorithm's name in the kernel.
     pub name: String,
     /// The options with which the algorithm was loaded.
     pub options: Options,
@@ -44,8 +44,8 @@ pub struct Loaded {
     pub connections: u64,
     /// Connections that have used the algorithm since it was loaded, including the present ones.
     pub begun: u64,
-    /// Whether its pin is visible. An invisible pin is hidden by another mount, or is in another mount namespace. A
-    /// stale pin of the same name does not count.
+    /// Whether the pin of the algorithm is visible. An invisible pin is hidden by another mount, or is in another mount
+    /// namespace. A stale pin of the same name does not count.
     pub pin_is_visible: bool,
 }
 
@@ -150,7 +150,7 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     .map_err(CcError::refused(pinning, remedy))
 }
 
-/// The congestion control, if it is loaded. Its pin may be anywhere.
+/// The congestion control algorithm, if it is loaded. The pin of the algorithm may be anywhere.
 ///
 /// # Errors
 /// One line, if this cannot be determined.

@@ -59,7 +59,7 @@ impl Variant {
         Variant::ALL.into_iter().find(|v| name == v.name() || name == place.registered(*v))
     }
 
-    /// Its number in `enum nrw_variant`.
+    /// The variant's number in `enum nrw_variant`.
     fn number(self) -> u32 {
         self as u32
     }

@@ -23,7 +23,7 @@ pub(super) struct Registered {
     pub(super) id: u32,
     /// The link that holds the algorithm. Without a link, the map's element holds the algorithm.
     link: Option<u32>,
-    /// Its counters, `struct nrw_cc_facts`.
+    /// The algorithm's counters, `struct nrw_cc_facts`.
     pub(super) facts: Option<MapHandle>,
 }
 
@@ -47,7 +47,7 @@ impl Registered {
         })
     }
 
-    /// Unregisters it. Its pin, if there is one, has no effect afterwards.
+    /// Unregisters it. The algorithm's pin, if there is one, has no effect afterwards.
     ///
     /// # Errors
     /// The kernel's answer: struct_ops links can be detached since Linux 6.11.

@@ -53,7 +53,7 @@ pub struct PortInfo {
     pub interface: String,
     /// Its index.
     pub ifindex: u32,
-    /// Its hardware address, `aa:bb:cc:dd:ee:ff`, by which the controller finds the OpenFlow port.
+    /// Hardware address of the interface, `aa:bb:cc:dd:ee:ff`, by which the controller finds the OpenFlow port.
     pub mac: String,
     /// Largest IP datagram in bytes.
     pub mtu: u32,
@@ -61,7 +61,7 @@ pub struct PortInfo {
     pub capacity: Rate,
     /// The rate controller, e.g. `brf`.
     pub controller: String,
-    /// Its parameters in base units.
+    /// Parameters of the rate controller in base units.
     pub params: toml::Table,
     /// The thresholds of congestion, if the rate controller has any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,13 +84,13 @@ pub struct FlowChange {
 pub struct FlowInfo {
     /// The flow.
     pub key: FlowKey,
-    /// Kind of its sender: `rated`, `other-tcp`, `udp`.
+    /// Kind of the flow's sender: `rated`, `other-tcp`, `udp`.
     pub class: &'static str,
     /// The leaf of the port's queue: `mouse`, `elephant`, `other-tcp`, `udp`.
     pub leaf: &'static str,
-    /// Its allowed rate, L3 bytes/s.
+    /// Allowed rate of the flow, L3 bytes/s.
     pub allocation: Option<Rate>,
-    /// Its present rate, L3 bytes/s.
+    /// Present rate of the flow, L3 bytes/s.
     pub rate: Rate,
     /// Round-trip time.
     pub rtt: Option<Span>,

@@ -50,7 +50,7 @@ seen! {
     passed_n: u16,
     /// The controlled port.
     port: u8,
-    /// The leaf that its packets join.
+    /// The leaf that the flow's packets join.
     leaf: u8,
 }
 

@@ -18,7 +18,7 @@ pub struct Previous {
     pub kind: String,
     /// Handle, `major << 16`.
     pub handle: u32,
-    /// Its options as the kernel dumped them.
+    /// Options of the qdisc as the kernel dumped them.
     pub options: Option<Vec<u8>>,
 }
 
@@ -48,7 +48,7 @@ impl Remains {
         Ok(Remains { index, previous: root(rtnl, index)?.filter(|found| !found.is_ours()) })
     }
 
-    /// Removes our HTB if it is there and restores the previous qdisc. Returns whether it was there.
+    /// Removes our HTB if it is there and restores the previous qdisc. Returns whether our HTB was there.
     pub fn undo(&self, rtnl: &mut Rtnl) -> Result<bool, Error> {
         if !root(rtnl, self.index)?.is_some_and(|found| found.is_ours()) {
             return Ok(false);

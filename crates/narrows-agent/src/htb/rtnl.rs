@@ -62,7 +62,7 @@ pub struct Link {
     pub mtu: u32,
     /// Hardware address, `aa:bb:cc:dd:ee:ff`; empty without one.
     pub mac: String,
-    /// Whether its packets begin with an Ethernet header.
+    /// Whether the interface's packets begin with an Ethernet header.
     pub ethernet: bool,
 }
 

@@ -48,7 +48,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Serves `/metrics` at the listener.
+    /// Serves the page `/metrics` on the listener.
     ///
     /// # Errors
     /// If no descriptors or threads are left.
@@ -79,7 +79,7 @@ impl Metrics {
         Ok(Metrics { address, stop })
     }
 
-    /// The address at which it listens.
+    /// The address at which the endpoint listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

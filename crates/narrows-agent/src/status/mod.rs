@@ -40,7 +40,7 @@ pub struct Snapshot {
     pub loop_times: LoopTimes,
     /// Controlled ports.
     pub ports: Vec<PortStatus>,
-    /// Flows in the table, for all ports together. `flows` can list fewer.
+    /// Flows in the table, for all ports together. The field `flows` can list fewer flows.
     pub flow_count: u64,
     /// The flows, if they were requested.
     pub flows: Vec<FlowStatus>,
@@ -53,7 +53,7 @@ pub struct Snapshot {
 /// A controlled port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortStatus {
-    /// Name of its interface.
+    /// Name of the port's interface.
     pub interface: String,
     /// Rate of the link, configured or measured.
     pub capacity: Rate,
@@ -89,7 +89,7 @@ pub struct LeafStatus {
 /// A flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowStatus {
-    /// Interface of its port.
+    /// Interface of the flow's port.
     pub port: String,
     /// Source of the data, `address:port`.
     pub source: String,
@@ -99,15 +99,15 @@ pub struct FlowStatus {
     pub class: String,
     /// Leaf of the port's queue, one of [`LEAF_NAMES`].
     pub leaf: String,
-    /// Rate allocated to the flow; `None` if it has none.
+    /// Rate allocated to the flow; `None` if the flow has no rate.
     pub allocation: Option<Rate>,
     /// Rate at which the flow sends.
     pub rate: Rate,
     /// Round-trip time; `None` while it is unknown.
     pub rtt: Option<Span>,
-    /// Packets queued in its leaf.
+    /// Number of packets that are queued in the flow's leaf.
     pub queued_packets: u32,
-    /// Time of its first packet.
+    /// Time of the flow's first packet.
     pub since: Time,
 }
 
@@ -119,7 +119,7 @@ pub struct Board {
     published: Condvar,
     /// A reader waits for the next snapshot.
     next_wanted: AtomicBool,
-    /// The loop publishes until these times (monotonic clock, ns), without and with flows.
+    /// The loop publishes snapshots until these times (monotonic clock, ns): first without flows, then with flows.
     wanted: AtomicU64,
     flows_wanted: AtomicU64,
     /// Requests that the loop has not answered yet.

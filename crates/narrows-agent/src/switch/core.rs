@@ -34,14 +34,14 @@ const MENTION_EVERY: Span = Span::from_secs(10);
 pub struct Port {
     /// Its controller.
     pub controller: Box<dyn RateController>,
-    /// Counters of its queue and of the program, as of the last tick.
+    /// Counters of the port's queue and of the program, as of the last tick.
     pub counters: PortCounters,
     /// UDP packets that arrived since the last tick: (bytes, largest datagram).
     pub udp: Bytes,
     /// Largest packet.
     pub mtu: Bytes,
     version: u64,
-    /// Whether the allocations of all its flows have changed.
+    /// Whether the allocations of all flows of the port have changed.
     changed: bool,
 }
 
@@ -72,17 +72,17 @@ pub struct Work {
 pub struct Flow {
     /// Its slot.
     pub slot: u32,
-    /// Its addresses, in the data direction.
+    /// Addresses of the flow, in the data direction.
     pub key: FlowKey,
-    /// Number of its port.
+    /// Number of the port.
     pub port: usize,
-    /// The program's orders for it.
+    /// The program's orders for the flow.
     pub orders: Orders,
     /// L3 bytes of data up to the last report.
     pub bytes: u64,
-    /// When its slot was taken.
+    /// When the flow took its slot.
     pub opened: Time,
-    /// Whether its controller knows it.
+    /// Whether the port's controller knows the flow.
     pub known: bool,
 }
 
@@ -169,7 +169,7 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// Call it once the ports are up.
+    /// Call this function when the ports are up.
     pub fn start(&mut self, now: Time, asked: &mut Vec<Asked>) {
         self.each_port(asked, |port, actions| port.controller.on_start(now, &port.counters, actions));
     }

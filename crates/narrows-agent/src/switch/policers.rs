@@ -6,8 +6,8 @@ use narrows_control::units::{Bytes, Rate, Span};
 /// The bucket of UDP. `rate` is the largest rate of the UDP class, including borrowed bandwidth (BRF-22). Under BRF the
 /// class cannot borrow (BRF-23).
 ///
-/// The controller gives UDP a share once it has seen UDP packets. Some of the first datagrams must pass
-/// before the next tick, so UDP always gets at least a hundredth of the link.
+/// The controller gives UDP a share once it has seen UDP packets. The first datagrams must pass so that the controller
+/// can see them. UDP therefore always gets at least a hundredth of the link.
 pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
     let rate = rate.max(capacity.mul_f64(0.01));
     (rate, burst(rate, mtu))

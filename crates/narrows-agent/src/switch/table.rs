@@ -58,7 +58,7 @@ pub struct Head {
     pub live: bool,
     /// Events so far.
     pub flags: Flags,
-    /// L3 bytes of its data so far.
+    /// L3 bytes of the flow's data so far.
     pub bytes: u64,
     /// Payload bytes skipped by sequence numbers so far (wraps).
     pub missing: u32,
@@ -88,9 +88,9 @@ pub struct Tail {
 pub struct Orders {
     /// Code to write into ACKs; [`RateCode::UNASSIGNED`]: none.
     pub code: RateCode,
-    /// The leaf for its data.
+    /// The leaf for the flow's data.
     pub leaf: Leaf,
-    /// Its RTT in us, the interval of feedback in once-per-RTT mode.
+    /// RTT of the flow in us, which is the interval of feedback in once-per-RTT mode.
     pub rtt_us: u32,
 }
 
@@ -109,7 +109,7 @@ pub trait FlowTable {
     fn order(&self, slot: u32, orders: Orders);
     /// Confirms the flow, although none of its ACKs passes here (BRF-63).
     fn confirm(&self, slot: u32);
-    /// Ends a flow. The program gets its slot back with one of the next ticks.
+    /// Ends a flow. Frees the slot. The program gets the slot back with one of the next ticks.
     fn release(&mut self, slot: u32) -> io::Result<()>;
     /// A tick begins.
     fn begin_tick(&mut self) -> io::Result<()>;

@@ -55,7 +55,7 @@ impl Meters {
 /// A flow's values that every reader needs.
 pub(super) struct Seen {
     pub(super) rated: bool,
-    /// Name of its leaf.
+    /// Name of the flow's leaf.
     pub(super) leaf: &'static str,
     pub(super) allocation: Option<Rate>,
     pub(super) rtt: Option<Span>,

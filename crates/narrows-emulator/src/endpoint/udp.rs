@@ -12,7 +12,7 @@ use super::board::{FlowBoard, Registry};
 use super::tcp::Next;
 use crate::raw;
 
-/// Datagrams of one socket that are processed before another socket gets its turn.
+/// Number of datagrams of one socket that are processed before another socket is served.
 const TURN: usize = 64;
 
 const RECEIVE_BUFFER_BYTES: i32 = 16 << 20;

@@ -1,8 +1,8 @@
 //! The relay: the simulator's link model between interfaces, in real time, by one thread.
 //!
-//! The kernel stamps frames when they arrive, so the thread's delay in reading them does not add to the link's. Frames never
-//! leave before they are due, and their lateness is measured. Between frames the thread sleeps (ppoll with the finest timer
-//! slack), at real-time priority if the kernel permits it.
+//! The kernel stamps frames when they arrive, so the thread's delay in reading the frames does not add to the link's
+//! delay. Frames never leave before they are due, and their lateness is measured. Between frames the thread sleeps
+//! (ppoll with the finest timer slack), at real-time priority if the kernel permits it.
 
 mod flight;
 mod frame;

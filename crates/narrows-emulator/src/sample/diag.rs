@@ -36,8 +36,8 @@ impl Diag {
         Netlink::open(netns, NETLINK_SOCK_DIAG).map(Diag)
     }
 
-    /// The connections from and to these ports; 0: any port. Both families are listed, as a server that listens on `::` has its
-    /// IPv4 connections in the IPv6 family.
+    /// The connections from and to these ports; 0: any port. Both families are listed, because the IPv4 connections of
+    /// a server that listens on `::` are in the IPv6 family.
     pub(crate) fn connections(&mut self, from: u16, to: u16) -> io::Result<Vec<Connection>> {
         let mut found = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {

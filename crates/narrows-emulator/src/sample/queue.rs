@@ -43,7 +43,7 @@ pub(crate) struct Queue {
     netlink: Netlink,
     kind: u16,
     request: [u8; TCMSG],
-    /// Bytes per packet that the kernel counts but a plan does not.
+    /// Bytes per packet that the kernel counts but a plan does not count.
     header: u64,
     /// Namespace, interface and handle, for messages.
     pub(crate) name: String,
