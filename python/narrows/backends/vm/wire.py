@@ -1,4 +1,4 @@
-"""Converts outputs of runs to JSON and back. Arrays are encoded by their bytes, so nothing is rounded."""
+"""Converts outputs of runs to JSON and back. Arrays are encoded as their bytes, so no value is rounded."""
 
 from __future__ import annotations
 
