@@ -193,7 +193,7 @@ static __always_inline int nrw_exact(__u32 seq, __u32 next, __u32 expected)
 	return seq == next || seq == expected;
 }
 
-/* A packet of the data direction. */
+/* Handles a packet of the data direction. */
 static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
@@ -201,8 +201,8 @@ static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot 
 	int ends = p->flags & (NRW_TCP_RST | NRW_TCP_FIN);
 
 	/*
-	 * Data in order needs no number that the other direction writes. Its cache line stays with
-	 * the other CPU.
+	 * Data in order needs no number that the other direction writes, so the cache line of these
+	 * numbers stays with the other CPU.
 	 */
 	if (p->seq != next || !nrw_within(p->ack, sent - NRW_NEAR, sent + NRW_NEAR) || ends) {
 		__u32 acked = slot->acked;

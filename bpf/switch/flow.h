@@ -49,7 +49,7 @@ static __always_inline void nrw_note_payload(struct nrw_here *h, struct nrw_slot
 	nrw_rtt_data(h, slot);
 }
 
-/* A packet of the data direction, at its controlled port. Returns whether it is believed. */
+/* A packet of the data direction, at its controlled port. Returns whether the packet is believed. */
 static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;

@@ -43,7 +43,7 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	bpf_map_update_elem(&half_open, &p->key, &half, BPF_ANY);
 }
 
-/* The grant that the predictor has for the service, if any. */
+/* The predictor's grant for the service, if there is one. */
 static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_key *data)
 {
 	__u16 sport = bpf_ntohs(data->sport), dport = bpf_ntohs(data->dport);

@@ -37,7 +37,7 @@ static __always_inline int nrw_echoes(__u32 echo, __u32 value)
 	return (__s32)(echo - value) >= 0;
 }
 
-/* Payload of the data direction passes. */
+/* Handles payload of the data direction that passes. */
 static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_options *o = &h->packet->options;
@@ -67,7 +67,7 @@ static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *sl
 	}
 }
 
-/* A packet of the other direction passes. */
+/* Handles a packet of the other direction that passes. */
 static __always_inline void nrw_rtt_reverse(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_options *o = &h->packet->options;

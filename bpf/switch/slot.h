@@ -73,8 +73,8 @@ static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
 }
 
 /*
- * A packet of the flow was seen. Its two directions usually pass on two CPUs, and a store for each
- * packet would move the cache line between them each time.
+ * Records that a packet of the flow was seen. Its two directions usually pass on two CPUs, and a
+ * store for each packet would move the cache line between them each time.
  */
 static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
 {

@@ -1,4 +1,4 @@
-//! Validation of specs. A spec that passes has no invalid index.
+//! Validation of specs. A spec that passes the check has no invalid index.
 
 use std::collections::BTreeSet;
 

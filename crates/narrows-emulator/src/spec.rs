@@ -30,7 +30,7 @@ pub struct Spec {
     /// Queues of the kernel to sample.
     #[serde(default)]
     pub queues: Vec<QueueSpec>,
-    /// Time zero of the run on CLOCK_MONOTONIC; `None`: after the setup.
+    /// Time zero of the run on CLOCK_MONOTONIC; `None`: the run starts after the setup.
     #[serde(default)]
     pub start: Option<Time>,
     /// Time between two samples of sockets and queues. The plan's probe interval only determines which samples become rows.
@@ -106,7 +106,7 @@ pub struct FlowSpec {
     /// members of a group use this port and the following ones; without it, the kernel chooses.
     #[serde(default)]
     pub source_port: Option<u16>,
-    /// The kernel's name of the congestion controller; `None`: the plan's.
+    /// The kernel's name of the congestion controller; `None`: the name in the plan.
     #[serde(default)]
     pub congestion: Option<String>,
 }

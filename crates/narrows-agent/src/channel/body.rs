@@ -37,8 +37,8 @@ pub enum ToController {
 }
 
 impl ToController {
-    /// Whether newer bodies may replace this one. This holds for all bodies except the list of
-    /// ports, which is kept separately.
+    /// Whether newer bodies may replace this one. This is true for all bodies except the list of ports, which is kept
+    /// separately.
     pub(super) fn is_perishable(&self) -> bool {
         !matches!(self, ToController::Ports { .. })
     }

@@ -19,7 +19,7 @@ use crate::stop::Stop;
 pub struct Services {
     /// Fields are dropped in this order. The guardian is dropped last, and then finds nothing to remove.
     open: Option<(Server, Option<Metrics>)>,
-    /// Shows whether the agent has been asked to stop.
+    /// Shows whether the agent was asked to stop.
     pub stop: Stop,
     /// Where the agent publishes its state.
     pub board: Arc<Board>,

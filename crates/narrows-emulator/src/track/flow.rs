@@ -65,7 +65,7 @@ pub(crate) struct FlowTrack {
     pub(crate) id: u32,
     pub(crate) member: Member,
     pub(crate) probe: Probe,
-    /// The flow gets rows of samples and a histogram.
+    /// Whether the flow gets rows of samples and a histogram.
     pub(crate) is_sampled: bool,
     empty: EmptyPath,
     headers: u64,
