@@ -19,8 +19,9 @@ HOLD_NS = 60 * SECOND
 SUMMARY_NS = 300 * SECOND
 """With these two times, a port that flaps for hours adds at most 180 events an hour."""
 EVENTS_KEPT = 1000
-_AT_ONCE = {"host": 8}
-"""Changes that appear at once. The default is two: the start and the end of congestion."""
+_AT_ONCE = {"host": 8, "agent": 4, "switch": 4}
+"""Changes that appear at once. The default is two: the start and the end of congestion. With four, a restart
+of an agent or of a switch appears at once."""
 _SUBJECTS: dict[str, tuple[str, ...]] = {
     "congestion": ("agent", "port"),
     "clear": ("agent", "port"),
