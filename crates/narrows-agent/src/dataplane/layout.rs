@@ -4,6 +4,7 @@
 //! relaxed: each field is independent. The only guaranteed order is that a slot is filled before it is [`LIVE`].
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 use narrows_control::rate::{FlowKey, Proto};
@@ -233,13 +234,14 @@ const _: () = {
     assert!(offset_of!(RawPort, counters) == 136 && offset_of!(RawPort, unconfirmed) == 240);
 };
 
+/// Each field is listed once, by its width. A test finds a field that is missing.
 impl RawSlot {
-    /// Everything that the slot stores, for tests.
-    pub(super) fn image(&self) -> Vec<u64> {
-        use core::sync::atomic::Ordering::Relaxed;
-        let mut image: Vec<u64> = self.key.iter().map(|word| word.load(Relaxed)).collect();
-        image.extend([&self.bytes, &self.last_ns].map(|word| word.load(Relaxed)));
-        let words = [
+    fn u64s(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.key.iter().chain([&self.bytes, &self.last_ns])
+    }
+
+    fn u32s(&self) -> impl Iterator<Item = &AtomicU32> {
+        let single = [
             &self.data_us,
             &self.flags,
             &self.seq_next,
@@ -250,9 +252,11 @@ impl RawSlot {
             &self.gate_us,
             &self.rtt_us,
         ];
-        let words = words.into_iter().chain(&self.waits).chain(&self.belief);
-        image.extend(words.map(|word| u64::from(word.load(Relaxed))));
-        let halves = [
+        single.into_iter().chain(&self.waits).chain(&self.belief)
+    }
+
+    fn u16s(&self) -> [&AtomicU16; 8] {
+        [
             &self.data_if,
             &self.rtt_receiver_n,
             &self.rtt_sender_n,
@@ -261,49 +265,44 @@ impl RawSlot {
             &self.passed_code,
             &self.passed_n,
             &self.code,
-        ];
-        image.extend(halves.map(|half| u64::from(half.load(Relaxed))));
-        let bytes = [&self.paired, &self.receiver_seen, &self.leaf, &self.port];
-        image.extend(bytes.map(|byte| u64::from(byte.load(Relaxed))));
-        image
+        ]
+    }
+
+    fn u8s(&self) -> [&AtomicU8; 4] {
+        [&self.paired, &self.receiver_seen, &self.leaf, &self.port]
+    }
+
+    /// The values of all fields, for tests.
+    pub(super) fn image(&self) -> Vec<u64> {
+        let u32s = self.u32s().map(|field| field.load(Relaxed).into());
+        let u16s = self.u16s().into_iter().map(|field| field.load(Relaxed).into());
+        let u8s = self.u8s().into_iter().map(|field| field.load(Relaxed).into());
+        self.u64s().map(|field| field.load(Relaxed)).chain(u32s).chain(u16s).chain(u8s).collect()
     }
 
     /// Sets all fields to zero, because the program expects empty slots in the queue.
     pub(super) fn clear(&self) {
-        use core::sync::atomic::Ordering::Relaxed;
-        self.key.iter().for_each(|word| word.store(0, Relaxed));
-        self.waits.iter().for_each(|word| word.store(0, Relaxed));
-        self.belief.iter().for_each(|word| word.store(0, Relaxed));
-        for word in [&self.bytes, &self.last_ns] {
-            word.store(0, Relaxed);
-        }
-        for word in [
-            &self.data_us,
-            &self.flags,
-            &self.seq_next,
-            &self.missing,
-            &self.ack_sent,
-            &self.rtt_receiver_us,
-            &self.rtt_sender_us,
-            &self.gate_us,
-            &self.rtt_us,
-        ] {
-            word.store(0, Relaxed);
-        }
-        for half in [
-            &self.data_if,
-            &self.rtt_receiver_n,
-            &self.rtt_sender_n,
-            &self.marked_unlimited,
-            &self.marked_limited,
-            &self.passed_code,
-            &self.passed_n,
-            &self.code,
-        ] {
-            half.store(0, Relaxed);
-        }
-        for byte in [&self.paired, &self.receiver_seen, &self.leaf, &self.port] {
-            byte.store(0, Relaxed);
-        }
+        self.u64s().for_each(|field| field.store(0, Relaxed));
+        self.u32s().for_each(|field| field.store(0, Relaxed));
+        self.u16s().into_iter().for_each(|field| field.store(0, Relaxed));
+        self.u8s().into_iter().for_each(|field| field.store(0, Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cleared_slot_is_empty_in_every_byte() {
+        // SAFETY: all fields are atomic integers, for which any bytes are valid.
+        #[allow(unsafe_code, reason = "a slot with every byte set")]
+        let slot: RawSlot = unsafe { core::mem::transmute([0xffu8; size_of::<RawSlot>()]) };
+        assert!(slot.image().iter().all(|&value| value != 0));
+        slot.clear();
+        // SAFETY: as above.
+        #[allow(unsafe_code, reason = "every byte of the slot")]
+        let bytes: [u8; size_of::<RawSlot>()] = unsafe { core::mem::transmute(slot) };
+        assert_eq!(bytes, [0; size_of::<RawSlot>()]);
     }
 }
