@@ -167,8 +167,8 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 }
 
 /*
- * The reduction was spurious: run the full-pipe detection again. The window stays as it is, because
- * BBR does not always reduce it on a loss.
+ * The slow-down was spurious: run the full-pipe detection again. The window stays as it is, because
+ * the end of recovery restores it.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)

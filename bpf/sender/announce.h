@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which connections apply rates. A connection announces that it applies rates when its SYN or
- * SYN-ACK asks for feedback. */
+/*
+ * Which connections apply rates. A connection announces that it applies rates when its SYN or
+ * SYN-ACK asks for feedback.
+ */
 #ifndef NRW_ANNOUNCE_H
 #define NRW_ANNOUNCE_H
 

@@ -101,8 +101,10 @@ static __always_inline void nrw_adopt(struct nrw_conn *conn, struct tcp_sock *tp
 	nrw_count(adopted);
 }
 
-/* BRF-100: determines once per RTT whether most packets of that RTT were sent under an application
- * limit. */
+/*
+ * BRF-100: determines once per RTT whether most packets of that RTT were sent under an application
+ * limit.
+ */
 static __always_inline void nrw_judge_application(struct nrw_conn *conn, const struct tcp_sock *tp,
 						  const struct rate_sample *rs)
 {

@@ -91,8 +91,10 @@ static __always_inline void nrw_cubic_control(struct nrw_conn *conn, struct tcp_
 	nrw_unpace(conn, tp);
 }
 
-/* The start of a reduction (tcp_init_cwnd_reduction()) and the end of a reduction
- * (tcp_end_cwnd_reduction()). */
+/*
+ * The start of a reduction (tcp_init_cwnd_reduction()) and the end of a reduction
+ * (tcp_end_cwnd_reduction()).
+ */
 static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_sock *tp, __u8 new_state)
 {
 	__u8 state = nrw_ca_state(tp);

@@ -21,8 +21,10 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 	__sync_fetch_and_add(&h->port->arrived_packets[leaf], h->packet->packets);
 }
 
-/* Adds the tokens that accumulated since the last fill. The rest of the time, in which less than a whole byte
- * accumulates, is not lost: `at` does not include it. */
+/*
+ * Adds the tokens that accumulated since the last fill. The rest of the time, in which less than a whole byte
+ * accumulates, is not lost: `at` does not include it.
+ */
 static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
 	__u64 us = now > b->at ? (now - b->at) / NRW_NS_PER_US : 0, earned;

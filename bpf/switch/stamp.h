@@ -51,8 +51,10 @@ static __always_inline int nrw_gate_closed(const struct nrw_slot *slot, __u32 no
 	return slot->gate_us && (__s32)(slot->gate_us - now_us) > 0;
 }
 
-/* Writes a value into the place that has none yet, or inserts the option if the packet has no
- * place. */
+/*
+ * Writes a value into the place that has none yet, or inserts the option if the packet has no
+ * place.
+ */
 static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw_port *port, __u32 format, __u16 code,
 						  struct nrw_place place)
 {

@@ -5,8 +5,10 @@
 
 #include "packet.h"
 
-/* The agent sets these before load. The program cannot change them, so disabled features cost
- * nothing. */
+/*
+ * The agent sets these before load. The program cannot change them, so disabled features cost
+ * nothing.
+ */
 const volatile __u64 watchdog_ns = 1000000000;	/* without an update for longer than this, the agent counts as dead */
 const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is forgotten after this time (BRF-15) */
 const volatile __u8 vlan_separates = 1;		/* flows of different VLANs may have the same addresses */
@@ -115,8 +117,10 @@ static __always_inline int nrw_controlled(const struct nrw_port *port)
 	return port->mode & NRW_MODE_CONTROLLED;
 }
 
-/* Whether the agent runs. Agent and program use the same clock, but the agent may have read it
- * after `now`. */
+/*
+ * Whether the agent runs. Agent and program use the same clock, but the agent may have read it
+ * after `now`.
+ */
 static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 {
 	__u64 beat = port->heartbeat_ns;

@@ -1,5 +1,5 @@
-//! The BPF file system at `/sys/fs/bpf`: mounts it once, detects a mount that hides another mount, and works in the
-//! folder.
+//! The BPF file system at `/sys/fs/bpf`: mounts it once, detects a mount that hides another mount, and works in hidden
+//! mounts.
 //!
 //! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides everything
 //! that is pinned in the first one, while the kernel keeps the pinned objects alive.
