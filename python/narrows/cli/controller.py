@@ -109,7 +109,9 @@ def controller(
             metavar="FILE", help="Certificate of that key, PEM (default: none).", show_default=False
         ),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Check the configuration and stop.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the configuration and the files that it names, and stop.")
+    ] = False,
 ) -> None:
     """Run the OpenFlow controller.
 
@@ -134,9 +136,10 @@ def controller(
         "http.certificate": http_certificate,
     }
     loaded = configuration.load(config, {key: value for key, value in given.items() if value is not None})
+    from narrows.controller.serve import check_files, serve  # noqa: PLC0415
+
     if check:
+        check_files(loaded)
         print(f"{config or 'controller'}: valid")
         return
-    from narrows.controller.serve import serve  # noqa: PLC0415
-
     serve(loaded)

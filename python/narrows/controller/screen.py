@@ -37,7 +37,7 @@ _LENGTHS = {
 _UNASKED = {PACKET_IN, FLOW_REMOVED, PORT_STATUS}
 """A switch that reconnects may send these before the controller knows it."""
 _BEFORE_READY_MAX = 256
-"""Maximum number of messages before the end of the handshake. A description of ports holds up to a thousand ports."""
+"""Maximum number of messages before the end of the handshake. One of them can describe a thousand ports."""
 
 _PORT_BYTES, _PORT_STATS_BYTES, _FLOW_STATS_BYTES = 64, 112, 48
 _OXM_MATCH, _OXM_EXPERIMENTER, _ONF = 1, 0xFFFF, 0x4F4E4600

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 import threading
 from pathlib import Path
@@ -32,15 +33,26 @@ _PAGE_CONNECTIONS_MAX = 256
 _HANDLER = "os_ken.controller.ofp_handler"
 
 
+def check_files(config: Config) -> tuple[bytes, str | None]:
+    """Checks the files that the configuration names. Returns the agents' secret and the page's token.
+
+    Raises:
+        NarrowsError: a secret, key or certificate is invalid, or others can read it.
+    """
+    secret = b"" if config.agents.secret is None else read_secret(config.agents.secret)
+    token = None if config.http.token is None else _token(config.http.token)
+    _check_page_certificate(config.http)
+    _openflow_tls(config.openflow)
+    return secret, token
+
+
 def serve(config: Config) -> None:
     """Runs until SIGINT or SIGTERM.
 
     Raises:
         NarrowsError: an address is in use, or a secret or certificate is invalid.
     """
-    secret = b"" if config.agents.secret is None else read_secret(config.agents.secret)
-    token = None if config.http.token is None else _token(config.http.token)
-    _check_page_certificate(config.http)
+    secret, token = check_files(config)
     for what, address in (("agents", config.agents), ("http", config.http)):
         _try_to_listen(what, address)
     Handler.listener = _listener(config.openflow)
@@ -98,17 +110,21 @@ def serve(config: Config) -> None:
     os._exit(0)
 
 
+def _openflow_tls(config: OpenFlowConfig) -> ssl.SSLContext | None:
+    if config.tls is None:
+        return None
+    key, certificate, ca = config.tls
+    check_private("openflow.key", key)
+    try:
+        return tls_context(str(key), str(certificate), str(ca))
+    except OSError as error:  # ssl.SSLError is one
+        raise NarrowsError(
+            f"openflow: cannot use {key}, {certificate} and {ca}: {error.strerror or error}"
+        ) from None
+
+
 def _listener(config: OpenFlowConfig) -> Listener:
-    tls = None
-    if config.tls is not None:
-        key, certificate, ca = config.tls
-        check_private("openflow.key", key)
-        try:
-            tls = tls_context(str(key), str(certificate), str(ca))
-        except OSError as error:  # ssl.SSLError is one
-            raise NarrowsError(
-                f"openflow: cannot use {key}, {certificate} and {ca}: {error.strerror or error}"
-            ) from None
+    tls = _openflow_tls(config)
     gate = Gate(config.connections, config.connections_per_address)
     try:
         return Listener((config.host, config.port), gate, tls)

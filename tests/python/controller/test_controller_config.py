@@ -93,3 +93,14 @@ def test_the_command_prints_the_error_and_exits_with_2(tmp_path):
         [*command, "--http-port", "8080", "--check"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "controller: valid\n")
+
+
+@pytest.mark.parametrize(("mode", "reason"), [(0o644, "found mode 0644, expected 0600"), (0o600, "")])
+def test_check_reads_the_files_that_the_configuration_names(tmp_path, mode, reason):
+    token = tmp_path / "token"
+    token.write_text("ab" * 32)
+    token.chmod(mode)
+    command = [sys.executable, "-m", "narrows", "controller", "--http-token", str(token), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == (2 if reason else 0)
+    assert reason in done.stderr and done.stderr.count("\n") == bool(reason)
