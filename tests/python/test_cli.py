@@ -99,6 +99,18 @@ def test_run_takes_overrides(narrows):
         (["walk"], "narrows: No such command 'walk'; see narrows -h\n"),
         (["run", "demo.toml", "--set"], "narrows: Option '--set' requires an argument; see narrows -h\n"),
         (
+            ["run", "demo.toml", "--seeds", "x"],
+            "narrows run: --seeds: found 'x', expected a whole number; see narrows run -h\n",
+        ),
+        (
+            ["run", "demo.toml", "--jobs", "0"],
+            "narrows run: --jobs: found '0', expected at least 1; see narrows run -h\n",
+        ),
+        (
+            ["run", "demo.toml", "--jobs", "2000"],
+            "narrows run: --jobs: found '2000', expected at most 1024; see narrows run -h\n",
+        ),
+        (
             ["list", "queue"],
             "list: found 'queue', expected one of controllers, rate-controllers, queues, topologies, "
             "networks, loss; nearest is 'queues'\n",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from narrows import extras
 from narrows.cli.lazy import Entry, LazyGroup
+from narrows.cli.usage import UsageError, usage
 from narrows.errors import NarrowsError, one_line
 from narrows.version import release
 
@@ -91,18 +92,6 @@ def _narrows(
 USAGE_ERROR = 2
 _ALLOCATIONS = 50_000
 """Allocated objects between two garbage collections."""
-UsageError: Any = typer.BadParameter.__mro__[1]
-"""click's class, which is in click or in typer, depending on typer's version."""
-
-
-def _usage(error: Any) -> str:
-    """A usage error as one line, or the help if the command was called without arguments."""
-    # pydantic adds a prefix to our message.
-    text: str = error.format_message().replace("Value error, ", "")
-    if "\n" in text or not text:
-        return text
-    command = error.ctx.command_path if error.ctx is not None else "narrows"
-    return f"{command}: {one_line(text).rstrip('.')}; see {command} -h"
 
 
 def _with_remains(error: NarrowsError) -> str:
@@ -124,7 +113,7 @@ def main() -> None:
         code = app(standalone_mode=False, prog_name="narrows")  # standalone, typer prints errors in a box
         raise SystemExit(code if isinstance(code, int) else 0)
     except UsageError as error:
-        print(_usage(error), file=sys.stderr)
+        print(usage(error), file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None
     except NarrowsError as error:
         print(_with_remains(error), file=sys.stderr)

@@ -1,0 +1,50 @@
+"""Lines for arguments that the command line does not accept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from narrows.errors import found, one_line
+
+UsageError: Any = typer.BadParameter.__mro__[1]
+"""click's class, which is in click or in typer, depending on typer's version."""
+
+_EXPECTED = {
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "enum": "{expected}",
+    "literal_error": "{expected}",
+}
+"""What was expected, by pydantic's type of error, with its names for bounds."""
+
+
+def usage(error: Any) -> str:
+    """A usage error as one line, or the help if the command was called without arguments."""
+    if (line := _wrong_value(error)) is None:
+        # pydantic adds a prefix to our messages.
+        line = error.format_message().replace("Value error, ", "")
+        if "\n" in line or not line:
+            return str(line)
+    command = error.ctx.command_path if error.ctx is not None else "narrows"
+    return f"{command}: {one_line(line).rstrip('.')}; see {command} -h"
+
+
+def _wrong_value(error: Any) -> str | None:
+    """Option, found value and expected value of a value that pydantic refused."""
+    details = getattr(error.__cause__, "errors", None)
+    parameter = getattr(error, "param", None)
+    if details is None or parameter is None:
+        return None
+    first = details()[0]
+    expected = _EXPECTED.get(first["type"])
+    if expected is None:
+        return None
+    name = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.name
+    return f"{name}: found {found(first['input'])}, expected {expected.format(**first.get('ctx', {}))}"
