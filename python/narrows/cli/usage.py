@@ -22,7 +22,7 @@ _EXPECTED = {
     "enum": "{expected}",
     "literal_error": "{expected}",
 }
-"""What was expected, by pydantic's type of error, with its names for bounds."""
+"""The expected value, by pydantic's type of error; pydantic names the bounds in braces."""
 
 
 def usage(error: Any) -> str:
