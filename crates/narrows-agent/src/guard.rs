@@ -29,6 +29,8 @@ pub const SUBCOMMAND: &str = "guardian";
 pub enum Charge {
     /// An interface's HTB.
     Htb(Remains),
+    /// Nothing at the interface of this number, because it no longer exists.
+    Vanished(u32),
     /// A file, e.g. a socket.
     File(PathBuf),
     /// The default congestion control of the guardian's network namespace.
@@ -95,8 +97,13 @@ pub fn watch_over_stdin() -> io::Result<()> {
     let mut charges = Vec::new();
     for line in io::stdin().lock().lines() {
         // A line cut off by the agent's death is not JSON, and the agent had not acted on it yet.
-        if let Ok(charge) = serde_json::from_str(&line?) {
-            charges.push(charge);
+        match serde_json::from_str(&line?) {
+            // So that the list does not grow while an interface comes and goes.
+            Ok(Charge::Vanished(index)) => {
+                charges.retain(|charge| !matches!(charge, Charge::Htb(remains) if remains.index == index));
+            }
+            Ok(charge) => charges.push(charge),
+            Err(_) => {}
         }
     }
     for charge in charges.iter().rev() {
@@ -114,6 +121,7 @@ fn undo(charge: &Charge) {
             }
             Err(error) => tracing::error!(event = "guardian-failed", interface = remains.index, %error),
         },
+        Charge::Vanished(_) => {}
         Charge::File(path) => match fs::remove_file(path) {
             Ok(()) => {
                 tracing::warn!(event = "guardian-removed-file", path = %path.display(), "the agent died")

@@ -12,6 +12,8 @@ use narrows_agent::clean;
 use narrows_agent::guard::{Charge, Guardian};
 use narrows_agent::host::DefaultBefore;
 use narrows_agent::htb::{Htb, Layout, Remains, Rtnl};
+use narrows_agent::status::client::Client;
+use narrows_agent::status::server::{Request, path_of};
 use narrows_control::units::{Bytes, Rate};
 use narrows_lab::{Need, can_run};
 
@@ -169,9 +171,24 @@ impl Drop for Child {
     }
 }
 
-/// Deletes the interface of an agent once `when` is true for its output, and expects the agent to report it.
-#[track_caller]
-fn vanishes(when: impl Fn(&kernel::Lab, &str) -> bool + Sync) {
+fn run(command: &str) {
+    let mut words = command.split(' ');
+    let done = Command::new(words.next().unwrap()).args(words).status().unwrap();
+    assert!(done.success(), "{command}");
+}
+
+/// Whether something becomes true. The deadline only ends a test that hangs.
+fn patience(mut what: impl FnMut() -> bool) -> bool {
+    (0..2000).any(|_| {
+        thread::sleep(Duration::from_millis(10));
+        what()
+    })
+}
+
+/// During the start, while queues are built and programs attached, any call may be the first to fail because an
+/// interface is gone. The agent reports the interface and ends.
+#[test]
+fn an_interface_deleted_during_the_start_ends_the_agent() {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
@@ -186,30 +203,109 @@ fn vanishes(when: impl Fn(&kernel::Lab, &str) -> bool + Sync) {
                     .unwrap(),
             );
             let said = || fs::read_to_string(&log).unwrap();
-            let patience = |what: &mut dyn FnMut() -> bool| {
-                (0..2000).any(|_| {
-                    thread::sleep(Duration::from_millis(10));
-                    what()
-                })
-            };
-            assert!(patience(&mut || when(&lab, &said())), "{}", said());
-            assert!(Command::new("ip").args(["link", "del", "dev", "a"]).status().unwrap().success());
-            let ended = patience(&mut || agent.0.try_wait().unwrap().is_some());
-            assert!(ended && !agent.0.wait().unwrap().success(), "{}", said());
-            assert!(said().contains("a: the interface no longer exists"), "{}", said());
+            assert!(patience(|| root_is_ours(&lab)), "{}", said());
+            run("ip link del dev a");
+            // The interface may also vanish just after the start. Then the agent works on without it.
+            let ended = patience(|| {
+                agent.0.try_wait().unwrap().is_some() || said().contains("event=\"interface-gone\"")
+            });
+            assert!(ended, "{}", said());
+            if agent.0.try_wait().unwrap().is_some() {
+                assert!(!agent.0.wait().unwrap().success(), "{}", said());
+                assert!(said().contains("a: the interface no longer exists"), "{}", said());
+            }
         })
         .unwrap();
 }
 
-/// The interface's program and queues are gone with it, so nothing would be controlled. The agent reports it
-/// and ends.
-#[test]
-fn a_deleted_interface_ends_the_agent() {
-    vanishes(|_, said| said.contains("event=\"ready\""));
+/// A switch with two ports, `a` and `y`, and the uncontrolled interface `x`.
+struct Switch {
+    agent: Child,
+    name: String,
+    log: std::path::PathBuf,
+    _folder: tempfile::TempDir,
 }
 
-/// During the start, while queues are built and programs attached, any call may be the first to fail.
+impl Switch {
+    fn start() -> Switch {
+        run("ip link add name x type veth peer name x-peer");
+        run("ip link add name y type veth peer name y-peer");
+        let folder = tempfile::tempdir().unwrap();
+        let name = format!("guard-{}-{:?}", std::process::id(), thread::current().id());
+        let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+        let (config, log) = (folder.path().join("switch.toml"), folder.path().join("log"));
+        let text = format!(
+            "[switch]\nname = {name:?}\ninterfaces = ['x']\npin = false\n[[ports]]\ninterface = 'a'\nrate = '10mbit'\n\
+             [[ports]]\ninterface = 'y'\nrate = '20mbit'\n[metrics]\nenabled = false\n"
+        );
+        fs::write(&config, text).unwrap();
+        let agent = Command::new(PROGRAM)
+            .args([Path::new("switch"), &config])
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let switch = Switch { agent: Child(agent), name, log, _folder: folder };
+        assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
+        switch
+    }
+
+    /// Names of the interfaces that the agent holds.
+    fn present(&self) -> Vec<String> {
+        let Ok(client) = Client::connect(&path_of(&self.name), &Request::default()) else {
+            return Vec::new();
+        };
+        let status = client.into_iter().next().and_then(Result::ok).unwrap_or_default();
+        status.interfaces.into_iter().filter(|i| i.present).map(|i| i.name).collect()
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+}
+
+fn htb_of(lab: &kernel::Lab, interface: &str) -> bool {
+    let shown = lab.says(&format!("tc qdisc show dev {interface}"));
+    shown.is_some_and(|shown| shown.contains("htb 4e57: root"))
+}
+
+/// The agent works on without a deleted interface, and controls the next interface of this name.
 #[test]
-fn an_interface_deleted_during_the_start_ends_the_agent() {
-    vanishes(|lab, _| root_is_ours(lab));
+fn deleted_interfaces_are_given_up_and_taken_back() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let mut switch = Switch::start();
+            for round in 1..=2 {
+                run("ip link del dev a");
+                run("ip link del dev x");
+                assert!(patience(|| switch.present() == ["y"]), "{}", switch.said());
+                assert!(htb_of(&lab, "y"));
+                run("ip link add name a type veth peer name a-peer");
+                run("ip link add name x type veth peer name x-peer");
+                assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
+                assert!(htb_of(&lab, "a") && htb_of(&lab, "y"));
+                let said = switch.said();
+                for line in
+                    ["event=\"interface-gone\" interface=\"a\"", "event=\"interface-back\" interface=\"x\""]
+                {
+                    assert_eq!(said.matches(line).count(), round, "{line}\n{said}");
+                }
+            }
+            // With the old number, so that only the report of the deletion shows the change.
+            let index = Rtnl::open().unwrap().link("a").unwrap().index;
+            run("ip link del dev a");
+            run(&format!("ip link add name a index {index} type veth peer name a-peer"));
+            let back = || switch.said().matches("event=\"interface-back\" interface=\"a\"").count() == 3;
+            assert!(patience(back), "{}", switch.said());
+            assert!(htb_of(&lab, "a"));
+            // The queue alone is removed, by another program.
+            run("tc qdisc del dev y root");
+            assert!(patience(|| htb_of(&lab, "y")), "{}", switch.said());
+            assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
+            // The guardian knows the new numbers.
+            switch.agent.0.kill().unwrap();
+            assert!(patience(|| !htb_of(&lab, "a") && !htb_of(&lab, "y")), "{}", switch.said());
+        })
+        .unwrap();
 }

@@ -32,7 +32,7 @@ fn htb_is_installed_as_laid_out_and_removed_afterwards() {
     lab.here()
         .run(|| {
             let mut htb = Htb::install(port(), &layout(100)).unwrap();
-            assert_eq!(htb.stats().unwrap(), [LeafStats::default(); 4]);
+            assert_eq!(htb.stats().unwrap().unwrap(), [LeafStats::default(); 4]);
             htb.set_class(Class::Rated, mbit(60), mbit(100)).unwrap();
             htb.set_class(Class::OtherTcp, mbit(35), mbit(100)).unwrap();
             htb.set_class(Class::Udp, mbit(5), mbit(5)).unwrap();
@@ -100,7 +100,7 @@ fn bytes_packets_queue_and_drops_of_a_burst_are_counted() {
             // Nothing classifies packets here, so all are in the default class, other TCP. 100 datagrams of
             // 1500 bytes enter a link of 1 Mbit/s: 21 fit into burst and queue, and the socket's buffer may
             // hold the rest.
-            let stats = htb.stats().unwrap();
+            let stats = htb.stats().unwrap().unwrap();
             let other = stats[Leaf::OtherTcp as usize];
             assert!(other.queued_packets > 10 && other.queued_packets <= 20, "{other:?}");
             assert!(other.queued_bytes >= 10 * 1514 && other.queued_bytes <= 20 * 1514, "{other:?}");
@@ -124,7 +124,7 @@ fn without_overhead_htb_counts_datagrams() {
                 }
                 let mut other = LeafStats::default();
                 for _ in 0..5_000 {
-                    other = htb.stats().unwrap()[Leaf::OtherTcp as usize];
+                    other = htb.stats().unwrap().unwrap()[Leaf::OtherTcp as usize];
                     if other.packets >= 5 {
                         break;
                     }
@@ -149,12 +149,12 @@ fn an_htb_of_the_same_layout_is_taken_over_and_another_replaced() {
             drop(first);
             // The counters continue: it is the same HTB.
             let mut second = Htb::install(port(), &layout(50)).unwrap();
-            assert!(second.stats().unwrap()[Leaf::OtherTcp as usize].bytes > 0);
+            assert!(second.stats().unwrap().unwrap()[Leaf::OtherTcp as usize].bytes > 0);
             assert!(tc(&lab, "class").contains("htb 4e57:1 root rate 50Mbit"), "{}", tc(&lab, "class"));
             second.keep();
             drop(second);
             let mut third = Htb::install(port(), &Layout { overhead: 0, ..layout(50) }).unwrap();
-            assert_eq!(third.stats().unwrap()[Leaf::OtherTcp as usize].bytes, 0);
+            assert_eq!(third.stats().unwrap().unwrap()[Leaf::OtherTcp as usize].bytes, 0);
             third.keep();
             drop(third);
             let mut rtnl = Rtnl::open().unwrap();

@@ -205,7 +205,7 @@ impl Switch {
 
     /// Pins a tcx attachment, which then outlives the process.
     pub fn pin_attachment(attachment: &Attachment, folder: &Path, ifindex: u32) -> Result<PathBuf, Error> {
-        let path = folder.join(format!("link_{ifindex}"));
+        let path = link_pin(folder, ifindex);
         if let Attachment::Tcx(link) = attachment {
             sys::pin(link, &path)?;
         }
@@ -214,7 +214,7 @@ impl Switch {
 
     /// Takes over the pinned attachment of this interface.
     pub fn open_attachment(folder: &Path, ifindex: u32) -> Result<Attachment, Error> {
-        sys::open_pinned(&folder.join(format!("link_{ifindex}"))).map(Attachment::Tcx)
+        sys::open_pinned(&link_pin(folder, ifindex)).map(Attachment::Tcx)
     }
 
     /// Assigns a port to an interface. Packets of unassigned interfaces pass unchanged.
@@ -222,6 +222,32 @@ impl Switch {
         self.maps[0]
             .update(&ifindex.to_ne_bytes(), &u32::from(port).to_ne_bytes(), MapFlags::ANY)
             .map_err(bpf("name a port"))
+    }
+
+    /// Packets of this interface pass unchanged from now on. The attachment is not changed.
+    pub fn forget_interface(&self, ifindex: u32) -> Result<(), Error> {
+        set_or_delete::<4>(&self.maps[0], &ifindex.to_ne_bytes(), None)
+    }
+
+    /// Removes the pinned attachment of an interface, if there is one. The program is detached once nothing else holds
+    /// it.
+    pub fn unpin_attachment(folder: &Path, ifindex: u32) {
+        // Without a pin there is nothing to remove.
+        let _ = std::fs::remove_file(link_pin(folder, ifindex));
+    }
+
+    /// Detaches the pinned program from all interfaces but these: an earlier agent had them, or they no longer exist.
+    pub fn forget_other_interfaces(&self, folder: &Path, kept: &[u32]) -> Result<(), Error> {
+        for key in self.maps[0].keys().collect::<Vec<_>>() {
+            let index = key.as_slice().try_into().map(u32::from_ne_bytes);
+            if let Ok(index) = index
+                && !kept.contains(&index)
+            {
+                Self::unpin_attachment(folder, index);
+                self.forget_interface(index)?;
+            }
+        }
+        Ok(())
     }
 
     /// The controlled ports by number, each with its interface.
@@ -313,6 +339,11 @@ impl Switch {
         out.truncate(len);
         Ok(TestRun { verdict, packet: out, priority: context[sys::PRIORITY] })
     }
+}
+
+/// The pin of an interface's attachment.
+fn link_pin(folder: &Path, ifindex: u32) -> PathBuf {
+    folder.join(format!("link_{ifindex}"))
 }
 
 /// Random seed of the program's hash, which attackers must not know.

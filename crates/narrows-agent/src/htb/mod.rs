@@ -25,6 +25,7 @@ mod layout;
 mod qdisc;
 mod rtnl;
 mod stats;
+mod watch;
 
 use narrows_control::rate::{Class, LEAVES, Leaf};
 use narrows_control::units::{Bytes, Rate};
@@ -34,6 +35,7 @@ pub use layout::{HANDLE, Layout};
 pub use qdisc::{Previous, Remains};
 pub use rtnl::{Error, Link, Rtnl};
 pub use stats::LeafStats;
+pub use watch::{LinkChanges, LinkWatch};
 
 use layout::{CLASSES, Node, leaf_node, nodes_of};
 
@@ -117,17 +119,20 @@ impl Htb {
         self.layout.link
     }
 
-    /// Counters and queue of each leaf, in the order of [`Leaf`], by one dump and without a fork.
-    pub fn stats(&mut self) -> Result<[LeafStats; LEAVES], Error> {
+    /// Counters and queue of each leaf, in the order of [`Leaf`], by one dump and without a fork. `None` if our HTB is
+    /// no longer there, with or without its interface.
+    pub fn stats(&mut self) -> Result<Option<[LeafStats; LEAVES]>, Error> {
         let mut leaves = [LeafStats::default(); LEAVES];
+        let mut found = false;
         for message in self.rtnl.dump_classes(self.index)? {
             for (leaf, stats) in leaves.iter_mut().enumerate() {
                 if u32::from(message.header.handle) == layout::handle(leaf_node(leaf).minor) {
                     *stats = stats::of(&message);
+                    found = true;
                 }
             }
         }
-        Ok(leaves)
+        Ok(found.then_some(leaves))
     }
 
     /// The state that the guardian restores when this process ends.
@@ -137,6 +142,11 @@ impl Htb {
 
     /// Keeps HTB at the port when this value is dropped (pinned mode).
     pub fn keep(&mut self) {
+        self.keep = true;
+    }
+
+    /// Ends the management of an HTB that is no longer there.
+    pub fn forget(mut self) {
         self.keep = true;
     }
 

@@ -3,8 +3,8 @@
 use std::io;
 
 use netlink_packet_core::{
-    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload, Nla,
+    DecodeError, DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST,
+    NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage};
@@ -188,12 +188,8 @@ impl Rtnl {
         let mut answers = Vec::new();
         loop {
             let (datagram, _) = self.socket.recv_from_full()?;
-            let mut rest = &datagram[..];
-            while !rest.is_empty() {
-                let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).map_err(garbled)?;
-                // Lengths come from parsed messages and are not zero. Parts are padded to four bytes.
-                let length = (message.header.length as usize).max(16).next_multiple_of(4);
-                rest = rest.get(length..).unwrap_or_default();
+            for message in messages(&datagram) {
+                let message = message.map_err(garbled)?;
                 if message.header.sequence_number != self.sequence {
                     // An answer to an earlier request that was given up.
                     continue;
@@ -215,6 +211,23 @@ impl Rtnl {
             }
         }
     }
+}
+
+/// The messages of a datagram, up to the first one that is invalid.
+pub(super) fn messages(
+    datagram: &[u8],
+) -> impl Iterator<Item = Result<NetlinkMessage<RouteNetlinkMessage>, DecodeError>> {
+    let mut rest = datagram;
+    core::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest);
+        // Lengths come from parsed messages and are not zero. Parts are padded to four bytes.
+        let length = message.as_ref().map(|m| (m.header.length as usize).max(16).next_multiple_of(4));
+        rest = length.ok().and_then(|length| rest.get(length..)).unwrap_or_default();
+        Some(message)
+    })
 }
 
 /// The value of an attribute.

@@ -25,6 +25,20 @@ pub struct LeafStats {
     pub overlimits: u32,
 }
 
+impl LeafStats {
+    /// These counters, continued after those of an earlier HTB of the same port. The present queue is this one's.
+    #[must_use]
+    pub fn after(self, earlier: LeafStats) -> LeafStats {
+        LeafStats {
+            bytes: self.bytes.wrapping_add(earlier.bytes),
+            packets: self.packets.wrapping_add(earlier.packets),
+            drops: self.drops.wrapping_add(earlier.drops),
+            overlimits: self.overlimits.wrapping_add(earlier.overlimits),
+            ..self
+        }
+    }
+}
+
 pub(super) fn of(message: &TcMessage) -> LeafStats {
     let mut stats = LeafStats::default();
     let parts = message.attributes.iter().filter_map(|a| match a {

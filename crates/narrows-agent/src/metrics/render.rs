@@ -58,6 +58,13 @@ fn encode(families: &mut Families<'_>, snapshot: &Snapshot) -> fmt::Result {
             .encode_gauge(&u32::from(connected))?;
     }
     encode_loop_times(families, &snapshot.loop_times)?;
+    let mut family = families
+        .gauge("narrows_interface_present", "1 while the interface exists and has the program, else 0.")?;
+    for interface in &snapshot.interfaces {
+        family
+            .encode_family(&[("interface", interface.name.as_str())])?
+            .encode_gauge(&u32::from(interface.present))?;
+    }
     encode_ports(families, &snapshot.ports)?;
     encode_leaves(families, &snapshot.ports)?;
     encode_dataplane(families, &snapshot.ports)?;
@@ -200,7 +207,7 @@ impl Families<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::FlowStatus;
+    use crate::status::{FlowStatus, InterfaceStatus};
     use narrows_control::units::{Rate, Span};
     use std::collections::BTreeMap;
 
@@ -213,6 +220,9 @@ mod tests {
         let port =
             PortStatus { interface: "eth1".into(), capacity, congestion, counters, ..Default::default() };
         snapshot.ports.push(port);
+        let interface =
+            |name: &str, controlled, present| InterfaceStatus { name: name.into(), controlled, present };
+        snapshot.interfaces = vec![interface("eth1", true, true), interface("eth0", false, false)];
         snapshot.flows = vec![FlowStatus { source: "10.0.0.1:1".into(), ..Default::default() }; 100];
         snapshot.loop_times.record(Span::from_micros(42));
         snapshot.loop_times.record(Span::from_secs(1));
@@ -269,6 +279,8 @@ mod tests {
             "narrows_port_congested{port=\"eth1\",kind=\"queue\"} 0",
             "narrows_leaf_bytes_total{port=\"eth1\",leaf=\"mouse\"} 0",
             "narrows_dataplane_events_total{port=\"eth1\",event=\"stamped\"} 5",
+            "narrows_interface_present{interface=\"eth1\"} 1",
+            "narrows_interface_present{interface=\"eth0\"} 0",
             "narrows_port_unconfirmed_flows{port=\"eth1\"} 3",
             "narrows_host_events_total{event=\"release_failures\"} 2",
             "narrows_loop_duration_seconds_bucket{le=\"0.000025\"} 0",

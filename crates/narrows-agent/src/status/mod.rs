@@ -40,6 +40,9 @@ pub struct Snapshot {
     pub loop_times: LoopTimes,
     /// Controlled ports.
     pub ports: Vec<PortStatus>,
+    /// Interfaces of a switch.
+    #[serde(default)]
+    pub interfaces: Vec<InterfaceStatus>,
     /// Flows in the table, for all ports together. The field `flows` can list fewer flows.
     pub flow_count: u64,
     /// The flows, if they were requested.
@@ -48,6 +51,17 @@ pub struct Snapshot {
     pub counters: Vec<(String, u64)>,
     /// Whether the SDN controller is connected; `None` if none is configured.
     pub controller: Option<bool>,
+}
+
+/// An interface of a switch's configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceStatus {
+    /// Name of the interface.
+    pub name: String,
+    /// Whether it is a controlled port.
+    pub controlled: bool,
+    /// Whether it exists and has the program.
+    pub present: bool,
 }
 
 /// A controlled port.

@@ -42,6 +42,10 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
         let longest = ms(s.loop_times.longest);
         writeln!(out, "  loop: median {} ms, p99 {} ms, longest {longest} ms", ms(half), ms(most))?;
     }
+    for interface in s.interfaces.iter().filter(|interface| !interface.present) {
+        let what = if interface.controlled { "is not controlled" } else { "has no program" };
+        writeln!(out, "  interface {}: missing; it {what} until it is back", interface.name)?;
+    }
     for port in &s.ports {
         let [rated, other, udp] = port.shares.map(mbit);
         writeln!(

@@ -34,6 +34,7 @@ pub(super) struct PortDescription {
 /// The channel.
 pub(super) struct Link {
     channel: Channel,
+    ports: Vec<PortInfo>,
     /// Changes that are queued and not sent yet.
     changes: BTreeMap<u32, Vec<FlowChange>>,
     listed: Time,
@@ -45,7 +46,7 @@ impl Link {
         let controller = config.address.to_socket_addrs()?.next().ok_or_else(unknown)?;
         let secret = config.secret_file.clone();
         let channel_config = ChannelConfig { controller, name: config.name.clone(), secret };
-        let ports = ports
+        let ports: Vec<_> = ports
             .into_iter()
             .map(|description| PortInfo {
                 port: description.port,
@@ -59,8 +60,16 @@ impl Link {
                 thresholds: description.thresholds,
             })
             .collect();
-        let channel = Channel::start(channel_config, ports)?;
-        Ok(Link { channel, changes: BTreeMap::new(), listed: Time::ZERO })
+        let channel = Channel::start(channel_config, ports.clone())?;
+        Ok(Link { channel, ports, changes: BTreeMap::new(), listed: Time::ZERO })
+    }
+
+    /// Describes the new interface of a port.
+    pub(super) fn set_interface(&mut self, port: u8, interface: &htb::Link) {
+        let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(port)) else { return };
+        (info.ifindex, info.mtu) = (interface.index, interface.mtu);
+        info.mac.clone_from(&interface.mac);
+        self.channel.send(ToController::Ports { ports: self.ports.clone() });
     }
 
     /// Changes of flows are queued until [`flush`](Link::flush).

@@ -1,37 +1,37 @@
 //! The switch agent: the control loop and everything it controls.
 
+mod controlled;
+mod interfaces;
 mod start;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::UnixDatagram;
 use std::rc::Rc;
 
 use libbpf_rs::RingBufferBuilder;
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{Action, Class, LEAVES, Leaf, Message, brf};
 use narrows_control::units::{Bytes, Rate, Span, Time};
-use nix::net::if_::if_indextoname;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use controlled::Controlled;
+use interfaces::Interfaces;
 
 use super::core::{Asked, Switch};
 use super::link::Link;
 use super::policers;
-use super::shares::Framing;
 use super::view::{self, Meters};
 use crate::cli::{Failure, Services};
 use crate::clock;
 use crate::dataplane::layout::{GRANTS, Key};
-use crate::dataplane::program::{self, Attachment};
+use crate::dataplane::program;
 use crate::dataplane::slots::announced_slot;
 use crate::events;
-use crate::htb::{self, Htb, LeafStats};
+use crate::guard::Guardian;
 use crate::status::{RateRequest, Snapshot};
 
-/// How often the interfaces are checked.
-const LOOK_FOR_INTERFACES: Span = Span::from_secs(1);
 /// Minimum time between two turns of the loop. A new flow starts a turn at once if this time has passed.
 const LEAST_PAUSE: Span = Span::from_millis(1);
 /// If reading the counters and the clock takes longer than this, both are read again.
@@ -52,67 +52,11 @@ const FLOOD_OVER: Span = Span::from_secs(1);
 /// Allowed rates of a link, bytes/s: from the least rate of one HTB class to 1 Tbit/s.
 const LINK_RATES: RangeInclusive<u64> = 1_500..=125_000_000_000;
 
-/// A controlled port with its queue.
-struct Controlled {
-    interface: String,
-    /// Held while this agent owns the port.
-    _claim: UnixDatagram,
-    htb: Htb,
-    framing: Framing,
-    stats: [LeafStats; LEAVES],
-    /// Rate and ceiling of each class from the controller, L3.
-    wanted: [(Rate, Rate); 3],
-    /// `wanted` has changed since HTB was last updated.
-    changed: bool,
-    congestion: &'static str,
-    repetitions: events::Repetitions,
-    /// The capacity that the controller knows, L3.
-    capacity: Option<Rate>,
-    /// Whether HTB limits the port to a rate.
-    shaped: bool,
-    /// The share of the link that SYNs may use.
-    syn_share: f64,
-    /// Number of new flows refused so far, and the time of the last refusal.
-    refused: (u64, Option<Time>),
-}
-
-impl Controlled {
-    /// Sets the rate of the link, and the classes accordingly.
-    fn set_link(&mut self, rate: Rate) -> Result<(), htb::Error> {
-        self.htb.set_link(rate)?;
-        if self.capacity.is_some() {
-            self.capacity = Some(self.framing.l3(rate));
-        }
-        self.give_classes()
-    }
-
-    /// Sets HTB's classes. Reduces the classes' rates in proportion until the controller knows that the link is slower,
-    /// because HTB gives a class its own rate regardless of its parent's rate.
-    fn give_classes(&mut self) -> Result<(), htb::Error> {
-        self.changed = false;
-        for (class, rate, ceil) in self.framing.classes(&self.wanted, self.htb.link()) {
-            self.htb.set_class(class, rate, ceil)?;
-        }
-        Ok(())
-    }
-}
-
-/// The name of an interface that no longer exists, if there is one.
-fn missing_interface(interfaces: &[(String, u32)]) -> Option<Failure> {
-    // nix 0.31 returns an empty name if there is no such interface.
-    let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
-    let (name, _) = interfaces.iter().find(|(_, index)| !is_there(*index))?;
-    Some(format!("{name}: the interface no longer exists").into())
-}
-
 /// A running switch.
 pub struct Runner {
     switch: Switch<program::Switch>,
-    /// All interfaces with the program, by number, because a name may move to another interface.
-    interfaces: Vec<(String, u32)>,
-    looked_for_at: Time,
+    interfaces: Interfaces,
     ports: Vec<Controlled>,
-    _attachments: Vec<Attachment>,
     link: Option<Link>,
     meters: Meters,
     tick: Span,
@@ -127,14 +71,8 @@ impl Runner {
     /// Runs until [`Services::stop`] asks to stop.
     ///
     /// # Errors
-    /// If the kernel refuses something, or an interface is gone.
-    pub fn run(&mut self, services: &Services) -> Result<(), Failure> {
-        // Any call may be the first to fail because an interface is gone, with an error that does not name
-        // it.
-        self.work(services).map_err(|error| missing_interface(&self.interfaces).unwrap_or(error))
-    }
-
-    fn work(&mut self, services: &Services) -> Result<(), Failure> {
+    /// If the kernel refuses something. An interface that vanishes is not an error: the switch works on without it.
+    pub fn run(&mut self, services: &mut Services) -> Result<(), Failure> {
         // Announced slots that were not opened yet.
         let waiting: Rc<RefCell<Vec<u32>>> = Rc::default();
         let slots = Rc::clone(&waiting);
@@ -163,11 +101,19 @@ impl Runner {
                 answered = now;
                 let new = waiting.take();
                 self.switch.newcomers(now, &new, &mut self.asked);
-                self.carry_out()?;
+                if let Err(error) = self.carry_out()
+                    && !self.lost_interface(services)?
+                {
+                    return Err(error);
+                }
                 self.publish_grants(now);
             }
             if now >= due {
-                self.turn(services)?;
+                if let Err(error) = self.turn(services)
+                    && !self.lost_interface(services)?
+                {
+                    return Err(error);
+                }
                 last = now;
                 next = if now.since(next) > self.tick { now + self.tick } else { next + self.tick };
                 self.show(services, now);
@@ -178,10 +124,10 @@ impl Runner {
     }
 
     /// One turn of the loop.
-    fn turn(&mut self, services: &Services) -> Result<(), Failure> {
-        self.look_for_interfaces()?;
+    fn turn(&mut self, services: &mut Services) -> Result<(), Failure> {
+        self.look_for_interfaces(&mut services.guardian)?;
         self.set_rates(services.board.take_rates());
-        let now = self.refresh()?;
+        let now = self.refresh(&mut services.guardian)?;
         while let Some(message) = self.link.as_ref().and_then(Link::try_recv) {
             self.apply_message(now, &message);
         }
@@ -198,22 +144,14 @@ impl Runner {
         Ok(())
     }
 
-    /// The program and the queues of a deleted interface are gone, and a later interface of the same name has
-    /// neither. The agent reports the deleted interface and ends, so that the agent can be started again.
-    fn look_for_interfaces(&mut self) -> Result<(), Failure> {
-        let now = clock::now();
-        if now.since(self.looked_for_at) < LOOK_FOR_INTERFACES {
-            return Ok(());
-        }
-        self.looked_for_at = now;
-        missing_interface(&self.interfaces).map_or(Ok(()), Err)
-    }
-
     /// Reads the counters of queues and program, and the time. Rates are counts over time: an agent
     /// interrupted between counters and clock would compute bursts that did not happen.
-    fn refresh(&mut self) -> Result<Time, Failure> {
-        for port in &mut self.ports {
-            port.stats = port.htb.stats()?;
+    fn refresh(&mut self, guardian: &mut Guardian) -> Result<Time, Failure> {
+        for number in 0..self.ports.len() {
+            let Some(port) = self.ports.get_mut(number) else { continue };
+            if !port.refresh()? {
+                self.lose_port(u8::try_from(number)?, guardian)?;
+            }
         }
         let (mut counted, mut at) = self.count();
         for _ in 0..RECOUNTS {
@@ -345,7 +283,7 @@ impl Runner {
     fn set_rate(&mut self, interface: &str, rate: Rate) -> Result<(), String> {
         let mut found = self.ports.iter_mut().zip(self.switch.ports_mut());
         let Some((port, core)) = found.find(|(port, _)| port.interface == interface) else { return Ok(()) };
-        let before = port.htb.link();
+        let before = port.link();
         if let Err(error) = port.set_link(rate) {
             // If this fails too, the interface is gone, which is noticed soon.
             let _ = port.set_link(before);
@@ -385,9 +323,7 @@ impl Runner {
             record.set_grants(grants);
             record.beat(now);
         }
-        if let Some(record) =
-            u8::try_from(self.ports.len()).ok().and_then(|n| self.switch.table().ports.get(n))
-        {
+        if let Some(record) = self.switch.table().ports.get(interfaces::PLAIN) {
             record.beat(now);
         }
     }
@@ -453,6 +389,7 @@ impl Runner {
             started: self.started,
             loop_times: self.times.clone(),
             ports,
+            interfaces: self.interfaces.status(),
             flow_count: self.switch.work().live as u64,
             flows,
             counters: vec![("release_failures".into(), self.switch.work().release_failures)],

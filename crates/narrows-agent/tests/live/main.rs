@@ -20,3 +20,4 @@ mod path;
 mod pinned;
 mod rates;
 mod share;
+mod vanish;

@@ -65,7 +65,7 @@ impl Net {
     }
 
     /// Addresses and routes of sender `i` at switch `r`.
-    pub(crate) fn attach_sender(&mut self, name: &str, switch: &str, i: usize) {
+    pub(crate) fn attach_sender(&self, name: &str, switch: &str, i: usize) {
         self.address(switch, name, i, 2);
         match self.forwarding {
             Forwarding::Router => {

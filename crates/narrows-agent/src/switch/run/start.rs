@@ -1,31 +1,34 @@
 //! Starts a switch: program, queues, records, attachments, controller, in this order.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
 use narrows_control::units::{Bytes, Rate, Time};
+use nix::net::if_::if_indextoname;
 
-use super::{Controlled, Runner, UNCONFIRMED_MIN, missing_interface};
+use super::controlled::Controlled;
+use super::interfaces::{Interface, Interfaces, PLAIN};
+use super::{Runner, UNCONFIRMED_MIN};
 use crate::bpffs;
 use crate::cli::{Failure, Services};
 use crate::clock;
 use crate::config;
 use crate::dataplane::layout::{self, WireFormat};
 use crate::dataplane::ports::Port as Record;
-use crate::dataplane::program::{Attachment, Sizes, Switch as Plane, Tunables};
-use crate::guard::Charge;
-use crate::htb::{self, Htb, LeafStats, Rtnl};
+use crate::dataplane::program::{Sizes, Switch as Plane, Tunables};
+use crate::htb::{self, Htb, Rtnl};
 use crate::switch::core::{Port, Switch};
 use crate::switch::link::{Link, PortDescription};
-use crate::switch::shares::Framing;
 use crate::switch::view::Meters;
 
-/// HTB needs a rate for the link. A measured link is not shaped.
-const UNSHAPED: Rate = Rate::from_bits_per_sec(100_000_000_000);
+/// The name of an interface that no longer exists, if there is one.
+fn missing_interface(interfaces: &[(String, u32)]) -> Option<Failure> {
+    // nix 0.31 returns an empty name if there is no such interface.
+    let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
+    let (name, _) = interfaces.iter().find(|(_, index)| !is_there(*index))?;
+    Some(format!("{name}: the interface no longer exists").into())
+}
 
 impl Runner {
     /// Loads the program, builds queues, attaches to all interfaces.
@@ -44,27 +47,23 @@ impl Runner {
         services: &mut Services,
         found: &mut Vec<(String, u32)>,
     ) -> Result<Runner, Failure> {
+        let mut interfaces = Interfaces::new(config.pin.clone())?;
         let mut rtnl = Rtnl::open()?;
         let plane = load(config, &mut rtnl)?;
-        let (mut ports, mut cores, mut descriptions, mut indices) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut ports, mut cores, mut descriptions) = (Vec::new(), Vec::new(), Vec::new());
         for (number, port) in (0u8..).zip(&config.ports) {
             let link = rtnl.ethernet(&port.interface)?;
             found.push((port.interface.clone(), link.index));
-            let claim = claim(&link)?;
+            interfaces.all.push(Interface::new(&port.interface, number));
             let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
-            // The guardian is charged first: it skips missing objects. A pinned data plane keeps its queues.
-            if config.pin.is_none() {
-                services.guardian.charge(&Charge::Htb(htb::Remains::before(&mut rtnl, link.index)?))?;
-            }
-            let controlled = control(port, &link, claim, mtu, config.pin.is_some())?;
+            let mut controlled = Controlled::new(port, mtu, config.pin.is_some());
+            controlled.take(&link, &mut rtnl, &mut services.guardian)?;
             let capacity = controlled.capacity;
             let counters =
                 PortCounters { capacity, limit_packets: [port.limit; LEAVES], ..PortCounters::default() };
             cores.push(Port::new(port.rate_controller(u32::from(number), mtu)?, counters, mtu));
             ports.push(controlled);
             prepare(&plane.ports.get(number).ok_or("too many ports")?, config);
-            indices.push((link.index, number));
             descriptions.push(PortDescription {
                 port: u32::from(number),
                 interface: link,
@@ -74,20 +73,21 @@ impl Runner {
                 thresholds: port.thresholds(mtu),
             });
         }
-        // Uncontrolled ports share one record, after the controlled ones.
-        let plain = u8::try_from(config.ports.len())?;
         for name in &config.interfaces {
-            let index = rtnl.ethernet(name)?.index;
-            indices.push((index, plain));
-            found.push((name.clone(), index));
+            found.push((name.clone(), rtnl.ethernet(name)?.index));
+            interfaces.all.push(Interface::new(name, PLAIN));
         }
-        let record = plane.ports.get(plain).ok_or("too many ports")?;
+        let record = plane.ports.get(PLAIN).ok_or("too many ports")?;
         record.set_mode(0);
         record.beat(clock::now());
-        let mut attachments = Vec::new();
-        for (index, number) in indices {
-            plane.set_interface(index, number)?;
-            attachments.push(attach(&plane, config.pin.as_deref(), index)?);
+        if let Some(folder) = &config.pin {
+            plane.forget_other_interfaces(
+                folder,
+                &found.iter().map(|(_, index)| *index).collect::<Vec<_>>(),
+            )?;
+        }
+        for (interface, (_, index)) in interfaces.all.iter_mut().zip(&*found) {
+            interface.attach(&plane, config.pin.as_deref(), *index)?;
         }
         let link = match &config.controller {
             Some(controller) => Some(Link::start(controller, descriptions)?),
@@ -95,10 +95,8 @@ impl Runner {
         };
         let mut runner = Runner {
             switch: Switch::new(plane, cores),
-            interfaces: found.clone(),
-            looked_for_at: clock::now(),
+            interfaces,
             ports,
-            _attachments: attachments,
             link,
             meters: Meters::default(),
             tick: config.tick,
@@ -108,7 +106,7 @@ impl Runner {
             asked: Vec::new(),
             services_at: Time::ZERO,
         };
-        let now = runner.refresh()?;
+        let now = runner.refresh(&mut services.guardian)?;
         runner.switch.start(now, &mut runner.asked);
         runner.carry_out()?;
         runner.publish_grants(now);
@@ -186,55 +184,6 @@ fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link
     ))
 }
 
-/// Claims a port for the life of this process, because two agents would both control one queue. The name of an abstract
-/// socket is unique in a network namespace, and is released when its holder ends (unix(7)).
-fn claim(link: &htb::Link) -> Result<UnixDatagram, Failure> {
-    let name = SocketAddr::from_abstract_name(format!("narrows-agent-port-{}", link.index))?;
-    UnixDatagram::bind_addr(&name).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => format!("another agent controls interface {} already", link.name).into(),
-        _ => error.into(),
-    })
-}
-
-/// Builds the queue of a port.
-fn control(
-    port: &config::Port,
-    link: &htb::Link,
-    claim: UnixDatagram,
-    mtu: Bytes,
-    keep: bool,
-) -> Result<Controlled, Failure> {
-    let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead) };
-    let known = match port.capacity {
-        config::Capacity::Known(rate) => Some(rate),
-        config::Capacity::Measured => None,
-    };
-    let shape = htb::Layout {
-        limits: [port.limit; LEAVES],
-        overhead: port.overhead,
-        ..htb::Layout::new(known.or(port.shape).unwrap_or(UNSHAPED), mtu)
-    };
-    let mut htb = Htb::install(link.index, &shape)?;
-    if keep {
-        htb.keep();
-    }
-    Ok(Controlled {
-        interface: port.interface.clone(),
-        _claim: claim,
-        htb,
-        framing,
-        stats: [LeafStats::default(); LEAVES],
-        wanted: [(Rate::ZERO, Rate::ZERO); 3],
-        changed: false,
-        shaped: known.is_some() || port.shape.is_some(),
-        syn_share: port.syn_share,
-        congestion: "none",
-        repetitions: Default::default(),
-        capacity: known.map(|rate| framing.l3(rate)),
-        refused: (0, None),
-    })
-}
-
 /// Settings of a controlled port that do not change.
 fn prepare(record: &Record<'_>, config: &config::Switch) {
     record.set_format(match config.format {
@@ -250,18 +199,6 @@ fn prepare(record: &Record<'_>, config: &config::Switch) {
     };
     record.set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_UDP | layout::MODE_POLICE_SYN | once);
     record.beat(clock::now());
-}
-
-fn attach(plane: &Plane, pin: Option<&Path>, index: u32) -> Result<Attachment, Failure> {
-    if let Some(folder) = pin {
-        if let Ok(attachment) = Plane::open_attachment(folder, index) {
-            return Ok(attachment);
-        }
-        let attachment = plane.attach(index)?;
-        Plane::pin_attachment(&attachment, folder, index)?;
-        return Ok(attachment);
-    }
-    Ok(plane.attach(index)?)
 }
 
 #[cfg(test)]

@@ -1,0 +1,174 @@
+//! A controlled port with its queue.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use narrows_control::rate::LEAVES;
+use narrows_control::units::{Bytes, Rate, Time};
+
+use crate::cli::Failure;
+use crate::config;
+use crate::events;
+use crate::guard::{Charge, Guardian};
+use crate::htb::{self, Htb, LeafStats, Rtnl};
+use crate::switch::shares::Framing;
+
+/// HTB needs a rate for the link. A measured link is not shaped.
+const UNSHAPED: Rate = Rate::from_bits_per_sec(100_000_000_000);
+
+/// A controlled port. Its interface may be missing for some time.
+pub(super) struct Controlled {
+    pub(super) interface: String,
+    /// `None` while there is no such interface.
+    queue: Option<Queue>,
+    layout: htb::Layout,
+    /// The configured MTU, which overrides the interface's.
+    mtu: Option<Bytes>,
+    /// HTB outlives the agent (pinned mode).
+    keep: bool,
+    pub(super) framing: Framing,
+    pub(super) stats: [LeafStats; LEAVES],
+    /// Counters of the port's earlier HTBs.
+    earlier: [LeafStats; LEAVES],
+    /// Rate and ceiling of each class from the controller, L3.
+    pub(super) wanted: [(Rate, Rate); 3],
+    /// `wanted` has changed since HTB was last updated.
+    pub(super) changed: bool,
+    pub(super) congestion: &'static str,
+    pub(super) repetitions: events::Repetitions,
+    /// The capacity that the controller knows, L3.
+    pub(super) capacity: Option<Rate>,
+    /// Whether HTB limits the port to a rate.
+    pub(super) shaped: bool,
+    /// The share of the link that SYNs may use.
+    pub(super) syn_share: f64,
+    /// Number of new flows refused so far, and the time of the last refusal.
+    pub(super) refused: (u64, Option<Time>),
+}
+
+struct Queue {
+    htb: Htb,
+    /// Held while this agent owns the interface.
+    _claim: UnixDatagram,
+}
+
+impl Controlled {
+    /// The port without its queue. `mtu` is the interface's.
+    pub(super) fn new(port: &config::Port, mtu: Bytes, keep: bool) -> Controlled {
+        let known = match port.capacity {
+            config::Capacity::Known(rate) => Some(rate),
+            config::Capacity::Measured => None,
+        };
+        let mtu = port.mtu.unwrap_or(mtu);
+        let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead) };
+        let layout = htb::Layout {
+            limits: [port.limit; LEAVES],
+            overhead: port.overhead,
+            ..htb::Layout::new(known.or(port.shape).unwrap_or(UNSHAPED), mtu)
+        };
+        Controlled {
+            interface: port.interface.clone(),
+            queue: None,
+            layout,
+            mtu: port.mtu,
+            keep,
+            framing,
+            stats: [LeafStats::default(); LEAVES],
+            earlier: [LeafStats::default(); LEAVES],
+            wanted: [(Rate::ZERO, Rate::ZERO); 3],
+            changed: false,
+            congestion: "none",
+            repetitions: Default::default(),
+            capacity: known.map(|rate| framing.l3(rate)),
+            shaped: known.is_some() || port.shape.is_some(),
+            syn_share: port.syn_share,
+            refused: (0, None),
+        }
+    }
+
+    /// Builds the queue at the interface.
+    pub(super) fn take(
+        &mut self,
+        link: &htb::Link,
+        rtnl: &mut Rtnl,
+        guardian: &mut Guardian,
+    ) -> Result<(), Failure> {
+        let claim = claim(link)?;
+        let mtu = self.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
+        // The guardian is charged first: it skips missing objects. A pinned data plane keeps its queues.
+        if !self.keep {
+            guardian.charge(&Charge::Htb(htb::Remains::before(rtnl, link.index)?))?;
+        }
+        (self.layout.mtu, self.framing.mtu) = (mtu, mtu.get());
+        let mut htb = Htb::install(link.index, &self.layout)?;
+        if self.keep {
+            htb.keep();
+        }
+        self.capacity = self.capacity.map(|_| self.framing.l3(self.layout.link));
+        self.queue = Some(Queue { htb, _claim: claim });
+        Ok(())
+    }
+
+    /// Removes the queue, after a failure of a later step.
+    pub(super) fn give_back(&mut self) {
+        self.queue = None;
+    }
+
+    /// Records that the queue is gone. Its counters stay, so that they never decrease.
+    pub(super) fn lose(&mut self) {
+        if let Some(queue) = self.queue.take() {
+            queue.htb.forget();
+        }
+        self.earlier = self.stats.map(|stats| LeafStats { queued_packets: 0, queued_bytes: 0, ..stats });
+        self.stats = self.earlier;
+    }
+
+    /// Reads the counters. Returns whether the queue is still there; a port whose interface is missing has none.
+    pub(super) fn refresh(&mut self) -> Result<bool, htb::Error> {
+        let Some(queue) = &mut self.queue else { return Ok(true) };
+        let Some(stats) = queue.htb.stats()? else { return Ok(false) };
+        for ((shown, read), earlier) in self.stats.iter_mut().zip(stats).zip(self.earlier) {
+            *shown = read.after(earlier);
+        }
+        Ok(true)
+    }
+
+    /// The rate of the link.
+    pub(super) fn link(&self) -> Rate {
+        self.layout.link
+    }
+
+    /// Sets the rate of the link, and the classes accordingly.
+    pub(super) fn set_link(&mut self, rate: Rate) -> Result<(), htb::Error> {
+        self.layout.link = rate;
+        if let Some(queue) = &mut self.queue {
+            queue.htb.set_link(rate)?;
+        }
+        if self.capacity.is_some() {
+            self.capacity = Some(self.framing.l3(rate));
+        }
+        self.give_classes()
+    }
+
+    /// Sets HTB's classes. Reduces the classes' rates in proportion until the controller knows that the link is slower,
+    /// because HTB gives a class its own rate regardless of its parent's rate.
+    pub(super) fn give_classes(&mut self) -> Result<(), htb::Error> {
+        self.changed = false;
+        let Some(queue) = &mut self.queue else { return Ok(()) };
+        for (class, rate, ceil) in self.framing.classes(&self.wanted, self.layout.link) {
+            queue.htb.set_class(class, rate, ceil)?;
+        }
+        Ok(())
+    }
+}
+
+/// Claims a port for the life of this process, because two agents would both control one queue. The name of an abstract
+/// socket is unique in a network namespace, and is released when its holder ends (unix(7)).
+fn claim(link: &htb::Link) -> Result<UnixDatagram, Failure> {
+    let name = SocketAddr::from_abstract_name(format!("narrows-agent-port-{}", link.index))?;
+    UnixDatagram::bind_addr(&name).map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => format!("another agent controls interface {} already", link.name).into(),
+        _ => error.into(),
+    })
+}

@@ -1,0 +1,217 @@
+//! The interfaces with the program: an interface may vanish and come back, with another number, while the agent works.
+
+use narrows_control::units::{Span, Time};
+
+use super::Runner;
+use crate::cli::{Failure, Services};
+use crate::clock;
+use crate::dataplane::program::{Attachment, Switch as Plane};
+use crate::guard::{Charge, Guardian};
+use crate::htb::{Link, LinkChanges, LinkWatch, Rtnl};
+use crate::status::InterfaceStatus;
+
+/// Record of all uncontrolled interfaces: the last one, after all that a configuration may have.
+pub(super) const PLAIN: u8 = 63;
+/// Changes of interfaces that follow each other faster are examined together, because a host may have thousands of
+/// interfaces.
+const LOOK_AGAIN: Span = Span::from_millis(50);
+/// Pause between attempts to take an interface that exists.
+const RETRY: Span = Span::from_secs(1);
+
+/// An interface of the configuration.
+pub(super) struct Interface {
+    name: String,
+    /// Number of its record: its port's, or [`PLAIN`].
+    number: u8,
+    held: Option<Held>,
+    /// Why the interface could not be taken. This text was logged.
+    refusal: String,
+}
+
+/// An existing interface with the program.
+struct Held {
+    index: u32,
+    _attachment: Attachment,
+}
+
+impl Interface {
+    /// An interface without the program.
+    pub(super) fn new(name: &str, number: u8) -> Interface {
+        Interface { name: name.to_owned(), number, held: None, refusal: String::new() }
+    }
+
+    /// Whether its port is controlled.
+    fn is_port(&self) -> bool {
+        self.number != PLAIN
+    }
+
+    /// Attaches the program.
+    pub(super) fn attach(
+        &mut self,
+        plane: &Plane,
+        pin: Option<&std::path::Path>,
+        index: u32,
+    ) -> Result<(), Failure> {
+        plane.set_interface(index, self.number)?;
+        let pinned = pin.and_then(|folder| Plane::open_attachment(folder, index).ok());
+        let attachment = match (pinned, pin) {
+            (Some(attachment), _) => attachment,
+            (None, None) => plane.attach(index)?,
+            (None, Some(folder)) => {
+                let attachment = plane.attach(index)?;
+                Plane::pin_attachment(&attachment, folder, index)?;
+                attachment
+            }
+        };
+        self.held = Some(Held { index, _attachment: attachment });
+        Ok(())
+    }
+}
+
+/// The interfaces of a switch, and the reports about them.
+pub(super) struct Interfaces {
+    pub(super) all: Vec<Interface>,
+    pub(super) pin: Option<std::path::PathBuf>,
+    rtnl: Rtnl,
+    watch: LinkWatch,
+    /// Reports that were not examined yet.
+    changes: LinkChanges,
+    looked_at: Time,
+}
+
+impl Interfaces {
+    /// Call this function before the first interface is looked up, so that no report is missed.
+    pub(super) fn new(pin: Option<std::path::PathBuf>) -> Result<Interfaces, Failure> {
+        Ok(Interfaces {
+            all: Vec::new(),
+            pin,
+            rtnl: Rtnl::open()?,
+            watch: LinkWatch::open()?,
+            changes: LinkChanges::default(),
+            looked_at: Time::ZERO,
+        })
+    }
+
+    pub(super) fn status(&self) -> Vec<InterfaceStatus> {
+        let status = |interface: &Interface| InterfaceStatus {
+            name: interface.name.clone(),
+            controlled: interface.is_port(),
+            present: interface.held.is_some(),
+        };
+        self.all.iter().map(status).collect()
+    }
+
+    /// The existing interfaces, if it is time to look at them.
+    fn look(&mut self) -> Result<Option<Vec<Link>>, Failure> {
+        let LinkChanges { any, deleted } = self.watch.changes();
+        self.changes.any |= any;
+        self.changes.deleted.extend(deleted);
+        let now = clock::now();
+        let passed = now.since(self.looked_at);
+        let is_missing = self.all.iter().any(|interface| interface.held.is_none());
+        if (self.changes.any && passed >= LOOK_AGAIN) || (is_missing && passed >= RETRY) {
+            self.looked_at = now;
+            return Ok(Some(self.rtnl.links()?));
+        }
+        Ok(None)
+    }
+
+    /// Positions of held interfaces that no longer exist. A later interface may have the number of a deleted one.
+    fn vanished(&mut self, links: &[Link]) -> Vec<usize> {
+        let LinkChanges { deleted, .. } = std::mem::take(&mut self.changes);
+        let is_gone =
+            |held: &Held| deleted.contains(&held.index) || !links.iter().any(|link| link.index == held.index);
+        let gone =
+            |(at, interface): (usize, &Interface)| interface.held.as_ref().is_some_and(is_gone).then_some(at);
+        self.all.iter().enumerate().filter_map(gone).collect()
+    }
+}
+
+impl Runner {
+    /// Takes the interfaces that have appeared, and gives up those that have vanished.
+    pub(super) fn look_for_interfaces(&mut self, guardian: &mut Guardian) -> Result<(), Failure> {
+        let Some(links) = self.interfaces.look()? else { return Ok(()) };
+        for at in self.interfaces.vanished(&links) {
+            self.lose(at, guardian, "the interface no longer exists")?;
+        }
+        for at in 0..self.interfaces.all.len() {
+            let Some(interface) = self.interfaces.all.get(at).filter(|interface| interface.held.is_none())
+            else {
+                continue;
+            };
+            let Some(link) = links.iter().find(|link| link.name == interface.name) else { continue };
+            if let Err(error) = self.take(at, link, guardian) {
+                let text = error.to_string();
+                let Some(interface) = self.interfaces.all.get_mut(at) else { continue };
+                if interface.refusal != text {
+                    tracing::warn!(event = "interface-refused", interface = interface.name, error = text);
+                    interface.refusal = text;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the failure of an operation has its cause in an interface that no longer exists. Any call may be the
+    /// first to fail, with an error that does not name the interface. The switch works on without it.
+    pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
+        let links = self.interfaces.rtnl.links()?;
+        let vanished = self.interfaces.vanished(&links);
+        for at in &vanished {
+            self.lose(*at, &mut services.guardian, "the interface no longer exists")?;
+        }
+        // A report about a new interface may have been dropped with the others.
+        self.interfaces.changes.any = true;
+        Ok(!vanished.is_empty())
+    }
+
+    /// Gives up the interface of a port whose queue was removed by another program. It is taken again.
+    pub(super) fn lose_port(&mut self, number: u8, guardian: &mut Guardian) -> Result<(), Failure> {
+        let found = self.interfaces.all.iter().position(|interface| interface.number == number);
+        found.map_or(Ok(()), |at| self.lose(at, guardian, "its queue is gone"))
+    }
+
+    fn lose(&mut self, at: usize, guardian: &mut Guardian, reason: &str) -> Result<(), Failure> {
+        let Some(interface) = self.interfaces.all.get_mut(at) else { return Ok(()) };
+        let Some(Held { index, .. }) = interface.held.take() else { return Ok(()) };
+        let name = interface.name.as_str();
+        tracing::warn!(event = "interface-gone", interface = name, reason, "the others stay controlled");
+        interface.refusal.clear();
+        if let Some(folder) = &self.interfaces.pin {
+            Plane::unpin_attachment(folder, index);
+        }
+        if let Some(port) = self.ports.get_mut(usize::from(interface.number)) {
+            port.lose();
+            guardian.charge(&Charge::Vanished(index))?;
+        }
+        Ok(self.switch.table().forget_interface(index)?)
+    }
+
+    fn take(&mut self, at: usize, link: &Link, guardian: &mut Guardian) -> Result<(), Failure> {
+        let Some(interface) = self.interfaces.all.get_mut(at) else { return Ok(()) };
+        if !link.ethernet {
+            return Err(crate::htb::Error::NotEthernet(link.name.clone()).into());
+        }
+        let number = usize::from(interface.number);
+        if let Some(port) = self.ports.get_mut(number) {
+            port.take(link, &mut self.interfaces.rtnl, guardian)?;
+            port.give_classes()?;
+            if let Some(core) = self.switch.ports_mut().get_mut(number) {
+                core.counters.capacity = port.capacity;
+            }
+        }
+        if let Err(error) = interface.attach(self.switch.table(), self.interfaces.pin.as_deref(), link.index)
+        {
+            if let Some(port) = self.ports.get_mut(number) {
+                port.give_back();
+            }
+            return Err(error);
+        }
+        interface.refusal.clear();
+        tracing::info!(event = "interface-back", interface = interface.name, index = link.index);
+        if let Some(channel) = &mut self.link {
+            channel.set_interface(interface.number, link);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! An interface vanishes and comes back: the others stay controlled, and its flow gets its share again.
+
+use std::thread;
+use std::time::Duration;
+
+use narrows_agent::clock;
+use narrows_control::units::Span;
+use narrows_lab::patiently;
+
+use super::agent::{Agent, since};
+use super::flow::{Flow, all_well, rates};
+use super::net::{Forwarding, Net};
+
+#[test]
+fn an_interface_that_comes_back_has_its_share_again_and_the_others_keep_theirs() {
+    patiently(|| {
+        let Some(net) = Net::star(Forwarding::Router, 2) else { return };
+        let mut switch = Agent::switch(&net, "100mbit");
+        let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
+        let open = |i: usize| {
+            Flow::upload(net.netns(&format!("s{i}")), net.netns("c"), net.server(5000 + i as u16, false))
+        };
+        let (first, second) = (open(1), open(2));
+        first.wait_for_data();
+        second.wait_for_data();
+        thread::sleep(Duration::from_secs(1));
+
+        net.says("r", "ip link del dev s1");
+        let deleted = clock::now();
+        let is_missing = || switch.fresh().interfaces.iter().any(|i| i.name == "s1" && !i.present);
+        while !is_missing() {
+            assert!(since(deleted) < Span::from_secs(10), "s1 is still there");
+        }
+        thread::sleep(Duration::from_secs(1));
+        let alone = rates(&[&second], Duration::from_secs(1))[0];
+
+        net.link("s1", "r");
+        net.attach_sender("s1", "r", 1);
+        let back = clock::now();
+        while is_missing() {
+            assert!(since(back) < Span::from_secs(10), "s1 is not taken back");
+        }
+        // The first flow waits for its retransmission timer.
+        while rates(&[&first], Duration::from_millis(100))[0] < 1.0 {
+            assert!(since(back) < Span::from_secs(30), "the first flow does not continue");
+        }
+        thread::sleep(Duration::from_secs(2));
+        let then = rates(&[&first, &second], Duration::from_secs(2));
+        let status = switch.fresh();
+        println!("alone {alone:.1} Mbit/s, then {then:.1?} Mbit/s");
+        all_well(&[&first, &second]);
+        assert!(switch.runs() && status.flow_count == 2, "{:#?}", status.flows);
+        assert!(alone > 46.7, "the other port is not controlled: {alone}");
+        for rate in &then {
+            assert!((rate - 46.7).abs() < 0.15 * 46.7, "{then:?} {:#?}", status.flows);
+        }
+    });
+}
