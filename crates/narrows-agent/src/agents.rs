@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 use crate::cli::{Agents, Failure, Services};
 use crate::clock;
-use crate::config;
+use crate::config::{self, Config};
 use crate::guard::Charge;
 use crate::host;
 use crate::status::Snapshot;
@@ -44,7 +44,7 @@ impl Agents for Built {
         }
         let sender = host::Sender::load(&options)?;
         services.ready()?;
-        wait(services, "sender", &config.common.name, || {
+        wait(services, &Config::Sender(config.clone()), || {
             let counted = sender.counters();
             vec![
                 ("asked", counted.asked),
@@ -63,7 +63,7 @@ impl Agents for Built {
         let options = host::ReceiverOptions { scope: scope(&config.scope, &[]), ask: config.ask };
         let receiver = host::Receiver::load(&options)?;
         services.ready()?;
-        wait(services, "receiver", &config.common.name, || {
+        wait(services, &Config::Receiver(config.clone()), || {
             let counted = receiver.counters();
             vec![("asked", counted.asked), ("reserving", counted.reserving)]
         })
@@ -87,15 +87,19 @@ fn scope(scope: &config::Scope, interfaces: &[String]) -> host::Scope {
 /// Publishes the programs' counters until the agent is asked to stop.
 fn wait(
     services: &Services,
-    role: &str,
-    name: &str,
+    config: &Config,
     counters: impl Fn() -> Vec<(&'static str, u64)>,
 ) -> Result<(), Failure> {
-    let started = clock::now();
+    let (started, role, name) = (clock::now(), config.role(), config.common().name.clone());
+    let mut config = config.clone();
     while !services.stop.requested() {
+        // Only the level of the log can change.
+        if let Some(new) = services.reloaded(|| config.clone()) {
+            config = new;
+        }
         services.board.publish(Snapshot {
             role: role.to_owned(),
-            name: name.to_owned(),
+            name: name.clone(),
             at: clock::now(),
             started,
             counters: counters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),

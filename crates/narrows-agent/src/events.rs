@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::OnceLock;
 
 use narrows_control::rate::{Action, FlowKey, Proto};
 use narrows_control::units::{Span, Time};
@@ -10,20 +11,41 @@ use tracing_subscriber::EnvFilter;
 use crate::clock;
 use crate::config::Log;
 
+/// Sets the level of the subscriber that [`start`] has installed.
+static LEVEL: OnceLock<Box<dyn Fn(EnvFilter) + Send + Sync>> = OnceLock::new();
+
 /// Writes events to standard error as configured. Call it once per process; a second call changes nothing.
 pub fn start(log: &Log) {
     // Our own errors report in one line what libbpf warns about.
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, said| {
         tracing::debug!("{}", said.trim_end())
     })));
-    let filter = EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter(&log.level)).with_writer(io::stderr);
     // Fails if a test has installed another subscriber, which then stays.
-    let _ = if log.json {
-        builder.json().flatten_event(true).with_current_span(false).try_init()
+    if log.json {
+        let builder = builder.json().flatten_event(true).with_current_span(false).with_filter_reloading();
+        let handle = builder.reload_handle();
+        if builder.try_init().is_ok() {
+            let _ = LEVEL.set(Box::new(move |filter| drop(handle.reload(filter))));
+        }
     } else {
-        builder.with_ansi(false).try_init()
-    };
+        let builder = builder.with_ansi(false).with_filter_reloading();
+        let handle = builder.reload_handle();
+        if builder.try_init().is_ok() {
+            let _ = LEVEL.set(Box::new(move |filter| drop(handle.reload(filter))));
+        }
+    }
+}
+
+/// Changes the level of a running agent's log.
+pub fn set_level(level: &str) {
+    if let Some(set) = LEVEL.get() {
+        set(filter(level));
+    }
+}
+
+fn filter(level: &str) -> EnvFilter {
+    EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"))
 }
 
 /// `10.0.0.1:4000>10.0.0.2:80/tcp`

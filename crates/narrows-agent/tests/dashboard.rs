@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narrows_agent::metrics::{registry, render};
-use narrows_agent::status::{Board, PortStatus, Snapshot};
+use narrows_agent::status::{Board, InterfaceStatus, PortStatus, Snapshot};
 use serde_json::Value;
 
 /// Labels that Prometheus adds to every series it scrapes.
@@ -17,7 +17,9 @@ fn served() -> BTreeMap<String, BTreeSet<String>> {
         ..PortStatus::default()
     };
     let counters = vec![("release_failures".into(), 1)];
-    board.publish(Snapshot { ports: vec![port], counters, controller: Some(true), ..Snapshot::default() });
+    let interfaces = vec![InterfaceStatus::default()];
+    let controller = Some(true);
+    board.publish(Snapshot { ports: vec![port], interfaces, counters, controller, ..Snapshot::default() });
     let page = render(&registry(board));
     let samples = page.lines().filter(|line| !line.starts_with('#'));
     let label = |pair: &str| pair.split_once('=').map(|(key, _)| key.to_owned());

@@ -15,6 +15,7 @@ use clap::Parser;
 pub use args::Args;
 use args::{Command, Configured};
 pub use services::Services;
+use services::Source;
 
 use crate::cc::CcError;
 use crate::config::{self, Config};
@@ -56,9 +57,9 @@ pub fn run(agents: &dyn Agents) -> ExitCode {
 
 fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
     match command {
-        Command::Switch(args) => start(args.config("switch")?, agents),
-        Command::Sender(args) => start(args.config("sender")?, agents),
-        Command::Receiver(args) => start(args.config("receiver")?, agents),
+        Command::Switch(args) => start(args, "switch", agents),
+        Command::Sender(args) => start(args, "sender", agents),
+        Command::Receiver(args) => start(args, "receiver", agents),
         Command::Check { files } => {
             let (good, bad): (Vec<_>, Vec<_>) =
                 files.iter().map(|file| (file, Config::load(file))).partition(|(_, config)| config.is_ok());
@@ -102,11 +103,13 @@ fn missing(file: &Path, config: &Config) -> Option<String> {
     ))
 }
 
-fn start(config: Config, agents: &dyn Agents) -> Result<u8, Failure> {
+fn start(args: impl Configured + 'static, role: &'static str, agents: &dyn Agents) -> Result<u8, Failure> {
+    let config = args.config(role)?;
+    let source = args.file().is_some().then(|| -> Source { Box::new(move || args.config(role)) });
     let common = config.common().clone();
     events::start(&common.log);
     privileges::check()?;
-    let mut services = Services::new(&common)?;
+    let mut services = Services::new(&common, source)?;
     match &config {
         Config::Switch(config) => agents.switch(config, &mut services),
         Config::Sender(config) => agents.sender(config, &mut services),

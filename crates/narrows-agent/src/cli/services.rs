@@ -6,13 +6,17 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
 
-use crate::config::{Common, MetricsNetns};
+use crate::config::{Common, Config, Invalid, MetricsNetns, Plan};
+use crate::events;
 use crate::guard::{Charge, Guardian};
 use crate::metrics::{self, Metrics};
 use crate::privileges;
 use crate::status::Board;
 use crate::status::server::{self, Server, path_of};
 use crate::stop::Stop;
+
+/// Reads the configuration again.
+pub(super) type Source = Box<dyn Fn() -> Result<Config, Invalid>>;
 
 /// The services that an agent gets when it starts. The agent loads its programs, calls
 /// [`Services::ready`] and then works.
@@ -21,6 +25,8 @@ pub struct Services {
     open: Option<(Server, Option<Metrics>)>,
     /// Shows whether the agent was asked to stop.
     pub stop: Stop,
+    /// Reads the configuration file again; `None` without a file.
+    source: Option<Source>,
     /// Where the agent publishes its state.
     pub board: Arc<Board>,
     common: Common,
@@ -32,7 +38,7 @@ pub struct Services {
 
 impl Services {
     /// Enters the agent's network namespace. Call this function before other threads start.
-    pub(super) fn new(common: &Common) -> io::Result<Self> {
+    pub(super) fn new(common: &Common, source: Option<Source>) -> io::Result<Self> {
         // First, so that nothing of a running agent is touched.
         server::claim(&path_of(&common.name))?;
         let bind = |netns| common.metrics.filter(|m| m.netns == netns).map(|m| metrics::bind(m.address));
@@ -43,9 +49,38 @@ impl Services {
         if listener.is_none() {
             listener = bind(MetricsNetns::Agent).transpose()?;
         }
-        let stop = Stop::new()?;
+        let stop = Stop::new(source.is_some())?;
         let guardian = Guardian::start()?;
-        Ok(Services { open: None, stop, board: Board::new(), common: common.clone(), listener, guardian })
+        Ok(Services {
+            open: None,
+            stop,
+            source,
+            board: Board::new(),
+            common: common.clone(),
+            listener,
+            guardian,
+        })
+    }
+
+    /// The configuration that is in force from now on, if SIGHUP has asked for a reload and `in_force` changes. The log
+    /// lists the keys that change, and those that need a restart. An invalid file changes nothing.
+    pub fn reloaded(&self, in_force: impl FnOnce() -> Config) -> Option<Config> {
+        let source = self.source.as_ref().filter(|_| self.stop.take_reload())?;
+        let plan = match source() {
+            Ok(new) => Plan::new(&in_force(), &new),
+            Err(invalid) => {
+                let error = invalid.to_string().replace('\n', "; ");
+                tracing::error!(event = "reload-refused", error, "the old configuration stays in force");
+                return None;
+            }
+        };
+        events::set_level(&plan.config.common().log.level);
+        tracing::info!(event = "reloaded", changed = plan.changed.join(" "));
+        if !plan.restart.is_empty() {
+            let keys = plan.restart.join(" ");
+            tracing::warn!(event = "restart-needed", keys, "these keys keep their old values until then");
+        }
+        Some(plan.config)
     }
 
     /// Drops privileges, opens the status socket and metrics, and notifies systemd. Call this function once everything

@@ -6,6 +6,7 @@
 mod hosts;
 mod params;
 mod reader;
+mod reload;
 mod switch;
 pub mod units;
 
@@ -17,6 +18,7 @@ use toml::Table;
 
 pub use hosts::{Mode, Receiver, Scope, Sender};
 pub use reader::Problem;
+pub use reload::Plan;
 pub use switch::{Capacity, Controller, Feedback, Format, Port, Switch};
 
 use crate::netns::Netns;

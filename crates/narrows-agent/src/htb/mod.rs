@@ -87,10 +87,7 @@ impl Htb {
         for at in 0..CLASSES.len() {
             htb.write(at)?;
         }
-        for (leaf, limit) in layout.limits.iter().enumerate() {
-            let message = encode::pfifo(index, leaf_node(leaf), *limit);
-            htb.rtnl.create(rtnl::Object::Qdisc, message, "a leaf's queue")?;
-        }
+        htb.set_limits(layout.limits)?;
         Ok(htb)
     }
 
@@ -112,6 +109,16 @@ impl Htb {
     pub fn set_link(&mut self, rate: Rate) -> Result<(), Error> {
         self.layout.link = rate;
         self.change(layout::LINK, rate, rate)
+    }
+
+    /// Sets the limits of the leaves' queues, packets. Queued packets stay.
+    pub fn set_limits(&mut self, limits: [u32; LEAVES]) -> Result<(), Error> {
+        self.layout.limits = limits;
+        for (leaf, limit) in limits.iter().enumerate() {
+            let message = encode::pfifo(self.index, leaf_node(leaf), *limit);
+            self.rtnl.create(rtnl::Object::Qdisc, message, "a leaf's queue")?;
+        }
+        Ok(())
     }
 
     /// The present rate of the link.

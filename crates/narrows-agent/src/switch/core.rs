@@ -196,6 +196,41 @@ impl<T: FlowTable> Switch<T> {
         self.decide_changed(now);
     }
 
+    /// Adds a port after the others. Call this function when the port is up.
+    pub fn add(&mut self, now: Time, mut port: Port, asked: &mut Vec<Asked>) {
+        port.controller.on_start(now, &port.counters, &mut self.actions);
+        let number = self.ports.len();
+        asked.extend(self.actions.drain(..).map(|action| Asked { port: number, action }));
+        self.ports.push(port);
+    }
+
+    /// Gives a port another controller, which takes over the port's flows as those of an earlier agent.
+    pub fn replace(
+        &mut self,
+        now: Time,
+        port: usize,
+        controller: Box<dyn RateController>,
+        asked: &mut Vec<Asked>,
+    ) {
+        let Some(at) = self.ports.get_mut(port) else { return };
+        (at.controller, at.version) = (controller, 0);
+        at.controller.on_start(now, &at.counters, &mut self.actions);
+        asked.extend(self.actions.drain(..).map(|action| Asked { port, action }));
+        let is_here = |shadow: &Option<Shadow>| shadow.as_ref().is_some_and(|shadow| shadow.port() == port);
+        let shadows = &mut self.shadows;
+        let mut flows = Vec::new();
+        self.live.retain(|slot| {
+            let place = shadows.get_mut(*slot as usize).filter(|place| is_here(place));
+            place.map(|place| *place = None).inspect(|()| flows.push(*slot)).is_none()
+        });
+        let inheriting = core::mem::replace(&mut self.inheriting, true);
+        for slot in flows {
+            self.open(now, slot, asked);
+        }
+        self.inheriting = inheriting;
+        self.decide_changed(now);
+    }
+
     /// Reports all flows, runs the controllers' timers, and writes changed orders.
     pub fn tick(&mut self, now: Time, asked: &mut Vec<Asked>) {
         if self.table.begin_tick().is_err() {

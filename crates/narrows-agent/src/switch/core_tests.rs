@@ -304,3 +304,21 @@ fn rcp_and_bdr_release_forged_flows_and_keep_other_tcp() {
         assert!(slot.head.live, "{kind}: the other's slot stays");
     }
 }
+
+#[test]
+fn another_controller_takes_over_the_flows_of_its_port() {
+    let mut net = Net::new();
+    net.handshake(0, 1);
+    net.handshake(1, 2);
+    net.run(500);
+    let before = net.ordered(0);
+    assert!(before > 40.0, "{before}");
+    let params = Params { eta: 0.5, ..Params::resolved() };
+    let controller = Box::new(Brf::new(params, 0, Bytes::new(1500)));
+    net.switch.replace(net.now, 0, controller, &mut net.asked);
+    assert_eq!(net.switch.flows().filter(|flow| flow.known).count(), 2);
+    net.run(500);
+    let after = net.ordered(0);
+    assert!((after / before - 0.5 / 0.98).abs() < 0.05, "{before} {after}");
+    assert_eq!(net.plane.released.get(), 0);
+}

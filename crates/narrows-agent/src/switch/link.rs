@@ -5,7 +5,7 @@ use std::net::ToSocketAddrs;
 
 use narrows_control::rate::Message;
 use narrows_control::rate::brf::congestion::Thresholds;
-use narrows_control::units::{Rate, Span, Time};
+use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::core::{Flow, Switch};
 use super::table::FlowTable;
@@ -31,6 +31,22 @@ pub(super) struct PortDescription {
     pub(super) thresholds: Option<Thresholds>,
 }
 
+impl From<PortDescription> for PortInfo {
+    fn from(description: PortDescription) -> PortInfo {
+        PortInfo {
+            port: description.port,
+            interface: description.interface.name,
+            ifindex: description.interface.index,
+            mac: description.interface.mac,
+            mtu: description.interface.mtu,
+            capacity: description.capacity,
+            controller: description.controller,
+            params: description.params,
+            thresholds: description.thresholds,
+        }
+    }
+}
+
 /// The channel.
 pub(super) struct Link {
     channel: Channel,
@@ -46,20 +62,7 @@ impl Link {
         let controller = config.address.to_socket_addrs()?.next().ok_or_else(unknown)?;
         let secret = config.secret_file.clone();
         let channel_config = ChannelConfig { controller, name: config.name.clone(), secret };
-        let ports: Vec<_> = ports
-            .into_iter()
-            .map(|description| PortInfo {
-                port: description.port,
-                interface: description.interface.name,
-                ifindex: description.interface.index,
-                mac: description.interface.mac,
-                mtu: description.interface.mtu,
-                capacity: description.capacity,
-                controller: description.controller,
-                params: description.params,
-                thresholds: description.thresholds,
-            })
-            .collect();
+        let ports: Vec<_> = ports.into_iter().map(PortInfo::from).collect();
         let channel = Channel::start(channel_config, ports.clone())?;
         Ok(Link { channel, ports, changes: BTreeMap::new(), listed: Time::ZERO })
     }
@@ -69,6 +72,21 @@ impl Link {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(port)) else { return };
         (info.ifindex, info.mtu) = (interface.index, interface.mtu);
         info.mac.clone_from(&interface.mac);
+        self.channel.send(ToController::Ports { ports: self.ports.clone() });
+    }
+
+    /// Describes a port that was added.
+    pub(super) fn add(&mut self, port: PortDescription) {
+        self.ports.push(port.into());
+        self.channel.send(ToController::Ports { ports: self.ports.clone() });
+    }
+
+    /// Describes the new rate controller of a port.
+    pub(super) fn set_controller(&mut self, number: u8, port: &config::Port, mtu: Bytes) {
+        let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(number)) else { return };
+        info.controller.clone_from(&port.controller);
+        info.params.clone_from(&port.params);
+        info.thresholds = port.thresholds(mtu);
         self.channel.send(ToController::Ports { ports: self.ports.clone() });
     }
 

@@ -2,6 +2,7 @@
 
 mod controlled;
 mod interfaces;
+mod reload;
 mod start;
 
 use std::cell::RefCell;
@@ -25,6 +26,7 @@ use super::policers;
 use super::view::{self, Meters};
 use crate::cli::{Failure, Services};
 use crate::clock;
+use crate::config;
 use crate::dataplane::layout::{GRANTS, Key};
 use crate::dataplane::program;
 use crate::dataplane::slots::announced_slot;
@@ -60,7 +62,8 @@ pub struct Runner {
     link: Option<Link>,
     meters: Meters,
     tick: Span,
-    name: String,
+    /// The configuration in force.
+    config: config::Switch,
     started: Time,
     times: crate::status::LoopTimes,
     asked: Vec<Asked>,
@@ -125,6 +128,7 @@ impl Runner {
 
     /// One turn of the loop.
     fn turn(&mut self, services: &mut Services) -> Result<(), Failure> {
+        self.reload(services, clock::now())?;
         self.look_for_interfaces(&mut services.guardian)?;
         self.set_rates(services.board.take_rates());
         let now = self.refresh(&mut services.guardian)?;
@@ -384,7 +388,7 @@ impl Runner {
         }
         Snapshot {
             role: "switch".into(),
-            name: self.name.clone(),
+            name: self.config.common.name.clone(),
             at: now,
             started: self.started,
             loop_times: self.times.clone(),

@@ -1,7 +1,7 @@
 //! Agents: the real binary, its configuration, its status.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -130,6 +130,11 @@ impl Agent {
     /// Its output on standard error so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Its configuration file.
+    pub(crate) fn config(&self) -> &Path {
+        &self.config
     }
 
     pub(crate) fn pid(&self) -> Pid {

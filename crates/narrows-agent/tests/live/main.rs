@@ -19,5 +19,6 @@ mod net;
 mod path;
 mod pinned;
 mod rates;
+mod reload;
 mod share;
 mod vanish;

@@ -134,6 +134,12 @@ impl Controlled {
         Ok(true)
     }
 
+    /// Sets the limit of each leaf's queue, packets. Queued packets stay.
+    pub(super) fn set_limit(&mut self, limit: u32) -> Result<(), htb::Error> {
+        self.layout.limits = [limit; LEAVES];
+        self.queue.as_mut().map_or(Ok(()), |queue| queue.htb.set_limits(self.layout.limits))
+    }
+
     /// The rate of the link.
     pub(super) fn link(&self) -> Rate {
         self.layout.link

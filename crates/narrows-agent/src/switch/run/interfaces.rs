@@ -101,6 +101,11 @@ impl Interfaces {
         self.all.iter().map(status).collect()
     }
 
+    /// Makes the next look due.
+    pub(super) fn look_now(&mut self) {
+        (self.changes.any, self.looked_at) = (true, Time::ZERO);
+    }
+
     /// The existing interfaces, if it is time to look at them.
     fn look(&mut self) -> Result<Option<Vec<Link>>, Failure> {
         let LinkChanges { any, deleted } = self.watch.changes();
@@ -169,6 +174,15 @@ impl Runner {
     pub(super) fn lose_port(&mut self, number: u8, guardian: &mut Guardian) -> Result<(), Failure> {
         let found = self.interfaces.all.iter().position(|interface| interface.number == number);
         found.map_or(Ok(()), |at| self.lose(at, guardian, "its queue is gone"))
+    }
+
+    /// Detaches the program from an uncontrolled interface that is no longer configured.
+    pub(super) fn remove_interface(&mut self, name: &str, guardian: &mut Guardian) -> Result<(), Failure> {
+        let is_it = |interface: &Interface| interface.name == name && !interface.is_port();
+        let Some(at) = self.interfaces.all.iter().position(is_it) else { return Ok(()) };
+        self.lose(at, guardian, "it is no longer configured")?;
+        self.interfaces.all.remove(at);
+        Ok(())
     }
 
     fn lose(&mut self, at: usize, guardian: &mut Guardian, reason: &str) -> Result<(), Failure> {

@@ -63,7 +63,9 @@ impl Runner {
                 PortCounters { capacity, limit_packets: [port.limit; LEAVES], ..PortCounters::default() };
             cores.push(Port::new(port.rate_controller(u32::from(number), mtu)?, counters, mtu));
             ports.push(controlled);
-            prepare(&plane.ports.get(number).ok_or("too many ports")?, config);
+            let record = plane.ports.get(number).ok_or("too many ports")?;
+            record.set_unconfirmed_max(UNCONFIRMED_MIN);
+            prepare(&record, config);
             descriptions.push(PortDescription {
                 port: u32::from(number),
                 interface: link,
@@ -100,7 +102,7 @@ impl Runner {
             link,
             meters: Meters::default(),
             tick: config.tick,
-            name: config.common.name.clone(),
+            config: config.clone(),
             started: clock::now(),
             times: Default::default(),
             asked: Vec::new(),
@@ -184,15 +186,14 @@ fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link
     ))
 }
 
-/// Settings of a controlled port that do not change.
-fn prepare(record: &Record<'_>, config: &config::Switch) {
+/// Settings of a controlled port's record.
+pub(super) fn prepare(record: &Record<'_>, config: &config::Switch) {
     record.set_format(match config.format {
         config::Format::Padding => WireFormat::Padding,
         config::Format::Reserved => WireFormat::Reserved,
         config::Format::Insert => WireFormat::Insert,
     });
     record.set_priorities([Leaf::Mouse, Leaf::Elephant, Leaf::OtherTcp, Leaf::Udp].map(Htb::priority));
-    record.set_unconfirmed_max(UNCONFIRMED_MIN);
     let once = match config.feedback {
         config::Feedback::EveryAck => 0,
         config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
