@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \
@@ -39,7 +39,7 @@ prepare:
 	@$(PYTHON) $(PREREQUISITES) prepare
 
 # Expanded in recipes only, hence after `prepare`.
-WITHOUT_AGENT = $(shell $(PYTHON) $(PREREQUISITES) has agent || echo --exclude narrows-agent)
+WITHOUT_AGENT = $(shell $(PYTHON) $(PREREQUISITES) has agent || echo --exclude narrows-agent --exclude narrows-fuzz)
 HAS_LINTERS = $(PYTHON) $(PREREQUISITES) has lint
 
 # A target must be named, or the flags would also go to build scripts and procedural macros, which cannot be static.
@@ -73,7 +73,7 @@ study: setup ## Run the full BRF study with 10 seeds
 # Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out.
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
-	@$(MAKE) --no-print-directory try-guest lint rust-test python-test determinism
+	@$(MAKE) --no-print-directory try-guest lint rust-test fuzz python-test determinism
 
 try-agent:
 	@if $(PYTHON) $(PREREQUISITES) has agent; then $(MAKE) --no-print-directory agent; fi
@@ -108,6 +108,10 @@ rust-test: ## Rust tests: unit tests, vectors, properties, behaviour snapshots
 
 # These tests measure in real time, so nothing else runs beside them.
 REAL_TIME_TESTS = tests/python/kernel tests/python/controller
+
+FUZZ_SECONDS ?= 60
+fuzz: setup ## Fuzz all parsers that strangers can reach (FUZZ_SECONDS=600: ten minutes in all)
+	@$(BIN)/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
 python-test: setup try-agent ## Python tests; browser and kernel tests only if a browser is installed and as root
 	$(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile

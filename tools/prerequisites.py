@@ -72,13 +72,14 @@ def component(name: str) -> Tool:
 PARTS = {
     "python": Part("everything in Python", (module("ensurepip", "python3-venv"),), optional=False),
     "lint": Part("Rust's formatter and linter", (component("rustfmt"), component("clippy"))),
-    # libbpf-sys builds libelf, hence autotools and their like.
+    # libbpf-sys builds libelf, hence autotools and their like. The fuzzers contain libFuzzer, which is C++.
     "agent": Part(
         "the agent",
         (
             program("cc", "gcc"),
             program("make"),
             program("clang"),
+            program("c++", "g++"),
             program("llvm-strip", "llvm"),
             program("pkg-config"),
             program("autoreconf", "autoconf"),

@@ -133,8 +133,8 @@ def test_a_required_part_is_installed_and_looked_at_again(root):
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line == (
-        "found no cc, llvm-strip, autoreconf, needed for the agent; "
-        "as root: apt-get install autoconf gcc llvm"
+        "found no cc, c++, llvm-strip, autoreconf, needed for the agent; "
+        "as root: apt-get install autoconf g++ gcc llvm"
     )
 
 

@@ -39,17 +39,16 @@ class Gate:
                 del self._by_address[address]
 
 
-class Warnings:
-    """Logs at most ten lines in ten seconds, and then the number of those that it left out."""
+class _Budget:
+    """Ten entries in ten seconds."""
 
-    def __init__(self, log: logging.Logger) -> None:
-        self._log = log
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._since_s = -_INTERVAL_S
         self._logged = self._left_out = 0
 
-    def warn(self, text: str, *values: object) -> None:
-        """Logs a warning, unless there were too many."""
+    def take(self) -> int | None:
+        """Takes an entry. Returns how many could not be taken before it; None if this one cannot."""
         with self._lock:
             now_s = time.monotonic()
             left_out = 0
@@ -59,7 +58,43 @@ class Warnings:
             self._logged += 1
             if self._logged > _LINES:
                 self._left_out += 1
-                return
+                return None
+            return left_out
+
+
+class Warnings:
+    """Logs at most ten lines in ten seconds, and then the number of those that it left out."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._budget = _Budget()
+
+    def warn(self, text: str, *values: object) -> None:
+        """Logs a warning, unless there were too many."""
+        left_out = self._budget.take()
+        if left_out is None:
+            return
         if left_out:
             self._log.warning("%d similar warnings were left out", left_out)
         self._log.warning(text, *values)
+
+
+class OneLine(logging.Filter):
+    """Bounds a library's log: at most ten entries in ten seconds, each in one line instead of a traceback.
+
+    uvicorn logs a traceback for a request whose body is malformed after an answer has begun.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._budget = _Budget()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the entry is logged."""
+        if self._budget.take() is None:
+            return False
+        if record.exc_info:
+            error = repr(record.exc_info[1])
+            record.msg, record.args = "%s: %s", (record.getMessage().strip(), error)
+            record.exc_info = record.exc_text = None
+        return True

@@ -385,6 +385,8 @@ def port_desc(of: Any, port: Any) -> PortDesc:
     """A port as a switch reports it; OpenFlow's speeds are in kbit/s."""
     up = not port.state & of.OFPPS_LINK_DOWN and not port.config & of.OFPPC_PORT_DOWN
     name = port.name.decode("utf-8", "replace") if isinstance(port.name, bytes) else str(port.name)
+    # The name is written to the log, where line breaks would forge lines.
+    name = "".join(char if char.isprintable() else "?" for char in name)
     return PortDesc(port.port_no, name, port.hw_addr.lower(), bool(up), 1000 * port.curr_speed)
 
 

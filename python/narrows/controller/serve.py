@@ -20,7 +20,7 @@ from narrows.controller.channel import Channel
 from narrows.controller.config import Address, Config, Http
 from narrows.controller.config import OpenFlow as OpenFlowConfig
 from narrows.controller.files import check_private
-from narrows.controller.limits import Gate
+from narrows.controller.limits import Gate, OneLine
 from narrows.controller.listener import Handler, Listener, own_certificate, tls_context
 from narrows.controller.messages import Effect
 from narrows.controller.openflow import OpenFlow
@@ -90,6 +90,8 @@ def serve(config: Config) -> None:
             access_log=False,
         )
     )
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(OneLine())
     threading.Thread(target=server.run, name="http", daemon=True).start()
     LOG.info(
         "switches at %s:%d, agents at %s:%d, page at %s://%s:%d/",

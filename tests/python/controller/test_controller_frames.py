@@ -10,8 +10,9 @@ pytest.importorskip("os_ken")
 from hypothesis import given
 from hypothesis import strategies as st
 from narrows.controller.messages import FrameSeen, LldpSeen
-from narrows.controller.openflow import read_frame
+from narrows.controller.openflow import port_desc, read_frame
 from os_ken.lib.packet import arp, ethernet, ipv4, ipv6, packet, vlan
+from os_ken.ofproto import ofproto_v1_3, ofproto_v1_3_parser
 
 HOST, OTHER = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
@@ -56,3 +57,8 @@ def test_bytes_after_the_ip_header_are_ignored():
 def test_any_bytes_are_parsed_or_ignored(kind, rest):
     data = bytes.fromhex((OTHER + HOST).replace(":", "")) + struct.pack("!H", kind) + rest
     assert isinstance(read_frame(1, 2, data), FrameSeen | LldpSeen | None)
+
+
+def test_the_name_of_a_port_cannot_add_lines_to_the_log():
+    port = ofproto_v1_3_parser.OFPPort(1, HOST, b"p1\n\x1b[2J\xff", 0, 0, 0, 0, 0, 0, 0, 0)
+    assert port_desc(ofproto_v1_3, port).name == "p1??[2J\ufffd"

@@ -177,7 +177,7 @@ impl Connection {
                 let read = self.stream.read(room)?;
                 self.filled += read;
                 let head = self.buffer.get(..self.filled).unwrap_or_default();
-                if let Some(answer) = answer(head, page) {
+                if let Some(answer) = respond(head, page) {
                     self.deadline = clock::now() + ANSWER_TIME;
                     self.phase = Phase::Answer(answer, 0);
                 }
@@ -204,8 +204,13 @@ impl Connection {
     }
 }
 
+/// The answer to a request, for the fuzzer; `None` while the request's head is incomplete. `page` makes the page.
+pub fn answer(head: &[u8], page: &mut Page) -> Option<Vec<u8>> {
+    respond(head, &mut Cache { page, at: None }).map(|answer| answer.to_vec())
+}
+
 /// The answer to a request; `None` while its head is incomplete.
-fn answer(head: &[u8], page: &mut Cache<'_>) -> Option<Arc<[u8]>> {
+fn respond(head: &[u8], page: &mut Cache<'_>) -> Option<Arc<[u8]>> {
     let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut fields);
     match request.parse(head) {
@@ -282,8 +287,7 @@ mod tests {
 
     fn status_of(request: &[u8]) -> Option<String> {
         let mut page = || Some("page\n".to_owned());
-        let answer = answer(request, &mut Cache { page: &mut page, at: None })?;
-        let text = String::from_utf8(answer.to_vec()).unwrap();
+        let text = String::from_utf8(answer(request, &mut page)?).unwrap();
         Some(text.split(' ').nth(1).unwrap().to_owned())
     }
 

@@ -14,6 +14,7 @@ use std::{io, thread};
 use nix::sys::eventfd::EventFd;
 use nix::sys::socket::{Backlog, listen};
 
+pub use http::answer;
 pub use render::{registry, render};
 
 use crate::status::Board;

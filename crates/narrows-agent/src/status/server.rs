@@ -1,7 +1,7 @@
 //! The agent's end of the status socket. A client sends a request as one line of JSON and gets snapshots as lines of JSON.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -113,11 +113,9 @@ fn accept(listener: &UnixListener, board: &Arc<Board>) {
 fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(&stream).take(REQUEST_MAX).read_line(&mut line)?;
-    let request: Request = match serde_json::from_str(&line) {
+    let request = match read_request(BufReader::new(&stream))? {
         Ok(request) => request,
-        Err(error) => return refuse(&mut stream, &error.to_string()),
+        Err(error) => return refuse(&mut stream, &error),
     };
     if !request.rates.is_empty()
         && let Err(error) = board.request_rates(request.rates, PATIENCE)
@@ -138,6 +136,16 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
             None => return Ok(()),
         }
     }
+}
+
+/// Reads a client's line, and returns the request or why it is refused.
+///
+/// # Errors
+/// If the client sends no line in time, or one that is not UTF-8.
+pub fn read_request(stream: impl BufRead) -> io::Result<Result<Request, String>> {
+    let mut line = String::new();
+    stream.take(REQUEST_MAX).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line).map_err(|error| error.to_string()))
 }
 
 fn refuse(stream: &mut UnixStream, error: &str) -> io::Result<()> {
