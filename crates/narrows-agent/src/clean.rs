@@ -1,13 +1,18 @@
-//! Removes the objects of dead agents: HTB with our handle, pins, sockets.
+//! Removes the objects of dead agents: HTB with our handle, filters, pins, sockets. Objects of running agents stay.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::dataplane::program;
 use crate::htb::{Remains, Rtnl};
+use crate::netns::{self, Netns};
 use crate::status::client::sockets_in;
-use crate::{bpffs, cc};
+use crate::{bpffs, cc, claim};
 
 /// Default folder of the agents' pins.
 pub const PINS: &str = "/sys/fs/bpf/narrows-agent";
@@ -23,40 +28,123 @@ pub struct Cleaned {
 
 /// Names of the running agents that have their sockets in `folder`.
 pub fn running(folder: &Path) -> Vec<String> {
-    let answers = |path: &&std::path::PathBuf| UnixStream::connect(path).is_ok();
-    let name = |path: &std::path::PathBuf| path.file_stem().map(|s| s.to_string_lossy().into_owned());
-    sockets_in(folder).iter().filter(answers).filter_map(name).collect()
+    let name = |path: &PathBuf| path.file_stem().map(|s| s.to_string_lossy().into_owned());
+    sockets_in(folder).iter().filter(|path| answers(path)).filter_map(name).collect()
 }
 
-/// Removes all HTBs of agents in this network namespace, the sockets in `folder` and everything below `pins`.
-/// Call [`running`] first: this function does not spare the objects of a running agent.
+fn answers(socket: &Path) -> bool {
+    UnixStream::connect(socket).is_ok()
+}
+
+/// Network namespaces that may hold objects of agents: the current one, those with a name, and those of processes. Each
+/// is listed once, with a name for messages.
+pub fn namespaces() -> Vec<(String, Option<Netns>)> {
+    let mut seen = BTreeSet::new();
+    let mut is_new = |path: &Path| {
+        // An unreadable namespace belongs to a process that this one may not look at.
+        fs::metadata(path).is_ok_and(|facts| seen.insert((facts.dev(), facts.ino())))
+    };
+    let mut found = Vec::new();
+    if is_new(Path::new("/proc/thread-self/ns/net")) {
+        found.push((String::new(), None));
+    }
+    for (name, path) in netns::named() {
+        if is_new(&path) {
+            found.push((format!(" in namespace {name}"), Some(Netns::at(path))));
+        }
+    }
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(number) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let path = process.path().join("ns/net");
+        if is_new(&path) {
+            found.push((format!(" in the namespace of process {number}"), Some(Netns::at(path))));
+        }
+    }
+    found
+}
+
+/// Removes what dead agents have left: in this network namespace, the sockets in `folder` and everything below `pins`.
 pub fn clean(folder: &Path, pins: &Path) -> Cleaned {
+    let mut cleaned = clean_in("");
+    clean_files(folder, pins, &mut cleaned);
+    cleaned
+}
+
+/// As [`clean`], in all of these namespaces.
+pub fn clean_all(namespaces: &[(String, Option<Netns>)], folder: &Path, pins: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
-    match qdiscs(&mut cleaned.removed) {
-        Ok(()) => {}
-        Err(error) => cleaned.failed.push(error.to_string()),
+    for (place, netns) in namespaces {
+        let part = match netns {
+            None => clean_in(place),
+            Some(netns) => netns
+                .run(|| clean_in(place))
+                .unwrap_or_else(|error| Cleaned { failed: vec![error.to_string()], ..Cleaned::default() }),
+        };
+        cleaned.removed.extend(part.removed);
+        cleaned.failed.extend(part.failed);
     }
-    for path in sockets_in(folder) {
-        note(&mut cleaned, &path, fs::remove_file(&path));
-    }
-    if pins.exists() {
-        note(&mut cleaned, pins, fs::remove_dir_all(pins));
-    }
-    if pins.starts_with(bpffs::PATH) {
-        hidden(&mut cleaned, pins);
-        tidy(&mut cleaned);
+    clean_files(folder, pins, &mut cleaned);
+    cleaned
+}
+
+/// Removes HTBs and filters from the current namespace. `place` is appended to the names.
+fn clean_in(place: &str) -> Cleaned {
+    let mut cleaned = Cleaned::default();
+    if let Err(error) = qdiscs(place, &mut cleaned.removed) {
+        cleaned.failed.push(format!("{error}{place}"));
     }
     cleaned
 }
 
+fn clean_files(folder: &Path, pins: &Path, cleaned: &mut Cleaned) {
+    let running = running(folder);
+    for path in sockets_in(folder).iter().filter(|path| !answers(path)) {
+        note(cleaned, path, fs::remove_file(path));
+    }
+    if pins.exists() {
+        match unpin(pins, &running) {
+            Ok(false) => {}
+            Ok(true) => cleaned.removed.push(pins.display().to_string()),
+            Err(error) => cleaned.failed.push(format!("{}: {error}", pins.display())),
+        }
+    }
+    if pins.starts_with(bpffs::PATH) {
+        hidden(cleaned, pins, &running);
+        tidy(cleaned);
+    }
+}
+
+/// Removes the pins of agents that do not run, whose folders have the agents' names. Returns whether there were any.
+fn unpin(pins: &Path, running: &[String]) -> io::Result<bool> {
+    let is_used = |name: &OsStr| running.iter().any(|agent| name == agent.as_str());
+    let mut any = false;
+    let mut kept = false;
+    for entry in fs::read_dir(pins)? {
+        let entry = entry?;
+        if is_used(&entry.file_name()) {
+            kept = true;
+            continue;
+        }
+        any = true;
+        let is_folder = entry.file_type()?.is_dir();
+        if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) }?;
+    }
+    if !kept {
+        fs::remove_dir(pins)?;
+    }
+    Ok(any || !kept)
+}
+
 /// Removes pins that another mount hides.
-fn hidden(cleaned: &mut Cleaned, pins: &Path) {
+fn hidden(cleaned: &mut Cleaned, pins: &Path, running: &[String]) {
     if !bpffs::covered().is_ok_and(|covered| covered > 0) {
         return;
     }
-    let remove = || match fs::remove_dir_all(pins) {
+    let remove = || match unpin(pins, running) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        other => other.map(|()| true),
+        other => other,
     };
     let shown = format!("{} below another mount", pins.display());
     match bpffs::below(remove) {
@@ -81,13 +169,23 @@ fn tidy(cleaned: &mut Cleaned) {
     }
 }
 
-fn qdiscs(removed: &mut Vec<String>) -> Result<(), crate::htb::Error> {
+/// Removes HTBs whose ports no agent claims, and the program's filters if no switch runs in this namespace.
+fn qdiscs(place: &str, removed: &mut Vec<String>) -> Result<(), crate::htb::Error> {
     let mut rtnl = Rtnl::open()?;
     let links = rtnl.links()?;
+    let name = |index| links.iter().find(|l| l.index == index).map_or("?", |l| l.name.as_str());
+    let claimed = claim::held();
     for remains in Remains::find(&mut rtnl)? {
-        let name = links.iter().find(|l| l.index == remains.index).map_or("?", |l| l.name.as_str());
-        if remains.undo(&mut rtnl)? {
-            removed.push(format!("HTB of {name}"));
+        if !claimed.contains(&remains.index) && remains.undo(&mut rtnl)? {
+            removed.push(format!("HTB of {}{place}", name(remains.index)));
+        }
+    }
+    // Links of tcx end with their process. Filters of clsact, on kernels without tcx, stay.
+    if claimed.is_empty() {
+        for index in Remains::find_clsact(&mut rtnl)? {
+            if program::remove_filter(index) {
+                removed.push(format!("filter of {}{place}", name(index)));
+            }
         }
     }
     Ok(())
@@ -97,5 +195,37 @@ fn note(cleaned: &mut Cleaned, path: &Path, result: io::Result<()>) {
     match result {
         Ok(()) => cleaned.removed.push(path.display().to_string()),
         Err(error) => cleaned.failed.push(format!("{}: {error}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pins_of_running_agents_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let pins = folder.path().join("pins");
+        for agent in ["dead", "live"] {
+            fs::create_dir_all(pins.join(agent)).unwrap();
+            fs::write(pins.join(agent).join("program"), "").unwrap();
+        }
+        let running = ["live".to_owned()];
+        assert!(unpin(&pins, &running).unwrap());
+        assert!(pins.join("live/program").exists() && !pins.join("dead").exists());
+        assert!(!unpin(&pins, &running).unwrap(), "nothing is left to remove");
+        assert!(unpin(&pins, &[]).unwrap());
+        assert!(!pins.exists());
+    }
+
+    #[test]
+    fn each_namespace_is_listed_once() {
+        let found = namespaces();
+        assert_eq!(found.iter().filter(|(_, netns)| netns.is_none()).count(), 1);
+        let mine = fs::metadata("/proc/thread-self/ns/net").unwrap().ino();
+        let others = found.iter().filter_map(|(_, netns)| netns.as_ref());
+        for other in others {
+            assert_ne!(fs::metadata(other.path()).map(|facts| facts.ino()).ok(), Some(mine));
+        }
     }
 }

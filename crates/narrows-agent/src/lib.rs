@@ -8,6 +8,7 @@ pub mod agents;
 pub mod bpffs;
 pub mod cc;
 pub mod channel;
+pub mod claim;
 pub mod clean;
 pub mod cli;
 pub mod clock;

@@ -10,6 +10,15 @@ use nix::sched::{CloneFlags, setns};
 /// Folder of the names that `ip netns` uses.
 const NAMED: &str = "/run/netns";
 
+/// The namespaces that `ip netns` has named, each with its path.
+pub fn named() -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(NAMED).into_iter().flatten().flatten();
+    let mut found: Vec<_> =
+        entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path())).collect();
+    found.sort();
+    found
+}
+
 /// A network namespace by path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Netns(PathBuf);
@@ -18,6 +27,16 @@ impl Netns {
     /// The namespace that `ip netns add NAME` made, or the namespace at a path such as `/proc/PID/ns/net`.
     pub fn named(name: &str) -> Self {
         if name.contains('/') { Netns(name.into()) } else { Netns(Path::new(NAMED).join(name)) }
+    }
+
+    /// The namespace at a path.
+    pub fn at(path: PathBuf) -> Self {
+        Netns(path)
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     /// Moves the calling thread there. Unlike `ip netns exec`, this function does not change mounts, so bpffs and

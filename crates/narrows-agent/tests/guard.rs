@@ -5,15 +5,18 @@ mod kernel;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use std::{fs, thread};
 
 use narrows_agent::clean;
+use narrows_agent::dataplane::program::{Sizes, Switch, Tunables};
 use narrows_agent::guard::{Charge, Guardian};
 use narrows_agent::host::DefaultBefore;
 use narrows_agent::htb::{Htb, Layout, Remains, Rtnl};
+use narrows_agent::status::Snapshot;
 use narrows_agent::status::client::Client;
-use narrows_agent::status::server::{Request, path_of};
+use narrows_agent::status::server::{FOLDER, Request, path_of};
 use narrows_control::units::{Bytes, Rate};
 use narrows_lab::{Need, can_run};
 
@@ -218,49 +221,80 @@ fn an_interface_deleted_during_the_start_ends_the_agent() {
         .unwrap();
 }
 
-/// A switch with two ports, `a` and `y`, and the uncontrolled interface `x`.
-struct Switch {
-    agent: Child,
+/// An agent with its configuration.
+struct Agent {
+    child: Child,
+    role: &'static str,
     name: String,
-    log: std::path::PathBuf,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
-impl Switch {
-    fn start() -> Switch {
+impl Agent {
+    /// Starts an agent and waits until it answers. `config` follows the name in the first table.
+    fn start(role: &'static str, config: &str) -> Agent {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("guard-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("[{role}]\nname = {name:?}\n{config}\n[metrics]\nenabled = false\n");
+        fs::write(folder.path().join("config"), text).unwrap();
+        let child = Agent::spawn(role, &folder);
+        let mut agent = Agent { child, role, name, folder };
+        agent.wait();
+        agent
+    }
+
+    /// A switch with two ports, `a` and `y`, and the uncontrolled interface `x`.
+    fn switch() -> Agent {
         run("ip link add name x type veth peer name x-peer");
         run("ip link add name y type veth peer name y-peer");
-        let folder = tempfile::tempdir().unwrap();
-        let name = format!("guard-{}-{:?}", std::process::id(), thread::current().id());
-        let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-        let (config, log) = (folder.path().join("switch.toml"), folder.path().join("log"));
-        let text = format!(
-            "[switch]\nname = {name:?}\ninterfaces = ['x']\npin = false\n[[ports]]\ninterface = 'a'\nrate = '10mbit'\n\
-             [[ports]]\ninterface = 'y'\nrate = '20mbit'\n[metrics]\nenabled = false\n"
+        let ports =
+            "[[ports]]\ninterface = 'a'\nrate = '10mbit'\n[[ports]]\ninterface = 'y'\nrate = '20mbit'";
+        Agent::start("switch", &format!("interfaces = ['x']\npin = false\n{ports}"))
+    }
+
+    fn spawn(role: &str, folder: &tempfile::TempDir) -> Child {
+        let log = fs::File::options().create(true).append(true).open(folder.path().join("log")).unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.args([Path::new(role), &folder.path().join("config")]).stdout(Stdio::null()).stderr(log);
+        Child(command.spawn().unwrap())
+    }
+
+    fn wait(&mut self) {
+        assert!(
+            patience(|| self.status().is_some() || self.child.0.try_wait().unwrap().is_some()),
+            "{}",
+            self.said()
         );
-        fs::write(&config, text).unwrap();
-        let agent = Command::new(PROGRAM)
-            .args([Path::new("switch"), &config])
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
-        let switch = Switch { agent: Child(agent), name, log, _folder: folder };
-        assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
-        switch
+        assert!(self.status().is_some(), "{}", self.said());
+    }
+
+    fn restart(&mut self) {
+        self.child = Agent::spawn(self.role, &self.folder);
+        self.wait();
+    }
+
+    /// Ends the guardian and the agent with SIGKILL.
+    fn kill_with_guardian(&mut self) {
+        let pid = self.child.0.id();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        let guardian = children.trim().parse().expect("one child: the guardian");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(guardian), nix::sys::signal::SIGKILL).unwrap();
+        self.child.0.kill().unwrap();
+        self.child.0.wait().unwrap();
+    }
+
+    fn status(&self) -> Option<Snapshot> {
+        Client::connect(&path_of(&self.name), &Request::default()).ok()?.next()?.ok()
     }
 
     /// Names of the interfaces that the agent holds.
     fn present(&self) -> Vec<String> {
-        let Ok(client) = Client::connect(&path_of(&self.name), &Request::default()) else {
-            return Vec::new();
-        };
-        let status = client.into_iter().next().and_then(Result::ok).unwrap_or_default();
-        status.interfaces.into_iter().filter(|i| i.present).map(|i| i.name).collect()
+        let interfaces = self.status().unwrap_or_default().interfaces;
+        interfaces.into_iter().filter(|i| i.present).map(|i| i.name).collect()
     }
 
     fn said(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
+        fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 }
 
@@ -275,7 +309,7 @@ fn deleted_interfaces_are_given_up_and_taken_back() {
     let Some(lab) = kernel::lab() else { return };
     lab.here()
         .run(|| {
-            let mut switch = Switch::start();
+            let mut switch = Agent::switch();
             for round in 1..=2 {
                 run("ip link del dev a");
                 run("ip link del dev x");
@@ -304,8 +338,109 @@ fn deleted_interfaces_are_given_up_and_taken_back() {
             assert!(patience(|| htb_of(&lab, "y")), "{}", switch.said());
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
             // The guardian knows the new numbers.
-            switch.agent.0.kill().unwrap();
+            switch.child.0.kill().unwrap();
             assert!(patience(|| !htb_of(&lab, "a") && !htb_of(&lab, "y")), "{}", switch.said());
+        })
+        .unwrap();
+}
+
+/// The next start and `clean` remove what remains if the guardian was killed too. Both leave running agents alone.
+#[test]
+fn what_a_killed_guardian_leaves_is_removed_while_other_agents_run() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let algorithm = format!("nwg{}", std::process::id() % 100_000);
+            let sender = Agent::start("sender", &format!("algorithm = {algorithm:?}"));
+            let mut dead = Agent::switch();
+            run("ip link add name z type veth peer name z-peer");
+            let port = "pin = false\n[[ports]]\ninterface = 'z'\nrate = '10mbit'";
+            let live = Agent::start("switch", port);
+            let left = || ["a", "y", "z"].map(|interface| htb_of(&lab, interface));
+
+            dead.kill_with_guardian();
+            assert!(left() == [true; 3] && path_of(&dead.name).exists());
+            dead.restart();
+            assert_eq!(dead.present(), ["a", "y", "x"]);
+            nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(dead.child.0.id() as i32),
+                nix::sys::signal::SIGTERM,
+            )
+            .unwrap();
+            assert!(dead.child.0.wait().unwrap().success(), "{}", dead.said());
+            assert!(left() == [false, false, true] && !path_of(&dead.name).exists());
+
+            dead.restart();
+            dead.kill_with_guardian();
+            let pins = tempfile::tempdir().unwrap();
+            let cleaned = clean::clean(Path::new(FOLDER), &pins.path().join("none"));
+            assert_eq!(cleaned.failed, Vec::<String>::new());
+            for what in ["HTB of a", "HTB of y"] {
+                assert!(cleaned.removed.contains(&what.to_owned()), "{cleaned:?}");
+            }
+            assert!(left() == [false, false, true] && !path_of(&dead.name).exists());
+            for agent in [&sender, &live] {
+                assert!(agent.status().is_some(), "{}", agent.said());
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn clean_removes_queues_of_every_namespace() {
+    let Some(lab) = kernel::lab() else { return };
+    let listed = clean::namespaces();
+    let mine = |(name, _): &&(String, _)| name.ends_with(&format!(" {}", lab.name()));
+    assert_eq!(listed.iter().filter(mine).count(), 1, "{listed:?}");
+    lab.here()
+        .run(|| {
+            let (_, _, mut htb) = install();
+            htb.keep();
+        })
+        .unwrap();
+    assert!(root_is_ours(&lab));
+    let namespaces = [(" in namespace lab".to_owned(), Some(lab.here()))];
+    let cleaned = clean::clean_all(&namespaces, Path::new("/nonexistent"), Path::new("/nonexistent"));
+    assert_eq!((cleaned.removed, cleaned.failed), (vec!["HTB of a in namespace lab".to_owned()], Vec::new()));
+    assert!(!root_is_ours(&lab));
+}
+
+/// On kernels without tcx, a filter of clsact outlives its agent.
+#[test]
+fn clean_removes_the_programs_filters() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let index = Rtnl::open().unwrap().link("a").unwrap().index;
+            let plane = Switch::load(Sizes::default(), Tunables::default()).unwrap();
+            std::mem::forget(plane.attach_clsact(index).unwrap());
+            drop(plane);
+            let filters = || lab.says("tc filter show dev a egress").unwrap();
+            assert!(filters().contains("nrw_switch"), "{}", filters());
+            let cleaned = clean::clean(Path::new("/nonexistent"), Path::new("/nonexistent"));
+            assert_eq!((cleaned.removed, cleaned.failed), (vec!["filter of a".to_owned()], Vec::new()));
+            assert_eq!(filters(), "");
+        })
+        .unwrap();
+}
+
+/// SIGHUP changes the list of interfaces. A new port is controlled as soon as its interface exists.
+#[test]
+fn a_reload_adds_and_removes_interfaces_and_adds_ports() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let switch = Agent::switch();
+            let file = switch.folder.path().join("config");
+            let text = fs::read_to_string(&file).unwrap().replace("['x']", "['w']");
+            fs::write(&file, text + "[[ports]]\ninterface = 'v'\nrate = '30mbit'\n").unwrap();
+            let pid = nix::unistd::Pid::from_raw(switch.child.0.id() as i32);
+            nix::sys::signal::kill(pid, nix::sys::signal::SIGHUP).unwrap();
+            assert!(patience(|| switch.present() == ["a", "y"]), "{}", switch.said());
+            assert!(switch.said().contains("changed=\"ports.v switch.interfaces\""), "{}", switch.said());
+            run("ip link add name w type veth peer name v");
+            assert!(patience(|| switch.present() == ["a", "y", "w", "v"]), "{}", switch.said());
+            assert!(["a", "y", "v"].iter().all(|interface| htb_of(&lab, interface)), "{}", switch.said());
         })
         .unwrap();
 }

@@ -53,9 +53,9 @@ pub(super) enum Command {
     /// Load the papers' congestion control algorithms into the kernel, for any program of this host
     #[command(subcommand)]
     Cc(CcCommand),
-    /// Remove everything that a killed agent has left behind
+    /// Remove everything that killed agents have left behind; running agents are left alone
     Clean {
-        /// Network namespace to clean (default: the current one)
+        /// Network namespace to clean (default: every namespace that has a name or a process)
         #[arg(long, value_name = "NAME")]
         netns: Option<String>,
     },

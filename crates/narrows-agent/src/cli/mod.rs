@@ -186,15 +186,19 @@ fn status_of(name: Option<&str>, json: bool, flows: usize) -> Result<u8, Failure
 }
 
 fn clean_up(netns: Option<&str>) -> Result<u8, Failure> {
-    if let Some(netns) = netns {
-        Netns::named(netns).enter()?;
-    }
+    let namespaces = match netns {
+        Some(name) => {
+            let netns = Netns::named(name);
+            netns.run(|| ())?;
+            vec![(format!(" in namespace {name}"), Some(netns))]
+        }
+        None => clean::namespaces(),
+    };
     let running = clean::running(Path::new(FOLDER));
     if !running.is_empty() {
-        let names = running.join(", ");
-        return Err(format!("nothing was removed because agents run: {names}; stop them first").into());
+        println!("left alone, because they run: {}", running.join(", "));
     }
-    let cleaned = clean::clean(Path::new(FOLDER), Path::new(clean::PINS));
+    let cleaned = clean::clean_all(&namespaces, Path::new(FOLDER), Path::new(clean::PINS));
     cleaned.removed.iter().for_each(|what| println!("removed {what}"));
     cleaned.failed.iter().for_each(|what| eprintln!("narrows-agent: {what}"));
     Ok(u8::from(!cleaned.failed.is_empty()))

@@ -14,7 +14,7 @@ use narrows_control::units::{Span, Time};
 use super::layout::{self, Key};
 use super::ports::Ports;
 use super::slots::Slots;
-use super::{Error, bpf, sys};
+use super::{Error, bpf, cost, sys};
 
 skeleton!("switch");
 
@@ -54,6 +54,9 @@ impl Default for Tunables {
         Tunables { watchdog: Span::from_secs(1), handshake_timeout: Span::from_secs(3), vlan_separates: true }
     }
 }
+
+/// The program's name.
+const PROGRAM: &str = "nrw_switch";
 
 /// The names of the maps, also as pins.
 const MAPS: [&str; 8] = ["ifaces", "ports", "slots", "flows", "free_slots", "services", "adverts", "bells"];
@@ -192,12 +195,7 @@ impl Switch {
     /// Attaches by clsact, even if the kernel supports tcx.
     pub fn attach_clsact(&self, ifindex: u32) -> Result<Attachment, Error> {
         let failed = bpf("attach to the egress hook (clsact)");
-        let mut hook = TcHookBuilder::new(self.program.as_fd())
-            .ifindex(ifindex as i32)
-            .replace(true)
-            .handle(1)
-            .priority(1)
-            .hook(TC_EGRESS);
+        let mut hook = filter(self.program.as_fd(), ifindex);
         hook.create().map_err(&failed)?;
         hook.attach().map_err(&failed)?;
         Ok(Attachment::Clsact(hook))
@@ -344,6 +342,22 @@ impl Switch {
 /// The pin of an interface's attachment.
 fn link_pin(folder: &Path, ifindex: u32) -> PathBuf {
     folder.join(format!("link_{ifindex}"))
+}
+
+/// Removes the program's filter of clsact from the egress of an interface. Such a filter outlives its agent on a kernel
+/// without tcx. Returns whether there was one.
+pub fn remove_filter(ifindex: u32) -> bool {
+    let is_ours = |id: &u32| cost::by_id(*id).is_ok_and(|(name, _)| name == PROGRAM);
+    cost::loaded().into_iter().filter(is_ours).any(|id| {
+        let Ok(program) = sys::open_program(id) else { return false };
+        let mut hook = filter(program.as_fd(), ifindex);
+        hook.query().is_ok_and(|found| found == id) && hook.detach().is_ok()
+    })
+}
+
+/// The program's place at the egress of an interface.
+fn filter(program: BorrowedFd<'_>, ifindex: u32) -> TcHook {
+    TcHookBuilder::new(program).ifindex(ifindex as i32).replace(true).handle(1).priority(1).hook(TC_EGRESS)
 }
 
 /// Random seed of the program's hash, which attackers must not know.

@@ -73,6 +73,13 @@ impl Remains {
         let found = rtnl.dump_qdiscs()?.into_iter().filter(ours).filter_map(index);
         Ok(found.map(|index| Remains { index, previous: None }).collect())
     }
+
+    /// Interfaces of this network namespace that have a clsact.
+    pub fn find_clsact(rtnl: &mut Rtnl) -> Result<Vec<u32>, Error> {
+        let is_clsact = |message: &TcMessage| described(message).is_some_and(|found| found.kind == "clsact");
+        let index = |message: TcMessage| u32::try_from(message.header.index).ok();
+        Ok(rtnl.dump_qdiscs()?.into_iter().filter(is_clsact).filter_map(index).collect())
+    }
 }
 
 /// A root qdisc that was configured; `None`: the default qdisc, which has the handle 0.

@@ -1,12 +1,11 @@
 //! A controlled port with its queue.
 
-use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::os::unix::net::UnixDatagram;
 
 use narrows_control::rate::LEAVES;
 use narrows_control::units::{Bytes, Rate, Time};
 
+use crate::claim::claim;
 use crate::cli::Failure;
 use crate::config;
 use crate::events;
@@ -167,14 +166,4 @@ impl Controlled {
         }
         Ok(())
     }
-}
-
-/// Claims a port for the life of this process, because two agents would both control one queue. The name of an abstract
-/// socket is unique in a network namespace, and is released when its holder ends (unix(7)).
-fn claim(link: &htb::Link) -> Result<UnixDatagram, Failure> {
-    let name = SocketAddr::from_abstract_name(format!("narrows-agent-port-{}", link.index))?;
-    UnixDatagram::bind_addr(&name).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => format!("another agent controls interface {} already", link.name).into(),
-        _ => error.into(),
-    })
 }
