@@ -40,6 +40,7 @@ _TAKES = {
     "bool": "true or false",
     "Span": "time",
     "Rate": "rate",
+    "Share": "word",
 }
 _SPAN = {"from_nanos": 1, "from_micros": 1_000, "from_millis": 1_000_000, "from_secs": units.NANOS_PER_SEC}
 _FIELD = re.compile(
@@ -73,7 +74,8 @@ def _value(rust: str) -> str:
         return "0"
     call = _CALL.fullmatch(rust)
     if call is None:
-        return rust.replace("_", "")
+        word = re.fullmatch(r"Share::(\w+)", rust)
+        return f'"{word[1].lower()}"' if word else rust.replace("_", "")
     number = int(call[2])
     if call[1] == "from_bits_per_sec":
         return f'"{units.format_rate(number)}"'

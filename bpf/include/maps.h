@@ -105,7 +105,8 @@ struct nrw_slot {
 	__u8 learn_data_n;	/* P number of packets not believed that continue each other */
 	__u8 learn_reverse_n;	/* P like learn_data_n, for the other direction */
 	__u16 pad;
-	__u32 pad2[5];
+	__u32 mark;		/* P mark of the first packet of the data direction that was seen: a subscriber */
+	__u32 pad2[4];
 };
 
 /* nrw_port.mode */
@@ -175,6 +176,8 @@ struct nrw_half {
 	__u8 repeated;
 	__u16 syn_payload;	/* data in the SYN (TCP Fast Open) */
 	__u32 syn_seq;		/* sequence number of the SYN, which the answer acknowledges */
+	__u32 mark;		/* mark of the SYN */
+	__u32 pad;
 };
 
 /* A dropped SYN, in an array indexed by a hash of its key. A new entry replaces the old entry at its index. */
@@ -204,7 +207,7 @@ struct nrw_advert {
 _Static_assert(sizeof(struct nrw_key) == 40, "key");
 _Static_assert(sizeof(struct nrw_slot) == 192, "slot");
 _Static_assert(sizeof(struct nrw_port) == 376, "port");
-_Static_assert(sizeof(struct nrw_half) == 32, "half");
+_Static_assert(sizeof(struct nrw_half) == 40, "half");
 _Static_assert(sizeof(struct nrw_advert) == 16, "advert");
 
 #endif

@@ -63,6 +63,19 @@ cc = "reno"
             "controllers.0.params.period_max: found true, expected a whole number, "
             "or a time, rate or size with its unit",
         ),
+        (
+            "share = 'address'",
+            'controllers.0.params: share is "address", but must be "flow", "sender-address", ',
+        ),
+        (
+            "share = 'sender-prefix/33'",
+            'controllers.0.params: share is "sender-prefix/33", but a prefix length must be from 1 to 32',
+        ),
+        ("share = 'vlan'", 'controllers.0.params.share: found "vlan", expected another share'),
+        (
+            "share = 'mark', mode = 'literal'",
+            'controllers.0.params: share is "mark", but must be "flow" if mode is "literal"',
+        ),
         ("eta = 'x', mode = 'x'", "controllers.0.params: found 'x', expected"),
     ],
 )

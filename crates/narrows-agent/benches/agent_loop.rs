@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use narrows_agent::switch::core::{Port, Switch};
-use narrows_agent::switch::table::{Flags, FlowTable, Head, Orders, Tail};
+use narrows_agent::switch::table::{Flags, FlowTable, Head, Orders, Tags, Tail};
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::brf::{Brf, Params};
 use narrows_control::rate::{FlowKey, LEAVES, PortCounters, Proto, RateController};
@@ -154,6 +154,9 @@ impl FlowTable for Plane {
         let saddr = IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0000 + slot));
         let daddr = IpAddr::V4(Ipv4Addr::new(11, 0, 0, 1));
         Some((FlowKey { saddr, daddr, sport: 40_000, dport: 443, proto: Proto::Tcp }, 0))
+    }
+    fn tags(&self, _slot: u32) -> Tags {
+        Tags::default()
     }
     fn order(&self, slot: u32, orders: Orders) {
         let s = self.slot(slot);

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use core::net::{IpAddr, Ipv4Addr};
 
 use narrows_control::feedback::header::Header;
+use narrows_control::rate::aggregate::Aggregated;
 use narrows_control::rate::brf::{Brf, Params};
 use narrows_control::rate::demand_index::DemandIndex;
+use narrows_control::rate::subscriber::Share;
 use narrows_control::rate::{
     Action, FlowKey, PacketInfo, PortCounters, Proto, RateController, RateOption, TcpFlags, waterfill,
 };
@@ -47,9 +49,10 @@ fn demands() -> Vec<u64> {
         .collect()
 }
 
+/// Ten flows of different senders have one receiver.
 fn packet(n: u32, payload: u64, flags: TcpFlags, option: RateOption) -> PacketInfo {
     let host = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
-    let (saddr, daddr) = (host(0x0a00_0000 + n), host(0x0b00_0001));
+    let (saddr, daddr) = (host(0x0a00_0000 + n), host(0x0b00_0000 + n / 10));
     PacketInfo {
         key: FlowKey { saddr, daddr, sport: 40_000, dport: 443, proto: Proto::Tcp },
         size: Bytes::new(payload + 52),
@@ -60,6 +63,8 @@ fn packet(n: u32, payload: u64, flags: TcpFlags, option: RateOption) -> PacketIn
         seq: 0,
         timestamps: None,
         header: Header::None,
+        vlan: 0,
+        mark: 0,
     }
 }
 
@@ -72,8 +77,8 @@ struct Port {
 }
 
 impl Port {
-    fn new() -> Self {
-        let params = Params { idle_after: Span::from_secs(60), ..Params::resolved() };
+    fn new(share: Share) -> Self {
+        let params = Params { idle_after: Span::from_secs(60), share, ..Params::resolved() };
         let counters = PortCounters { capacity: Some(CAPACITY), ..PortCounters::default() };
         let mut port = Port {
             brf: Brf::new(params, 1, Bytes::new(1500)),
@@ -144,11 +149,19 @@ fn main() {
         },
     );
 
+    for share in ["flow", "receiver-address"] {
+        println!("share = \"{share}\"");
+        at_port(share.parse().expect("a share"));
+    }
+}
+
+/// A port with 100,000 flows, which have 10,000 receivers.
+fn at_port(share: Share) {
     let ack = TcpFlags { ack: true, ..TcpFlags::default() };
     let packets: Vec<_> = (0..FLOWS)
         .map(|n| (packet(n, 1448, ack, RateOption::Absent), packet(n, 0, ack, RateOption::Unassigned)))
         .collect();
-    let mut port = Port::new();
+    let mut port = Port::new(share);
     report("packet of 100,000 flows in turn, data and ACK", 2 * FLOWS, || (), |()| port.round(&packets));
 
     // Only the timer that ends a window is slow. All others take a thousandth of its time.
@@ -172,6 +185,21 @@ fn main() {
         worst[2],
         worst[4],
         flows.count()
+    );
+    let handles: Vec<_> = packets.iter().filter_map(|(data, _)| port.brf.handle(&data.key)).collect();
+    report(
+        "all decisions after a change of the capacity",
+        1,
+        || (),
+        |()| {
+            let told = port.counters.capacity.unwrap_or(CAPACITY);
+            port.counters.capacity = Some(told.mul_f64(0.99));
+            port.data(&packets[0].0);
+            let at = port.at;
+            handles.iter().for_each(|handle| {
+                std::hint::black_box(port.brf.decide(at, *handle));
+            });
+        },
     );
     let mut next = FLOWS;
     report(

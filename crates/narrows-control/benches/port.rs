@@ -62,6 +62,8 @@ fn packet(n: u32, payload: bool, syn: bool, ack: bool) -> PacketInfo {
         seq: 1,
         timestamps: None,
         header: Header::None,
+        vlan: 0,
+        mark: 0,
     }
 }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use narrows_agent::switch::core::{Port, Switch};
-use narrows_agent::switch::table::{Flags, FlowTable, Head, Orders, Tail};
+use narrows_agent::switch::table::{Flags, FlowTable, Head, Orders, Tags, Tail};
 use narrows_control::rate::{Action, FlowKey, LEAVES, PortCounters, Proto, registry};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_fuzz::bounded;
@@ -42,6 +42,9 @@ impl FlowTable for Plane {
     }
     fn owner(&self, slot: u32) -> Option<(FlowKey, usize)> {
         self.0.borrow()[slot as usize].owner
+    }
+    fn tags(&self, _slot: u32) -> Tags {
+        Tags::default()
     }
     fn order(&self, slot: u32, _: Orders) {
         assert!(slot < SLOTS);

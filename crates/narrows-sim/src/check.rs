@@ -65,6 +65,13 @@ impl Plan {
             }
             check_intervals(&format!("controllers[{i}].outages"), &c.outages)?;
             let controller = build_rate_controller(c, i as u32)?;
+            let share = c.params.get("share").and_then(serde_json::Value::as_str).unwrap_or_default();
+            require(
+                &format!("controllers[{i}].params.share"),
+                share,
+                share != "vlan",
+                "another share: simulated packets have no VLAN",
+            )?;
             let is_configured = c.capacity_is_configured;
             require(
                 &format!("controllers[{i}].told"),

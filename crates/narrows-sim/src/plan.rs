@@ -297,7 +297,7 @@ pub struct FlowPlan {
     /// Time between the starts of two flows of the group.
     #[serde(default)]
     pub spacing: Span,
-    /// Class for priority and HTB queues.
+    /// Class for priority and HTB queues, and the packets' mark for BRF's `share = "mark"`.
     #[serde(default)]
     pub class: u8,
     /// Transport.

@@ -114,6 +114,46 @@ fn brf_16_idle_and_restart() {
     assert!(goodput(&r, 1, 4.4, 5.9) > 47.0);
 }
 
+/// Nine flows of one subscriber get as much as one flow of another, by address and by mark (BRF-106). Without subscribers
+/// they get nine times as much.
+#[test]
+fn brf_106_a_subscriber_has_one_share_for_all_its_flows() {
+    let found = |share: &str| {
+        let params = serde_json::json!({ "share": share });
+        let (mut net, senders, client) = star(mbit(RATE), &[20, 20], params, 6);
+        net.add(senders[0], client, tcp("brf"));
+        for _ in 0..9 {
+            net.add(senders[1], client, tcp("brf")).class = 1;
+        }
+        let r = net.run();
+        (0..10).map(|flow| goodput(&r, flow, 3.0, 6.0)).collect::<Vec<_>>()
+    };
+    for share in ["sender-address", "mark"] {
+        let flows = found(share);
+        assert_near(flows[0], part(0.5), 0.02);
+        flows[1..].iter().for_each(|mbits| assert_near(*mbits, part(0.5 / 9.0), 0.03));
+    }
+    for share in ["flow", "receiver-address"] {
+        found(share).into_iter().for_each(|mbits| assert_near(mbits, part(0.1), 0.03));
+    }
+}
+
+/// The subscriber with one flow has half of the link in each class, whichever class its rival's nine flows are in (BRF-20).
+#[test]
+fn brf_106_connections_do_not_enlarge_the_class_of_a_subscriber() {
+    let found = |share: &str| {
+        let params = serde_json::json!({ "share": share });
+        let (mut net, senders, client) = star(mbit(RATE), &[20, 20], params, 10);
+        net.add(senders[0], client, tcp("brf"));
+        for _ in 0..9 {
+            net.add(senders[1], client, tcp("cubic"));
+        }
+        goodput(&net.run(), 0, 5.0, 10.0)
+    };
+    assert_near(found("flow"), part(0.1), 0.05);
+    assert_near(found("sender-address"), part(0.5), 0.05);
+}
+
 /// With any number of flows, each gets at least two packets per period or its equal share, and greedy neighbours do not starve
 /// a flow before it has sent data (BRF-47).
 #[test]

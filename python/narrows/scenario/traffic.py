@@ -115,7 +115,7 @@ class Flow(Table):
     mss: Annotated[Int, Field(ge=64, le=60000)] = 1448
     """TCP: payload bytes of a full segment."""
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
-    """Class in priority and HTB queues."""
+    """Class in priority and HTB queues, and mark for BRF's `share = "mark"`."""
     return_path: Annotated[list[Name], Field(min_length=2, max_length=1024)] | None = None
     """Path of the ACKs as a list of nodes with both ends; the shortest path if left out."""
 

@@ -103,6 +103,15 @@ def test_signals_that_stock_hosts_do_not_send_are_refused(plan):
             agents_of(made)
 
 
+def test_shares_by_address_reach_the_agent_and_others_are_refused(plan):
+    (port,) = agents_of(plan(TWO + 'params = { share = "receiver-prefix/24" }\n'))[0].config["ports"]
+    assert port["params"] == {"share": "receiver-prefix/24"}
+    for share in ("vlan", "mark"):
+        complaint = rf"controllers.0.params.share: found '{share}', expected an address or a prefix"
+        with pytest.raises(ScenarioError, match=complaint):
+            agents_of(plan(TWO + f'params = {{ share = "{share}" }}\n'))
+
+
 def test_a_measured_port_is_shaped_all_the_same(plan):
     steps = '[{ time = "0s", rate = "80mbit" }, { time = "2s", rate = "40mbit" }]'
     switch = agents_of(plan(TWO + f'capacity = "measured"\nshape = {steps}\n'))[0]

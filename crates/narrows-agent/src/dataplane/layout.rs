@@ -185,8 +185,13 @@ pub(super) struct RawSlot {
     pub(super) rtt_us: AtomicU32,
     /// Sequence numbers and interfaces by which the program recognises real packets. The agent only clears these
     /// fields.
-    pub(super) belief: [AtomicU32; 16],
+    pub(super) belief: [AtomicU32; 11],
+    pub(super) mark: AtomicU32,
+    pub(super) pad: [AtomicU32; 4],
 }
+
+/// Size of `struct nrw_half`, which only the program reads.
+pub(super) const HALF_BYTES: usize = 40;
 
 /// `struct nrw_bucket`.
 #[repr(C)]
@@ -229,6 +234,7 @@ const _: () = {
     assert!(offset_of!(RawSlot, rtt_receiver_us) == 80 && offset_of!(RawSlot, waits) == 92);
     assert!(offset_of!(RawSlot, marked_unlimited) == 108 && offset_of!(RawSlot, code) == 116);
     assert!(offset_of!(RawSlot, gate_us) == 120 && offset_of!(RawSlot, belief) == 128);
+    assert!(offset_of!(RawSlot, mark) == 172);
     assert!(offset_of!(RawPort, grants) == 32 && offset_of!(RawPort, arrived_bytes) == 72);
     assert!(offset_of!(RawPort, udp) == 256 && offset_of!(RawPort, syn_again) == 336);
     assert!(offset_of!(RawPort, counters) == 136 && offset_of!(RawPort, unconfirmed) == 240);
@@ -251,8 +257,9 @@ impl RawSlot {
             &self.rtt_sender_us,
             &self.gate_us,
             &self.rtt_us,
+            &self.mark,
         ];
-        single.into_iter().chain(&self.waits).chain(&self.belief)
+        single.into_iter().chain(&self.waits).chain(&self.belief).chain(&self.pad)
     }
 
     fn u16s(&self) -> [&AtomicU16; 8] {

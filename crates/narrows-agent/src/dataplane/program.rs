@@ -135,7 +135,11 @@ impl Switch {
     fn over(program: OwnedFd, maps: [MapHandle; 8], half_open: MapHandle) -> Result<Self, Error> {
         let [_, ports, slots, flows, free, ..] = &maps;
         // Another version pins maps of another layout.
-        for (map, size) in [(ports, size_of::<layout::RawPort>()), (slots, size_of::<layout::RawSlot>())] {
+        for (map, size) in [
+            (ports, size_of::<layout::RawPort>()),
+            (slots, size_of::<layout::RawSlot>()),
+            (&half_open, layout::HALF_BYTES),
+        ] {
             if map.value_size() as usize != size {
                 return Err(Error::System {
                     what: "take over the pinned maps of another version (narrows-agent clean removes them)",
@@ -330,6 +334,18 @@ impl Switch {
         context[sys::INGRESS_IFINDEX] = ingress;
         context[sys::IFINDEX] = ifindex;
         context[sys::GSO_SIZE] = gso_size;
+        self.run(context, packet)
+    }
+
+    /// Like [`Switch::try_packet`], for a packet with a mark.
+    pub fn try_packet_marked(&self, mark: u32, ifindex: u32, packet: &[u8]) -> Result<TestRun, Error> {
+        let mut context: sys::Context = [0; 48];
+        context[sys::MARK] = mark;
+        context[sys::IFINDEX] = ifindex;
+        self.run(context, packet)
+    }
+
+    fn run(&self, mut context: sys::Context, packet: &[u8]) -> Result<TestRun, Error> {
         // A packet grows by an inserted option at most. The kernel needs some bytes more to report the
         // length.
         let mut out = vec![0; packet.len() + 256];

@@ -48,6 +48,8 @@ seen! {
     marked_limited: u16,
     /// ACKs that carried another switch's rate. Wraps.
     passed_n: u16,
+    /// Mark of the first packet of the data direction.
+    mark: u32,
     /// The controlled port.
     port: u8,
     /// The leaf that the flow's packets join.

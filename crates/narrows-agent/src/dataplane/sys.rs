@@ -96,6 +96,8 @@ pub(super) fn program_info(program: BorrowedFd<'_>) -> Result<libbpf_sys::bpf_pr
 
 /// `struct __sk_buff` of <linux/bpf.h> as words: input and output of a program.
 pub(super) type Context = [u32; 48];
+/// Index of `mark`.
+pub(super) const MARK: usize = 2;
 /// Index of `priority`.
 pub(super) const PRIORITY: usize = 8;
 /// Index of `ingress_ifindex`.

@@ -309,7 +309,8 @@ impl<T: FlowTable> Switch<T> {
         }
         let at = &mut self.ports[port];
         let (controller, counters) = (&mut *at.controller, &at.counters);
-        let mut teller = Teller { key, controller, counters, actions: &mut self.actions };
+        let tags = self.table.tags(slot);
+        let mut teller = Teller { key, tags, controller, counters, actions: &mut self.actions };
         teller.beginning(now, &shadow, &tail);
         asked.extend(self.actions.drain(..).map(|action| Asked { port, action }));
         if let Some(aggregated) = at.controller.aggregated() {
@@ -341,7 +342,8 @@ impl<T: FlowTable> Switch<T> {
             && let Some(key) = self.keys.get(slot).copied()
         {
             let (controller, counters) = (&mut *port.controller, &port.counters);
-            let mut teller = Teller { key, controller, counters, actions: &mut self.actions };
+            let tags = self.table.tags(slot);
+            let mut teller = Teller { key, tags, controller, counters, actions: &mut self.actions };
             if has_events {
                 teller.events(now, shadow, news, &tail);
                 shadow.flags = head.flags;
@@ -470,6 +472,8 @@ fn udp_packet(size: Bytes) -> PacketInfo {
         seq: 0,
         timestamps: None,
         header: Header::None,
+        vlan: 0,
+        mark: 0,
     }
 }
 

@@ -7,7 +7,7 @@ use narrows_control::rate::brf::{Brf, Params};
 use narrows_control::rate::{LEAVES, Leaf};
 use narrows_control::units::Rate;
 
-use super::super::table::{Head, Tail};
+use super::super::table::{Head, Tags, Tail};
 use super::*;
 
 const RTT_US: u32 = 20_000;
@@ -17,6 +17,7 @@ struct Slot {
     head: Head,
     tail: Tail,
     orders: Option<Orders>,
+    tags: Tags,
     /// The key of the flow in the slot.
     number: u8,
     credit: f64,
@@ -44,6 +45,9 @@ impl FlowTable for Plane {
         let address = |n| IpAddr::V4(Ipv4Addr::new(10, 0, 0, n));
         let (saddr, daddr) = (address(n), address(200));
         Some((FlowKey { saddr, daddr, sport: 1000, dport: 80, proto: Proto::Tcp }, 0))
+    }
+    fn tags(&self, slot: u32) -> Tags {
+        self.slots.borrow()[slot as usize].tags
     }
     fn order(&self, slot: u32, orders: Orders) {
         self.slots.borrow_mut()[slot as usize].orders = Some(orders);
@@ -100,13 +104,15 @@ impl Net {
         mbit(self.plane.slots.borrow()[slot].orders)
     }
 
-    /// The SYN-ACK of flow `number` passes.
+    /// The SYN-ACK of flow `number` passes. Flow 1 has no tags, and all others have the same.
     fn open(&mut self, slot: usize, number: u8, flags: Flags, ring: bool) {
         let grant = self.switch.grants::<1>(0)[0];
         self.set(slot, |s| {
             let head = Head { live: true, flags, ..Head::default() };
             let tail = Tail { rtt_receiver: (RTT_US - 100, 1), code: grant.to_bits(), ..Tail::default() };
-            *s = Slot { head, tail, number, ..Slot::default() };
+            let own = number > 1;
+            let tags = Tags { vlan: u16::from(own), mark: u32::from(own) };
+            *s = Slot { head, tail, tags, number, ..Slot::default() };
         });
         if ring {
             self.switch.newcomers(self.now, &[slot as u32], &mut self.asked);
@@ -254,6 +260,23 @@ fn other_tcp_gets_no_rate_and_its_own_leaf() {
     net.handshake(1, 2);
     net.run(50);
     assert!((net.ordered(1) - 49.0).abs() < 0.5, "half for each class: {}", net.ordered(1));
+}
+
+#[test]
+fn flows_with_the_same_tag_share_as_one() {
+    for share in ["vlan", "mark"] {
+        let params = Params { share: share.parse().unwrap(), ..Params::resolved() };
+        let mut net = Net::under(Box::new(Brf::new(params, 0, Bytes::new(1500))));
+        for slot in 0..4 {
+            net.handshake(slot, slot as u8 + 1);
+            net.run(100);
+        }
+        net.run(500);
+        let found = [0, 1, 2, 3].map(|slot| net.ordered(slot));
+        for (found, expected) in found.into_iter().zip([49.0, 49.0 / 3.0, 49.0 / 3.0, 49.0 / 3.0]) {
+            assert!((found / expected - 1.0).abs() < 0.02, "{share}: {found} instead of {expected}");
+        }
+    }
 }
 
 fn stamped(kind: &str) -> Net {

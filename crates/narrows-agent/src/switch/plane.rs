@@ -5,7 +5,7 @@ use std::io;
 use narrows_control::rate::FlowKey;
 use narrows_control::units::Span;
 
-use super::table::{Flags, FlowTable, Head, Orders, Tail};
+use super::table::{Flags, FlowTable, Head, Orders, Tags, Tail};
 use crate::dataplane::program::Switch;
 use crate::dataplane::slots::Slot;
 
@@ -40,6 +40,11 @@ impl FlowTable for Switch {
 
     fn owner(&self, slot: u32) -> Option<(FlowKey, usize)> {
         self.slots.get(slot).map(|slot| (slot.key().flow(), usize::from(slot.port())))
+    }
+
+    fn tags(&self, slot: u32) -> Tags {
+        let tags = |slot: Slot<'_>| Tags { vlan: u16::from_ne_bytes(slot.key().vlan), mark: slot.mark() };
+        self.slots.get(slot).map(tags).unwrap_or_default()
     }
 
     fn order(&self, slot: u32, orders: Orders) {

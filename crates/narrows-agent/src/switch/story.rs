@@ -10,7 +10,7 @@ use narrows_control::rate::{
 use narrows_control::units::{Bytes, Span, Time};
 
 use super::shadow::Shadow;
-use super::table::{Flags, Tail};
+use super::table::{Flags, Tags, Tail};
 
 const SYN: TcpFlags = TcpFlags { syn: true, ack: false, fin: false, rst: false };
 const SYN_ACK: TcpFlags = TcpFlags { syn: true, ack: true, fin: false, rst: false };
@@ -21,6 +21,7 @@ const RST: TcpFlags = TcpFlags { syn: false, ack: false, fin: false, rst: true }
 /// A controller, and the arguments of a call.
 pub(super) struct Teller<'a> {
     pub(super) key: FlowKey,
+    pub(super) tags: Tags,
     pub(super) controller: &'a mut dyn RateController,
     pub(super) counters: &'a PortCounters,
     pub(super) actions: &'a mut Vec<Action>,
@@ -38,6 +39,8 @@ impl Teller<'_> {
             seq: 0,
             timestamps: None,
             header: Header::None,
+            vlan: self.tags.vlan,
+            mark: self.tags.mark,
         }
     }
 

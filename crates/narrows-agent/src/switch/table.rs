@@ -83,6 +83,15 @@ pub struct Tail {
     pub code: u16,
 }
 
+/// Properties of a flow besides its addresses that can identify its subscriber.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tags {
+    /// VLAN; 0 for none.
+    pub vlan: u16,
+    /// Mark (`skb->mark`) of the first packet of the data direction.
+    pub mark: u32,
+}
+
 /// The program's orders for a flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Orders {
@@ -105,6 +114,8 @@ pub trait FlowTable {
     /// The flow of a slot, in its data direction, and the number of its controlled port. `None` if the flow or the
     /// number is invalid.
     fn owner(&self, slot: u32) -> Option<(FlowKey, usize)>;
+    /// The tags of a slot's flow. They do not change while the slot is live.
+    fn tags(&self, slot: u32) -> Tags;
     /// Sets the program's orders from now on.
     fn order(&self, slot: u32, orders: Orders);
     /// Confirms the flow, although none of its ACKs passes here (BRF-63).

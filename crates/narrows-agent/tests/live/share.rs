@@ -116,6 +116,41 @@ fn two_downloads_share_a_port_of_a_bridge_v6() {
     patiently(|| two_flows_share(Forwarding::Bridge, true, Sends::Server));
 }
 
+/// Two subscribers, one with a connection and one with nine: each gets half of the port.
+#[test]
+fn a_subscriber_with_nine_connections_gets_as_much_as_one_with_one() {
+    patiently(|| {
+        let Some(net) = Net::star(Forwarding::Router, 2) else { return };
+        let params = "params = { share = \"sender-address\" }";
+        let switch = Agent::switch_with(&net, "100mbit", "", params);
+        let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
+        let open = |host: &str, port| {
+            let (client, server) = (net.netns(host), net.netns("c"));
+            Flow::open(client, server, net.server(port, false), Sends::Client, None)
+        };
+        let one = open("s1", 5000);
+        let nine: Vec<Flow> = (5001..5010).map(|port| open("s2", port)).collect();
+        let flows: Vec<&Flow> = std::iter::once(&one).chain(&nine).collect();
+        flows.iter().for_each(|flow| flow.wait_for_data());
+        thread::sleep(Duration::from_millis(500));
+        let fair = |half: f64| (half - SHARE).abs() < 0.05 * SHARE;
+        let (mut halves, mut parts) = ([0.0; 2], Vec::new());
+        for _ in 0..3 {
+            parts = rates(&flows, Duration::from_secs(2));
+            halves = [parts[0], parts[1..].iter().sum()];
+            if halves.into_iter().all(fair) {
+                break;
+            }
+        }
+        println!("one connection and nine: {halves:.1?} Mbit/s, of which {:.2?}", &parts[1..]);
+        all_well(&flows);
+        let status = switch.fresh();
+        assert!(halves.into_iter().all(fair), "{halves:?} from {parts:?}\n{:?}", status.flows);
+        assert!(jain(&parts[1..]) > 0.98, "{parts:?}");
+        assert_eq!(status.ports[0].leaves[Leaf::Elephant as usize].drops, 0);
+    });
+}
+
 /// A switch that controls ports on both sides, as most do.
 #[test]
 fn a_download_is_rated_where_both_directions_are_controlled() {

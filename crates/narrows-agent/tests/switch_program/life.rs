@@ -27,6 +27,36 @@ fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
     }
 }
 
+/// The mark of a subscriber is that of the data direction, whoever opened the connection and whether or not
+/// the handshake was seen.
+#[test]
+fn a_slot_has_the_mark_of_its_data() {
+    let Some(rig) = rig() else { return };
+    let send = |port: u8, mark: u32, packet: &Packet| {
+        rig.switch.try_packet_marked(mark, rig.ifindex[usize::from(port)], &packet.bytes()).unwrap();
+    };
+    let syn = |of: &Packet| of.clone().flags(SYN).options(&[SYN_OPTIONS, &option(0xFFFF)].concat());
+    let syn_ack = |of: &Packet| of.clone().flags(SYN | ACK).options(SYN_OPTIONS);
+    let mark = |of: &Packet| rig.switch.slots.get(rig.slot_of(of).expect("a slot")).unwrap().mark();
+
+    let upload = Packet::new(SHAPES[0], 42_000);
+    send(DATA, 7, &syn(&upload));
+    send(ACKS, 8, &syn_ack(&upload.clone().reversed()));
+    send(DATA, 9, &upload.clone().payload(100));
+    assert_eq!(mark(&upload), 7, "of the SYN");
+
+    let download = Packet::new(SHAPES[0], 42_001);
+    send(ACKS, 8, &syn(&download.clone().reversed()));
+    send(DATA, 7, &syn_ack(&download));
+    assert_eq!(mark(&download), 7, "of the SYN-ACK");
+
+    let adopted = Packet::new(SHAPES[0], 42_002).payload(100);
+    send(DATA, 7, &adopted);
+    assert_eq!(mark(&adopted), 7, "of the first data");
+    send(DATA, 8, &adopted.clone().seq(1100));
+    assert_eq!(mark(&adopted), 7, "a later mark changes nothing");
+}
+
 #[test]
 fn a_flow_gets_its_rate_in_the_syn_ack_and_in_each_ack() {
     let Some(rig) = rig() else { return };

@@ -10,6 +10,7 @@ pub mod aggregate;
 pub mod bdr;
 pub mod brf;
 pub mod demand_index;
+pub mod demand_list;
 pub mod domain;
 mod flow_id;
 mod half_open;
@@ -23,6 +24,7 @@ mod rtt;
 pub mod sdn;
 pub mod service;
 mod slots;
+pub mod subscriber;
 pub mod uniform;
 pub mod waterfill;
 pub mod xcp;
@@ -109,6 +111,10 @@ pub struct PacketInfo {
     pub timestamps: Option<(u32, u32)>,
     /// The congestion header (data direction only).
     pub header: Header,
+    /// VLAN of the flow; 0 for none.
+    pub vlan: u16,
+    /// Mark of the flow, set by its host's rules; 0 for none.
+    pub mark: u32,
 }
 
 impl PacketInfo {

@@ -232,6 +232,8 @@ impl World<'_> {
             seq: p.seq as u64 * self.mss_of(p),
             timestamps: (!p.is(flag::UDP)).then_some((p.ts, p.ts_echo)),
             header: p.header(),
+            vlan: 0,
+            mark: u32::from(p.class),
         }
     }
 

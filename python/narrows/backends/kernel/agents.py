@@ -224,6 +224,12 @@ def _check_kind(controller: Plan, number: int) -> None:
             f"found {kind!r}, which agents do not support, expected one of {', '.join(map(repr, KINDS))}",
             f"controllers.{number}.kind",
         )
+    share = controller["params"].get("share")
+    if share in ("vlan", "mark"):
+        raise ScenarioError(
+            f"found {share!r}, expected an address or a prefix: packets of a run have no VLANs or marks",
+            f"controllers.{number}.params.share",
+        )
     default, expected = _SIGNALS.get(kind, ("", ""))
     signal = controller["params"].get("signal", default)
     if signal != expected:

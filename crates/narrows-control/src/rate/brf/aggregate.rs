@@ -8,6 +8,7 @@
 //! [`Params::idle_after`](super::Params::idle_after).
 
 use super::cycle::Phase;
+use super::subscribers::WEIGHT;
 use super::table::{FlowId, List};
 use super::{AppClass, Brf, allocate, judge, layers, newcomer};
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
@@ -33,7 +34,7 @@ impl Brf {
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
         let (shares, layered) = (&self.shares, self.params.layers);
         let Some(meter) = self.table.meter_mut(id) else { return Leaf::Elephant };
-        let base = Rate::from_bytes_per_sec(shares.base(meter.demand));
+        let base = Rate::from_bytes_per_sec(shares.base(id.slot, meter.demand));
         let unlimited = meter.app_class == AppClass::Unlimited;
         meter.mouse =
             layered && layers::is_mouse(meter.mouse, base, Rate::from_bytes_per_sec(fair), unlimited);
@@ -116,7 +117,7 @@ impl Aggregated for Brf {
             let leaf = if rated { Leaf::Elephant } else { Leaf::OtherTcp };
             return Some(Decision { rate: None, leaf, rtt });
         }
-        let mut rate = self.rate_for(meter.demand).min(Rate::from_bytes_per_sec(meter.held));
+        let mut rate = self.rate_for(id, meter.demand).min(Rate::from_bytes_per_sec(meter.held));
         if !self.adverts.is_empty()
             && let Some(advertised) = self.adverts.rate(now, &self.table.get(id)?.key)
         {
@@ -129,11 +130,10 @@ impl Aggregated for Brf {
 
     fn version(&self) -> u64 {
         use core::hash::Hasher;
-        let (level, spread, reduction) = self.shares.rule();
         let mut hasher = rustc_hash::FxHasher::default();
-        for part in [self.allotments, level, spread, reduction, self.floor.as_bytes_per_sec()] {
-            hasher.write_u64(part);
-        }
+        hasher.write_u64(self.allotments);
+        self.shares.rule().into_iter().for_each(|part| hasher.write_u64(part));
+        hasher.write_u64(self.floor.as_bytes_per_sec());
         hasher.finish()
     }
 
@@ -144,7 +144,11 @@ impl Aggregated for Brf {
     fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate> {
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
         // The class may be empty now and get a share only with its first flow.
-        let capacity = self.splitter.rated_share_with(flows);
+        let capacity = self.splitter.rated_share_with(match self.shares.weights() {
+            None => flows,
+            // As if each newcomer had a subscriber of its own.
+            Some((rated, _)) => rated.saturating_add(newcomers.max(1).saturating_mul(WEIGHT)),
+        });
         let predicted = match key {
             Some(key) => self.predictor.predict(key),
             None => self.predictor.predict_any(),

@@ -1,6 +1,8 @@
 //! Classification and allocation (BRF-38 to BRF-47).
 
+use super::subscribers::Subscribers;
 use crate::rate::demand_index::{DemandIndex, MAX_DEMAND};
+use crate::rate::subscriber::Subscriber;
 use crate::rate::waterfill::UNBOUNDED;
 use crate::units::{Bytes, Rate, Span};
 
@@ -100,8 +102,14 @@ pub(super) fn floor(packets: f64, share: f64, mtu: Bytes, period: Span, capacity
 /// `(min(demand, level) + spread) * reduction`. Level, spread and reduction belong to the port. So
 /// a newcomer, a departure or a new capacity changes the allocations of a hundred thousand flows in
 /// O(log) (BRF-103). In literal mode the demand is the allocation; level and spread are unused.
+///
+/// With subscribers, level and spread apply to the sum of a subscriber's demands, and
+/// [`Subscribers`] gives each flow the level within its subscriber. The flow is named by its slot in
+/// the flow table.
 pub(super) struct Shares {
+    /// The demands that the port's level limits: of flows, or of subscribers.
     index: DemandIndex,
+    subscribers: Option<Subscribers>,
     capacity: u64,
     level: u64,
     spread: u64,
@@ -110,9 +118,10 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(spread_residual: bool) -> Self {
+    pub(super) fn new(spread_residual: bool, by_subscriber: bool) -> Self {
         Shares {
             index: DemandIndex::default(),
+            subscribers: by_subscriber.then(Subscribers::default),
             capacity: 0,
             level: UNBOUNDED,
             spread: 0,
@@ -133,15 +142,69 @@ impl Shares {
 
     /// Number of flows with an allocation.
     pub(super) fn flows(&self) -> u64 {
-        self.index.len()
+        self.subscribers.as_ref().map_or_else(|| self.index.len(), Subscribers::flows)
     }
 
-    pub(super) fn insert(&mut self, demand: u64) {
-        self.index.insert(demand);
+    /// Gives an active flow a demand.
+    pub(super) fn insert(&mut self, flow: u32, demand: u64) {
+        match &mut self.subscribers {
+            None => self.index.insert(demand),
+            Some(subscribers) => {
+                let change = subscribers.change(flow, |demands| demands.insert(demand));
+                self.replace(change);
+            }
+        }
     }
 
-    pub(super) fn remove(&mut self, demand: u64) {
-        self.index.remove(demand);
+    /// Takes a flow's demand away.
+    pub(super) fn remove(&mut self, flow: u32, demand: u64) {
+        match &mut self.subscribers {
+            None => self.index.remove(demand),
+            Some(subscribers) => {
+                let change = subscribers.change(flow, |demands| demands.remove(demand));
+                self.replace(change);
+            }
+        }
+    }
+
+    /// Replaces the demand of a subscriber.
+    fn replace(&mut self, (before, after): (Option<u64>, Option<u64>)) {
+        if before != after {
+            before.into_iter().for_each(|demand| self.index.remove(demand));
+            after.into_iter().for_each(|demand| self.index.insert(demand));
+        }
+    }
+
+    /// Records the subscriber of a new flow.
+    pub(super) fn join(&mut self, flow: u32, subscriber: Option<Subscriber>) {
+        if let (Some(subscribers), Some(key)) = (&mut self.subscribers, subscriber) {
+            subscribers.join(flow, key);
+        }
+    }
+
+    /// The flow's record was removed.
+    pub(super) fn leave(&mut self, flow: u32) {
+        if let Some(subscribers) = &mut self.subscribers {
+            subscribers.leave(flow);
+        }
+    }
+
+    /// The flow becomes active in a class (`change` is 1), or is no longer active there (-1).
+    pub(super) fn count_active(&mut self, flow: u32, rated: bool, change: i32) {
+        if let Some(subscribers) = &mut self.subscribers {
+            subscribers.count_active(flow, rated, change);
+        }
+    }
+
+    /// The number by which the capacity is divided for an equal share of an active flow, if `flows` flows
+    /// are active.
+    pub(super) fn divisor(&self, flow: u32, flows: u64) -> u64 {
+        self.subscribers.as_ref().map_or(flows, |subscribers| subscribers.divisor(flow))
+    }
+
+    /// The weights of the rated and the other class, if they do not follow the numbers of flows.
+    pub(super) fn weights(&self) -> Option<(u64, u64)> {
+        self.subscribers.as_ref().map(Subscribers::weights)
     }
 
     /// Call this before many demands are changed; see [`DemandIndex::begin_bulk`].
@@ -167,7 +230,7 @@ impl Shares {
         self.spread = self.spread.min(self.leftover());
     }
 
-    /// The amount that each flow gets above its demand.
+    /// The amount that each flow, or each subscriber, gets above its demand.
     fn leftover(&self) -> u64 {
         // An unlimited flow uses everything. Between two settlements a level kept low leaves a
         // remainder, but `spread` was zero then and stays so.
@@ -199,22 +262,35 @@ impl Shares {
     }
 
     /// BW_base: a flow's max-min share, the reference of BRF-38.
-    pub(super) fn base(&self, demand: u64) -> u64 {
-        demand.min(self.level).min(MAX_DEMAND)
+    pub(super) fn base(&self, flow: u32, demand: u64) -> u64 {
+        let level = match &self.subscribers {
+            None => self.level,
+            Some(subscribers) => subscribers.level(flow, self.level),
+        };
+        demand.min(level).min(MAX_DEMAND)
+    }
+
+    /// The share that a flow with this demand would get if its demand were unlimited.
+    pub(super) fn ceiling(&self, flow: u32, demand: u64) -> u64 {
+        let level = match &self.subscribers {
+            None => self.level,
+            Some(subscribers) => subscribers.ceiling(flow, self.level, demand),
+        };
+        level.min(MAX_DEMAND)
     }
 
     /// Like [`base`](Shares::base), with the current reduction.
-    pub(super) fn base_reduced(&self, demand: u64) -> u64 {
+    pub(super) fn base_reduced(&self, flow: u32, demand: u64) -> u64 {
         if self.reduction < 1.0 {
-            (self.base(demand) as f64 * self.reduction) as u64
+            (self.base(flow, demand) as f64 * self.reduction) as u64
         } else {
-            self.base(demand)
+            self.base(flow, demand)
         }
     }
 
     /// BW_alloc: the rate that the flow gets as feedback.
-    pub(super) fn allocation(&self, demand: u64) -> Rate {
-        let full = self.base(demand).saturating_add(self.spread);
+    pub(super) fn allocation(&self, flow: u32, demand: u64) -> Rate {
+        let full = self.base(flow, demand).saturating_add(self.spread(flow));
         let full = Rate::from_bytes_per_sec(full);
         if self.reduction < 1.0 { full.mul_f64(self.reduction) } else { full }
     }
@@ -225,13 +301,17 @@ impl Shares {
     }
 
     /// All values that turn a demand into an allocation. Equal values give equal allocations.
-    pub(super) fn rule(&self) -> (u64, u64, u64) {
-        (self.level, self.spread, self.reduction.to_bits())
+    pub(super) fn rule(&self) -> [u64; 4] {
+        let epoch = self.subscribers.as_ref().map_or(0, Subscribers::epoch);
+        [self.level, self.spread, self.reduction.to_bits(), epoch]
     }
 
-    /// The amount that each flow gets in addition to its share, bytes/s (BRF-42).
-    pub(super) fn spread(&self) -> u64 {
-        self.spread
+    /// The amount that a flow gets in addition to its share, bytes/s (BRF-42).
+    pub(super) fn spread(&self, flow: u32) -> u64 {
+        match &self.subscribers {
+            None => self.spread,
+            Some(subscribers) => subscribers.spread(flow, self.spread),
+        }
     }
 
     /// The factor of the current reduction, or 1.
@@ -349,38 +429,38 @@ mod tests {
             steps in proptest::collection::vec((0u8..5, prop_oneof![Just(UNBOUNDED), 0u64..5_000_000_000]), 1..60),
             spread in any::<bool>(),
         ) {
-            let mut shares = Shares::new(spread);
+            let mut shares = Shares::new(spread, false);
             let mut demands = Vec::new();
             shares.set_capacity(Rate::from_bytes_per_sec(capacity));
             for (step, demand) in steps {
-                let before: Vec<Rate> = demands.iter().map(|d| shares.allocation(*d)).collect();
+                let before: Vec<Rate> = demands.iter().map(|d| shares.allocation(0, *d)).collect();
                 match step {
-                    0 if !demands.is_empty() => shares.remove(demands.swap_remove(0)),
+                    0 if !demands.is_empty() => shares.remove(0, demands.swap_remove(0)),
                     1 => {
                         shares.settle();
                         let least = capacity / demands.len().max(1) as u64;
                         for d in &demands {
                             // Every flow has the fair share or its demand, except for the index's
                             // half bucket.
-                            prop_assert!(shares.base(*d) + 1 + least / 200 >= least.min(*d));
+                            prop_assert!(shares.base(0, *d) + 1 + least / 200 >= least.min(*d));
                         }
                     }
                     2 => shares.reduce(0.7),
                     3 => shares.restore(),
                     _ => {
                         demands.push(demand);
-                        shares.insert(demand);
+                        shares.insert(0, demand);
                         shares.tighten();
                         for (d, before) in demands.iter().zip(before) {
-                            prop_assert!(shares.allocation(*d) <= before, "a newcomer raised someone");
+                            prop_assert!(shares.allocation(0, *d) <= before, "a newcomer raised someone");
                         }
                     }
                 }
-                let sum: Rate = demands.iter().map(|d| shares.allocation(*d)).sum();
+                let sum: Rate = demands.iter().map(|d| shares.allocation(0, *d)).sum();
                 prop_assert!(sum.as_bytes_per_sec() <= capacity);
                 prop_assert!(sum.as_f64() <= shares.sum() + 1.0);
                 if !spread {
-                    prop_assert!(demands.iter().all(|d| shares.allocation(*d).as_bytes_per_sec() <= *d));
+                    prop_assert!(demands.iter().all(|d| shares.allocation(0, *d).as_bytes_per_sec() <= *d));
                 }
             }
         }

@@ -113,20 +113,19 @@ impl Brf {
             floor: self.floor,
             period: self.period,
             window: self.windows,
-            spread: self.shares.spread(),
         };
         if self.shares.flows() >= BULK_FLOWS {
             self.shares.begin_bulk();
         }
         let (shares, mut rtt_max, mut disobeyed) = (&mut self.shares, Span::ZERO, false);
-        self.table.each_rated(|meter| {
+        self.table.each_rated(|slot, meter| {
             rtt_max = rtt_max.max(meter.rtt);
             let demand = meter.demand;
-            judge.end_window(meter, from, now);
+            judge.end_window(meter, shares.spread(slot), from, now);
             disobeyed |= obedience::must_be_demoted(meter);
             if demand != meter.demand {
-                shares.remove(demand);
-                shares.insert(meter.demand);
+                shares.remove(slot, demand);
+                shares.insert(slot, meter.demand);
             }
         });
         self.rtt_max = rtt_max;
@@ -167,9 +166,9 @@ impl Brf {
         let share = equal_share_literal(self.shares.capacity().as_f64(), sum, unlimited);
         for (id, kept) in ids.iter().zip(kept) {
             if let Some(meter) = self.table.meter_mut(*id) {
-                self.shares.remove(meter.demand);
+                self.shares.remove(id.slot, meter.demand);
                 meter.demand = Rate::from_f64(kept.unwrap_or(share)).as_bytes_per_sec();
-                self.shares.insert(meter.demand);
+                self.shares.insert(id.slot, meter.demand);
             }
         }
         self.scratch = ids;
@@ -334,7 +333,9 @@ impl Brf {
                 continue;
             };
             let key = flow.key;
-            let Some(rate) = self.table.meter(*id).map(|meter| self.rate_for(meter.demand)) else { continue };
+            let Some(rate) = self.table.meter(*id).map(|meter| self.rate_for(*id, meter.demand)) else {
+                continue;
+            };
             let (port, valid_for) = (self.port, self.period.scale(3, 1));
             let seq = self.adverts.next_seq();
             actions.push(Action::ToController(Message::FlowAdvertisement {

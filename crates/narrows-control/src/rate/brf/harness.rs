@@ -35,6 +35,8 @@ pub(in crate::rate) fn packet(n: u32, payload: u64, flags: TcpFlags, option: Rat
         seq: 0,
         timestamps: None,
         header: Header::None,
+        vlan: 0,
+        mark: 0,
     }
 }
 
@@ -128,8 +130,8 @@ impl Net {
 
     pub(super) fn allocated_sum(&self) -> u64 {
         let ids = self.brf.table.ids(List::Rated);
-        ids.filter_map(|id| self.brf.table.meter(id))
-            .map(|m| self.brf.rate_for(m.demand).as_bytes_per_sec())
+        ids.filter_map(|id| Some((id, self.brf.table.meter(id)?)))
+            .map(|(id, m)| self.brf.rate_for(id, m.demand).as_bytes_per_sec())
             .sum()
     }
 

@@ -42,24 +42,23 @@ pub(super) struct Judge<'p> {
     pub(super) period: Span,
     /// Number of the window.
     pub(super) window: u32,
-    /// The amount that each flow gets in addition to its share, bytes/s (BRF-42).
-    pub(super) spread: u64,
 }
 
 impl Judge<'_> {
-    /// Ends the window that began at `from`.
-    pub(super) fn end_window(&self, meter: &mut Meter, from: Time, now: Time) {
+    /// Ends the window that began at `from`. `spread` is the amount that the flow gets in addition to its
+    /// share, bytes/s (BRF-42).
+    pub(super) fn end_window(&self, meter: &mut Meter, spread: u64, from: Time, now: Time) {
         let mode = self.params.mode;
         let span = now.since(measured_from(mode, meter, from));
         if span < self.period.scale(1, LEAST_WINDOW) || (mode == Mode::Literal && meter.joined > from) {
             return;
         }
         meter.enter(self.window);
-        self.judge(meter, span);
+        self.judge(meter, spread, span);
     }
 
     /// Determines a flow's class and demand if the counts are conclusive.
-    fn judge(&self, meter: &mut Meter, span: Span) {
+    fn judge(&self, meter: &mut Meter, spread: u64, span: Span) {
         let p = self.params;
         meter.measured += meter.bytes;
         meter.measured_span += span;
@@ -71,7 +70,7 @@ impl Judge<'_> {
             // Eq 14 sets the demand.
             return;
         }
-        let may = meter.told.as_bytes_per_sec().saturating_add(self.spread);
+        let may = meter.told.as_bytes_per_sec().saturating_add(spread);
         obedience::watch(meter, span, may, self.mtu);
         meter.held_age = meter.held_age.saturating_add(1);
         if meter.held_age > HELD_WINDOWS {

@@ -89,7 +89,7 @@ impl Brf {
                 Side::Receiver => flow.rtt.sender_half(now.since(half.syn_at)),
             }
         }
-        let id = self.add(now, flow, actions)?;
+        let id = self.add(now, flow, packet, actions)?;
         self.newcomer(now, id, actions);
         Some(id)
     }
@@ -127,7 +127,7 @@ impl Brf {
             return None;
         }
         self.half_open.remove(&packet.key);
-        self.add(now, flow, actions)
+        self.add(now, flow, packet, actions)
     }
 
     /// Starts a flow again. The flow counted as other TCP, because the first packet that was seen
@@ -148,7 +148,7 @@ impl Brf {
         let flow = Flow { class: Class::Rated, guessed: false, ..flow.clone() };
         let confirmed = flow.confirmed;
         self.remove(now, id, actions);
-        let id = self.add(now, flow, actions)?;
+        let id = self.add(now, flow, packet, actions)?;
         if confirmed {
             self.newcomer(now, id, actions);
         }
@@ -169,10 +169,18 @@ impl Brf {
         !self.table.is_full()
     }
 
-    fn add(&mut self, now: Time, flow: Flow, actions: &mut Vec<Action>) -> Option<FlowId> {
+    /// Adds a record for this packet's flow.
+    fn add(
+        &mut self,
+        now: Time,
+        flow: Flow,
+        packet: &PacketInfo,
+        actions: &mut Vec<Action>,
+    ) -> Option<FlowId> {
         let (key, class) = (flow.key, flow.class);
         let wait = flow.rtt.get().unwrap_or(Span::ZERO).scale(3, 1).max(self.params.ack_timer_min);
         let id = self.table.insert(flow)?;
+        self.shares.join(id.slot, self.params.share.subscriber(packet));
         self.timers.set(now + self.params.handshake_timeout.max(wait + wait), id, Due::Confirmation);
         self.timers.set(now + wait, id, Due::FirstAck);
         let event = if class == Class::Rated { "flow-added" } else { "other-flow-added" };
@@ -261,6 +269,7 @@ impl Brf {
             }
             _ if wakes => {
                 self.table.move_to(id, List::Other);
+                self.shares.count_active(id.slot, false, 1);
                 self.update_split(now, actions);
             }
             _ => {}
@@ -288,11 +297,12 @@ impl Brf {
     /// BRF-33).
     pub(super) fn newcomer(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action>) {
         self.table.move_to(id, List::Rated);
+        self.shares.count_active(id.slot, true, 1);
         // Update the split first, because the class may have been empty.
         self.update_split(now, actions);
         let Some(key) = self.table.get(id).map(|f| f.key) else { return };
         let flows = self.table.len(List::Rated) as u64;
-        let mut rate = self.initial(&key, flows);
+        let mut rate = self.initial(&key, self.shares.divisor(id.slot, flows));
         if self.is_literal() {
             self.make_way_literally(rate, id);
         } else {
@@ -302,7 +312,7 @@ impl Brf {
                 allocate::floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
             rate = rate.max(self.floor);
         }
-        self.shares.insert(rate.as_bytes_per_sec());
+        self.shares.insert(id.slot, rate.as_bytes_per_sec());
         if !self.is_literal() {
             self.shares.tighten();
         }
@@ -340,9 +350,9 @@ impl Brf {
         self.allotments += 1;
         for id in flows {
             if let Some(meter) = self.table.meter_mut(*id) {
-                self.shares.remove(meter.demand);
+                self.shares.remove(id.slot, meter.demand);
                 meter.demand = Rate::from_bytes_per_sec(meter.demand).mul_f64(factor).as_bytes_per_sec();
-                self.shares.insert(meter.demand);
+                self.shares.insert(id.slot, meter.demand);
             }
         }
     }
@@ -352,7 +362,7 @@ impl Brf {
         let rtt = self.rtt(id);
         let urgent = self.params.urgent_decrease;
         let demand = self.table.meter(id)?.demand;
-        let mut rate = self.rate_for(demand);
+        let mut rate = self.rate_for(id, demand);
         if !matches!(packet.option, RateOption::Assigned(_)) {
             // A lowered value is repeated. The gates of two switches drift apart, and the sender
             // would get the larger rate whenever that switch writes first (BRF-62).
@@ -379,8 +389,8 @@ impl Brf {
         if self.is_literal() {
             return false;
         }
-        let level = self.shares.base(UNBOUNDED);
         let Some(meter) = self.table.meter_mut(id) else { return false };
+        let level = self.shares.ceiling(id.slot, meter.demand);
         let value = value.as_bytes_per_sec();
         let held = if value < level { value.max(1) } else { UNBOUNDED };
         let mut news = meter.held != held;
@@ -394,8 +404,8 @@ impl Brf {
         let change = new.abs_diff(old) as f64;
         if new != old && (new == UNBOUNDED || old == UNBOUNDED || change > HELD_CHANGE * old as f64) {
             meter.demand = new;
-            self.shares.remove(old);
-            self.shares.insert(new);
+            self.shares.remove(id.slot, old);
+            self.shares.insert(id.slot, new);
             self.shares.settle();
             news = true;
         }
@@ -405,7 +415,7 @@ impl Brf {
     /// Records the base allocation that the sender knows, and since when.
     pub(super) fn note_told(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter_mut(id) else { return };
-        let base = Rate::from_bytes_per_sec(self.shares.base_reduced(meter.demand));
+        let base = Rate::from_bytes_per_sec(self.shares.base_reduced(id.slot, meter.demand));
         let same = (meter.told.as_f64() - base.as_f64()).abs() <= SAME * meter.told.as_f64();
         if meter.told_at == Time::NEVER || !same {
             (meter.told, meter.told_at) = (base, now);
@@ -418,11 +428,18 @@ impl Brf {
 
     /// Removes a flow from the lists of active ones.
     pub(super) fn deactivate(&mut self, now: Time, id: FlowId, to: List, actions: &mut Vec<Action>) {
-        if self.table.list(id) == Some(List::Rated)
+        let from = self.table.list(id);
+        if from == Some(List::Rated)
             && let Some(meter) = self.table.meter_mut(id)
         {
-            self.shares.remove(meter.demand);
+            self.shares.remove(id.slot, meter.demand);
+            self.shares.count_active(id.slot, true, -1);
             (meter.demand, meter.told_at) = (0, Time::NEVER);
+        } else if from == Some(List::Other) {
+            self.shares.count_active(id.slot, false, -1);
+        }
+        if to == List::Other {
+            self.shares.count_active(id.slot, false, 1);
         }
         self.table.move_to(id, to);
         self.update_split(now, actions);
@@ -432,6 +449,7 @@ impl Brf {
         self.deactivate(now, id, List::Waiting, actions);
         let mean = self.table.meter(id).and_then(|meter| meter.mean());
         let Some(flow) = self.table.remove(id) else { return };
+        self.shares.leave(id.slot);
         if flow.class == Class::Rated
             && let Some(mean) = mean
         {

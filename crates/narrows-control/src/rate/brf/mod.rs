@@ -14,6 +14,7 @@
 //! | `cycle` | the port's phases: settle, measure, allocate, reduce |
 //! | `judge` | the measured use of a flow, and its demand |
 //! | `allocate`, `layers`, `split` | the rate, queue and class of each flow |
+//! | `subscribers` | shares for subscribers, each divided among the subscriber's flows |
 //! | [`congestion`] | the detector, here and at the controller |
 //! | `feedback`, `rate::rtt` | which ACK carries a rate |
 //! | `acks` | the share of the reverse direction's ACKs |
@@ -42,6 +43,7 @@ mod obedience;
 pub mod params;
 mod predictor;
 mod split;
+mod subscribers;
 mod table;
 mod timers;
 
@@ -65,6 +67,7 @@ use self::timers::Timers;
 use crate::rate::aggregate::Aggregated;
 use crate::rate::half_open::{HalfOpenTable, Side};
 use crate::rate::policer::Policer;
+use crate::rate::subscriber::Share;
 use crate::rate::{
     Action, Admission, Class, CongestionKind, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId,
     Proto, RateController,
@@ -137,7 +140,7 @@ impl Brf {
                 params.predictor_entries,
             ),
             adverts: Adverts::new(port, params.max_flows),
-            shares: Shares::new(params.spread_residual),
+            shares: Shares::new(params.spread_residual, params.share != Share::Flow),
             floor: Rate::ZERO,
             splitter: Splitter::new(params.eta, params.udp_share),
             link: Rate::ZERO,
@@ -204,7 +207,8 @@ impl Brf {
     /// Updates the split between the classes, and the allocations.
     fn update_split(&mut self, now: Time, actions: &mut Vec<Action>) {
         let udp = self.udp_seen.is_some_and(|at| now.since(at) < self.idle_after());
-        let (rated, other) = (self.table.len(List::Rated) as u64, self.table.len(List::Other) as u64);
+        let flows = || (self.table.len(List::Rated) as u64, self.table.len(List::Other) as u64);
+        let (rated, other) = self.shares.weights().unwrap_or_else(flows);
         if self.splitter.update(
             now,
             self.period,
@@ -234,12 +238,12 @@ impl Brf {
 
     /// The rate that a flow with an allocation gets as feedback. In resolved mode it is never zero (BRF-7,
     /// BRF-47).
-    fn rate_for(&self, demand: u64) -> Rate {
-        let allocation = self.shares.allocation(demand);
+    fn rate_for(&self, id: FlowId, demand: u64) -> Rate {
+        let allocation = self.shares.allocation(id.slot, demand);
         if self.is_literal() {
             return allocation;
         }
-        let base = Rate::from_bytes_per_sec(self.shares.base(demand));
+        let base = Rate::from_bytes_per_sec(self.shares.base(id.slot, demand));
         allocation.max(base.min(self.floor)).max(Rate::from_bytes_per_sec(1))
     }
 
@@ -259,7 +263,7 @@ impl Brf {
             return Leaf::Elephant;
         }
         let Some(meter) = self.table.meter(id) else { return Leaf::Elephant };
-        let (allocated, base) = (self.rate_for(meter.demand), self.shares.base(meter.demand));
+        let (allocated, base) = (self.rate_for(id, meter.demand), self.shares.base(id.slot, meter.demand));
         let unlimited = meter.app_class == AppClass::Unlimited;
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
         let (headroom, mtu, windows) = (self.params.mouse_headroom, self.mtu, self.windows);
@@ -373,7 +377,7 @@ impl RateController for Brf {
     fn allocation(&self, key: &FlowKey) -> Option<Rate> {
         let id = self.table.find(key)?;
         let active = self.table.list(id) == Some(List::Rated);
-        self.table.meter(id).filter(|_| active).map(|meter| self.rate_for(meter.demand))
+        self.table.meter(id).filter(|_| active).map(|meter| self.rate_for(id, meter.demand))
     }
 
     fn aggregated(&mut self) -> Option<&mut dyn Aggregated> {

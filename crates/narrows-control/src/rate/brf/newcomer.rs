@@ -51,13 +51,13 @@ mod tests {
 
     /// The allocations of the two other flows after the newcomer has joined. Before, they are [50, 50].
     fn resolved(demands: [u64; 2]) -> [u64; 2] {
-        let mut shares = Shares::new(false);
+        let mut shares = Shares::new(false, false);
         shares.set_capacity(Rate::from_bytes_per_sec(100 * M));
-        demands.iter().for_each(|d| shares.insert(*d));
+        demands.iter().for_each(|d| shares.insert(0, *d));
         shares.settle();
-        shares.insert(initial_of_tv4());
+        shares.insert(0, initial_of_tv4());
         shares.tighten();
-        demands.map(|d| shares.base(d))
+        demands.map(|d| shares.base(0, d))
     }
 
     #[test]

@@ -36,9 +36,9 @@ impl Brf {
     pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action>) {
         let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.windows, false);
         let (shares, table) = (&self.shares, &mut self.table);
-        table.each_rated(|meter| {
+        table.each_rated(|slot, meter| {
             meter.enter(windows);
-            watch(meter, span, shares.base(meter.demand).saturating_add(shares.spread()), mtu);
+            watch(meter, span, shares.base(slot, meter.demand).saturating_add(shares.spread(slot)), mtu);
             disobeyed |= must_be_demoted(meter);
         });
         if disobeyed {

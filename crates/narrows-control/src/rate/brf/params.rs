@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::rate::subscriber::Share;
 use crate::units::{Rate, Span};
 
 /// The paper's printed rules, or the repaired ones.
@@ -121,6 +122,9 @@ params! {
     /// numbers as sent (BRF-100). If such a flow still sends less than its rate, another switch
     /// holds it (BRF-102).
     believe_senders: bool = false, true;
+    /// The flows that share as one: each flow for itself, or the flows of a subscriber, by address,
+    /// prefix, VLAN or mark (BRF-106).
+    share: Share = Share::Flow, Share::Flow;
     /// UDP's share of the link while any UDP traffic is active (BRF-21).
     udp_share: f64 = 0.05, 0.05;
     /// Weight of a new sample in the predictor (BRF-31).
@@ -178,12 +182,20 @@ pub enum Trouble {
         /// The product.
         product: f64,
     },
+    /// The paper's rules divide the capacity among flows only.
+    LiteralShare {
+        /// The value of `share`.
+        found: Share,
+    },
 }
 
 impl core::fmt::Display for Trouble {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Trouble::OutOfRange { name, found, range } => write!(f, "{name} is {found}, but must be {range}"),
+            Trouble::LiteralShare { found } => {
+                write!(f, "share is \"{found}\", but must be \"flow\" if mode is \"literal\"")
+            }
             Trouble::Flips { product } => write!(
                 f,
                 "a_cls * b_head is {product:.4}, but must exceed 1: with less, a limited flow is given the full \
@@ -236,6 +248,9 @@ impl Params {
                 return Err(Trouble::OutOfRange { name, found: count as f64, range: "from 1 to 2^31" });
             }
         }
+        if self.mode == Mode::Literal && self.share != Share::Flow {
+            return Err(Trouble::LiteralShare { found: self.share });
+        }
         let product = self.a_cls * self.b_head;
         match (product > 1.0, self.mode) {
             (true, _) => Ok(None),
@@ -276,6 +291,15 @@ mod tests {
         assert!(matches!(corner.check(), Ok(Some(Trouble::Flips { .. }))));
         assert_eq!(Params::resolved().check(), Ok(None));
         assert_eq!(Params::literal().check(), Ok(None));
+    }
+
+    #[test]
+    fn only_the_resolved_rules_know_subscribers() {
+        let share: Share = "receiver-address".parse().unwrap();
+        assert_eq!(Params { share, ..Params::resolved() }.check(), Ok(None));
+        let trouble = Params { share, ..Params::literal() }.check().unwrap_err();
+        let text = "share is \"receiver-address\", but must be \"flow\" if mode is \"literal\"";
+        assert_eq!(trouble.to_string(), text);
     }
 
     #[test]

@@ -74,13 +74,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn run(mode: Mode, steps: &[Step], told: bool) -> Result<(), TestCaseError> {
+/// All actions and all rates in ACKs.
+type Outputs = (Vec<Action>, Vec<Option<Rate>>);
+
+fn run(mode: Mode, share: &str, steps: &[Step], told: bool) -> Result<Outputs, TestCaseError> {
     let preset = if mode == Mode::Literal { Params::literal() } else { Params::resolved() };
-    let params = Params { max_flows: 12, max_half_open: 5, ..preset };
+    let share = share.parse().unwrap();
+    let params = Params { max_flows: 12, max_half_open: 5, share, ..preset };
     let mut brf = Brf::new(params, 1, Bytes::new(MTU));
     let capacity = told.then_some(Rate::from_bits_per_sec(100_000_000));
     let mut port = PortCounters { capacity, limit_packets: [1000; LEAVES], ..PortCounters::default() };
-    let (mut now, mut actions) = (Time::from_nanos(1), Vec::new());
+    let (mut now, mut actions, mut rates) = (Time::from_nanos(1), Vec::new(), Vec::new());
     brf.on_start(now, &port, &mut actions);
     for step in steps.iter().cloned() {
         match step {
@@ -96,6 +100,7 @@ fn run(mode: Mode, steps: &[Step], told: bool) -> Result<(), TestCaseError> {
                 let mut packet = packet(n, 0, flags, option);
                 packet.timestamps = timestamps;
                 let rate = brf.on_reverse(now, &packet, &mut actions);
+                rates.push(rate);
                 if let (Some(rate), RateOption::Assigned(value)) = (rate, option) {
                     prop_assert!(
                         crate::feedback::code::as_heard(rate) <= value,
@@ -119,13 +124,16 @@ fn run(mode: Mode, steps: &[Step], told: bool) -> Result<(), TestCaseError> {
             }
             Step::Message(message) => brf.on_message(now, &message, &port, &mut actions),
         }
-        let held = brf.table.ids(List::Rated).filter_map(|id| brf.table.meter(id));
-        let sum: Rate = held.map(|m| brf.rate_for(m.demand)).sum();
+        let held = brf.table.ids(List::Rated).filter_map(|id| Some((id, brf.table.meter(id)?)));
+        let sum: Rate = held.map(|(id, m)| brf.rate_for(id, m.demand)).sum();
         let flows = brf.table.len(List::Rated) as u64;
         // At least a byte per second each, whatever the capacity.
         let most = brf.shares.capacity().as_bytes_per_sec().max(flows);
         prop_assert!(mode == Mode::Literal || sum.as_bytes_per_sec() <= most, "{:?} of {}", sum, most);
         prop_assert_eq!(brf.shares.flows(), flows);
+        if let Some((rated, other)) = brf.shares.weights() {
+            prop_assert_eq!((rated == 0, other == 0), (flows == 0, brf.table.len(List::Other) == 0));
+        }
         let (unconfirmed, confirmed) = brf.table.unconfirmed_and_confirmed();
         prop_assert!(unconfirmed + confirmed <= 12 && brf.half_open.len() <= 5);
     }
@@ -134,22 +142,34 @@ fn run(mode: Mode, steps: &[Step], told: bool) -> Result<(), TestCaseError> {
             prop_assert!(rate <= ceil && *rate > Rate::ZERO);
         }
     }
-    Ok(())
+    Ok((actions, rates))
 }
 
 proptest! {
     #[test]
     fn resolved_with_a_told_capacity(steps in proptest::collection::vec(step(), 1..120)) {
-        run(Mode::Resolved, &steps, true)?;
+        run(Mode::Resolved, "flow", &steps, true)?;
     }
 
     #[test]
     fn resolved_with_a_measured_capacity(steps in proptest::collection::vec(step(), 1..120)) {
-        run(Mode::Resolved, &steps, false)?;
+        run(Mode::Resolved, "flow", &steps, false)?;
     }
 
     #[test]
     fn literal(steps in proptest::collection::vec(step(), 1..120)) {
-        run(Mode::Literal, &steps, true)?;
+        run(Mode::Literal, "flow", &steps, true)?;
+    }
+
+    /// Every flow here has its own address.
+    #[test]
+    fn a_share_for_each_address_is_a_share_for_each_flow(steps in proptest::collection::vec(step(), 1..120)) {
+        let by = |share| run(Mode::Resolved, share, &steps, true);
+        prop_assert_eq!(by("sender-address")?, by("flow")?);
+    }
+
+    #[test]
+    fn resolved_with_subscribers_of_four_addresses(steps in proptest::collection::vec(step(), 1..120)) {
+        run(Mode::Resolved, "sender-prefix/30", &steps, true)?;
     }
 }

@@ -393,18 +393,19 @@ impl Table {
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    /// Passes every meter on [`List::Rated`] to `visit`, in no particular order. The order is the
+    /// Passes the slot and the meter of every flow on [`List::Rated`] to `visit`, in no particular order. The order is the
     /// order in memory, unless most records in memory are on other lists.
-    pub(super) fn each_rated(&mut self, mut visit: impl FnMut(&mut Meter)) {
+    pub(super) fn each_rated(&mut self, mut visit: impl FnMut(u32, &mut Meter)) {
         if self.len(List::Rated) >= self.links.len() / 4 {
-            let slots = self.links.iter().zip(&mut self.meters);
-            slots.filter(|(link, _)| link.list == List::Rated).for_each(|(_, meter)| visit(meter));
+            let slots = self.links.iter().zip(&mut self.meters).zip(0..);
+            let rated = slots.filter(|((link, _), _)| link.list == List::Rated);
+            rated.for_each(|((_, meter), slot)| visit(slot, meter));
             return;
         }
         let mut at = self.ends[List::Rated as usize].head;
         while let (Some(link), Some(meter)) = (self.links.get(at as usize), self.meters.get_mut(at as usize))
         {
-            visit(meter);
+            visit(at, meter);
             at = link.next;
         }
     }

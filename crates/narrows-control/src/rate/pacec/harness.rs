@@ -38,6 +38,8 @@ pub(super) fn packet(key: FlowKey, size: Bytes, flags: TcpFlags, option: RateOpt
         seq: 0,
         timestamps: None,
         header: Header::None,
+        vlan: 0,
+        mark: 0,
     }
 }
 

@@ -1,0 +1,222 @@
+//! The division of a subscriber's share among its flows (BRF-106).
+//!
+//! Max-min fairness in two steps. The port's level limits the demand of each subscriber. The
+//! subscriber's own level limits the demand of each of its flows. The demand of a subscriber is the sum
+//! of its flows' demands. A subscriber without active flows takes no part, so the others get its share.
+//!
+//! A change of one flow changes the levels of many subscribers. So each subscriber computes its level
+//! when a flow asks for it, and keeps it until its flows or its share change. A subscriber with one flow
+//! needs no level of its own: the port's level gives the same rate to the bit.
+
+use core::cell::Cell;
+
+use rustc_hash::FxHashMap;
+
+use crate::rate::demand_list::DemandList;
+use crate::rate::subscriber::Subscriber;
+use crate::rate::waterfill::UNBOUNDED;
+
+/// The weight of a subscriber in the split between the classes; see [`Subscribers::weights`].
+pub(super) const WEIGHT: u64 = 1 << 20;
+/// The subscriber of a slot without a record.
+const NONE: u32 = u32::MAX;
+
+/// One subscriber.
+struct Group {
+    key: Subscriber,
+    /// Records of its flows, idle ones included.
+    records: u32,
+    /// Active flows that follow rates, and other active TCP flows.
+    active: (u32, u32),
+    demands: DemandList,
+    /// The share for which `level` was computed; `None` after a change of the demands.
+    granted: Cell<Option<u64>>,
+    level: Cell<u64>,
+}
+
+impl Group {
+    /// The demand of all flows together; `None` if there is none.
+    fn demand(&self) -> Option<u64> {
+        (!self.demands.is_empty()).then(|| self.demands.sum())
+    }
+
+    /// The largest share of a flow if the port's level is `port_level`.
+    fn level(&self, port_level: u64) -> u64 {
+        let granted = self.demands.sum().min(port_level);
+        if self.granted.get() != Some(granted) {
+            let level = match granted {
+                UNBOUNDED => UNBOUNDED,
+                _ => self.demands.level(granted).unwrap_or(UNBOUNDED),
+            };
+            self.level.set(level);
+            self.granted.set(Some(granted));
+        }
+        self.level.get()
+    }
+
+    /// The share of a flow with this demand, if it had an unlimited demand.
+    fn ceiling(&self, port_level: u64, demand: u64) -> u64 {
+        match self.level(port_level) {
+            // All demands fit: the flow would get what its subscriber leaves.
+            UNBOUNDED if port_level != UNBOUNDED => {
+                port_level.saturating_sub(self.demands.sum()).saturating_add(demand)
+            }
+            level => level,
+        }
+    }
+
+    /// The parts of [`WEIGHT`] for flows that follow rates and for others.
+    fn weights(&self) -> (u64, u64) {
+        let (rated, other) = (u64::from(self.active.0), u64::from(self.active.1));
+        match rated + other {
+            0 => (0, 0),
+            flows => {
+                let rated = WEIGHT * rated / flows;
+                (rated, WEIGHT - rated)
+            }
+        }
+    }
+}
+
+/// The subscribers of a port. A flow is named by its slot in the flow table.
+#[derive(Default)]
+pub(super) struct Subscribers {
+    by_key: FxHashMap<Subscriber, u32>,
+    groups: Vec<Group>,
+    free: Vec<u32>,
+    of_slot: Vec<u32>,
+    /// Flows with a demand.
+    flows: u64,
+    /// Subscribers with active flows that follow rates.
+    rated: u64,
+    weights: (u64, u64),
+    /// Number of changes that may concern other flows of the same subscriber.
+    epoch: u64,
+}
+
+impl Subscribers {
+    /// A record of a flow of this subscriber.
+    pub(super) fn join(&mut self, slot: u32, key: Subscriber) {
+        let number = *self.by_key.entry(key).or_insert_with(|| {
+            let group = Group {
+                key,
+                records: 0,
+                active: (0, 0),
+                demands: DemandList::default(),
+                granted: Cell::new(None),
+                level: Cell::new(UNBOUNDED),
+            };
+            // At most as many groups as slots.
+            match self.free.pop() {
+                Some(number) => {
+                    self.groups[number as usize] = group;
+                    number
+                }
+                None => {
+                    self.groups.push(group);
+                    self.groups.len() as u32 - 1
+                }
+            }
+        });
+        self.groups[number as usize].records += 1;
+        let slot = slot as usize;
+        if slot >= self.of_slot.len() {
+            self.of_slot.resize(slot + 1, NONE);
+        }
+        self.of_slot[slot] = number;
+    }
+
+    /// The record is removed. Its flow is no longer active.
+    pub(super) fn leave(&mut self, slot: u32) {
+        let Some(place) = self.of_slot.get_mut(slot as usize) else { return };
+        let number = core::mem::replace(place, NONE);
+        let Some(group) = self.groups.get_mut(number as usize) else { return };
+        group.records -= 1;
+        if group.records == 0 {
+            self.by_key.remove(&group.key);
+            group.demands = DemandList::default();
+            self.free.push(number);
+        }
+    }
+
+    fn group(&self, slot: u32) -> Option<&Group> {
+        self.groups.get(*self.of_slot.get(slot as usize)? as usize)
+    }
+
+    fn group_mut(&mut self, slot: u32) -> Option<&mut Group> {
+        self.groups.get_mut(*self.of_slot.get(slot as usize)? as usize)
+    }
+
+    /// The flow becomes active: `change` is 1, or -1 when it ends to be. `rated` tells whether it follows
+    /// rates.
+    pub(super) fn count_active(&mut self, slot: u32, rated: bool, change: i32) {
+        let Some(group) = self.group_mut(slot) else { return };
+        let (before, had_rated) = (group.weights(), group.active.0 > 0);
+        let count = if rated { &mut group.active.0 } else { &mut group.active.1 };
+        *count = count.saturating_add_signed(change);
+        let (after, has_rated) = (group.weights(), group.active.0 > 0);
+        self.weights.0 = self.weights.0 - before.0 + after.0;
+        self.weights.1 = self.weights.1 - before.1 + after.1;
+        self.rated = self.rated - u64::from(had_rated) + u64::from(has_rated);
+    }
+
+    /// The sum of all subscribers' weights for flows that follow rates, and for other TCP. A subscriber has
+    /// the weight of one flow, so it cannot enlarge a class by opening connections.
+    pub(super) fn weights(&self) -> (u64, u64) {
+        self.weights
+    }
+
+    /// The number by which the capacity is divided for an equal share of this active flow.
+    pub(super) fn divisor(&self, slot: u32) -> u64 {
+        let flows = self.group(slot).map_or(1, |group| u64::from(group.active.0));
+        self.rated.max(1).saturating_mul(flows.max(1))
+    }
+
+    /// Adds or removes a demand. Returns the subscriber's demand before and after.
+    pub(super) fn change(
+        &mut self,
+        slot: u32,
+        change: impl FnOnce(&mut DemandList),
+    ) -> (Option<u64>, Option<u64>) {
+        let Some(group) = self.group_mut(slot) else { return (None, None) };
+        let (before, flows) = (group.demand(), group.demands.len());
+        change(&mut group.demands);
+        group.granted.set(None);
+        let (after, left) = (group.demand(), group.demands.len());
+        self.flows = self.flows - flows + left;
+        self.epoch += u64::from(flows.max(left) > 1);
+        (before, after)
+    }
+
+    /// Flows with a demand.
+    pub(super) fn flows(&self) -> u64 {
+        self.flows
+    }
+
+    /// The level of this flow, see [`Group::level`].
+    pub(super) fn level(&self, slot: u32, port_level: u64) -> u64 {
+        self.group(slot).map_or(port_level, |group| group.level(port_level))
+    }
+
+    /// The most that this flow could get, see [`Group::ceiling`].
+    pub(super) fn ceiling(&self, slot: u32, port_level: u64, demand: u64) -> u64 {
+        self.group(slot).map_or(port_level, |group| group.ceiling(port_level, demand))
+    }
+
+    /// The flow's part of the remainder that its subscriber gets.
+    pub(super) fn spread(&self, slot: u32, of_subscriber: u64) -> u64 {
+        if of_subscriber == 0 {
+            return 0;
+        }
+        self.group(slot).map_or(0, |group| of_subscriber / group.demands.len().max(1))
+    }
+
+    /// Changes whenever the share of a flow may have changed that was not itself changed.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+}
+
+#[cfg(test)]
+#[path = "subscribers_tests.rs"]
+mod tests;

@@ -1,0 +1,215 @@
+//! The unit of fairness: a connection, or the subscriber that it belongs to.
+//!
+//! With a share for each connection, a host that opens nine connections gets nine shares. With a share for
+//! each subscriber, the port's capacity is divided among subscribers first, and a subscriber's share among
+//! its connections.
+
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::PacketInfo;
+
+/// Prefix length of an IPv6 subscriber unless it is configured. A host can use every address of its /64, so
+/// a share for each address would be worth nothing.
+const IPV6_PREFIX: u8 = 64;
+
+/// The side of a flow on which the subscribers are.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The source address of the data identifies the subscriber.
+    Sender,
+    /// The destination address of the data identifies the subscriber.
+    Receiver,
+}
+
+/// The flows that share as one.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Share {
+    /// Each connection has a share of its own.
+    #[default]
+    Flow,
+    /// The connections of a network have one share.
+    Prefix {
+        /// The side of the subscriber's address.
+        side: Side,
+        /// Prefix length of IPv4 networks.
+        ipv4: u8,
+        /// Prefix length of IPv6 networks.
+        ipv6: u8,
+    },
+    /// The connections of a VLAN have one share.
+    Vlan,
+    /// The connections with the same packet mark have one share.
+    Mark,
+}
+
+/// A subscriber of a port.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Subscriber {
+    /// A network, by its first address and its VLAN. Networks of different VLANs may have the same
+    /// addresses.
+    Network(IpAddr, u16),
+    /// A VLAN or a mark.
+    Tag(u32),
+}
+
+impl Share {
+    /// The subscriber of this packet's flow; `None` if each flow has its own share.
+    pub fn subscriber(self, packet: &PacketInfo) -> Option<Subscriber> {
+        match self {
+            Share::Flow => None,
+            Share::Prefix { side, ipv4, ipv6 } => {
+                let address = match side {
+                    Side::Sender => packet.key.saddr,
+                    Side::Receiver => packet.key.daddr,
+                };
+                Some(Subscriber::Network(network(address, ipv4, ipv6), packet.vlan))
+            }
+            Share::Vlan => Some(Subscriber::Tag(u32::from(packet.vlan))),
+            Share::Mark => Some(Subscriber::Tag(packet.mark)),
+        }
+    }
+}
+
+fn network(address: IpAddr, ipv4: u8, ipv6: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(a) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0);
+            Ipv4Addr::from_bits(a.to_bits() & mask).into()
+        }
+        IpAddr::V6(a) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(ipv6.min(128))).unwrap_or(0);
+            Ipv6Addr::from_bits(a.to_bits() & mask).into()
+        }
+    }
+}
+
+/// The accepted forms, for errors.
+const FORMS: &str = "\"flow\", \"sender-address\", \"receiver-address\", \"sender-prefix/24\", \
+                     \"receiver-prefix/24\" (with \"/56\" after it for IPv6), \"vlan\" or \"mark\"";
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unknown = || format!("share is {text:?}, but must be {FORMS}");
+        match text {
+            "flow" => return Ok(Share::Flow),
+            "vlan" => return Ok(Share::Vlan),
+            "mark" => return Ok(Share::Mark),
+            _ => {}
+        }
+        let (side, form) = match text.split_once('-') {
+            Some(("sender", form)) => (Side::Sender, form),
+            Some(("receiver", form)) => (Side::Receiver, form),
+            _ => return Err(unknown()),
+        };
+        if form == "address" {
+            return Ok(Share::Prefix { side, ipv4: 32, ipv6: IPV6_PREFIX });
+        }
+        let lengths = form.strip_prefix("prefix/").ok_or_else(unknown)?;
+        let (ipv4, ipv6) = lengths.split_once('/').map_or((lengths, None), |(v4, v6)| (v4, Some(v6)));
+        let length = |digits: &str, most: u8| match digits.parse::<u8>() {
+            Ok(length) if (1..=most).contains(&length) => Ok(length),
+            _ => Err(format!("share is {text:?}, but a prefix length must be from 1 to {most}")),
+        };
+        Ok(Share::Prefix {
+            side,
+            ipv4: length(ipv4, 32)?,
+            ipv6: ipv6.map_or(Ok(IPV6_PREFIX), |v6| length(v6, 128))?,
+        })
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (side, ipv4, ipv6) = match self {
+            Share::Flow => return f.write_str("flow"),
+            Share::Vlan => return f.write_str("vlan"),
+            Share::Mark => return f.write_str("mark"),
+            Share::Prefix { side: Side::Sender, ipv4, ipv6 } => ("sender", *ipv4, *ipv6),
+            Share::Prefix { side: Side::Receiver, ipv4, ipv6 } => ("receiver", *ipv4, *ipv6),
+        };
+        match (ipv4, ipv6) {
+            (32, IPV6_PREFIX) => write!(f, "{side}-address"),
+            (_, IPV6_PREFIX) => write!(f, "{side}-prefix/{ipv4}"),
+            _ => write!(f, "{side}-prefix/{ipv4}/{ipv6}"),
+        }
+    }
+}
+
+impl Serialize for Share {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Share {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::RateOption;
+    use crate::rate::brf::harness::{ACK, packet};
+
+    fn subscriber(share: &str, saddr: &str, daddr: &str) -> Subscriber {
+        let mut packet = packet(1, 0, ACK, RateOption::Absent);
+        (packet.key.saddr, packet.key.daddr) = (saddr.parse().unwrap(), daddr.parse().unwrap());
+        (packet.vlan, packet.mark) = (3, 9);
+        share.parse::<Share>().unwrap().subscriber(&packet).unwrap()
+    }
+
+    #[test]
+    fn the_subscriber_is_the_named_sides_network() {
+        let network = |address: &str| Subscriber::Network(address.parse().unwrap(), 3);
+        let of = |share| subscriber(share, "10.1.2.3", "10.4.5.6");
+        assert_eq!(of("sender-address"), network("10.1.2.3"));
+        assert_eq!(of("receiver-address"), network("10.4.5.6"));
+        assert_eq!(of("sender-prefix/24"), network("10.1.2.0"));
+        assert_eq!(of("receiver-prefix/9"), network("10.0.0.0"));
+        assert_eq!((of("vlan"), of("mark")), (Subscriber::Tag(3), Subscriber::Tag(9)));
+    }
+
+    #[test]
+    fn an_ipv6_host_cannot_multiply_its_share_by_its_addresses() {
+        let of = |share, host| subscriber(share, "2001:db8::1", host);
+        for share in ["receiver-address", "receiver-prefix/24"] {
+            assert_eq!(of(share, "2001:db8:1:2::1"), of(share, "2001:db8:1:2:ffff::9"), "{share}");
+            assert_ne!(of(share, "2001:db8:1:2::1"), of(share, "2001:db8:1:3::1"), "{share}");
+        }
+        let of = |host| subscriber("receiver-prefix/24/56", "2001:db8::1", host);
+        assert_eq!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+    }
+
+    #[test]
+    fn every_form_is_written_as_it_is_read() {
+        for text in ["flow", "sender-address", "receiver-prefix/24", "sender-prefix/24/56", "vlan", "mark"] {
+            assert_eq!(text.parse::<Share>().unwrap().to_string(), text);
+        }
+        assert_eq!("receiver-prefix/32/64".parse::<Share>().unwrap().to_string(), "receiver-address");
+    }
+
+    #[test]
+    fn errors_name_the_value_and_the_expected_forms() {
+        for bad in ["address", "prefix/24", "sender", "sender-port", ""] {
+            let error = bad.parse::<Share>().unwrap_err();
+            assert!(
+                error.starts_with(&format!("share is {bad:?}, but must be \"flow\", \"sender-address\""))
+            );
+        }
+        for (bad, most) in
+            [("sender-prefix/33", 32), ("sender-prefix/0", 32), ("receiver-prefix/24/129", 128)]
+        {
+            let expected = format!("share is {bad:?}, but a prefix length must be from 1 to {most}");
+            assert_eq!(bad.parse::<Share>(), Err(expected));
+        }
+        assert!("sender-prefix/x".parse::<Share>().is_err());
+    }
+}
