@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
 from narrows.errors import NarrowsError
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_CREDENTIALS = "CREDENTIALS_DIRECTORY"
 
 
 def check_private(what: str, path: Path) -> None:
@@ -24,5 +26,15 @@ def check_private(what: str, path: Path) -> None:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError as error:
         raise NarrowsError(f"{what}: {path}: {error.strerror}") from None
-    if mode & _OTHERS:
+    if mode & (_OTHERS & ~stat.S_IRGRP if _is_credential(path) else _OTHERS):
         raise NarrowsError(f"{what}: {path}: found mode {mode:04o}, expected 0600: run 'chmod 600 {path}'")
+
+
+def _is_credential(path: Path) -> bool:
+    """Whether systemd has copied the file for this service (`LoadCredential`, systemd.exec(5)).
+
+    Where the file system has access control lists, such a file grants reading to the service's user alone.
+    Its mode then shows this permission in the place of the group's.
+    """
+    folder = os.environ.get(_CREDENTIALS)
+    return folder is not None and path.resolve().is_relative_to(Path(folder).resolve())

@@ -25,6 +25,7 @@ from narrows.controller.listener import Handler, Listener, own_certificate, tls_
 from narrows.controller.messages import Effect
 from narrows.controller.openflow import OpenFlow
 from narrows.controller.runtime import Runtime
+from narrows.controller.systemd import notify
 from narrows.controller.wire import read_secret
 from narrows.errors import NarrowsError
 
@@ -103,6 +104,7 @@ def serve(config: Config) -> None:
         config.http.host,
         config.http.port,
     )
+    notify("READY=1")
     stop.wait()
     LOG.info("stopping; the switches keep their entries")
     runtime.stop()
