@@ -7,7 +7,7 @@ import importlib.util
 from narrows.errors import NarrowsError
 
 MODULES = {
-    "controller": ("fastapi", "networkx", "os_ken", "uvicorn"),
+    "controller": ("fastapi", "networkx", "os_ken", "prometheus_client", "uvicorn"),
     "data": ("pooch",),
     "pandas": ("pandas",),
     "polars": ("polars",),

@@ -19,7 +19,11 @@ ROOT = Path(__file__).parents[2]
 OPTIONAL = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
 FOR_DEVELOPERS = ("dev", "docs")
-IMPORTED_AS = {"os-ken": "os_ken", "vl-convert-python": "vl_convert"}
+IMPORTED_AS = {
+    "os-ken": "os_ken",
+    "prometheus-client": "prometheus_client",
+    "vl-convert-python": "vl_convert",
+}
 # pyarrow looks for pandas itself and takes an entry without a module for a broken one.
 ALL = sorted({module for modules in extras.MODULES.values() for module in modules} - {"pandas"})
 RUN = "import sys; sys.modules.update(dict.fromkeys({absent!r})); from narrows.cli.main import main; main()"

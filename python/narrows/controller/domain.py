@@ -99,6 +99,8 @@ class Domain:
         self.agents = Agents(numbers, {"brf": self.congestion, path_rates.NAME: self.path_rates})
         self.installed: dict[int, dict[RuleKey, Rule]] = {}
         """Entries of each connected switch, including those that it has not processed yet."""
+        self.heard_ns: dict[str, int] = {}
+        """Time of the last message of each connected agent."""
         self._hold_until_ns = now_ns + params.hold_ns
         self._held: set[int] = set()
         """Switches whose entries do not change until `_hold_until_ns`."""
@@ -247,9 +249,11 @@ class Domain:
                     self._dirty = True
             case AgentUp(agent, address):
                 self._controlled = None
+                self.heard_ns[agent] = now_ns
                 return self.agents.up(now_ns, agent, address)
             case AgentDown(agent, reason):
                 self._controlled = None
+                self.heard_ns.pop(agent, None)
                 return self.agents.down(agent, reason)
             case AgentMessage(agent, body):
                 return self._agent_message(now_ns, agent, body)
@@ -257,6 +261,8 @@ class Domain:
 
     def _agent_message(self, now_ns: int, agent: str, body: str) -> list[Effect]:
         known = self.agents.by_name.get(agent)
+        if known is not None:
+            self.heard_ns[agent] = now_ns
         before = None if known is None else known.ports
         effects = self.agents.on_message(now_ns, agent, body)
         if known is not None and known.ports is not before:

@@ -9,8 +9,11 @@ import hashlib
 import hmac
 import json
 import logging
+import threading
+import time
 from collections.abc import AsyncIterator
 from importlib import resources
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
@@ -18,9 +21,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from narrows import _native
+from narrows.controller import flows as flow_search
+from narrows.controller import metrics as prometheus
 from narrows.controller import view
 from narrows.controller.limits import Warnings
 from narrows.controller.runtime import Runtime
+from narrows.controller.watch import Watch
 
 WARNINGS = Warnings(logging.getLogger("narrows.controller.http"))
 LIVE_S = 1.0
@@ -98,7 +104,9 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
-def create(runtime: Runtime, loopback: bool = True, token: str | None = None) -> FastAPI:
+def create(
+    runtime: Runtime, loopback: bool = True, token: str | None = None, watch: Watch | None = None
+) -> FastAPI:
     """The application.
 
     Args:
@@ -106,6 +114,7 @@ def create(runtime: Runtime, loopback: bool = True, token: str | None = None) ->
         loopback: only this host is served, so a request for another name comes from a hostile web page (DNS
             rebinding).
         token: required of each request, as the password of any user (HTTP Basic) or as a bearer token.
+        watch: the source of the last hour; none: there is no history.
     """
     app = FastAPI(
         title="Narrows controller",
@@ -117,7 +126,10 @@ def create(runtime: Runtime, loopback: bool = True, token: str | None = None) ->
     )
 
     app.add_middleware(_Guard, loopback=loopback, token=token)
+    watch = watch or Watch(runtime)
     _add_api(app, runtime)
+    _add_history(app, runtime, watch)
+    _add_live(app, runtime)
     _add_page(app)
     return app
 
@@ -144,9 +156,23 @@ def _add_api(app: FastAPI, runtime: Runtime) -> None:
         return runtime.look(lambda domain, _: view.links(domain))
 
     @app.get("/api/v1/flows", tags=["rates"])
-    def flows() -> list[view.Flow]:
-        """Flows at the agents' ports, the fastest first."""
-        return runtime.look(lambda domain, _: view.flows(domain))
+    def flows(
+        response: Response,
+        search: Annotated[str, Query(max_length=200, description="Words that must all occur.")] = "",
+        port: Annotated[str, Query(max_length=200, description="Identifier of a port (`key`).")] = "",
+        class_: Annotated[str, Query(max_length=64, alias="class", description="Traffic class.")] = "",
+        order: Annotated[
+            flow_search.Order,
+            Query(description="First: fastest, slowest, lowest share of the allocation, longest RTT."),
+        ] = "fastest",
+        offset: Annotated[int, Query(ge=0, le=10_000_000, description="Number of flows to leave out.")] = 0,
+        limit: Annotated[int | None, Query(ge=0, le=10_000_000, description="Most flows to return.")] = None,
+    ) -> list[view.Flow]:
+        """Flows at the agents' ports. The header `X-Total-Count` has the number of matches."""
+        query = flow_search.Query(search, port, class_, order, offset, limit)
+        count, shown = runtime.select_flows(query)
+        response.headers["X-Total-Count"] = str(count)
+        return shown
 
     @app.get("/api/v1/congestion", tags=["rates"])
     def congestion() -> list[view.CongestionState]:
@@ -165,6 +191,43 @@ def _add_api(app: FastAPI, runtime: Runtime) -> None:
         """The last thousand events, oldest first."""
         return runtime.events(after)
 
+
+def _add_history(app: FastAPI, runtime: Runtime, watch: Watch) -> None:
+    @app.get("/api/v1/history", tags=["rates"])
+    def history(
+        port: Annotated[list[str], Query(max_length=8, description="Identifiers of ports (`key`).")],
+        after: Annotated[int, Query(ge=-1, description="Return only later intervals.")] = -1,
+    ) -> list[view.Series]:
+        """The last hour of some ports: rates, queue and number of flows. Unknown ports are left out."""
+        return [series for name in port if (series := watch.series(name, after)) is not None]
+
+    @app.get("/metrics", include_in_schema=False)
+    def metrics() -> Response:
+        """Metrics for Prometheus."""
+        return Response(prometheus.page(runtime, watch), headers={"Content-Type": prometheus.CONTENT_TYPE})
+
+
+class _States:
+    """The state as text, computed at most once per interval for all clients."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._lock = threading.Lock()
+        self._made: dict[int | None, tuple[float, str]] = {}
+
+    def text(self, flows_max: int | None) -> str:
+        """The state as JSON."""
+        with self._lock:
+            made_s, text = self._made.get(flows_max, (0.0, ""))
+            if not text or time.monotonic() - made_s >= LIVE_S / 2:
+                text = self._runtime.state(flows_max).model_dump_json(by_alias=True)
+                self._made[flows_max] = (time.monotonic(), text)
+            return text
+
+
+def _add_live(app: FastAPI, runtime: Runtime) -> None:
+    states = _States(runtime)
+
     @app.get(
         "/api/v1/live",
         tags=["all"],
@@ -176,14 +239,17 @@ def _add_api(app: FastAPI, runtime: Runtime) -> None:
             }
         },
     )
-    async def live(request: Request) -> StreamingResponse:
+    async def live(
+        request: Request,
+        flows: Annotated[bool, Query(description="Whether a state contains the flows.")] = True,
+    ) -> StreamingResponse:
         """The state each second, and events as they happen."""
 
         async def stream() -> AsyncIterator[str]:
             last = 0
             while not await request.is_disconnected():
-                state = await asyncio.to_thread(runtime.state)
-                yield f"event: state\ndata: {state.model_dump_json(by_alias=True)}\n\n"
+                text = await asyncio.to_thread(states.text, None if flows else 0)
+                yield f"event: state\ndata: {text}\n\n"
                 news = runtime.events(last)
                 if news:
                     last = news[-1].id
@@ -200,10 +266,16 @@ def _add_page(app: FastAPI) -> None:
         "/": ("index.html", "text/html"),
         "/page.css": ("page.css", "text/css"),
         "/page.js": ("page.js", "text/javascript"),
+        "/format.js": ("format.js", "text/javascript"),
         "/drawing.js": ("drawing.js", "text/javascript"),
+        "/charts.js": ("charts.js", "text/javascript"),
+        "/flows.js": ("flows.js", "text/javascript"),
+        "/events.js": ("events.js", "text/javascript"),
+        "/uplot.js": ("vendor/uplot/uPlot.iife.min.js", "text/javascript"),
+        "/uplot.css": ("vendor/uplot/uPlot.min.css", "text/css"),
     }
     for path, (name, media_type) in files.items():
-        text = (folder / name).read_text(encoding="utf-8")
+        text = folder.joinpath(*name.split("/")).read_text(encoding="utf-8")
 
         def serve(text: str = text, media_type: str = media_type) -> Response:
             return HTMLResponse(text) if media_type == "text/html" else Response(text, media_type=media_type)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from narrows.controller import view
+from narrows.controller import flows, view
 from narrows.controller.domain import Domain, Params
 from narrows.controller.events import Events
 from narrows.controller.messages import Effect, Event, Note, SendToAgent
@@ -64,21 +64,39 @@ class Runtime:
         with self._lock:
             return reader(self.domain, time.monotonic_ns())
 
-    def state(self) -> view.State:
-        """All data of the page."""
+    def uptime_s(self) -> float:
+        """Time since the start."""
+        return (time.monotonic_ns() - self.started_ns) / 1e9
 
-        def read(domain: Domain, now_ns: int) -> view.State:
-            return view.State(
+    def state(self, flows_max: int | None = None) -> view.State:
+        """All data of the page.
+
+        Args:
+            flows_max: largest number of flows, the fastest first; none: all.
+        """
+
+        def read(domain: Domain, now_ns: int) -> tuple[view.State, flows.Ports]:
+            state = view.State(
                 name=self.name,
                 uptime_s=(now_ns - self.started_ns) / 1e9,
                 authenticated=self.authenticated,
                 topology=view.topology(domain),
-                flows=view.flows(domain),
+                flow_count=0,
+                flows=[],
                 congestion=view.congestion(domain, now_ns),
                 agents=view.agents(domain, now_ns),
             )
+            return state, flows.ports(domain)
 
-        return self.look(read)
+        state, ports = self.look(read)
+        if flows_max == 0:
+            return state.model_copy(update={"flow_count": sum(len(port[2]) for port in ports)})
+        count, shown = flows.select(ports, flows.Query(limit=flows_max))
+        return state.model_copy(update={"flow_count": count, "flows": shown})
+
+    def select_flows(self, query: flows.Query) -> tuple[int, list[view.Flow]]:
+        """The number of the flows that match, and the wanted part of them."""
+        return flows.select(self.look(lambda domain, _: flows.ports(domain)), query)
 
     def events(self, after: int = 0) -> list[view.Event]:
         """Events after number `after`, oldest first."""

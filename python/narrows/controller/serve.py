@@ -26,6 +26,7 @@ from narrows.controller.messages import Effect
 from narrows.controller.openflow import OpenFlow
 from narrows.controller.runtime import Runtime
 from narrows.controller.systemd import notify
+from narrows.controller.watch import Watch
 from narrows.controller.wire import read_secret
 from narrows.errors import NarrowsError
 
@@ -75,13 +76,15 @@ def serve(config: Config) -> None:
     runtime.to_switch = to_switch
     OpenFlow.on_event = staticmethod(runtime.put)
     runtime.start()
+    watch = Watch(runtime)
+    watch.start()
     stop = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stop.set())
     threading.Thread(target=_openflow, args=(stop,), name="openflow", daemon=True).start()
     server = uvicorn.Server(
         uvicorn.Config(
-            http.create(runtime, config.http.is_loopback, token),
+            http.create(runtime, config.http.is_loopback, token, watch),
             host=config.http.host,
             port=config.http.port,
             ssl_keyfile=config.http.key,
@@ -107,6 +110,7 @@ def serve(config: Config) -> None:
     notify("READY=1")
     stop.wait()
     LOG.info("stopping; the switches keep their entries")
+    watch.stop()
     runtime.stop()
     channel.close()
     sys.stderr.flush()

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from narrows.controller.domain import Domain
 from narrows.controller.messages import PortKey
+from narrows.controller.sample import id_at, id_of, keys_at
 from narrows.controller.topology import Kind
 
 
@@ -36,6 +37,7 @@ class Load(_Model):
 class Port(_Model):
     """A port."""
 
+    key: str = Field(description="Identifier of the port in `history`.")
     number: int
     name: str
     mac: str
@@ -101,6 +103,7 @@ class Flow(_Model):
 class CongestionState(_Model):
     """A controlled port's state."""
 
+    key: str = Field(description="Identifier of the port in `history` and `flows`.")
     agent: str
     port: int = Field(description="The agent's number of the port.")
     id: int = Field(description="Number in the domain.")
@@ -143,6 +146,23 @@ class Event(_Model):
     seconds: float = Field(0.0, description="Time from the first to the last of them, seconds.")
 
 
+class Series(_Model):
+    """The last hour of a port, oldest first. A value without a measurement is null."""
+
+    port: str = Field(description="Identifier of the port.")
+    step_s: float = Field(description="Length of an interval, seconds.")
+    first: int = Field(description="Number of the first interval; intervals are consecutive.")
+    last: int = Field(description="Number of the last complete interval; -1 if there is none.")
+    end_s: float = Field(description="Unix time of the end of the last interval, seconds.")
+    tx_bps: list[float | None] = Field(description="Rate sent, bit/s, L2, mean.")
+    rx_bps: list[float | None] = Field(description="Rate received, bit/s, L2, mean.")
+    flows_bps: list[float | None] = Field(description="Sum of the rates of the flows, bit/s, L3, mean.")
+    queue_s: list[float | None] = Field(
+        description="Queueing delay of the rated class at the rate of the link, seconds, maximum."
+    )
+    flows: list[float | None] = Field(description="Number of flows, mean.")
+
+
 class State(_Model):
     """All data of the page."""
 
@@ -150,6 +170,7 @@ class State(_Model):
     uptime_s: float
     authenticated: bool = Field(description="Whether agents share a secret with the controller.")
     topology: Topology
+    flow_count: int
     flows: list[Flow]
     congestion: list[CongestionState]
     agents: list[Agent]
@@ -191,6 +212,7 @@ def topology(domain: Domain) -> Topology:
 def switches(domain: Domain) -> list[Switch]:
     """All connected switches."""
     kinds = _kinds(domain)
+    keys = keys_at(domain)
     return [
         Switch(
             id=name_of(dpid),
@@ -198,6 +220,7 @@ def switches(domain: Domain) -> list[Switch]:
             rules=len(domain.installed.get(dpid, ())),
             ports=[
                 Port(
+                    key=keys.get((dpid, number)) or id_at((dpid, number)),
                     number=number,
                     name=port.desc.name,
                     mac=port.desc.mac,
@@ -236,29 +259,6 @@ def hosts(domain: Domain) -> list[Host]:
     ]
 
 
-def flows(domain: Domain) -> list[Flow]:
-    """Flows at controlled ports, the fastest first."""
-    all_flows = [
-        Flow(
-            agent=agent.name,
-            interface=port.info.interface,
-            source=flow.key.saddr,
-            destination=flow.key.daddr,
-            source_port=flow.key.sport,
-            destination_port=flow.key.dport,
-            protocol=flow.key.proto,
-            class_=flow.class_,
-            leaf=flow.leaf,
-            allocation_bps=None if flow.allocation is None else 8 * flow.allocation,
-            rate_bps=8 * flow.rate,
-            rtt_s=None if flow.rtt is None else flow.rtt / 1e9,
-        )
-        for agent, port in domain.agents.ports()
-        for flow in port.flows
-    ]
-    return sorted(all_flows, key=lambda flow: -flow.rate_bps)
-
-
 def congestion(domain: Domain, now_ns: int) -> list[CongestionState]:
     """Controlled ports."""
     places = {port.id: place for place, port in domain.controlled().items()}
@@ -269,6 +269,7 @@ def congestion(domain: Domain, now_ns: int) -> list[CongestionState]:
         place = places.get(port.id)
         states.append(
             CongestionState(
+                key=id_of(agent.name, port.info.interface),
                 agent=agent.name,
                 port=port.info.port,
                 id=port.id,

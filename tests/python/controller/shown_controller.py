@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import threading
+import time
+from dataclasses import replace
 
 import uvicorn
 from fake_agent import THRESHOLDS, report
 from fake_switches import BROADCAST, SECOND, Network
 from narrows.controller import http, view
 from narrows.controller.domain import Params, PortParams
+from narrows.controller.events import severity
 from narrows.controller.messages import AgentMessage, AgentUp, Counters, CountersRead, Note
 from narrows.controller.runtime import Runtime
+from narrows.controller.watch import Watch
 
 CABLES = [
     ((1, 1), (2, 1)),
@@ -44,7 +49,7 @@ def flows(count):
             "class": "rated" if rated else "other-tcp",
             "leaf": "mouse" if n % 4 == 0 else "elephant" if rated else "other-tcp",
             "allocation": 23 * MBIT if rated else None,
-            "rate": 22 * MBIT - n * 11_000,
+            "rate": max(22 * MBIT - n * 11_000, 2_000 + 100 * (5_000 - n)),
             "rtt": 20_100_000 + n * 7_000,
         }
 
@@ -86,29 +91,59 @@ def runtime(count=12, authenticated=True, empty=False):
     def say(body):
         net.event(AgentMessage("box-2", json.dumps(body)))
 
-    say(
-        {
-            "type": "ports",
-            "ports": [info, info | {"port": 2, "interface": "s2-2", "mac": "02:00:00:00:02:02"}],
-        }
-    )
+    others = [
+        info | {"port": number, "interface": name, "mac": mac}
+        for number, name, mac in ((2, "s2-2", "02:00:00:00:02:02"), (3, "eth1", "02:00:00:00:09:01"))
+    ]
+    say({"type": "ports", "ports": [info, *others]})
     for n, queued in enumerate((0, 150_000)):
         say(report(1, n * 20_000_000, queued))
         say(report(2, n * 20_000_000))
-    say({"type": "flows", "port": 1, "flows": list(flows(count))})
+    # An agent reports at most 1,000 flows of a port.
+    everything = list(flows(count))
+    for port, first in ((1, 0), (3, 1000), (2, 2000)):
+        say({"type": "flows", "port": port, "flows": everything[first : first + 1000]})
     shown.domain = net.domain
     for number, note in enumerate((n for n in net.notes if isinstance(n, Note)), 1):
         shown._noted.kept.append(
-            view.Event(id=number, time=1_795_300_000 + number, kind=note.kind, text=note.text)
+            view.Event(
+                id=number,
+                time=1_795_300_000 + number,
+                kind=note.kind,
+                text=note.text,
+                severity=severity(note.kind),
+            )
         )
     return shown
 
 
+def an_hour(shown, seconds=3600):
+    """A history of the domain in which queues and rates vary."""
+    now_ns = time.monotonic_ns()
+    watch = Watch(shown, now_ns - seconds * SECOND)
+    ports = [port for _, port in shown.domain.agents.ports()]
+    loads = dict(shown.domain.loads.by_port)
+    reported, queued = {port.id: port.flows for port in ports}, [port.queued_bytes for port in ports]
+    for second in range(0, seconds + 5, 5):
+        wave = math.sin(second / 240)
+        for number, port in enumerate(ports):
+            port.report_ns = now_ns
+            port.queued_bytes = int(40_000 * (1 + number) * max(0.0, math.sin(second / (90 + 40 * number))))
+            port.flows = reported[port.id][: 1 + int(len(reported[port.id]) * (0.6 + 0.4 * wave))]
+        for key, load in loads.items():
+            shown.domain.loads.by_port[key] = replace(load, tx_bps=load.tx_bps * (0.7 + 0.3 * wave))
+        watch.look(now_ns + (second - seconds) * SECOND)
+    for port, bytes_ in zip(ports, queued, strict=True):
+        port.flows, port.queued_bytes = reported[port.id], bytes_
+    shown.domain.loads.by_port.update(loads)
+    return watch
+
+
 @contextlib.contextmanager
-def served(shown, loopback=True, token=None):
+def served(shown, loopback=True, token=None, watch=None):
     """The address of its page."""
     config = uvicorn.Config(
-        http.create(shown, loopback, token), host="127.0.0.1", port=0, log_level="warning"
+        http.create(shown, loopback, token, watch), host="127.0.0.1", port=0, log_level="warning"
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

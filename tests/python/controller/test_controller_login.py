@@ -21,6 +21,9 @@ PATHS = [
     "/api/v1/state",
     "/api/v1/events",
     "/api/v1/live",
+    "/api/v1/history?port=x",
+    "/metrics",
+    "/uplot.js",
     "/api/v1/openapi.json",
 ]
 

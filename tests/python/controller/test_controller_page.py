@@ -15,7 +15,35 @@ from pathlib import Path
 import pytest
 from narrows.controller.messages import SwitchDown
 from playwright import sync_api
-from shown_controller import runtime, served
+from shown_controller import an_hour, runtime, served
+
+MANY = 2500
+CONTRAST = """
+() => {
+  const parse = text => (text.match(/[0-9.]+/g) || []).map(Number);
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const [r, g, b, a = 1] = parse(getComputedStyle(e).backgroundColor);
+      if (a > 0) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const found = new Map(), walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let t = walk.nextNode(); t; t = walk.nextNode()) {
+    const e = t.parentElement;
+    if (!t.data.trim() || !e.getClientRects().length || e.disabled) continue;
+    const style = getComputedStyle(e), svg = e.namespaceURI.includes("svg");
+    const [x, y] = [light(parse(svg ? style.fill : style.color)), light(behind(e))];
+    const ratio = (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+    if (ratio < 4.5) found.set(`${e.tagName}.${e.getAttribute("class")}: ${t.data}`, ratio.toFixed(2));
+  }
+  return [...found];
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +65,7 @@ def browser():
 def site():
     """Serves a controller until the browser has closed."""
     with contextlib.ExitStack() as stack:
-        yield lambda shown: stack.enter_context(served(shown))
+        yield lambda shown, watch=None: stack.enter_context(served(shown, watch=watch))
 
 
 @pytest.fixture
@@ -139,6 +167,9 @@ def test_names_from_the_network_are_shown_as_text(visit, site):
     page = visit(url)
     assert "<img src=x" in page.locator("#congestion").inner_text()
     assert page.locator("#congestion img").count() == 0
+    page.locator("#congestion a").first.click()
+    sync_api.expect(page.locator("#port-name")).to_contain_text("<img src=x")
+    assert page.locator("main img").count() == 0
 
 
 def test_the_theme_can_be_switched(visit, site):
@@ -156,3 +187,134 @@ def test_the_page_works_with_a_login(visit):
         assert page.locator("#live").inner_text() == "live"
         assert page.locator("#drawing .switch").count() == 5
         page.context.close()
+
+
+def rows(page, table="#flows"):
+    return page.locator(f"{table} tbody tr")
+
+
+def test_flows_are_searched_at_2500_flows(visit, site):
+    page = visit(site(runtime(MANY)))
+    sync_api.expect(rows(page)).to_have_count(100)
+    says = page.locator("#flow-list .count")
+    sync_api.expect(says).to_have_text("1 to 100 of 2,500 flows")
+    page.get_by_role("button", name="Next").click()
+    sync_api.expect(says).to_have_text("101 to 200 of 2,500 flows")
+    page.get_by_label("Search flows").fill("10.0.0.2:40007")
+    sync_api.expect(rows(page)).to_have_count(1)
+    assert "10.0.0.2:40007" in rows(page).inner_text()
+    sync_api.expect(says).to_have_text("1 to 1 of 1 flows")
+    page.get_by_label("Search flows").fill("no such flow")
+    sync_api.expect(page.locator("#flows")).to_have_text("No flow matches.")
+    page.get_by_label("Search flows").fill("")
+    page.get_by_label("Class").select_option("rated")
+    sync_api.expect(says).to_have_text("1 to 100 of 1,875 flows")
+    page.get_by_label("Order").select_option("slowest")
+    sync_api.expect(rows(page).first).to_contain_text("10.0.0.3:42498")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (1280, "dark"), (390, "light")])
+def test_a_port_has_its_own_page(visit, site, width, theme):
+    shown = runtime(MANY)
+    page = visit(site(shown, an_hour(shown)), width, theme)
+    page.locator("body[data-drawn]").wait_for(state="attached")
+    assert page.locator("#overview canvas").count() == 2
+    shot(page, f"controller-hour-{width}-{theme}")
+    page.get_by_role("link", name="s2-3 of box-2").focus()
+    page.keyboard.press("Enter")
+    sync_api.expect(page.locator("#port canvas")).to_have_count(3)
+    assert page.evaluate("document.activeElement.id") == "port-name"
+    assert page.locator("#port-name").inner_text() == "s2-3 of box-2"
+    assert page.title() == "s2-3 of box-2 – Narrows controller"
+    assert "standing queue" in page.locator("#port-facts").inner_text()
+    said = page.locator("#chart-port-queue .plot").get_attribute("aria-label")
+    assert "Longest queueing delay, last hour. Queue: now" in said and "maximum 3.2 ms" in said
+    sync_api.expect(page.locator("#port-flow-list .count")).to_have_text("1 to 100 of 1,000 flows")
+    sync_api.expect(page.locator("#port-events li")).to_have_count(1)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    shot(page, f"controller-port-{width}-{theme}")
+    page.go_back()
+    sync_api.expect(page.locator("#congestion")).to_be_visible()
+
+
+def test_a_port_of_a_switch_has_its_own_page_too(visit, site):
+    shown = runtime()
+    page = visit(site(shown, an_hour(shown)))
+    page.locator("#links").get_by_role("link", name="s1:1").click()
+    sync_api.expect(page.locator("#port canvas")).to_have_count(1)
+    assert "port 1 of s1" in page.locator("#port-name").inner_text()
+    assert page.locator("#port-flow-list").is_hidden()
+
+
+def test_an_unknown_port_is_stated(visit, site):
+    page = visit(site(runtime()) + "/#port=none%2Feth1")
+    assert page.locator("#port-gone").is_visible()
+
+
+def test_events_are_filtered_newest_first(visit, site):
+    shown = runtime()
+    shown._noted.kept[-1] = shown._noted.kept[-1].model_copy(update={"count": 2084, "seconds": 100.0})
+    page = visit(site(shown))
+    every = page.locator("#events li")
+    every.nth(18).wait_for()
+    numbers = [int(li.get_attribute("data-id")) for li in every.all()]
+    assert numbers == sorted(numbers, reverse=True)
+    assert every.first.locator(".times").inner_text() == "×2,084"
+    says = page.locator("#event-list .count")
+    assert says.inner_text() == "Events: 19. Errors: 0, warnings: 1, others: 18. Changes in them: 2,102."
+    page.get_by_label("Severity").select_option("warning")
+    sync_api.expect(every).to_have_count(1)
+    assert "congested" in every.inner_text() and "warning" in every.inner_text()
+    page.get_by_label("Severity").select_option("info")
+    page.get_by_label("Search events").fill("link-up 0005")
+    sync_api.expect(every).to_have_count(2)
+    page.get_by_label("Search events").fill("none")
+    sync_api.expect(says).to_have_text("No event matches.")
+
+
+def test_updates_keep_the_focus_and_the_search(visit, site):
+    page = visit(site(runtime()))
+    page.get_by_label("Search flows").fill("elephant")
+    page.get_by_role("link", name="s2-2 of box-2").focus()
+    for _ in range(2):
+        number = page.locator("body").get_attribute("data-shown")
+        sync_api.expect(page.locator("body")).not_to_have_attribute("data-shown", number)
+    assert page.evaluate("document.activeElement.textContent") == "s2-2 of box-2"
+    assert page.get_by_label("Search flows").input_value() == "elephant"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("where", ["", "/#port=box-2%2Fs2-3"])
+def test_text_has_a_contrast_of_4_5(visit, site, theme, where):
+    shown = runtime()
+    page = visit(site(shown, an_hour(shown)) + where, theme=theme)
+    page.locator("body[data-drawn]").wait_for(state="attached")
+    assert page.evaluate(CONTRAST) == []
+
+
+def test_every_control_has_a_name_and_can_be_reached_by_keyboard(visit, site):
+    page = visit(site(runtime(MANY)))
+    sync_api.expect(rows(page)).to_have_count(100)
+    page.evaluate("document.activeElement.blur()")
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.textContent"))
+    assert {"theme", "s2-3 of box-2", "flows-search", "Next"} <= reached
+    unnamed = "e => !e.labels?.length && !e.textContent.trim() && !e.getAttribute('aria-label')"
+    controls = "[...document.querySelectorAll('input, select, button, a, [tabindex=\"0\"], canvas')]"
+    visible = f"{controls}.filter(e => e.getClientRects().length && e.tagName !== 'CANVAS')"
+    assert page.evaluate(f"{visible}.filter({unnamed}).map(e => e.outerHTML)") == []
+
+
+def test_an_update_at_2500_flows_draws_few_rows(visit, site):
+    """The time to draw is printed, and the number of elements bounds it."""
+    shown = runtime(MANY)
+    page = visit(site(shown, an_hour(shown)))
+    sync_api.expect(rows(page)).to_have_count(100)
+    spent_ms = page.evaluate(
+        "(() => { const t = performance.now(); for (let i = 0; i < 20; i++) showOverview(state); "
+        "return (performance.now() - t) / 20; })()"
+    )
+    print(f"{spent_ms:.1f} ms for an update of the overview")
+    assert page.evaluate("document.querySelectorAll('*').length") < 2500

@@ -1,132 +1,124 @@
-// Shows the stream of /api/v1/live. All text from the network is set as textContent.
+// The overview and the page of a port, from the stream of /api/v1/live.
 "use strict";
 
-const $ = id => document.getElementById(id);
-const EVENTS_SHOWN = 200;
+let state = null, events = [], drawing = false;
+const flowList = new FlowList($("flow-list"), "flows", "");
+const eventList = new EventList($("event-list"), "events");
+let portFlows = null, portEvents = null;
 
-function rate(bps) {
-  for (const [unit, n] of [["Gbit/s", 1e9], ["Mbit/s", 1e6], ["kbit/s", 1e3]]) if (bps >= n) return `${(bps / n).toPrecision(3)} ${unit}`;
-  return `${Math.round(bps)} bit/s`;
-}
-function bytes(n) {
-  for (const [unit, k] of [["MB", 1e6], ["kB", 1e3]]) if (n >= k) return `${(n / k).toPrecision(3)} ${unit}`;
-  return `${n} B`;
-}
-function span(s) {
-  return s < 60 ? `${Math.floor(s)} s` : s < 3600 ? `${Math.floor(s / 60)} min` : s < 172800 ? `${Math.floor(s / 3600)} h` : `${Math.floor(s / 86400)} d`;
-}
-const part = u => (u === null || u === undefined ? "–" : `${(100 * u).toFixed(0)} %`);
-const short = id => "s" + (id.replace(/^0+/, "") || "0");
-
-function node(name, text, className) {
-  const e = document.createElement(name);
-  if (text !== undefined) e.textContent = text;
-  if (className) e.className = className;
-  return e;
+function portShown() {
+  const found = /^#port=(.+)$/.exec(location.hash);
+  try { return found ? decodeURIComponent(found[1]) : null; } catch { return null; }
 }
 
-// columns: [heading, cell(row) -> text or element, class].
-function table(id, columns, rows, none) {
-  const t = $(id);
-  if (!rows.length) { t.replaceChildren(); const tr = t.insertRow(); tr.append(node("td", none, "none")); return; }
-  const head = node("thead"), line = node("tr"), body = node("tbody");
-  for (const [heading, , className] of columns) line.append(node("th", heading, className));
-  head.append(line);
-  for (const row of rows) {
-    const tr = node("tr");
-    for (const [, cell, className] of columns) {
-      const value = cell(row), td = node("td", undefined, className);
-      td.append(value);
-      tr.append(td);
-    }
-    body.append(tr);
-  }
-  t.replaceChildren(head, body);
-}
+const PORT_COLUMNS = [
+  ["Port", c => link(`${c.interface} of ${c.agent}`, portHref(c.key))],
+  ["Controller", c => c.controller],
+  ["State", c => (c.controller === "brf" ? pill(c.kind) : "–")],
+  ["For", c => span(c.seconds), "num"],
+  ["Queue", c => `${bytes(c.queued_bytes)}, ${delay((8 * c.queued_bytes) / c.capacity_bps)}`, "num"],
+  ["Arrivals", c => part(c.arrivals), "num"],
+  ["Link (eq. 5)", c => part(c.netcard_rate), "num"],
+  ["Link (PACEC)", c => part(c.utilisation), "num"],
+  ["For its flows", c => rate(c.available_bps), "num"],
+  ["Capacity", c => rate(c.capacity_bps), "num"],
+];
 
-function loadBar(load) {
-  const e = node("span");
-  if (!load) { e.textContent = "–"; return e; }
-  if (load.utilisation !== null) {
-    const bar = node("span", undefined, "bar"), fill = node("i", undefined, `l${level(load)}`);
-    fill.style.width = `${Math.min(100, 100 * load.utilisation)}%`;
-    bar.append(fill);
-    e.append(bar);
-  }
-  e.append(rate(load.tx_bps));
-  return e;
-}
-function pill(kind) {
-  const words = { queue: "standing queue", burst: "burst" };
-  return node("span", kind ? words[kind] : "clear", kind ? "pill no" : "pill");
-}
-
-function facts(s) {
+function showOverview(s) {
   const congested = s.congestion.filter(c => c.kind).length;
-  const all = [
+  definitions($("facts"), [
     ["Switches", s.topology.switches.length], ["Links", s.topology.links.length], ["Hosts", s.topology.hosts.length],
-    ["Agents", s.agents.length], ["Flows", s.flows.length],
+    ["Agents", s.agents.length], ["Flows", count(s.flow_count)],
     ["Congested ports", congested, congested ? "no" : ""], ["Running", span(s.uptime_s)], ["Agents' secret", s.authenticated ? "yes" : "none, this host only"],
-  ];
-  $("facts").replaceChildren(...all.map(([name, value, className]) => {
-    const d = node("div");
-    d.append(node("dt", name), node("dd", value, className));
-    return d;
-  }));
-}
-
-function show(s) {
-  $("name").textContent = s.name;
-  facts(s);
+  ]);
   $("no-switches").hidden = s.topology.switches.length > 0;
   $("drawing").style.display = $("legend").style.display = s.topology.switches.length ? "" : "none";
   drawTopology($("drawing"), s.topology);
-  table("congestion", [
-    ["Port", c => `${c.interface} of ${c.agent}`],
-    ["Controller", c => c.controller],
-    ["State", c => (c.controller === "brf" ? pill(c.kind) : "–")],
-    ["For", c => span(c.seconds), "num"],
-    ["Queue", c => bytes(c.queued_bytes), "num"],
-    ["Arrivals", c => part(c.arrivals), "num"],
-    ["Link (eq. 5)", c => part(c.netcard_rate), "num"],
-    ["Link (PACEC)", c => part(c.utilisation), "num"],
-    ["For its flows", c => (c.available_bps === null ? "–" : rate(c.available_bps)), "num"],
-    ["Capacity", c => rate(c.capacity_bps), "num"],
-  ], s.congestion, "No agent is connected.");
-  const directions = s.topology.links.flatMap(l => [[l.a, l.b, l.a_to_b, l.congestion], [l.b, l.a, l.b_to_a, l.congestion]]);
-  table("links", [
-    ["From", ([a]) => `${short(a.switch)}:${a.port}`, "mono"],
-    ["To", ([, b]) => `${short(b.switch)}:${b.port}`, "mono"],
+  table($("congestion"), PORT_COLUMNS, s.congestion, "No agent is connected.");
+  const keys = new Map(s.topology.switches.flatMap(w => w.ports.map(p => [`${w.id}:${p.number}`, p.key])));
+  const end = e => `${short(e.switch)}:${e.port}`;
+  table($("links"), [
+    ["From", ([a]) => link(end(a), portHref(keys.get(`${a.switch}:${a.port}`) || "")), "mono"],
+    ["To", ([, b]) => end(b), "mono"],
     ["Load", ([, , load]) => loadBar(load)],
     ["Of capacity", ([, , load]) => part(load && load.utilisation), "num"],
-    ["Dropped", ([, , load]) => (load ? `${load.dropped}` : "–"), "num"],
-  ], directions, "No link has been found.");
-  $("flow-count").textContent = s.flows.length > 200 ? `the fastest 200 of ${s.flows.length}` : "";
-  table("flows", [
-    ["From", f => `${f.source}:${f.source_port}`, "mono"],
-    ["To", f => `${f.destination}:${f.destination_port}`, "mono"],
-    ["Port", f => f.interface],
-    ["Class", f => f.class],
-    ["Leaf", f => f.leaf],
-    ["Rate", f => rate(f.rate_bps), "num"],
-    ["Allowed", f => (f.allocation_bps === null ? "–" : rate(f.allocation_bps)), "num"],
-    ["RTT", f => (f.rtt_s === null ? "–" : `${(1000 * f.rtt_s).toFixed(1)} ms`), "num"],
-  ], s.flows.slice(0, 200), "No flow is known. Agents report their flows every second.");
+    ["Dropped", ([, , load]) => (load ? String(load.dropped) : "–"), "num"],
+  ], s.topology.links.flatMap(l => [[l.a, l.b, l.a_to_b], [l.b, l.a, l.b_to_a]]), "No link has been found.");
+}
+
+// A port of an agent, of a switch, or of both.
+function findPort(s, key) {
+  const own = s.congestion.find(c => c.key === key);
+  for (const w of s.topology.switches) for (const p of w.ports) if (p.key === key) return { own, at: w, port: p };
+  return own ? { own } : null;
+}
+
+function showPort(s, key) {
+  const found = findPort(s, key), own = found && found.own, port = found && found.port;
+  $("port-name").textContent = own ? `${own.interface} of ${own.agent}` : port ? `${port.name}, port ${port.number} of ${short(found.at.id)}` : key;
+  $("port-gone").hidden = !!found;
+  const load = port && port.load, all = [];
+  if (own) {
+    all.push(["State", own.kind === "queue" ? "standing queue" : own.kind || "clear", own.kind ? "no" : ""], ["For", span(own.seconds)], ["Controller", own.controller],
+      ["Queue", `${bytes(own.queued_bytes)}, ${delay((8 * own.queued_bytes) / own.capacity_bps)}`], ["Arrivals of share", part(own.arrivals)]);
+  }
+  if (load) all.push(["Sent", rate(load.tx_bps)], ["Received", rate(load.rx_bps)], ["Dropped in the last interval", load.dropped]);
+  if (own || load) all.push(["Capacity", rate(own ? own.capacity_bps : load.capacity_bps)]);
+  if (port) all.push(["Switch", `${short(found.at.id)}:${port.number}, ${port.kind}`]);
+  const agent = own && s.agents.find(a => a.name === own.agent);
+  if (agent) all.push(["Agent", `${agent.address}, connected for ${span(agent.seconds)}`]);
+  definitions($("port-facts"), all);
+  $("port-flows").parentElement.hidden = !own;
+}
+
+// Begins to show what the address names.
+function route() {
+  const key = portShown();
+  $("overview").hidden = key !== null;
+  $("port").hidden = key === null;
+  clearPortCharts();
+  portFlows = portEvents = null;
+  $("port-facts").replaceChildren();
+  if (key !== null) {
+    const at = key.lastIndexOf("/"), words = at < 0 ? null : [key.slice(at + 1), key.slice(0, at)];
+    portFlows = new FlowList($("port-flow-list"), "port-flows-table", key);
+    const ofSwitch = /^([0-9a-f]{16}):(\d+)$/.exec(key);
+    portEvents = new EventList($("port-event-list"), "port-events", e =>
+      words ? words.every(word => ` ${e.text} `.includes(` ${word} `)) : ofSwitch !== null && e.text.includes(ofSwitch[1]));
+    portEvents.set(events);
+  }
+  if (state) show();
+  series();
+}
+
+function show() {
+  $("name").textContent = state.name;
+  const key = portShown();
+  if (key === null) { showOverview(state); flowList.refresh(); } else { showPort(state, key); portFlows.refresh(); }
+  document.title = key === null ? "Narrows controller" : `${$("port-name").textContent} – Narrows controller`;
   document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1);
 }
 
-function happened(events) {
-  const list = $("events");
-  for (const e of events) {
-    const bad = e.severity !== "info", good = /up|new|clear/.test(e.kind);
-    const li = node("li", undefined, bad ? "bad" : good ? "good" : "");
-    li.append(node("time", new Date(1000 * e.time).toLocaleTimeString("en-GB")), node("span", e.kind, "kind"), node("span", e.text));
-    list.prepend(li);
+async function series() {
+  if (!state || drawing) return;
+  drawing = true;
+  try {
+    const key = portShown();
+    if (key === null) await drawOverview(state);
+    else {
+      const found = findPort(state, key);
+      await drawPort(key, found ? (found.own ? found.own.capacity_bps : found.port.load && found.port.load.capacity_bps) : null);
+    }
+    document.body.dataset.drawn = String(Number(document.body.dataset.drawn || 0) + 1);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error; // the live stream shows a lost controller
+  } finally {
+    drawing = false;
   }
-  while (list.children.length > EVENTS_SHOWN) list.lastChild.remove();
 }
 
 function live(word, className) {
+  if ($("live").textContent === word) return;
   $("live").textContent = word;
   $("live").className = `state ${className}`;
 }
@@ -140,11 +132,25 @@ $("theme").addEventListener("click", () => {
   const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const now = root.dataset.theme || (dark ? "dark" : "light");
   root.dataset.theme = now === "dark" ? "light" : "dark";
+  redrawCharts();
 });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);
+addEventListener("hashchange", () => { route(); scrollTo(0, 0); if (portShown() !== null) $("port-name").focus(); });
 
-const source = new EventSource("/api/v1/live");
+const source = new EventSource("/api/v1/live?flows=false");
 // A new connection starts with all events again.
-source.addEventListener("open", () => { $("events").replaceChildren(); live("live", "yes"); });
+source.addEventListener("open", () => { events = []; live("live", "yes"); });
 source.addEventListener("error", () => live("no controller", "no"));
-source.addEventListener("state", e => show(JSON.parse(e.data)));
-source.addEventListener("events", e => happened(JSON.parse(e.data)));
+source.addEventListener("state", e => {
+  const first = state === null;
+  state = JSON.parse(e.data);
+  show();
+  if (first) series();
+});
+source.addEventListener("events", e => {
+  events = [...events, ...JSON.parse(e.data)].slice(-EVENTS_KEPT);
+  eventList.set(events);
+  if (portEvents) portEvents.set(events);
+});
+setInterval(series, HISTORY_MS);
+route();

@@ -1,0 +1,118 @@
+"""Search, order and pages of flows.
+
+The flows are copied as references under the domain's lock. They are searched, sorted and converted without
+the lock, so that readers of the page do not delay control.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from narrows.controller import view
+from narrows.controller.bodies import FlowInfo
+from narrows.controller.domain import Domain
+from narrows.controller.sample import id_of
+
+Ports = list[tuple[str, str, tuple[FlowInfo, ...]]]
+"""Agent, interface and flows of each controlled port."""
+Order = Literal["fastest", "slowest", "share", "rtt"]
+
+
+class Row(NamedTuple):
+    """A flow with its port."""
+
+    agent: str
+    interface: str
+    flow: FlowInfo
+
+    def text(self) -> str:
+        """The text that is searched."""
+        flow, key = self.flow, self.flow.key
+        return (
+            f"{key.saddr}:{key.sport} {key.daddr}:{key.dport} {key.proto} {flow.class_} {flow.leaf} "
+            f"{self.interface} {self.agent}"
+        ).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which flows are wanted.
+
+    Args:
+        search: words that must all occur in the addresses, ports, protocol, class, leaf, interface or agent.
+        port: identifier of a port; empty: all.
+        class_: traffic class; empty: all.
+        order: `fastest` or `slowest`; `share`: lowest fraction of the allocation first; `rtt`: longest first.
+        offset: number of flows to leave out.
+        limit: largest number of flows to return; none: all.
+    """
+
+    search: str = ""
+    port: str = ""
+    class_: str = ""
+    order: Order = "fastest"
+    offset: int = 0
+    limit: int | None = None
+
+
+def ports(domain: Domain) -> Ports:
+    """All flows, as references."""
+    return [(agent.name, port.info.interface, port.flows) for agent, port in domain.agents.ports()]
+
+
+def share(flow: FlowInfo) -> float | None:
+    """The rate as a fraction of the allocation."""
+    return flow.rate / flow.allocation if flow.allocation else None
+
+
+def _rank(order: Order, flow: FlowInfo) -> float:
+    match order:
+        case "fastest":
+            return -flow.rate
+        case "slowest":
+            return flow.rate
+        case "share":
+            part = share(flow)
+            return float("inf") if part is None else part
+        case "rtt":
+            return -(flow.rtt or 0)
+
+
+def select(ports: Ports, query: Query) -> tuple[int, list[view.Flow]]:
+    """The number of matching flows, and the part of them that is wanted."""
+    words = query.search.lower().split()
+    found = []
+    for agent, interface, flows in ports:
+        if query.port and query.port != id_of(agent, interface):
+            continue
+        for flow in flows:
+            if query.class_ and query.class_ != flow.class_:
+                continue
+            row = Row(agent, interface, flow)
+            if words:
+                text = row.text()
+                if not all(word in text for word in words):
+                    continue
+            found.append(row)
+    found.sort(key=lambda row: _rank(query.order, row.flow))
+    end = None if query.limit is None else query.offset + query.limit
+    return len(found), [_shown(row) for row in found[query.offset : end]]
+
+
+def _shown(row: Row) -> view.Flow:
+    flow = row.flow
+    return view.Flow(
+        agent=row.agent,
+        interface=row.interface,
+        source=flow.key.saddr,
+        destination=flow.key.daddr,
+        source_port=flow.key.sport,
+        destination_port=flow.key.dport,
+        protocol=flow.key.proto,
+        class_=flow.class_,
+        leaf=flow.leaf,
+        allocation_bps=None if flow.allocation is None else 8 * flow.allocation,
+        rate_bps=8 * flow.rate,
+        rtt_s=None if flow.rtt is None else flow.rtt / 1e9,
+    )
