@@ -444,3 +444,70 @@ fn a_reload_adds_and_removes_interfaces_and_adds_ports() {
         })
         .unwrap();
 }
+
+/// A switch starts with the interfaces that exist, and takes the others when they appear.
+#[test]
+fn interfaces_may_be_missing_at_the_start_but_not_all_ports() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let ports =
+                "[[ports]]\ninterface = 'y'\nrate = '20mbit'\n[[ports]]\ninterface = 'a'\nrate = '10mbit'";
+            let mut switch = Agent::start("switch", &format!("interfaces = ['x']\npin = false\n{ports}"));
+            assert_eq!(switch.present(), ["a"], "{}", switch.said());
+            run("ip link add name x type veth peer name y");
+            assert!(patience(|| switch.present() == ["y", "a", "x"]), "{}", switch.said());
+            assert!(htb_of(&lab, "a") && htb_of(&lab, "y"));
+            nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(switch.child.0.id() as i32),
+                nix::sys::signal::SIGTERM,
+            )
+            .unwrap();
+            assert!(switch.child.0.wait().unwrap().success(), "{}", switch.said());
+            assert!(!htb_of(&lab, "a") && !htb_of(&lab, "y"));
+
+            let alone = ["switch", "--port", "nosuch=10mbit", "--also", "a"];
+            let done = Command::new(PROGRAM).args(alone).output().unwrap();
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            assert!(!done.status.success() && said.contains("there is no interface nosuch"), "{said}");
+        })
+        .unwrap();
+}
+
+/// A pinned data plane whose port has vanished is taken over, without the links of the old interface.
+#[test]
+fn a_pinned_switch_restarts_while_a_port_is_missing() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let (none, kind) = (None::<&str>, Some("bpf"));
+            nix::mount::mount(Some("none"), folder.path(), kind, nix::mount::MsFlags::empty(), none).unwrap();
+            let pin = folder.path().join("pin");
+            run("ip link add name y type veth peer name y-peer");
+            let ports =
+                "[[ports]]\ninterface = 'a'\nrate = '10mbit'\n[[ports]]\ninterface = 'y'\nrate = '20mbit'";
+            let mut switch = Agent::start("switch", &format!("pin = {pin:?}\n{ports}"));
+            let links = || {
+                let names = fs::read_dir(&pin).unwrap().map(|entry| entry.unwrap().file_name());
+                names.filter(|name| name.to_string_lossy().starts_with("link_")).count()
+            };
+            assert_eq!((switch.present(), links()), (vec!["a".to_owned(), "y".to_owned()], 2));
+            // Once while the agent works, and once while it does not.
+            run("ip link del dev a");
+            assert!(patience(|| switch.present() == ["y"]), "{}", switch.said());
+            assert_eq!(links(), 1);
+            switch.kill_with_guardian();
+            switch.restart();
+            assert_eq!(switch.present(), ["y"]);
+            run("ip link add name a type veth peer name a-peer");
+            assert!(patience(|| switch.present() == ["a", "y"]), "{}", switch.said());
+            switch.kill_with_guardian();
+            run("ip link del dev a");
+            switch.restart();
+            assert_eq!((switch.present(), links()), (vec!["y".to_owned()], 1));
+            drop(switch);
+            nix::mount::umount2(folder.path(), nix::mount::MntFlags::MNT_DETACH).unwrap();
+        })
+        .unwrap();
+}

@@ -1,6 +1,6 @@
 //! Compares the configuration in force with a new one: which keys can change while the agent runs.
 
-use super::{Capacity, Common, Config, Port, Receiver, Sender, Switch};
+use super::{Capacity, Common, Config, Log, Port, Receiver, Sender, Switch};
 
 /// The outcome of a comparison. All keys are paths such as `ports.eth1.rate`.
 #[derive(Clone, Debug)]
@@ -49,7 +49,10 @@ impl Plan {
     }
 }
 
+// A field that is added to a configuration must be added to its comparison. The patterns without `..` make sure of it.
+
 fn common(keys: &mut Keys, role: &str, old: &mut Common, new: &Common) {
+    let Common { name: _, netns: _, metrics: _, log: Log { json: _, level: _ } } = new;
     compare!(keys, format_args!("{role}."), old, new; now:; restart: name, netns);
     compare!(keys, "", old, new; now:; restart: metrics);
     compare!(keys, "log.", old.log, new.log; now: level; restart: json);
@@ -58,6 +61,17 @@ fn common(keys: &mut Keys, role: &str, old: &mut Common, new: &Common) {
 }
 
 fn sender(keys: &mut Keys, old: &Sender, new: &Sender) -> Sender {
+    let Sender {
+        common: _,
+        scope: _,
+        interfaces: _,
+        mode: _,
+        max_rate: _,
+        choice: _,
+        format: _,
+        set_default: _,
+        algorithm: _,
+    } = new;
     let mut old = old.clone();
     common(keys, "sender", &mut old.common, &new.common);
     compare!(keys, "sender.", old, new; now:;
@@ -66,6 +80,7 @@ fn sender(keys: &mut Keys, old: &Sender, new: &Sender) -> Sender {
 }
 
 fn receiver(keys: &mut Keys, old: &Receiver, new: &Receiver) -> Receiver {
+    let Receiver { common: _, scope: _, ask: _ } = new;
     let mut old = old.clone();
     common(keys, "receiver", &mut old.common, &new.common);
     compare!(keys, "receiver.", old, new; now:; restart: scope, ask);
@@ -73,6 +88,18 @@ fn receiver(keys: &mut Keys, old: &Receiver, new: &Receiver) -> Receiver {
 }
 
 fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
+    let Switch {
+        common: _,
+        tick: _,
+        max_flows: _,
+        watchdog: _,
+        format: _,
+        feedback: _,
+        pin: _,
+        ports: _,
+        interfaces: _,
+        controller: _,
+    } = new;
     let mut old = old.clone();
     common(keys, "switch", &mut old.common, &new.common);
     // The watchdog's time and the tables' sizes belong to the loaded program.
@@ -112,6 +139,18 @@ fn ports(keys: &mut Keys, old: &mut Switch, new: &Switch) {
 }
 
 fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
+    let Port {
+        interface: _,
+        capacity: _,
+        shape: _,
+        overhead: _,
+        limit: _,
+        mtu: _,
+        syn_share: _,
+        controller: _,
+        needs_controller: _,
+        params: _,
+    } = new;
     let name = format!("ports.{}.", old.interface);
     // HTB's unit and the controller's are built with these.
     compare!(keys, name, old, new; now: limit, syn_share; restart: overhead, mtu);

@@ -66,6 +66,13 @@ pub struct Link {
     pub ethernet: bool,
 }
 
+impl Link {
+    /// The description of an interface that does not exist yet.
+    pub fn missing(name: &str) -> Link {
+        Link { index: 0, name: name.to_owned(), mtu: 1500, mac: String::new(), ethernet: true }
+    }
+}
+
 /// A socket to rtnetlink, in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct Rtnl {

@@ -40,6 +40,11 @@ impl Interface {
         Interface { name: name.to_owned(), number, held: None, refusal: String::new() }
     }
 
+    /// Whether this is its name.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == name
+    }
+
     /// Whether its port is controlled.
     fn is_port(&self) -> bool {
         self.number != PLAIN

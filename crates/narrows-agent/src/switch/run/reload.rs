@@ -112,7 +112,7 @@ impl Runner {
         if let Some(link) = &mut self.link {
             link.add(PortDescription {
                 port: u32::from(number),
-                interface: found.unwrap_or_else(|_| missing(&port.interface)),
+                interface: found.unwrap_or_else(|_| htb::Link::missing(&port.interface)),
                 capacity: capacity.unwrap_or(Rate::ZERO),
                 controller: port.controller.clone(),
                 params: port.params.clone(),
@@ -129,9 +129,4 @@ fn rate_of(port: &config::Port) -> Option<Rate> {
         Capacity::Known(rate) => Some(rate),
         Capacity::Measured => port.shape,
     }
-}
-
-/// The description of an interface that does not exist yet.
-fn missing(name: &str) -> htb::Link {
-    htb::Link { index: 0, name: name.to_owned(), mtu: 1500, mac: String::new(), ethernet: true }
 }

@@ -52,12 +52,13 @@ impl Runner {
         let plane = load(config, &mut rtnl)?;
         let (mut ports, mut cores, mut descriptions) = (Vec::new(), Vec::new(), Vec::new());
         for (number, port) in (0u8..).zip(&config.ports) {
-            let link = rtnl.ethernet(&port.interface)?;
-            found.push((port.interface.clone(), link.index));
+            let link = existing(&mut rtnl, &port.interface, found)?;
             interfaces.all.push(Interface::new(&port.interface, number));
-            let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
+            let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(link.as_ref().map_or(1500, |link| link.mtu))));
             let mut controlled = Controlled::new(port, mtu, config.pin.is_some());
-            controlled.take(&link, &mut rtnl, &mut services.guardian)?;
+            if let Some(link) = &link {
+                controlled.take(link, &mut rtnl, &mut services.guardian)?;
+            }
             let capacity = controlled.capacity;
             let counters =
                 PortCounters { capacity, limit_packets: [port.limit; LEAVES], ..PortCounters::default() };
@@ -68,15 +69,19 @@ impl Runner {
             prepare(&record, config);
             descriptions.push(PortDescription {
                 port: u32::from(number),
-                interface: link,
+                interface: link.unwrap_or_else(|| htb::Link::missing(&port.interface)),
                 capacity: capacity.unwrap_or(Rate::ZERO),
                 controller: port.controller.clone(),
                 params: port.params.clone(),
                 thresholds: port.thresholds(mtu),
             });
         }
+        // Without any of its ports, the configuration is probably another machine's.
+        if let (true, Some(port)) = (found.is_empty(), config.ports.first()) {
+            return Err(htb::Error::NoInterface(port.interface.clone()).into());
+        }
         for name in &config.interfaces {
-            found.push((name.clone(), rtnl.ethernet(name)?.index));
+            existing(&mut rtnl, name, found)?;
             interfaces.all.push(Interface::new(name, PLAIN));
         }
         let record = plane.ports.get(PLAIN).ok_or("too many ports")?;
@@ -88,8 +93,10 @@ impl Runner {
                 &found.iter().map(|(_, index)| *index).collect::<Vec<_>>(),
             )?;
         }
-        for (interface, (_, index)) in interfaces.all.iter_mut().zip(&*found) {
-            interface.attach(&plane, config.pin.as_deref(), *index)?;
+        for interface in &mut interfaces.all {
+            if let Some((_, index)) = found.iter().find(|(name, _)| interface.is_called(name)) {
+                interface.attach(&plane, config.pin.as_deref(), *index)?;
+            }
         }
         let link = match &config.controller {
             Some(controller) => Some(Link::start(controller, descriptions)?),
@@ -115,6 +122,25 @@ impl Runner {
         // Before the first reader can connect.
         services.board.publish(runner.snapshot(now, false));
         Ok(runner)
+    }
+}
+
+/// An interface, if it exists, which is then added to `found`. A missing one is taken when it appears.
+fn existing(
+    rtnl: &mut Rtnl,
+    name: &str,
+    found: &mut Vec<(String, u32)>,
+) -> Result<Option<htb::Link>, htb::Error> {
+    match rtnl.ethernet(name) {
+        Ok(link) => {
+            found.push((name.to_owned(), link.index));
+            Ok(Some(link))
+        }
+        Err(htb::Error::NoInterface(_)) => {
+            tracing::warn!(event = "interface-missing", interface = name, "it is taken when it appears");
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -170,13 +196,15 @@ fn check_hidden(folder: &Path) -> Result<(), Failure> {
 }
 
 /// Compares the pinned ports with the `wanted` ones, because flows identify their port by its number. Returns what
-/// differs. A deleted interface has no index. An interface that was created again
-/// under its old name has another index.
+/// differs. New ports may follow the pinned ones. A port whose interface had vanished is not pinned. An interface that
+/// was created again under its old name has another index.
 fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
     let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
     let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();
-    let same = |(found, wanted): (&&str, &&str)| *found == "(gone)" || found == wanted;
-    if found.is_empty() || (found.len() == wanted.len() && found.iter().zip(wanted).all(same)) {
+    let same = |(number, found): (&u8, &&str)| {
+        wanted.get(usize::from(*number)).is_some_and(|wanted| *found == "(gone)" || found == wanted)
+    };
+    if pinned.keys().zip(&found).all(same) {
         return None;
     }
     let (found, wanted) = (found.join(", "), wanted.join(", "));
@@ -219,7 +247,11 @@ mod tests {
         let pinned = BTreeMap::from([(0, 8), (1, 7)]);
         let refused = |wanted: &[&str]| port_mismatch(&pinned, wanted, &links);
         assert_eq!(refused(&["eth2", "eth1"]), None);
-        for wanted in [&["eth1", "eth2"][..], &["eth2"], &["eth2", "eth1", "eth3"], &["eth2", "eth3"]] {
+        assert_eq!(refused(&["eth2", "eth1", "eth3"]), None, "a new port");
+        let vanished = BTreeMap::from([(1, 7)]);
+        assert_eq!(port_mismatch(&vanished, &["eth2", "eth1"], &links), None);
+        assert!(port_mismatch(&vanished, &["eth1", "eth2"], &links).is_some());
+        for wanted in [&["eth1", "eth2"][..], &["eth2"], &["eth3", "eth2", "eth1"], &["eth2", "eth3"]] {
             assert!(refused(wanted).is_some(), "{wanted:?}");
         }
         assert_eq!(
