@@ -86,13 +86,14 @@ fn scope(scope: &config::Scope, interfaces: &[String]) -> host::Scope {
 
 /// Publishes the programs' counters until the agent is asked to stop.
 fn wait(
-    services: &Services,
+    services: &mut Services,
     config: &Config,
     counters: impl Fn() -> Vec<(&'static str, u64)>,
 ) -> Result<(), Failure> {
     let (started, role, name) = (clock::now(), config.role(), config.common().name.clone());
     let mut config = config.clone();
     while !services.stop.requested() {
+        services.guardian.keep_alive();
         // Only the level of the log can change.
         if let Some(new) = services.reloaded(|| config.clone()) {
             config = new;

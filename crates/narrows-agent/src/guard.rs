@@ -37,12 +37,26 @@ pub enum Charge {
     Default(DefaultBefore),
 }
 
+/// Adds a charge to those before.
+fn add(charges: &mut Vec<Charge>, charge: Charge) {
+    match charge {
+        // So that the list does not grow while an interface comes and goes.
+        Charge::Vanished(index) => {
+            charges.retain(|charge| !matches!(charge, Charge::Htb(remains) if remains.index == index));
+        }
+        charge => charges.push(charge),
+    }
+}
+
 /// The agent's end of the pipe. When it is dropped or the agent dies, the guardian does its work.
 #[derive(Debug)]
 pub struct Guardian {
+    program: PathBuf,
     child: Child,
     /// `None` once closed.
-    charges: Option<ChildStdin>,
+    pipe: Option<ChildStdin>,
+    /// For the next guardian, if this one is killed.
+    charges: Vec<Charge>,
 }
 
 impl Guardian {
@@ -57,28 +71,61 @@ impl Guardian {
 
     /// Like [`Guardian::start`], for programs that are not agents. `program` is the path of `narrows-agent`.
     pub fn start_program(program: &Path) -> io::Result<Self> {
-        let mut command = Command::new(program);
-        command.arg(SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
-        let mut child = command.arg0("narrows-guardian").spawn()?;
-        let charges = child.stdin.take();
-        Ok(Guardian { child, charges })
+        let (child, pipe) = spawn(program)?;
+        Ok(Guardian { program: program.to_owned(), child, pipe, charges: Vec::new() })
     }
 
     /// Asks the guardian to remove this object. Call this *before* you create the object. The
     /// guardian skips objects that do not exist.
     ///
     /// # Errors
-    /// If the guardian has ended.
+    /// If the guardian was killed and cannot be started again.
     pub fn charge(&mut self, charge: &Charge) -> io::Result<()> {
+        add(&mut self.charges, charge.clone());
+        match self.tell(charge) {
+            Ok(()) => Ok(()),
+            Err(_) => self.restart(),
+        }
+    }
+
+    /// Starts the guardian again if it was killed. Call this function from time to time.
+    pub fn keep_alive(&mut self) {
+        if self.pipe.is_some()
+            && !matches!(self.child.try_wait(), Ok(None))
+            && let Err(error) = self.restart()
+        {
+            tracing::warn!(event = "guardian-failed", %error, "what a killed agent leaves stays");
+            // No further attempts.
+            self.pipe = None;
+        }
+    }
+
+    fn tell(&mut self, charge: &Charge) -> io::Result<()> {
         let line = serde_json::to_string(charge)?;
-        let pipe = self.charges.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        let pipe = self.pipe.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writeln!(pipe, "{line}")
     }
+
+    fn restart(&mut self) -> io::Result<()> {
+        let _ = self.child.wait();
+        (self.child, self.pipe) = spawn(&self.program)?;
+        tracing::warn!(event = "guardian-restarted", "it was killed");
+        let charges = self.charges.clone();
+        charges.iter().try_for_each(|charge| self.tell(charge))
+    }
+}
+
+fn spawn(program: &Path) -> io::Result<(Child, Option<ChildStdin>)> {
+    let mut command = Command::new(program);
+    command.arg(SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
+    let mut child = command.arg0("narrows-guardian").spawn()?;
+    let pipe = child.stdin.take();
+    Ok((child, pipe))
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        drop(self.charges.take());
+        drop(self.pipe.take());
         // The guardian ends once the pipe is closed. Waiting makes sure that nothing is left when the agent
         // has ended.
         let _ = self.child.wait();
@@ -97,13 +144,8 @@ pub fn watch_over_stdin() -> io::Result<()> {
     let mut charges = Vec::new();
     for line in io::stdin().lock().lines() {
         // A line cut off by the agent's death is not JSON, and the agent had not acted on it yet.
-        match serde_json::from_str(&line?) {
-            // So that the list does not grow while an interface comes and goes.
-            Ok(Charge::Vanished(index)) => {
-                charges.retain(|charge| !matches!(charge, Charge::Htb(remains) if remains.index == index));
-            }
-            Ok(charge) => charges.push(charge),
-            Err(_) => {}
+        if let Ok(charge) = serde_json::from_str(&line?) {
+            add(&mut charges, charge);
         }
     }
     for charge in charges.iter().rev() {

@@ -273,14 +273,23 @@ impl Agent {
         self.wait();
     }
 
-    /// Ends the guardian and the agent with SIGKILL.
+    /// Ends the guardian and the agent with SIGKILL. The agent is stopped first, so that it starts no other guardian.
     fn kill_with_guardian(&mut self) {
+        self.signal(nix::sys::signal::SIGSTOP);
+        self.kill_guardian();
+        self.child.0.kill().unwrap();
+        self.child.0.wait().unwrap();
+    }
+
+    fn kill_guardian(&self) {
         let pid = self.child.0.id();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
         let guardian = children.trim().parse().expect("one child: the guardian");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(guardian), nix::sys::signal::SIGKILL).unwrap();
-        self.child.0.kill().unwrap();
-        self.child.0.wait().unwrap();
+    }
+
+    fn signal(&self, signal: nix::sys::signal::Signal) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child.0.id() as i32), signal).unwrap();
     }
 
     fn status(&self) -> Option<Snapshot> {
@@ -508,6 +517,29 @@ fn a_pinned_switch_restarts_while_a_port_is_missing() {
             assert_eq!((switch.present(), links()), (vec!["y".to_owned()], 1));
             drop(switch);
             nix::mount::umount2(folder.path(), nix::mount::MntFlags::MNT_DETACH).unwrap();
+        })
+        .unwrap();
+}
+
+/// A guardian that is killed alone is replaced, and the next one knows what it has to remove.
+#[test]
+fn a_killed_guardian_is_replaced() {
+    let Some(lab) = kernel::lab() else { return };
+    lab.here()
+        .run(|| {
+            let mut switch = Agent::switch();
+            for round in 1..=2 {
+                switch.kill_guardian();
+                let replaced = || switch.said().matches("event=\"guardian-restarted\"").count() == round;
+                assert!(patience(replaced), "{}", switch.said());
+            }
+            // Interfaces that come and go need the guardian.
+            run("ip link del dev a");
+            run("ip link add name a type veth peer name a-peer");
+            let is_back = || switch.said().contains("event=\"interface-back\" interface=\"a\"");
+            assert!(patience(is_back) && htb_of(&lab, "a"), "{}", switch.said());
+            switch.child.0.kill().unwrap();
+            assert!(patience(|| !htb_of(&lab, "a") && !htb_of(&lab, "y")), "{}", switch.said());
         })
         .unwrap();
 }

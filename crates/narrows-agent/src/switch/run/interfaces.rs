@@ -140,6 +140,7 @@ impl Interfaces {
 impl Runner {
     /// Takes the interfaces that have appeared, and gives up those that have vanished.
     pub(super) fn look_for_interfaces(&mut self, guardian: &mut Guardian) -> Result<(), Failure> {
+        guardian.keep_alive();
         let Some(links) = self.interfaces.look()? else { return Ok(()) };
         for at in self.interfaces.vanished(&links) {
             self.lose(at, guardian, "the interface no longer exists")?;
