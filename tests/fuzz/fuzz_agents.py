@@ -1,4 +1,4 @@
-"""Bodies of an agent that knows the secret: their checks, the decisions that follow, and the page.
+"""Bodies of an accepted agent: their checks, the decisions that follow, and the page.
 
 The input is a list of lines, each with one body in JSON. The domain has two switches and four hosts.
 """

@@ -66,14 +66,28 @@ def controller(
     agents_port: Annotated[
         int | None, typer.Option(metavar="PORT", help="Port for agents (default: 6690).", show_default=False)
     ] = None,
-    secret: Annotated[
+    agents_key: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File with the secret shared with the agents: 64 hexadecimal digits (default: none).",
+            help="Private key for agents, PEM, mode 0600, made by 'narrows-agent key'. "
+            "Required unless agents are on loopback (default: none).",
             show_default=False,
         ),
     ] = None,
+    agents_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Certificate of that key, PEM (default: none).", show_default=False
+        ),
+    ] = None,
+    agents_trusted: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Certificates of the agents, PEM (default: none).", show_default=False
+        ),
+    ] = None,
+    secret: Annotated[Path | None, typer.Option(hidden=True)] = None,
     http_host: Annotated[
         str | None,
         typer.Option(
@@ -128,7 +142,10 @@ def controller(
         "openflow.ca": openflow_ca,
         "agents.host": agents_host,
         "agents.port": agents_port,
-        "agents.secret": secret,
+        "agents.key": agents_key,
+        "agents.certificate": agents_certificate,
+        "agents.trusted": agents_trusted,
+        "agents.secret": secret,  # refused, with a line that names the options above
         "http.host": http_host,
         "http.port": http_port,
         "http.token": http_token,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import queue
 import socket
 import threading
@@ -15,15 +14,17 @@ from typing import Any
 
 from narrows.controller import wire
 from narrows.controller.messages import AgentDown, AgentMessage, AgentUp, Event
+from narrows.controller.tls import Keys, TlsSocket, drain
 
 LOG = logging.getLogger("narrows.controller.channel")
 
 CONNECTIONS_MAX = 256
 GREETING_S = 5.0
-"""An agent must prove within this time that it knows the secret; otherwise it is disconnected."""
+"""An agent must have finished the handshake and greeted within this time; otherwise it is disconnected."""
 SILENT_S = 30.0
 """An agent that is silent for this time is disconnected. Agents send their flows every second."""
 _ACCEPT_AGAIN_SECONDS = 1.0
+_LATE = f"no greeting within {GREETING_S:.0f} s"
 WAITING_MAX = 4096
 """Largest number of bodies that are queued for a slow agent. Beyond it the connection is closed, and the
 agent reconnects with a clean state."""
@@ -33,34 +34,40 @@ class _Connection:
     """The connection of one agent, with one thread that reads and another that writes."""
 
     def __init__(self, server: Channel, peer: socket.socket, address: str) -> None:
-        self.server, self.socket, self.address = server, peer, address
-        self.session = wire.Session(server.secret, os.urandom(wire.NONCE_BYTES), server.name)
+        self.server, self.address = server, address
+        self.socket: socket.socket | TlsSocket = peer
+        self.session = wire.Session(server.name, None)
         self.waiting: queue.Queue[str | None] = queue.Queue(WAITING_MAX)
 
     def run(self) -> None:
         """Serves the connection until it ends."""
         reason = "it closed the connection"
-        # The deadline is for the whole greeting, not for each byte.
-        deadline = threading.Timer(GREETING_S, self._unproven)
+        # The deadline is for the handshake and the whole greeting, not for each byte.
+        deadline = threading.Timer(GREETING_S, self._late)
         deadline.daemon = True
         deadline.start()
         try:
-            self.socket.settimeout(SILENT_S)
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.socket.sendall(self.session.greeting())
+            self._handshake()
+            self.socket.settimeout(SILENT_S)
             while data := self.socket.recv(1 << 16):
-                known = self.session.is_authenticated
+                known = self.session.agent
                 bodies = self.session.receive(data)
-                if not known and self.session.is_authenticated:
+                if not known and self.session.agent:
                     deadline.cancel()
+                    self.socket.sendall(self.session.answer())
                     self.server.join(self)
                     threading.Thread(target=self._write, name="channel-write", daemon=True).start()
                 for body in bodies:
                     self.server.on_event(AgentMessage(self.session.agent, body))
         except wire.Refused as refused:
             reason = f"refused: {refused}"
+            if not self.session.agent:
+                with contextlib.suppress(OSError):
+                    self.socket.sendall(self.session.refusal(str(refused)))
+                    self.socket.drain() if isinstance(self.socket, TlsSocket) else drain(self.socket)
         except TimeoutError:
-            reason = f"silent for {SILENT_S:.0f} s"
+            reason = f"silent for {SILENT_S:.0f} s" if self.session.agent else _LATE
         except OSError as error:
             reason = error.strerror or str(error)
         finally:
@@ -68,6 +75,12 @@ class _Connection:
             self.close()
             if not self.server.leave(self, reason):
                 LOG.warning("agent at %s: %s", self.address, reason)
+
+    def _handshake(self) -> None:
+        if self.server.keys is None or not isinstance(self.socket, socket.socket):
+            return
+        self.socket, name = self.server.keys.accept(self.socket, time.monotonic() + GREETING_S)
+        self.session = wire.Session(self.server.name, name)
 
     def send(self, body: str) -> None:
         """Queues a body; never blocks."""
@@ -85,14 +98,16 @@ class _Connection:
         with contextlib.suppress(queue.Full):
             self.waiting.put_nowait(None)
 
-    def _unproven(self) -> None:
-        if not self.session.is_authenticated:
+    def _late(self) -> None:
+        if not self.session.agent:
             self.close()
 
     def _write(self) -> None:
-        with contextlib.suppress(OSError):
+        try:
             while (body := self.waiting.get()) is not None:
-                self.socket.sendall(self.session.seal(body))
+                self.socket.sendall(wire.line(body))
+        except OSError:
+            self.close()
 
 
 class Channel:
@@ -100,15 +115,15 @@ class Channel:
 
     Args:
         address: host and port; port 0 takes a free one, see `port`.
-        secret: the shared secret; empty for loopback only, which the configuration checks.
+        keys: files of the keys; None for loopback only, which the configuration checks.
         name: name of the controller.
         on_event: takes `AgentUp`, `AgentMessage` and `AgentDown`; called from many threads.
     """
 
     def __init__(
-        self, address: tuple[str, int], secret: bytes, name: str, on_event: Callable[[Event], None]
+        self, address: tuple[str, int], keys: Keys | None, name: str, on_event: Callable[[Event], None]
     ) -> None:
-        self.secret, self.name, self.on_event = secret, name, on_event
+        self.keys, self.name, self.on_event = keys, name, on_event
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._socket = socket.create_server(address, family=family)
         self.port: int = self._socket.getsockname()[1]
@@ -135,7 +150,7 @@ class Channel:
             connection.close()
 
     def join(self, connection: _Connection) -> None:
-        """Adds an authenticated agent. It replaces an older connection of the same name, which is dead."""
+        """Adds an accepted agent. It replaces an older connection of the same name, which is dead."""
         with self._lock:
             before = self._known.get(connection.session.agent)
             self._known[connection.session.agent] = connection

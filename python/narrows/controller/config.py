@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from narrows import units
 from narrows.controller.domain import SECOND, Params, PortParams
 from narrows.controller.messages import PortKey
+from narrows.controller.tls import Keys
 from narrows.errors import Expected, NarrowsError, found, hint, one_line
 
 
@@ -81,10 +82,19 @@ class OpenFlow(Address):
 
 
 class Agents(Address):
-    """The address for agents, and the secret that they share with the controller."""
+    """The address for agents, and the files of the keys (all or none)."""
 
     port: TcpPort = 6690
-    secret: Path | None = None
+    key: Path | None = None
+    certificate: Path | None = None
+    trusted: Path | None = None
+
+    @property
+    def keys(self) -> Keys | None:
+        """The files, if they are set."""
+        if self.key is None or self.certificate is None or self.trusted is None:
+            return None
+        return Keys(self.key, self.certificate, self.trusted)
 
 
 class Http(Address):
@@ -96,6 +106,10 @@ class Http(Address):
     certificate: Path | None = None
 
 
+_OLD_SECRET = (
+    "found the secret of an earlier version, expected agents.key, agents.certificate and agents.trusted: "
+    "make them with 'narrows-agent key NAME'"
+)
 _DEFAULTS = Params()
 
 
@@ -186,10 +200,11 @@ def load(path: Path | None, overrides: dict[str, Any]) -> Config:
 
 
 def _check(source: str, config: Config) -> None:
-    if config.agents.secret is None and not config.agents.is_loopback:
+    _check_files(source, "agents", config.agents, ("key", "certificate", "trusted"))
+    if config.agents.keys is None and not config.agents.is_loopback:
         raise NarrowsError(
-            f"{source}: agents.host: found {found(config.agents.host)} without a secret, "
-            "expected a file as agents.secret, or a loopback address"
+            f"{source}: agents.host: found {found(config.agents.host)} without keys, "
+            "expected files as agents.key, agents.certificate and agents.trusted, or a loopback address"
         )
     if config.http.token is None and not config.http.is_loopback:
         raise NarrowsError(
@@ -225,6 +240,8 @@ def _explain(error: ValidationError) -> str:
     """The first error: key, what was found, what was expected."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
+    if first["loc"] == ("agents", "secret"):
+        return f"{where}: {_OLD_SECRET}"
     if first["type"] == "extra_forbidden":
         names = _names(first["loc"][:-1])
         return f"{where}: unknown key{hint(first['loc'][-1], names)}"

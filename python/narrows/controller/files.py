@@ -8,6 +8,8 @@ from pathlib import Path
 
 from narrows.errors import NarrowsError
 
+TOKEN_MIN_BYTES = 32
+"""Shortest token."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _CREDENTIALS = "CREDENTIALS_DIRECTORY"
 
@@ -38,3 +40,22 @@ def _is_credential(path: Path) -> bool:
     """
     folder = os.environ.get(_CREDENTIALS)
     return folder is not None and path.resolve().is_relative_to(Path(folder).resolve())
+
+
+def read_token(path: Path) -> str:
+    """A token: at least 64 hexadecimal digits.
+
+    Raises:
+        NarrowsError: the file cannot be read or contains no token.
+    """
+    expected = "expected at least 64 hexadecimal digits, e.g. from 'openssl rand -hex 32'"
+    try:
+        text = path.read_text(encoding="ascii").strip()
+        size = len(bytes.fromhex(text))
+    except OSError as error:
+        raise NarrowsError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise NarrowsError(f"{path}: found other characters, {expected}") from None
+    if size < TOKEN_MIN_BYTES:
+        raise NarrowsError(f"{path}: found {len(text)} digits, {expected}")
+    return text

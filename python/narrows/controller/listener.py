@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import select
 import socket
 import ssl
 import struct
 import threading
 import time
-from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from os_ken.base.app_manager import OSKenApp
 from os_ken.controller import ofp_event
@@ -23,81 +20,19 @@ from os_ken.lib import hub
 
 from narrows.controller import screen
 from narrows.controller.limits import Gate, Warnings
+from narrows.controller.tls import TICK_S, TlsSocket
 
 LOG = logging.getLogger("narrows.controller.openflow")
-T = TypeVar("T")
 WARNINGS = Warnings(LOG)
 
 HANDSHAKE_S = 10.0
 """A switch that has not described its ports by then is disconnected; this includes the handshake of TLS."""
-TICK_S = 5.0
-"""Longest wait for data."""
 ECHO_TICKS, SILENT_TICKS = 3, 9
 """After so many waits without data the switch is asked for a sign of life, and then disconnected. Waits are
 counted and not seconds, because the controller itself can be stopped."""
 _ACCEPT_AGAIN_S = 0.5
 _READ_BYTES = 1 << 16
 _BACKLOG = 128
-
-
-class TlsSocket:
-    """A TLS connection on which one thread reads while another writes.
-
-    OpenSSL does not allow that on one connection. Here each call of OpenSSL holds a lock and does not block.
-    """
-
-    def __init__(self, raw: socket.socket, context: ssl.SSLContext, deadline_s: float) -> None:
-        raw.setblocking(False)
-        self._ssl = context.wrap_socket(raw, server_side=True, do_handshake_on_connect=False)
-        self._lock = threading.Lock()
-        self._timeout_s = TICK_S
-        try:
-            self._call(self._ssl.do_handshake, deadline_s)
-        except BaseException:
-            self._ssl.close()
-            raise
-
-    def recv(self, size: int) -> bytes:
-        """Some data, or none at the end."""
-        return self._call(lambda: self._ssl.recv(size), time.monotonic() + self._timeout_s)
-
-    def sendall(self, data: bytes) -> None:
-        """Writes all data."""
-        deadline_s, rest = time.monotonic() + TICK_S, memoryview(data)
-        while rest:
-            rest = rest[self._call(partial(self._ssl.send, rest), deadline_s) :]
-
-    def settimeout(self, seconds: float) -> None:
-        """The longest wait of `recv`."""
-        self._timeout_s = seconds
-
-    def setsockopt(self, *option: Any) -> None:
-        """Sets an option of the socket."""
-        self._ssl.setsockopt(*option)
-
-    def shutdown(self, how: int) -> None:
-        """Ends the connection without OpenSSL, which another thread can be using."""
-        socket.socket.shutdown(self._ssl, how)
-
-    def close(self) -> None:
-        """Frees the socket."""
-        with self._lock:
-            self._ssl.close()
-
-    def _call(self, step: Callable[[], T], deadline_s: float) -> T:
-        while True:
-            try:
-                with self._lock:
-                    return step()
-            except ssl.SSLWantReadError:
-                events = select.POLLIN
-            except ssl.SSLWantWriteError:
-                events = select.POLLOUT
-            poll = select.poll()
-            poll.register(self._ssl, events)
-            wait_s = deadline_s - time.monotonic()
-            if wait_s <= 0 or not poll.poll(1000 * wait_s):
-                raise TimeoutError("timed out")
 
 
 class ScreenedDatapath(Datapath):
@@ -295,27 +230,3 @@ def _incompatible(text: str) -> bytes:
     """The error HELLO_FAILED, INCOMPATIBLE."""
     data = text.encode("ascii")
     return struct.pack("!BBHIHH", screen.VERSION, screen.ERROR, 12 + len(data), 0, 0, 0) + data
-
-
-def own_certificate(key: str, certificate: str) -> ssl.SSLContext:
-    """TLS with a certificate of this side.
-
-    Raises:
-        OSError: a file cannot be read, or contains no key or certificate.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate, key, password=lambda: b"")  # never ask the terminal for one
-    return context
-
-
-def tls_context(key: str, certificate: str, ca: str) -> ssl.SSLContext:
-    """TLS in which both sides must have a certificate.
-
-    Raises:
-        OSError: a file cannot be read, or contains no key or certificate.
-    """
-    context = own_certificate(key, certificate)
-    context.load_verify_locations(ca)
-    context.verify_mode = ssl.CERT_REQUIRED
-    return context

@@ -157,7 +157,7 @@ class BarrierDone:
 
 @dataclass(frozen=True, slots=True)
 class AgentUp:
-    """An agent has proved that it knows the secret."""
+    """An agent has connected and was accepted."""
 
     agent: str
     address: str
@@ -173,7 +173,7 @@ class AgentDown:
 
 @dataclass(frozen=True, slots=True)
 class AgentMessage:
-    """An authenticated body of an agent (JSON text)."""
+    """A body of an accepted agent (JSON text)."""
 
     agent: str
     body: str

@@ -29,7 +29,7 @@ class Runtime:
     Args:
         params: the domain's parameters.
         name: name of the controller.
-        authenticated: whether agents share a secret with it; the page shows it.
+        authenticated: whether agents and controller have keys; the page shows it.
     """
 
     def __init__(self, params: Params, name: str = "controller", authenticated: bool = False) -> None:

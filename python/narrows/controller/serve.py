@@ -19,15 +19,15 @@ from narrows.controller import http
 from narrows.controller.channel import Channel
 from narrows.controller.config import Address, Config, Http
 from narrows.controller.config import OpenFlow as OpenFlowConfig
-from narrows.controller.files import check_private
+from narrows.controller.files import check_private, read_token
 from narrows.controller.limits import Gate, OneLine
-from narrows.controller.listener import Handler, Listener, own_certificate, tls_context
+from narrows.controller.listener import Handler, Listener
 from narrows.controller.messages import Effect
 from narrows.controller.openflow import OpenFlow
 from narrows.controller.runtime import Runtime
 from narrows.controller.systemd import notify
+from narrows.controller.tls import own_certificate, tls_context
 from narrows.controller.watch import Watch
-from narrows.controller.wire import read_secret
 from narrows.errors import NarrowsError
 
 LOG = logging.getLogger("narrows.controller")
@@ -35,26 +35,27 @@ _PAGE_CONNECTIONS_MAX = 256
 _HANDLER = "os_ken.controller.ofp_handler"
 
 
-def check_files(config: Config) -> tuple[bytes, str | None]:
-    """Checks the files that the configuration names. Returns the agents' secret and the page's token.
+def check_files(config: Config) -> str | None:
+    """Checks the files that the configuration names. Returns the page's token.
 
     Raises:
-        NarrowsError: a secret, key or certificate is invalid, or others can read it.
+        NarrowsError: a token, key or certificate is invalid, or others can read it.
     """
-    secret = b"" if config.agents.secret is None else read_secret(config.agents.secret)
+    if config.agents.keys is not None:
+        config.agents.keys.check("agents")
     token = None if config.http.token is None else _token(config.http.token)
     _check_page_certificate(config.http)
     _openflow_tls(config.openflow)
-    return secret, token
+    return token
 
 
 def serve(config: Config) -> None:
     """Runs until SIGINT or SIGTERM.
 
     Raises:
-        NarrowsError: an address is in use, or a secret or certificate is invalid.
+        NarrowsError: an address is in use, or a token, key or certificate is invalid.
     """
-    secret, token = check_files(config)
+    token = check_files(config)
     for what, address in (("agents", config.agents), ("http", config.http)):
         _try_to_listen(what, address)
     Handler.listener = _listener(config.openflow)
@@ -64,8 +65,9 @@ def serve(config: Config) -> None:
     logging.getLogger("os_ken").setLevel(logging.WARNING)
     _warn(config)
 
-    runtime = Runtime(config.params(), config.name, authenticated=bool(secret))
-    channel = Channel((config.agents.host, config.agents.port), secret, config.name, runtime.put)
+    keys = config.agents.keys
+    runtime = Runtime(config.params(), config.name, authenticated=keys is not None)
+    channel = Channel((config.agents.host, config.agents.port), keys, config.name, runtime.put)
     runtime.to_agent = lambda effect: channel.send(effect.agent, effect.body)
 
     def to_switch(effect: Effect) -> None:
@@ -141,10 +143,8 @@ def _listener(config: OpenFlowConfig) -> Listener:
 
 
 def _token(path: Path) -> str:
-    """The token of the page, which is a secret of the same form as the agents'."""
     check_private("http.token", path)
-    read_secret(path)
-    return path.read_text(encoding="ascii").strip()
+    return read_token(path)
 
 
 def _check_page_certificate(config: Http) -> None:
@@ -187,8 +187,8 @@ def _cannot_listen(what: str, address: Address, error: OSError) -> NarrowsError:
 
 
 def _warn(config: Config) -> None:
-    if config.agents.secret is None:
-        LOG.warning("agents.secret is not set: any program on this host can act as an agent")
+    if config.agents.keys is None:
+        LOG.warning("agents.key is not set: any program on this host can act as an agent")
     if not config.openflow.is_loopback and config.openflow.tls is None:
         LOG.warning(
             "OpenFlow is neither encrypted nor authenticated: let only switches reach %s",

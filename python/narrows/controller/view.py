@@ -168,7 +168,7 @@ class State(_Model):
 
     name: str
     uptime_s: float
-    authenticated: bool = Field(description="Whether agents share a secret with the controller.")
+    authenticated: bool = Field(description="Whether agents and controller have keys.")
     topology: Topology
     flow_count: int
     flows: list[Flow]

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import ovs_lab
 import pytest
+from channel_keys import Keys
 from narrows.backends.kernel.agents import find
 from ovs_lab import AGENTS, Lab, Shape, run, wait
 
@@ -41,10 +42,9 @@ def require():
         pytest.skip(message)
 
 
-def write_secret(folder):
-    path = Path(folder, "secret")
-    path.write_text(secrets.token_hex(32))
-    return path
+def keys_of(folder, *agents):
+    """Keys of a controller and of agents, made as an operator makes them."""
+    return Keys(folder, agents, lambda name: run(str(find()), "key", name, "--folder", str(folder)))
 
 
 class TimelyLab(Lab):
@@ -81,7 +81,7 @@ class Agents:
 def below_ovs(folder):
     """Network, controller and agents, in the order of a manual start."""
     folder = Path(folder)
-    lab = TimelyLab(folder, SHAPE, tag="nrwa", secret=write_secret(folder))
+    lab = TimelyLab(folder, SHAPE, tag="nrwa", keys=keys_of(folder, "below-s1"))
     try:
         lab.agents = Agents(lab)
         lab.start_controller()
@@ -109,8 +109,7 @@ def start_switch(lab):
         f"[switch]\nmax_flows = 1024\ninterfaces = {json.dumps(others)}\n"
         f'[[ports]]\ninterface = "{BOTTLENECK}"\nrate = "{RATE // 1_000_000}mbit"\n'
         '[ports.params]\ncontroller_timeout = "60s"\n'
-        f'[controller]\naddress = "127.0.0.1:{AGENTS}"\nname = "below-s1"\n'
-        f'secret_file = "{lab.secret}"\n',
+        f'[controller]\naddress = "127.0.0.1:{AGENTS}"\n{lab.keys.of("below-s1")}',
     )
 
 

@@ -97,9 +97,12 @@ class Lab:
     wrap: tuple[str, ...] = ()
     """Prefix of every program's command."""
 
-    def __init__(self, folder, shape=TRIANGLE, tag="nrwc", secret=None, ssl=None):
-        """`ssl`: key, certificate and authority of the switches, for connections by `ssl:`."""
-        self.folder, self.shape, self.secret = Path(folder), shape, secret
+    def __init__(self, folder, shape=TRIANGLE, tag="nrwc", keys=None, ssl=None):
+        """`keys`: `channel_keys.Keys` of the agents' channel.
+
+        `ssl`: key, certificate and authority of the switches, for connections by `ssl:`.
+        """
+        self.folder, self.shape, self.keys = Path(folder), shape, keys
         self.ssl, self.remote = ssl, f"{'tcp' if ssl is None else 'ssl'}:127.0.0.1:{OPENFLOW}"
         self.tag = tag = f"{tag}{os.getpid() % 10_000}"
         self.net, self.hosts = f"{tag}n", {host: f"{tag}{host}" for host in shape.hosts}
@@ -181,7 +184,7 @@ class Lab:
         self.controller = self.start(
             self.net, sys.executable, "-m", "narrows.cli.main", "controller", "--openflow-port",
             str(OPENFLOW), "--agents-port", str(AGENTS), "--http-port", str(HTTP),
-            *([] if self.secret is None else ["--secret", str(self.secret)]), *arguments,
+            *([] if self.keys is None else self.keys.options()), *arguments,
             log="controller.log",
         )  # fmt: skip
         wait(lambda: self.get("agents") is not None, "the controller")

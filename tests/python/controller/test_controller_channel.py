@@ -1,90 +1,54 @@
-"""The agents' channel: the MACs of the Rust side, forged lines, agents that connect and disconnect."""
+"""The agents' channel: keys, greetings, lines, agents that connect and disconnect."""
 
 from __future__ import annotations
 
 import json
-import os
 import queue
 import socket
-from pathlib import Path
+import ssl
+import subprocess
+import threading
 
 import pytest
-from fake_agent import Agent, port_info
+from channel_keys import Keys
+from fake_agent import Agent, client, port_info
 from hypothesis import given
 from hypothesis import strategies as st
-from narrows.controller import wire
+from narrows.controller import channel as channel_module
+from narrows.controller import tls, wire
 from narrows.controller.channel import Channel
+from narrows.controller.files import read_token
 from narrows.controller.messages import AgentDown, AgentMessage, AgentUp
 from narrows.errors import NarrowsError
 
-VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "channel.json").read_text())
-SECRET = bytes(range(32))
-OURS, THEIRS = b"\x01" * 32, b"\x02" * 32
 
-
-def test_macs_equal_those_of_the_rust_side():
-    lines = 0
-    for case in VECTORS["cases"]:
-        ends = [
-            wire.End(case[f"{role}_name"], bytes.fromhex(case[f"{role}_nonce"]))
-            for role in ("controller", "agent")
-        ]
-        key = wire.session_key(bytes.fromhex(case["secret"]), *ends)
-        assert key.hex() == case["key"]
-        for line in case["lines"]:
-            assert wire.line_mac(key, line["role"], line["seq"], line["body"]) == line["mac"]
-            lines += 1
-    assert lines == 24
-
-
-def greeting(nonce=THEIRS, **changes):
-    fields = {"narrows": 1, "role": "agent", "name": "a", "nonce": nonce.hex()} | changes
-    return json.dumps(fields).encode() + b"\n"
-
-
-def line(seq, body, secret=SECRET, role="agent", ours=OURS, names=("c", "a")):
-    ends = wire.End(names[0], ours), wire.End(names[1], THEIRS)
-    mac = wire.line_mac(wire.session_key(secret, *ends), role, seq, body)
-    return json.dumps({"seq": seq, "body": body, "mac": mac}).encode() + b"\n"
+def greeting(**changes):
+    return json.dumps({"narrows": 2, "role": "agent", "name": "a"} | changes).encode() + b"\n"
 
 
 def opened():
-    session = wire.Session(SECRET, OURS, "c")
+    session = wire.Session("c", "a")
     assert session.receive(greeting()) == []
     return session
 
 
 @given(st.lists(st.text(max_size=30), max_size=6), st.integers(1, 50))
-def test_bodies_arrive_for_any_split_of_the_bytes(bodies, cut):
-    bodies = [body.encode("utf-8", "replace").decode() for body in bodies]
-    data = greeting() + b"".join(line(n, body) for n, body in enumerate(bodies))
-    session, out = wire.Session(SECRET, OURS, "c"), []
+def test_bodies_arrive_for_any_split_of_the_bytes(texts, cut):
+    bodies = [json.dumps(text) for text in texts]
+    data = greeting() + b"".join(map(wire.line, bodies))
+    session, out = wire.Session("c", "a"), []
     for at in range(0, len(data), cut):
         out += session.receive(data[at : at + cut])
     assert out == bodies
-    assert session.is_authenticated == bool(bodies)
-
-
-@given(st.integers(0, 10_000), st.integers(0, 7))
-def test_a_changed_bit_is_refused(at, bit):
-    good = line(0, '{"type":"report","port":3}')
-    changed = bytearray(good)
-    changed[at % (len(good) - 1)] ^= 1 << bit
-    try:
-        out = opened().receive(bytes(changed))
-    except wire.Refused:
-        return
-    # Hexadecimal digits can change their case; every other change must be refused.
-    assert out == [] or bytes(changed).lower() == good.lower()
+    assert session.agent == "a"
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_refused_or_ignored(data):
-    for session in (wire.Session(SECRET, OURS, "c"), opened()):
-        try:
-            assert session.receive(data) == []
-        except wire.Refused as refused:
-            assert "\n" not in str(refused)
+def test_any_bytes_before_the_greeting_are_refused_or_ignored(data):
+    try:
+        assert wire.Session("c", None).receive(data) == []
+    except wire.Refused as refused:
+        assert "\n" not in str(refused)
 
 
 JSON = st.recursive(
@@ -94,81 +58,80 @@ JSON = st.recursive(
 )
 
 
-@given(
-    st.dictionaries(st.sampled_from(["seq", "body", "mac", "narrows", "role", "name", "nonce"]), JSON),
-)
-def test_any_json_is_refused(fields):
-    for session in (wire.Session(SECRET, OURS, "c"), opened()):
-        with pytest.raises(wire.Refused):
-            session.receive(json.dumps(fields).encode() + b"\n")
-
-
-@pytest.mark.parametrize(
-    ("lines", "why"),
-    [
-        ([line(0, "x"), line(0, "x")], "found line 0, expected line 1"),
-        ([line(1, "x")], "found line 1, expected line 0"),
-        ([line(0, "x", secret=b"\xff" * 32)], "a wrong MAC on line 0"),
-        ([line(0, "x", secret=b"")], "a wrong MAC on line 0"),
-        ([line(0, "x", role="controller")], "a wrong MAC on line 0"),
-        ([line(0, "x", ours=b"\x09" * 32)], "a wrong MAC on line 0"),
-        ([line(0, "x", names=("c", "b"))], "a wrong MAC on line 0"),  # its greeting said "a"
-        ([line(0, "x", names=("d", "a"))], "a wrong MAC on line 0"),
-        ([b'{"seq": true, "body": "x", "mac": ""}\n'], "a line without seq, body and mac"),
-        ([b'{"seq": 0, "body": "\\ud800", "mac": ""}\n'], "a body that is not Unicode"),
-        ([b"[]\n"], "a line that is not an object"),
-        ([b" " * wire.LINE_MAX], "a line of more than 1048576 bytes"),
-        ([b"[" * 100_000 + b"\n"], "a line that is not"),
-    ],
-)
-def test_wrong_lines_are_refused(lines, why):
-    session = opened()
-    with pytest.raises(wire.Refused, match=why):
-        session.receive(b"".join(lines))
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        greeting(narrows=2),
-        greeting(role="controller"),
-        greeting(name=""),
-        greeting(name="a b"),
-        greeting(name="a" * 65),
-        greeting(nonce=b"\x02" * 31),
-        greeting(nonce=OURS),
-        b" " * wire.GREETING_MAX,
-    ],
-)
-def test_greetings_that_are_refused(data):
+@given(st.dictionaries(st.sampled_from(["narrows", "role", "name"]), JSON))
+def test_any_json_is_refused_as_a_greeting(fields):
     with pytest.raises(wire.Refused):
-        wire.Session(SECRET, OURS, "c").receive(data)
+        wire.Session("c", None).receive(json.dumps(fields).encode() + b"\n")
 
 
-def test_secrets(tmp_path):
-    path = tmp_path / "secret"
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (greeting(narrows=1), "a greeting that is not from an agent of version 2"),
+        (greeting(narrows=True), "a greeting that is not from an agent of version 2"),
+        (greeting(role="controller"), "a greeting that is not from an agent of version 2"),
+        (greeting(name=""), "without a name of 1 to 64 printable characters"),
+        (greeting(name="a b"), "without a name of 1 to 64 printable characters"),
+        (greeting(name="a" * 65), "without a name of 1 to 64 printable characters"),
+        (greeting(name="b"), "found the name 'b', expected 'a' as in its certificate"),
+        (b"[]\n", "a greeting that is not an object"),
+        (b"[" * 4000 + b"\n", "a greeting that is not"),
+        (b" " * wire.GREETING_MAX, "a line of more than 4096 bytes"),
+    ],
+)
+def test_greetings_that_are_refused(data, why):
+    with pytest.raises(wire.Refused, match=why):
+        wire.Session("c", "a").receive(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b" " * wire.LINE_MAX, "a line of more than 1048576 bytes"),
+        (b"\xff\n", "a line that is not Unicode"),
+    ],
+)
+def test_lines_that_are_refused(data, why):
+    with pytest.raises(wire.Refused, match=why):
+        opened().receive(data)
+
+
+def test_tokens(tmp_path):
+    path = tmp_path / "token"
     path.write_text("00" * 32 + "\n")
-    assert wire.read_secret(path) == bytes(32)
+    assert read_token(path) == "00" * 32
     for text, why in (("00" * 31, "found 62 digits"), ("secret", "found other characters")):
         path.write_text(text)
         with pytest.raises(NarrowsError, match=why) as error:
-            wire.read_secret(path)
+            read_token(path)
         assert "openssl rand -hex 32" in str(error.value) and "\n" not in str(error.value)
     with pytest.raises(NarrowsError, match="No such file"):
-        wire.read_secret(tmp_path / "none")
+        read_token(tmp_path / "none")
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    """Keys of a controller and of the agents a and b; `stranger` is not trusted."""
+    made = Keys(tmp_path_factory.mktemp("keys"), ("a", "b", "stranger"))
+    trusted = "".join((made.folder / f"{name}.crt").read_text() for name in "ab")
+    (made.folder / "agents.trusted").write_text(trusted)
+    return made
 
 
 @pytest.fixture
-def listening():
+def listening(keys, caplog):
     events = queue.Queue()
-    channel = Channel(("127.0.0.1", 0), SECRET, "c", events.put)
+    caplog.set_level("WARNING")
+    channel = Channel(("127.0.0.1", 0), keys.of_controller(), "c", events.put)
     yield channel, events
     channel.close()
 
 
-def test_agents_connect_and_disconnect(listening):
+def test_agents_connect_and_disconnect(listening, keys):
     channel, events = listening
-    agent = Agent("127.0.0.1", channel.port, "a", SECRET)
+    agent = Agent("127.0.0.1", channel.port, "a", keys.of_agent("a"))
+    assert agent.answer == {"narrows": 2, "role": "controller", "name": "c"}
+    assert agent.socket.version() == "TLSv1.3"
     body = {"type": "ports", "ports": [port_info()]}
     agent.say(body)
     up = events.get(timeout=20)
@@ -183,12 +146,12 @@ def test_agents_connect_and_disconnect(listening):
     assert isinstance(events.get(timeout=20), AgentDown)
 
 
-def test_an_agent_that_reconnects_replaces_its_old_connection(listening):
+def test_an_agent_that_reconnects_replaces_its_old_connection(listening, keys):
     channel, events = listening
-    first = Agent("127.0.0.1", channel.port, "a", SECRET)
+    first = Agent("127.0.0.1", channel.port, "a", keys.of_agent("a"))
     first.say({"type": "ports", "ports": []})
-    second = Agent("127.0.0.1", channel.port, "a", SECRET)
     kinds = [type(events.get(timeout=20)) for _ in range(2)]
+    second = Agent("127.0.0.1", channel.port, "a", keys.of_agent("a"))
     second.say({"type": "ports", "ports": []})
     kinds += [type(events.get(timeout=20)) for _ in range(2)]
     assert kinds == [AgentUp, AgentMessage, AgentUp, AgentMessage]
@@ -198,12 +161,133 @@ def test_an_agent_that_reconnects_replaces_its_old_connection(listening):
     assert events.empty(), "its end is not the agent's"
 
 
-def test_an_agent_without_the_secret_is_disconnected(listening):
+def test_an_agent_cannot_use_another_agents_name(listening, keys):
     channel, events = listening
-    stranger = Agent("127.0.0.1", channel.port, "a", os.urandom(32))
-    stranger.say({"type": "ports", "ports": []})
-    assert stranger.receive() is None
-    silent = socket.create_connection(("127.0.0.1", channel.port), timeout=60)
-    while silent.recv(1000):
-        pass  # greeted, then disconnected because it was silent
+    first = Agent("127.0.0.1", channel.port, "a", keys.of_agent("a"))
+    thief = Agent("127.0.0.1", channel.port, "a", keys.of_agent("b"))
+    reason = "found the name 'a', expected 'b' as in its certificate"
+    assert thief.answer == {"narrows": 2, "refused": reason}
+    assert thief.receive() is None
+    channel.send("a", {"type": "poll"})
+    assert first.receive() == {"type": "poll"}
+    assert isinstance(events.get(timeout=20), AgentUp) and events.empty()
+
+
+def signed_by_an_agent(folder):
+    """A certificate for the name a, signed with the trusted key of b, which OpenSSL made as an authority."""
+    make = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-keyout", "forged.key"]
+    sign = ["openssl", "x509", "-req", "-days", "30", "-CA", "b.crt", "-CAkey", "b.key", "-CAcreateserial"]
+    for command in ([*make, "-out", "forged.csr"], [*sign, "-in", "forged.csr", "-out", "forged.crt"]):
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["stranger", "forged"])
+def test_an_agent_with_an_unknown_certificate_is_refused(listening, keys, caplog, name):
+    channel, events = listening
+    if name == "forged":
+        signed_by_an_agent(keys.folder)
+    agent = keys.of_agent(name)
+    try:
+        connection = Agent("127.0.0.1", channel.port, "a", agent)
+    except OSError:
+        pass
+    else:
+        assert connection.answer is None
     assert events.empty()
+    reason = {"stranger": "self-signed certificate", "forged": "the certificate of 'a' is not in"}[name]
+    wait_for(lambda: reason in caplog.text)
+
+
+def wait_for(done):
+    """Waits for a condition; the deadline is for a hang only."""
+    pause = threading.Event()
+    for _ in range(2000):
+        if done():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it has not come")
+
+
+def test_an_agent_refuses_another_controller(listening, keys):
+    """Python's agent here, the real one in channel/transport_tests.rs."""
+    channel, events = listening
+    own = keys.of_agent("a")
+    with pytest.raises(ssl.SSLCertVerificationError):
+        Agent("127.0.0.1", channel.port, "a", own._replace(trusted=own.certificate))
+    assert events.empty()
+
+
+def test_an_agent_can_be_added_while_the_controller_runs(listening, keys):
+    channel, events = listening
+    trusted = keys.folder / "agents.trusted"
+    before = trusted.read_text()
+    trusted.write_text(before + (keys.folder / "stranger.crt").read_text())
+    try:
+        agent = Agent("127.0.0.1", channel.port, "stranger", keys.of_agent("stranger"))
+        assert agent.answer["name"] == "c"
+    finally:
+        trusted.write_text(before)
+    assert isinstance(events.get(timeout=20), AgentUp)
+
+
+def test_peers_without_tls_or_without_an_own_certificate_are_refused(listening, keys, caplog):
+    channel, events = listening
+    plain = socket.create_connection(("127.0.0.1", channel.port), timeout=20)
+    plain.sendall(greeting())
+    assert plain.recv(1000) == b"", "closed without an answer"
+    wait_for(lambda: "wrong version number" in caplog.text)
+    nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    nobody.check_hostname = False
+    nobody.load_verify_locations(str(keys.of_agent("a").trusted))
+    connection = nobody.wrap_socket(socket.create_connection(("127.0.0.1", channel.port), timeout=20))
+    with pytest.raises(ssl.SSLError, match="CERTIFICATE_REQUIRED"):
+        connection.recv(1000)  # with TLS 1.3 the client's end of the handshake comes first
+    old = client(*map(str, keys.of_agent("a")))
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    with pytest.raises(ssl.SSLError, match="PROTOCOL_VERSION"):
+        old.wrap_socket(socket.create_connection(("127.0.0.1", channel.port), timeout=20))
+    assert events.empty()
+
+
+def test_silent_peers_are_disconnected(listening, keys, monkeypatch):
+    channel, events = listening
+    monkeypatch.setattr(channel_module, "GREETING_S", 0.3)
+    silent = socket.create_connection(("127.0.0.1", channel.port), timeout=60)
+    assert silent.recv(1000) == b"", "disconnected during the handshake"
+    after = socket.create_connection(("127.0.0.1", channel.port), timeout=60)
+    tls_only = client(*map(str, keys.of_agent("a"))).wrap_socket(after)
+    assert ended(tls_only), "disconnected before the greeting"
+    assert events.empty()
+
+
+def ended(connection):
+    try:
+        return connection.recv(1000) == b""
+    except ssl.SSLEOFError:  # no close_notify
+        return True
+
+
+def test_files_are_checked(keys, tmp_path):
+    good = keys.of_controller()
+    good.check("agents")
+    for field, path, why in (
+        ("trusted", tmp_path / "none", "No such file"),
+        ("trusted", good.key, "agents: cannot use"),
+        ("certificate", keys.folder / "a.crt", "agents: cannot use"),
+        ("key", tmp_path / "none", "agents.key: .*: No such file"),
+    ):
+        with pytest.raises(NarrowsError, match=why) as error:
+            good._replace(**{field: path}).check("agents")
+        assert "\n" not in str(error.value)
+    readable = tmp_path / "readable.key"
+    readable.write_text(good.key.read_text())
+    readable.chmod(0o644)
+    with pytest.raises(NarrowsError, match="found mode 0644, expected 0600"):
+        good._replace(key=readable).check("agents")
+
+
+def test_names_of_certificates():
+    subject = ((("organizationName", "x"),), (("commonName", "a"),))
+    assert tls.common_name({"subject": subject}) == "a"
+    assert tls.common_name({"subject": (*subject, (("commonName", "b"),))}) == "", "two names are none"
+    assert tls.common_name(None) == ""

@@ -14,7 +14,9 @@ name = "east"
 [openflow]
 host = "0.0.0.0"
 [agents]
-secret = "secret.hex"
+key = "c.key"
+certificate = "c.crt"
+trusted = "agents.crt"
 host = "192.0.2.1"
 [forwarding]
 lldp = "500ms"
@@ -59,7 +61,16 @@ def test_a_file_with_every_key(tmp_path):
             "ports.1.port: found '0x1:1' a second time, expected it once",
         ),
         ("[[ports]]\nport = '1:1'\nrat = 1", "ports.0.rat: unknown key; nearest is 'rate'"),
-        ("[agents]\nhost = '0.0.0.0'", "agents.host: found '0.0.0.0' without a secret"),
+        (
+            "[agents]\nhost = '0.0.0.0'",
+            "agents.host: found '0.0.0.0' without keys, expected files as agents.key, agents.certificate and",
+        ),
+        ("[agents]\nkey = 'k'\ntrusted = 't'", "agents.certificate: not found, expected all or none of"),
+        (
+            "[agents]\nsecret = 'secret.hex'",
+            "agents.secret: found the secret of an earlier version, expected agents.key, agents.certificate "
+            "and agents.trusted: make them with 'narrows-agent key NAME'",
+        ),
         (
             "[http]\nhost = '0.0.0.0'",
             "http.host: found '0.0.0.0' without a token, expected a file as http.token",
@@ -89,6 +100,8 @@ def test_the_command_prints_the_error_and_exits_with_2(tmp_path):
         [*command, "--config", str(tmp_path / "none.toml")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No such file" in done.stderr
+    done = subprocess.run([*command, "--secret", "x"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "make them with 'narrows-agent key NAME'" in done.stderr
     done = subprocess.run(
         [*command, "--http-port", "8080", "--check"], capture_output=True, text=True, check=False
     )

@@ -1,5 +1,6 @@
 """The controller as a service: its systemd unit, and the commands in it."""
 
+import re
 import shutil
 import signal
 import socket
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from channel_keys import Keys
 from narrows.controller.files import check_private
 from narrows.errors import NarrowsError
 
@@ -117,11 +119,12 @@ def test_the_shipped_example_is_valid(tmp_path):
     example = UNITS.parent / "examples/controller.toml"
     config = tmp_path / "controller.toml"
     # With the keys that are commented out, which name files of the service.
-    secret = tmp_path / "keys_secret"
-    secret.write_text("0123456789abcdef" * 4)
-    secret.chmod(0o600)
-    text = example.read_text().replace("# secret", "secret").replace("# token", "token")
-    text = text.replace("/run/credentials/narrows-controller.service/keys_page.token", str(secret))
-    config.write_text(text.replace("/run/credentials/narrows-controller.service/keys_secret", str(secret)))
+    token = tmp_path / "page.token"
+    token.write_text("0123456789abcdef" * 4)
+    token.chmod(0o600)
+    Keys(tmp_path, ("a",))
+    text = re.sub(r"(?m)^# (\w+ = )", r"\1", example.read_text())
+    text = text.replace("/etc/narrows/agents.crt", str(tmp_path / "agents.trusted"))
+    config.write_text(text.replace("/run/credentials/narrows-controller.service/keys_", f"{tmp_path}/"))
     done = run(command("ExecStartPre", config))
     assert (done.returncode, done.stdout) == (0, f"{config}: valid\n"), done.stderr

@@ -6,12 +6,12 @@
 
 The two nodes are routers, because Open vSwitch with this controller sends both directions by the shortest
 path. The
-agent at b reaches the controller by the network, so the secret is used.
+agent at b reaches the controller by the network, so keys are used.
 """
 
 from __future__ import annotations
 
-from agents_lab import Agents, TimelyLab, start_senders, write_secret
+from agents_lab import Agents, TimelyLab, keys_of, start_senders
 from ovs_lab import AGENTS, Shape, run, wait
 
 A, B = "10.8.9.1", "10.8.9.2"
@@ -25,7 +25,7 @@ class TwoWays(TimelyLab):
 
     def __init__(self, folder):
         super().__init__(
-            folder, Shape((), {"h1": "", "h2": "", "b": ""}), tag="nrwt", secret=write_secret(folder)
+            folder, Shape((), {"h1": "", "h2": "", "b": ""}), tag="nrwt", keys=keys_of(folder, "a", "b")
         )
 
     def _build(self):
@@ -66,7 +66,7 @@ def two_ways(folder):
                 lab.at[name],
                 name,
                 f'[switch]\nmax_flows = 1024\n[[ports]]\ninterface = "{port}"\nrate = "{rate}"\n'
-                f'[controller]\naddress = "{A}:{AGENTS}"\nname = "{name}"\nsecret_file = "{lab.secret}"\n',
+                f'[controller]\naddress = "{A}:{AGENTS}"\n{lab.keys.of(name)}',
             )
         start_senders(lab, "h1", interface="to-a")
         # It answers the SYN with an option to be filled in. Without one in the handshake the sender is

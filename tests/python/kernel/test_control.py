@@ -107,12 +107,14 @@ def test_a_poll_of_the_scenario_is_the_controllers(plan):
     assert tomllib.loads(toml(made, lay_out(made)))["detection"] == {"poll": "20000000ns"}
 
 
-def test_agents_know_the_controller_and_the_secret(plan):
+def test_agents_know_the_controller_and_the_keys(plan):
     made = plan(CHAIN)
     switch = agents.agents(made, lay_out(made), PREFIX)[0]
     assert switch.config["controller"] == {
         "address": "192.168.0.1:6690",
-        "secret_file": f"/run/narrows/{PREFIX}/secret",
+        "key": f"/run/narrows/{PREFIX}/{switch.name}.key",
+        "certificate": f"/run/narrows/{PREFIX}/{switch.name}.crt",
+        "trusted": f"/run/narrows/{PREFIX}/controller.crt",
         "name": switch.name,
     }
     without = plan(CHAIN.split("[sdn]", maxsplit=1)[0])

@@ -1,17 +1,17 @@
 //! The agent's connection to the SDN controller, in a thread of its own that never blocks the control loop.
 //!
-//! The protocol is lines of JSON over TCP, each with a sequence number and a MAC ([`auth`], [`session`]). The
+//! The protocol is lines of JSON ([`session`]) over TLS 1.3 ([`transport`]), with a key at each end ([`keys`]). The
 //! agent connects, and reconnects with increasing pauses. Meanwhile, bodies wait in a bounded queue, which drops the
 //! oldest ones. Without a controller the agent uses its own detector (BRF-105).
 
-pub mod auth;
 pub mod body;
+pub mod keys;
 pub mod session;
+pub mod transport;
 mod worker;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::{io, thread};
@@ -20,8 +20,8 @@ use narrows_control::rate::Message;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use thiserror::Error;
 
-pub use auth::Secret;
 pub use body::{FLOWS_MAX, FlowChange, FlowInfo, PortInfo, ToController};
+pub use keys::KeyFiles;
 
 /// Maximum number of bodies that wait to be sent.
 const WAITING_MAX: usize = 1024;
@@ -35,8 +35,8 @@ pub struct ChannelConfig {
     pub controller: SocketAddr,
     /// This agent's name, unique in the domain, e.g. the host's name.
     pub name: String,
-    /// File with the shared secret. Without a secret the controller must be on this host.
-    pub secret: Option<PathBuf>,
+    /// The keys. Without keys the controller must be on this host.
+    pub keys: Option<KeyFiles>,
 }
 
 /// Why a channel cannot be started.
@@ -44,10 +44,12 @@ pub struct ChannelConfig {
 pub enum ChannelError {
     /// One line: the file, what was found, what was expected.
     #[error("{0}")]
-    Secret(String),
+    Keys(String),
     /// Without authentication anyone could read and send messages.
-    #[error("controller {0}: not on this host; give both ends a shared secret, or use a loopback address")]
-    NoSecret(SocketAddr),
+    #[error(
+        "controller {0}: not on this host; give both ends a key (narrows-agent key), or use a loopback address"
+    )]
+    NoKeys(SocketAddr),
     /// No thread or event descriptor could be created.
     #[error("channel: {0}")]
     Io(#[from] io::Error),
@@ -61,7 +63,7 @@ pub enum ChannelState {
     Connecting,
     /// One line: why the controller cannot be reached, or why its connection was closed.
     Failed(String),
-    /// Connected. The controller of this name has proved that it knows the secret.
+    /// Connected to the controller of this name.
     Connected(String),
 }
 
@@ -108,21 +110,20 @@ impl Channel {
     /// Starts the thread, which connects and sends the list of ports.
     ///
     /// # Errors
-    /// If the secret cannot be read, or if there is no secret and the controller is on another
-    /// host.
+    /// If the keys cannot be read, or if there are none and the controller is on another host.
     pub fn start(config: ChannelConfig, ports: Ports) -> Result<Self, ChannelError> {
-        let secret = match &config.secret {
-            Some(path) => Secret::read(path).map_err(ChannelError::Secret)?,
-            None if config.controller.ip().is_loopback() => Secret::default(),
-            None => return Err(ChannelError::NoSecret(config.controller)),
+        let tls = match &config.keys {
+            Some(files) => Some(files.read().map_err(ChannelError::Keys)?),
+            None if config.controller.ip().is_loopback() => None,
+            None => return Err(ChannelError::NoKeys(config.controller)),
         };
-        if secret.is_empty() {
-            tracing::warn!(controller = %config.controller, "no shared secret: any program on this host can be the controller");
+        if tls.is_none() {
+            tracing::warn!(controller = %config.controller, "no key: any program on this host can be the controller");
         }
         let wake =
             EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).map_err(io::Error::from)?;
         let shared = Arc::new(Shared { queues: Mutex::new(Queues { ports, ..Queues::default() }), wake });
-        let worker = worker::Worker::new(config, secret, shared.clone());
+        let worker = worker::Worker::new(config, tls, shared.clone());
         let thread = thread::Builder::new().name("channel".into()).spawn(move || worker.run())?;
         Ok(Channel { shared, thread: Some(thread) })
     }

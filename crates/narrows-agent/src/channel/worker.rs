@@ -1,4 +1,4 @@
-//! The channel's thread: sockets and pauses around a [`Session`].
+//! The channel's thread: sockets and pauses around a [`Transport`] and a [`Session`].
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -7,17 +7,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use narrows_control::rate::Message;
+use narrows_control::units::{Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 
-use super::auth::{SIZE, Secret};
+use rustls::ClientConfig;
+
 use super::session::{Refusal, Session};
+use super::transport::{TlsRefusal, Transport};
 use super::{ARRIVED_MAX, ChannelConfig, ChannelState, Shared, ToController};
+use crate::clock;
 
 /// First and longest pause between attempts, in ms. Each pause is twice the previous pause.
 const PAUSES_MS: (u16, u16) = (100, 5000);
 /// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(2);
+/// The controller must accept the agent within this time.
+const GREETING: Span = Span::from_secs(5);
 /// Unacknowledged data or an unanswered keep-alive ends the connection after this time, ms.
 const PEER_DEAD_MS: u32 = 5000;
 /// Lines are taken from the queue while the buffer holds fewer bytes than this. If the controller reads too slowly,
@@ -31,21 +37,27 @@ enum Ended {
     Io(#[from] io::Error),
     #[error("refused: {0}")]
     Refused(#[from] Refusal),
+    #[error("refused: {0}")]
+    Tls(#[from] TlsRefusal),
     #[error("the controller closed the connection")]
     Closed,
+    #[error("the controller closed the connection without an answer; it may expect keys: controller.key")]
+    ClosedPlain,
+    #[error("no answer within {} s", GREETING.as_nanos() / 1_000_000_000)]
+    Silent,
     #[error("the agent stops")]
     Stopped,
 }
 
 pub(super) struct Worker {
     config: ChannelConfig,
-    secret: Secret,
+    tls: Option<Arc<ClientConfig>>,
     shared: Arc<Shared>,
 }
 
 impl Worker {
-    pub(super) fn new(config: ChannelConfig, secret: Secret, shared: Arc<Shared>) -> Self {
-        Worker { config, secret, shared }
+    pub(super) fn new(config: ChannelConfig, tls: Option<Arc<ClientConfig>>, shared: Arc<Shared>) -> Self {
+        Worker { config, tls, shared }
     }
 
     /// Runs until the channel is dropped.
@@ -91,35 +103,45 @@ impl Worker {
         false
     }
 
-    /// Runs one connection and returns when it ends. `known` is set once the controller has authenticated
-    /// itself.
+    /// Runs one connection and returns when it ends. `known` is set once the controller has accepted the agent.
     fn connection(&self, known: &mut bool) -> Result<(), Ended> {
+        let deadline = clock::now() + GREETING;
         let mut stream = TcpStream::connect_timeout(&self.config.controller, CONNECT)?;
         stream.set_nodelay(true)?;
         keep_alive(&stream)?;
         stream.set_nonblocking(true)?;
 
-        let mut nonce = [0; SIZE];
-        getrandom::fill(&mut nonce).map_err(|e| io::Error::other(e.to_string()))?;
-        let mut session = Session::new(self.secret.clone(), &self.config.name, nonce);
-        let mut out = session.greeting().into_bytes();
-        let mut arrived = Vec::new();
+        let mut transport = Transport::new(self.tls.as_ref(), self.config.controller.ip())?;
+        let mut session = Session::new(&self.config.name);
+        transport.send(session.greeting().as_bytes());
+        let mut out = Vec::new();
+        let (mut lines, mut arrived) = (Vec::new(), Vec::new());
         let mut buffer = vec![0; 16 << 10];
         self.shared.lock().ports_due = true;
         loop {
-            self.fill(&mut session, &mut out)?;
+            self.fill(&session, &mut transport, &mut out)?;
             flush(&mut stream, &mut out)?;
-            self.sleep_until_something(&stream, !out.is_empty())?;
+            let timeout = if *known { PollTimeout::NONE } else { until(deadline)? };
+            self.sleep_until_something(&stream, !out.is_empty(), timeout)?;
             loop {
-                match stream.read(&mut buffer) {
+                let n = match stream.read(&mut buffer) {
+                    Ok(0) if self.tls.is_none() && !*known => return Err(Ended::ClosedPlain),
                     Ok(0) => return Err(Ended::Closed),
-                    Ok(n) => session.receive(buffer.get(..n).unwrap_or_default(), &mut arrived)?,
+                    Ok(n) => n,
                     Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                    Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                    Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                     Err(e) => return Err(e.into()),
+                };
+                if let Err(refusal) = transport.receive(buffer.get(..n).unwrap_or_default(), &mut lines) {
+                    // The alert tells the controller why.
+                    transport.take(&mut out);
+                    let _ = flush(&mut stream, &mut out);
+                    return Err(refusal.into());
                 }
+                session.receive(&lines, &mut arrived)?;
+                lines.clear();
             }
-            if session.is_authenticated() && !*known {
+            if session.is_open() && !*known {
                 *known = true;
                 tracing::info!(controller = session.controller(), "connected to the controller");
                 self.shared.lock().state = ChannelState::Connected(session.controller().into());
@@ -129,8 +151,9 @@ impl Worker {
     }
 
     /// Takes lines from the queue, to send them.
-    fn fill(&self, session: &mut Session, out: &mut Vec<u8>) -> Result<(), Ended> {
+    fn fill(&self, session: &Session, transport: &mut Transport, out: &mut Vec<u8>) -> Result<(), Ended> {
         loop {
+            transport.take(out);
             let body = {
                 let mut queues = self.shared.lock();
                 if queues.stop {
@@ -150,18 +173,23 @@ impl Worker {
                     }
                 }
             };
-            if let Some(line) = session.seal(&body) {
-                out.extend_from_slice(line.as_bytes());
+            if let Some(line) = session.line(&body) {
+                transport.send(line.as_bytes());
             }
         }
     }
 
-    fn sleep_until_something(&self, stream: &TcpStream, writing: bool) -> io::Result<()> {
+    fn sleep_until_something(
+        &self,
+        stream: &TcpStream,
+        writing: bool,
+        timeout: PollTimeout,
+    ) -> io::Result<()> {
         let mut flags = PollFlags::POLLIN;
         flags.set(PollFlags::POLLOUT, writing);
         let mut fds =
             [PollFd::new(stream.as_fd(), flags), PollFd::new(self.shared.wake.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut fds, PollTimeout::NONE) {
+        match poll(&mut fds, timeout) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(e) => return Err(e.into()),
         }
@@ -180,6 +208,17 @@ impl Worker {
             queues.arrived.pop_front();
         }
     }
+}
+
+/// The wait until a deadline.
+fn until(deadline: Time) -> Result<PollTimeout, Ended> {
+    let left = deadline.since(clock::now());
+    if left == Span::ZERO {
+        return Err(Ended::Silent);
+    }
+    // Rounded up, so that the thread does not wake just before the deadline.
+    let millis = u16::try_from(left.as_nanos() / 1_000_000 + 1).unwrap_or(u16::MAX);
+    Ok(PollTimeout::from(millis))
 }
 
 fn flush(stream: &mut TcpStream, out: &mut Vec<u8>) -> Result<(), Ended> {

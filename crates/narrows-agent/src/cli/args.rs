@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::cc::CcCommand;
 use super::shown;
-use crate::config::{Config, Invalid, Problem};
+use crate::config::{self, Config, Invalid, Problem};
 
 /// Explicit rate control on stock Linux: switches write rates into ACKs, and senders pace at them
 #[derive(Debug, Parser)]
@@ -53,6 +53,18 @@ pub(super) enum Command {
     /// Load the papers' congestion control algorithms into the kernel, for any program of this host
     #[command(subcommand)]
     Cc(CcCommand),
+    /// Make a key and a certificate for the channel between agents and controller
+    ///
+    /// Writes NAME.key, which stays on this machine, and NAME.crt, which the other side trusts. They do not expire.
+    /// NAME is the controller's name, or the name in [controller] of an agent's configuration.
+    Key {
+        /// Name of the agent or of the controller
+        #[arg(value_parser = key_name)]
+        name: String,
+        /// Folder for the two files (default: the current one)
+        #[arg(long, value_hint = ValueHint::DirPath, default_value = ".", hide_default_value = true)]
+        folder: PathBuf,
+    },
     /// Remove everything that killed agents have left behind; running agents are left alone
     Clean {
         /// Network namespace to clean (default: every namespace that has a name or a process)
@@ -139,6 +151,11 @@ pub(super) trait Configured {
         }
         Ok(config)
     }
+}
+
+/// A name for a key, which is also the name of its files.
+fn key_name(name: &str) -> Result<String, String> {
+    config::plain_name(name.to_owned()).map_err(|expected| format!("expected {expected}"))
 }
 
 fn strings(words: &[String]) -> Value {

@@ -18,6 +18,7 @@ pub use services::Services;
 use services::Source;
 
 use crate::cc::CcError;
+use crate::channel::keys;
 use crate::config::{self, Config};
 use crate::netns::Netns;
 use crate::status::client::{Client, sockets_in};
@@ -78,6 +79,7 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
             Ok(0)
         }
         Command::Cc(command) => cc::execute(&command),
+        Command::Key { name, folder } => make_key(&name, &folder),
         Command::Clean { netns } => clean_up(netns.as_deref()),
         Command::Generate { folder } => {
             generate::write_into(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -95,12 +97,21 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
 /// error, because it can be created later, or exist on another machine.
 fn missing(file: &Path, config: &Config) -> Option<String> {
     let Config::Switch(switch) = config else { return None };
-    let secret = switch.controller.as_ref()?.secret_file.as_ref()?;
-    let trouble = std::fs::File::open(secret).err()?;
-    let (file, secret) = (file.display(), secret.display());
-    Some(format!(
-        "{file}: warning: controller.secret_file: {secret}: {trouble}; the switch needs it to start"
-    ))
+    let keys = switch.controller.as_ref()?.keys.as_ref()?;
+    let named = [("key", &keys.key), ("certificate", &keys.certificate), ("trusted", &keys.trusted)];
+    named.into_iter().find_map(|(name, path)| {
+        let trouble = std::fs::File::open(path).err()?;
+        let (file, path) = (file.display(), path.display());
+        Some(format!("{file}: warning: controller.{name}: {path}: {trouble}; the switch needs it to start"))
+    })
+}
+
+/// Makes a key of the channel between agents and controller.
+fn make_key(name: &str, folder: &Path) -> Result<u8, Failure> {
+    let (key, certificate) = keys::create(name, folder)?;
+    println!("{}: private key; keep it on this machine", key.display());
+    println!("{}: certificate; add it to the file 'trusted' of the other side", certificate.display());
+    Ok(0)
 }
 
 fn start(args: impl Configured + 'static, role: &'static str, agents: &dyn Agents) -> Result<u8, Failure> {

@@ -223,9 +223,9 @@ fn common(root: &Reader<'_>, own: &Reader<'_>, role: &'static str, metrics_port:
 }
 
 /// A name that is valid in a file name.
-fn plain_name(name: String) -> Result<String, String> {
+pub(crate) fn plain_name(name: String) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if name.len() <= 32 && name.chars().all(plain) {
+    if (1..=32).contains(&name.len()) && name.chars().all(plain) {
         Ok(name)
     } else {
         Err("a name of up to 32 letters, digits, - and _".to_owned())

@@ -7,6 +7,8 @@ use narrows_control::rate::{PortId, RateController, brf};
 use narrows_control::units::{Bytes, Rate, Span};
 use toml::Table;
 
+use crate::channel::KeyFiles;
+
 use super::reader::{Reader, one_of, share, text, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
@@ -105,8 +107,8 @@ pub enum Capacity {
 pub struct Controller {
     /// `host:port`.
     pub address: String,
-    /// File with the shared secret; `None` is allowed only if the controller is on this host.
-    pub secret_file: Option<PathBuf>,
+    /// The keys of the channel; `None` is allowed only if the controller is on this host.
+    pub keys: Option<KeyFiles>,
     /// This switch's name on the channel.
     pub name: String,
 }
@@ -272,13 +274,39 @@ fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
         if fits { Ok(address) } else { Err("a host and port such as \"127.0.0.1:6690\"".to_owned()) }
     };
     let address = table.need("address", host_and_port, "\"127.0.0.1:6690\"");
-    let secret_file = table.get("secret_file", path);
+    let keys = keys(&table);
     let name = table.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| own_name.to_owned());
     // A name may be this host's; only an address shows it.
     let elsewhere = address.as_deref().and_then(|a: &str| a.parse::<std::net::SocketAddr>().ok());
-    if elsewhere.is_some_and(|a| !a.ip().is_loopback()) && secret_file.is_none() {
-        table.problem("secret_file", "found nothing, expected a file, as the controller is on another host");
+    if elsewhere.is_some_and(|a| !a.ip().is_loopback()) && keys == Some(None) {
+        table.problem("key", "found nothing, expected a file, as the controller is on another host");
     }
     table.done();
-    Some(Controller { address: address?, secret_file, name })
+    Some(Controller { address: address?, keys: keys?, name })
+}
+
+/// The files of the channel's keys: all or none. The outer `None` is an error, which has been reported.
+fn keys(table: &Reader<'_>) -> Option<Option<KeyFiles>> {
+    if table.value("secret_file").is_some() {
+        let text = "found the secret of an earlier version, expected key, certificate and trusted: \
+                    make them with 'narrows-agent key NAME'";
+        table.problem("secret_file", text);
+        return None;
+    }
+    let (key, certificate) = (table.get("key", path), table.get("certificate", path));
+    match (key, certificate, table.get("trusted", path)) {
+        (Some(key), Some(certificate), Some(trusted)) => Some(Some(KeyFiles { key, certificate, trusted })),
+        (None, None, None) => Some(None),
+        (key, certificate, _) => {
+            let missing = if key.is_none() {
+                "key"
+            } else if certificate.is_none() {
+                "certificate"
+            } else {
+                "trusted"
+            };
+            table.problem(missing, "found nothing, expected all or none of key, certificate, trusted");
+            None
+        }
+    }
 }

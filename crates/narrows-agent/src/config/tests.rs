@@ -235,3 +235,30 @@ fn a_congestion_control_name_longer_than_linux_allows_is_refused() {
         assert_eq!(problems(&format!("[sender]\nalgorithm = '{bad}'")), [expected]);
     }
 }
+
+#[test]
+fn the_keys_of_the_channel_are_all_or_none_and_an_old_secret_is_refused() {
+    let with = |own: &str| {
+        let content = format!(
+            "[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\n[controller]\naddress = '192.0.2.1:6690'\n{own}"
+        );
+        Config::parse(&content, "f.toml").map_err(|invalid| invalid.to_string())
+    };
+    let files = "key = '/k'\ncertificate = '/c'\ntrusted = '/t'";
+    let Config::Switch(switch) = with(files).unwrap() else { panic!() };
+    assert_eq!(switch.controller.unwrap().keys.unwrap().trusted, std::path::Path::new("/t"));
+    for (own, expected) in [
+        ("", "f.toml: controller.key: found nothing, expected a file, as the controller is on another host"),
+        (
+            "key = '/k'\ntrusted = '/t'",
+            "f.toml: controller.certificate: found nothing, expected all or none of key, certificate, trusted",
+        ),
+        (
+            "secret_file = '/s'",
+            "f.toml: controller.secret_file: found the secret of an earlier version, expected key, certificate \
+             and trusted: make them with 'narrows-agent key NAME'",
+        ),
+    ] {
+        assert_eq!(with(own).unwrap_err(), expected);
+    }
+}

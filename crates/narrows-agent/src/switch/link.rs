@@ -60,8 +60,8 @@ impl Link {
     pub(super) fn start(config: &config::Controller, ports: Vec<PortDescription>) -> Result<Link, Failure> {
         let unknown = || format!("controller.address: {}: no such host", config.address);
         let controller = config.address.to_socket_addrs()?.next().ok_or_else(unknown)?;
-        let secret = config.secret_file.clone();
-        let channel_config = ChannelConfig { controller, name: config.name.clone(), secret };
+        let keys = config.keys.clone();
+        let channel_config = ChannelConfig { controller, name: config.name.clone(), keys };
         let ports: Vec<_> = ports.into_iter().map(PortInfo::from).collect();
         let channel = Channel::start(channel_config, ports.clone())?;
         Ok(Link { channel, ports, changes: BTreeMap::new(), listed: Time::ZERO })

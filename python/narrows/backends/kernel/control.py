@@ -21,6 +21,10 @@ from narrows.errors import ScenarioError
 from narrows.scenario.parts import Plan
 from narrows.units import NANOS_PER_SEC
 
+NAME = "controller"
+"""Name of the program, its keys, its configuration and its log."""
+TRUSTED = "agents"
+"""Name of the file with the agents' certificates."""
 DEVICE = "sdn0"
 """In a switch's namespace."""
 OPENFLOW, AGENTS, HTTP = 6653, 6690, 6680
@@ -49,17 +53,19 @@ def datapath(node: int) -> int:
     return node + 1
 
 
-def secret_file(prefix: str) -> str:
-    """The file of the secret that a run's agents share with its controller."""
-    return str(namespaces.FILES / prefix / "secret")
+def keys(prefix: str, name: str, trusted: str) -> dict[str, str]:
+    """The files of one end's keys, as configuration, and of the certificates that it trusts."""
+    folder = namespaces.FILES / prefix
+    ends = {"key": f"{name}.key", "certificate": f"{name}.crt", "trusted": f"{trusted}.crt"}
+    return {key: str(folder / file) for key, file in ends.items()}
 
 
 def uplink(node: int, prefix: str) -> dict[str, Any]:
     """The table [controller] of the agent of a node."""
     return {
         "address": f"{CONTROLLER}:{AGENTS}",
-        "secret_file": secret_file(prefix),
         "name": f"n{node}",
+        **keys(prefix, f"n{node}", NAME),
     }
 
 
@@ -85,9 +91,11 @@ def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
     """The configuration of the controller."""
     # The simulator's routes never change, so a silent link must not change the controller's routes.
     whole = min(_MOST_SECONDS, plan["duration"] // NANOS_PER_SEC + _MARGIN_SECONDS)
+    agents = known(plan, layout).agents
     return {
         "openflow": {"host": CONTROLLER, "port": OPENFLOW},
-        "agents": {"host": CONTROLLER, "port": AGENTS, "secret": secret_file(prefix)},
+        # Without agents there are no keys, and the port stays on loopback.
+        "agents": {"host": CONTROLLER, "port": AGENTS, **keys(prefix, NAME, TRUSTED)} if agents else {},
         "http": {"port": HTTP},
         "forwarding": {"link_expire": f"{whole}s", "host_idle": f"{whole}s"},
         "detection": {"poll": f"{_poll(plan)}ns"},

@@ -15,7 +15,6 @@ import contextlib
 import http.client
 import json
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -29,17 +28,15 @@ from typing import Any
 
 import narrows
 from narrows import _native
-from narrows.backends.kernel import agents, control
+from narrows.backends.kernel import agents, control, namespaces
 from narrows.backends.kernel.layout import CONTROL, WIRE, Layout, Port
 from narrows.backends.kernel.namespaces import path
 from narrows.backends.kernel.processes import Processes
-from narrows.backends.kernel.shell import KernelError
+from narrows.backends.kernel.shell import KernelError, run
 from narrows.backends.kernel.sockets import socket_in
 from narrows.scenario.parts import Plan
 from narrows.units import format_duration
 
-NAME = "controller"
-"""Name of the program, its configuration and its log."""
 _START_SECONDS = 30.0
 _ASK_SECONDS = 0.2
 _PATIENCE_SECONDS = 5.0
@@ -66,16 +63,14 @@ class Domain:
             self._sockets[namespace] = socket_in(
                 path(prefix + namespace), socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_LLDP)
             )
-        secret = Path(control.secret_file(prefix))
-        secret.touch(mode=0o600)
-        secret.write_text(secrets.token_hex(32), encoding="ascii")
-        config = self._programs.folder / f"{NAME}.toml"
+        _make_keys(prefix, sorted(control.known(self._plan, self._layout).agents))
+        config = self._programs.folder / f"{control.NAME}.toml"
         config.write_text(agents.toml(control.config(self._plan, self._layout, prefix)), encoding="utf-8")
         command = [sys.executable, "-m", "narrows.cli.main", "controller", "--config", str(config)]
         # The same package as the one that runs here.
         home = str(Path(narrows.__file__).parents[1])
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([home, os.environ.get("PYTHONPATH", "")])}
-        self._process = self._programs.start(CONTROL, NAME, command, env)
+        self._process = self._programs.start(CONTROL, control.NAME, command, env)
         self.notes.append(
             "the delay between the SDN controller and the switches is that of this machine, not "
             f"sdn.delay ({format_duration(self._plan['sdn']['delay'])})"
@@ -120,7 +115,7 @@ class Domain:
         """The controller's log, by file name."""
         if self._process is None:
             return {}
-        return {f"{NAME}.log": self._programs.log(NAME).read_text("utf-8", "replace")}
+        return {f"{control.NAME}.log": self._programs.log(control.NAME).read_text("utf-8", "replace")}
 
     @contextmanager
     def at_work(self, start: int) -> Iterator[None]:
@@ -178,6 +173,18 @@ class Domain:
         # Ethernet, IPv4, lengths of their addresses, a request (RFC 826).
         frame += bytes.fromhex("0001080006040001") + mac + address + bytes(6) + address
         self._sockets[self._layout.namespace(port.node)].sendto(frame, (port.device, _ETH_ARP))
+
+
+def _make_keys(prefix: str, names: list[str]) -> None:
+    """Make the keys of the controller and of the agents, if there are any."""
+    program = agents.find()
+    if not names or program is None:
+        return
+    folder = namespaces.FILES / prefix
+    for name in (control.NAME, *names):
+        run([str(program), "key", name, "--folder", str(folder)])
+    trusted = "".join((folder / f"{name}.crt").read_text(encoding="ascii") for name in names)
+    (folder / f"{control.TRUSTED}.crt").write_text(trusted, encoding="ascii")
 
 
 @contextmanager

@@ -26,12 +26,19 @@ def call(command: list[str], lines: list[str]) -> str:
     Raises:
         KernelError: if it fails, with its first error message.
     """
-    if not lines:
-        return ""
+    return run(command, "\n".join(lines) + "\n") if lines else ""
+
+
+def run(command: list[str], text: str = "") -> str:
+    """Run a command with this input, and return its output.
+
+    Raises:
+        KernelError: if it fails, with its first error message.
+    """
     try:
         done = subprocess.run(
             command,
-            input="\n".join(lines) + "\n",
+            input=text,
             capture_output=True,
             text=True,
             check=False,

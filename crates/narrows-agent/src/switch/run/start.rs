@@ -34,7 +34,7 @@ impl Runner {
     /// Loads the program, builds queues, attaches to all interfaces.
     ///
     /// # Errors
-    /// If the kernel refuses, an interface does not exist, or a controller's secret cannot be read.
+    /// If the kernel refuses, an interface does not exist, or the keys for the controller cannot be read.
     pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
         let mut interfaces = Vec::new();
         Self::build(config, services, &mut interfaces)

@@ -1,0 +1,174 @@
+//! Keys of the channel: each end has its own key and certificate, and a list of the certificates that it trusts.
+//!
+//! A certificate is compared as a whole with the list, as SSH compares public keys. There is no authority, and its
+//! dates are not read, so nothing has to be renewed and a switch needs no clock.
+
+use std::fmt::Display;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, DnType, KeyPair};
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::version::TLS13;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme,
+};
+
+/// Permissions of the group and of others.
+const OTHERS: u32 = 0o077;
+/// Validity of new certificates. Only the controller reads the dates, because Python's ssl does.
+const YEARS: (i32, i32) = (2020, 2120);
+
+/// The files of one end (PEM).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyFiles {
+    /// The private key, which only its owner can read.
+    pub key: PathBuf,
+    /// The certificate of this key.
+    pub certificate: PathBuf,
+    /// Certificates of the controllers.
+    pub trusted: PathBuf,
+}
+
+impl KeyFiles {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// One line: the file, what was found, what was expected.
+    pub fn read(&self) -> Result<Arc<ClientConfig>, String> {
+        check_private(&self.key)?;
+        let key = PrivateKeyDer::from_pem_file(&self.key)
+            .map_err(|_| at(&self.key, "found no private key, expected one in the form of PEM"))?;
+        let (own, trusted) = (certificates(&self.certificate)?, certificates(&self.trusted)?);
+        let provider = Arc::new(ring::default_provider());
+        let verifier = Pinned { trusted, algorithms: provider.signature_verification_algorithms };
+        let mut config =
+            client(provider, verifier).and_then(|builder| builder.with_client_auth_cert(own, key)).map_err(
+                |error| at(&self.key, format_args!("does not fit {}: {error}", self.certificate.display())),
+            )?;
+        // Each connection has a complete handshake, in which the certificates are checked.
+        config.resumption = Resumption::disabled();
+        Ok(Arc::new(config))
+    }
+}
+
+type WithVerifier = rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>;
+
+fn client(provider: Arc<CryptoProvider>, verifier: Pinned) -> Result<WithVerifier, Error> {
+    let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13])?;
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)))
+}
+
+fn at(path: &Path, text: impl Display) -> String {
+    format!("{}: {text}", path.display())
+}
+
+fn check_private(path: &Path) -> Result<(), String> {
+    let mode = fs::metadata(path).map_err(|error| at(path, error))?.permissions().mode() & 0o7777;
+    if mode & OTHERS == 0 {
+        return Ok(());
+    }
+    let shown = path.display();
+    Err(at(path, format_args!("found mode {mode:04o}, expected 0600: run 'chmod 600 {shown}'")))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let text = fs::read(path).map_err(|error| at(path, error))?;
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match read {
+        Ok(read) if !read.is_empty() => Ok(read),
+        _ => Err(at(path, "found no certificate, expected at least one in the form of PEM")),
+    }
+}
+
+/// Accepts the certificates of a list, and no others.
+#[derive(Debug)]
+struct Pinned {
+    trusted: Vec<CertificateDer<'static>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.trusted.iter().any(|trusted| trusted == end_entity) {
+            Ok(ServerCertVerified::assertion())
+        } else {
+            Err(CertificateError::UnknownIssuer.into())
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(PeerIncompatible::Tls12NotOffered.into())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// Makes a key and a certificate for this name (ECDSA with P-256), as `NAME.key` and `NAME.crt` in `folder`.
+///
+/// # Errors
+/// If a file exists already or cannot be written. An existing key is never replaced.
+pub fn create(name: &str, folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
+    let (key, certificate) = make(name).map_err(io::Error::other)?;
+    let paths = ["key", "crt"].map(|end| folder.join(format!("{name}.{end}")));
+    let [key_path, certificate_path] = &paths;
+    write_new(key_path, 0o600, &key)?;
+    if let Err(error) = write_new(certificate_path, 0o644, &certificate) {
+        // A key without its certificate is of no use.
+        let _ = fs::remove_file(key_path);
+        return Err(error);
+    }
+    Ok(paths.into())
+}
+
+/// A key and its certificate (PEM).
+fn make(name: &str) -> Result<(String, String), rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::new([])?;
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.not_before = rcgen::date_time_ymd(YEARS.0, 1, 1);
+    params.not_after = rcgen::date_time_ymd(YEARS.1, 1, 1);
+    let certificate = params.self_signed(&key)?;
+    Ok((key.serialize_pem(), certificate.pem()))
+}
+
+fn write_new(path: &Path, mode: u32, text: &str) -> io::Result<()> {
+    let named = |error: io::Error| io::Error::new(error.kind(), at(path, error));
+    let mut file =
+        fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(named)?;
+    file.write_all(text.as_bytes()).map_err(named)
+}
+
+#[cfg(test)]
+#[path = "keys_tests.rs"]
+mod tests;
