@@ -346,6 +346,8 @@ fn deleted_interfaces_are_given_up_and_taken_back() {
             run("tc qdisc del dev y root");
             assert!(patience(|| htb_of(&lab, "y")), "{}", switch.said());
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
+            let removed = "interface=\"y\" reason=\"its queue is gone\"";
+            assert_eq!(switch.said().matches(removed).count(), 1, "{}", switch.said());
             // The guardian knows the new numbers.
             switch.child.0.kill().unwrap();
             assert!(patience(|| !htb_of(&lab, "a") && !htb_of(&lab, "y")), "{}", switch.said());

@@ -18,6 +18,9 @@ const LOOK_AGAIN: Span = Span::from_millis(50);
 /// Pause between attempts to take an interface that exists.
 const RETRY: Span = Span::from_secs(1);
 
+/// Why an interface was given up.
+const GONE: &str = "the interface no longer exists";
+
 /// An interface of the configuration.
 pub(super) struct Interface {
     name: String,
@@ -143,7 +146,7 @@ impl Runner {
         guardian.keep_alive();
         let Some(links) = self.interfaces.look()? else { return Ok(()) };
         for at in self.interfaces.vanished(&links) {
-            self.lose(at, guardian, "the interface no longer exists")?;
+            self.lose(at, guardian, GONE)?;
         }
         for at in 0..self.interfaces.all.len() {
             let Some(interface) = self.interfaces.all.get(at).filter(|interface| interface.held.is_none())
@@ -169,17 +172,23 @@ impl Runner {
         let links = self.interfaces.rtnl.links()?;
         let vanished = self.interfaces.vanished(&links);
         for at in &vanished {
-            self.lose(*at, &mut services.guardian, "the interface no longer exists")?;
+            self.lose(*at, &mut services.guardian, GONE)?;
         }
         // A report about a new interface may have been dropped with the others.
         self.interfaces.changes.any = true;
         Ok(!vanished.is_empty())
     }
 
-    /// Gives up the interface of a port whose queue was removed by another program. It is taken again.
+    /// Gives up the interface of a port without a queue. Either the interface is gone, too, or another program has
+    /// removed the queue. Then the interface is taken again.
     pub(super) fn lose_port(&mut self, number: u8, guardian: &mut Guardian) -> Result<(), Failure> {
-        let found = self.interfaces.all.iter().position(|interface| interface.number == number);
-        found.map_or(Ok(()), |at| self.lose(at, guardian, "its queue is gone"))
+        let links = self.interfaces.rtnl.links()?;
+        let found = self.interfaces.all.iter().enumerate().find(|(_, interface)| interface.number == number);
+        let Some((at, Some(held))) = found.map(|(at, interface)| (at, interface.held.as_ref())) else {
+            return Ok(());
+        };
+        let exists = links.iter().any(|link| link.index == held.index);
+        self.lose(at, guardian, if exists { "its queue is gone" } else { GONE })
     }
 
     /// Detaches the program from an uncontrolled interface that is no longer configured.
