@@ -149,8 +149,8 @@ fn main() {
         },
     );
 
-    for share in ["flow", "receiver-address"] {
-        println!("share = \"{share}\"");
+    for (share, of) in [("flow", "100,000 flows"), ("receiver-address", "10,000 subscribers")] {
+        println!("share = \"{share}\": {of}");
         at_port(share.parse().expect("a share"));
     }
 }
@@ -186,6 +186,18 @@ fn at_port(share: Share) {
         worst[4],
         flows.count()
     );
+    let mut next = FLOWS;
+    report(
+        "newcomer among 100,000, handshake to allocation",
+        100,
+        || (),
+        |()| {
+            for _ in 0..100 {
+                port.establish(next);
+                next += 1;
+            }
+        },
+    );
     let handles: Vec<_> = packets.iter().filter_map(|(data, _)| port.brf.handle(&data.key)).collect();
     report(
         "all decisions after a change of the capacity",
@@ -199,18 +211,6 @@ fn at_port(share: Share) {
             handles.iter().for_each(|handle| {
                 std::hint::black_box(port.brf.decide(at, *handle));
             });
-        },
-    );
-    let mut next = FLOWS;
-    report(
-        "newcomer among 100,000, handshake to allocation",
-        100,
-        || (),
-        |()| {
-            for _ in 0..100 {
-                port.establish(next);
-                next += 1;
-            }
         },
     );
 }

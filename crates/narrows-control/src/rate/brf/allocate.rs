@@ -96,6 +96,20 @@ pub(super) fn floor(packets: f64, share: f64, mtu: Bytes, period: Span, capacity
     Rate::from_f64(least).min(Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1)))
 }
 
+/// The part of the rule that applies to one flow: its level and its part of the remainder.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Terms {
+    pub(super) level: u64,
+    pub(super) spread: u64,
+}
+
+impl Terms {
+    /// BW_base: the flow's max-min share, the reference of BRF-38.
+    pub(super) fn base(self, demand: u64) -> u64 {
+        demand.min(self.level).min(MAX_DEMAND)
+    }
+}
+
 /// The allocations of all flows of a port, stored as a rule, not as a list.
 ///
 /// A flow has its own demand (bytes/s; [`UNBOUNDED`] if no share satisfies it), and gets
@@ -162,6 +176,23 @@ impl Shares {
             None => self.index.remove(demand),
             Some(subscribers) => {
                 let change = subscribers.change(flow, |demands| demands.remove(demand));
+                self.replace(change);
+            }
+        }
+    }
+
+    /// Replaces an active flow's demand.
+    pub(super) fn change(&mut self, flow: u32, from: u64, to: u64) {
+        match &mut self.subscribers {
+            None => {
+                self.index.remove(from);
+                self.index.insert(to);
+            }
+            Some(subscribers) => {
+                let change = subscribers.change(flow, |demands| {
+                    demands.remove(from);
+                    demands.insert(to);
+                });
                 self.replace(change);
             }
         }
@@ -261,13 +292,17 @@ impl Shares {
         self.reduction = 1.0;
     }
 
-    /// BW_base: a flow's max-min share, the reference of BRF-38.
+    /// The terms of a flow.
+    pub(super) fn terms(&self, flow: u32) -> Terms {
+        match &self.subscribers {
+            None => Terms { level: self.level, spread: self.spread },
+            Some(subscribers) => subscribers.terms(flow, self.level, self.spread),
+        }
+    }
+
+    /// See [`Terms::base`].
     pub(super) fn base(&self, flow: u32, demand: u64) -> u64 {
-        let level = match &self.subscribers {
-            None => self.level,
-            Some(subscribers) => subscribers.level(flow, self.level),
-        };
-        demand.min(level).min(MAX_DEMAND)
+        self.terms(flow).base(demand)
     }
 
     /// The share that a flow with this demand would get if its demand were unlimited.
@@ -289,8 +324,8 @@ impl Shares {
     }
 
     /// BW_alloc: the rate that the flow gets as feedback.
-    pub(super) fn allocation(&self, flow: u32, demand: u64) -> Rate {
-        let full = self.base(flow, demand).saturating_add(self.spread(flow));
+    pub(super) fn allocation(&self, terms: Terms, demand: u64) -> Rate {
+        let full = terms.base(demand).saturating_add(terms.spread);
         let full = Rate::from_bytes_per_sec(full);
         if self.reduction < 1.0 { full.mul_f64(self.reduction) } else { full }
     }
@@ -433,7 +468,7 @@ mod tests {
             let mut demands = Vec::new();
             shares.set_capacity(Rate::from_bytes_per_sec(capacity));
             for (step, demand) in steps {
-                let before: Vec<Rate> = demands.iter().map(|d| shares.allocation(0, *d)).collect();
+                let before: Vec<Rate> = demands.iter().map(|d| shares.allocation(shares.terms(0), *d)).collect();
                 match step {
                     0 if !demands.is_empty() => shares.remove(0, demands.swap_remove(0)),
                     1 => {
@@ -452,15 +487,15 @@ mod tests {
                         shares.insert(0, demand);
                         shares.tighten();
                         for (d, before) in demands.iter().zip(before) {
-                            prop_assert!(shares.allocation(0, *d) <= before, "a newcomer raised someone");
+                            prop_assert!(shares.allocation(shares.terms(0), *d) <= before, "a newcomer raised someone");
                         }
                     }
                 }
-                let sum: Rate = demands.iter().map(|d| shares.allocation(0, *d)).sum();
+                let sum: Rate = demands.iter().map(|d| shares.allocation(shares.terms(0), *d)).sum();
                 prop_assert!(sum.as_bytes_per_sec() <= capacity);
                 prop_assert!(sum.as_f64() <= shares.sum() + 1.0);
                 if !spread {
-                    prop_assert!(demands.iter().all(|d| shares.allocation(0, *d).as_bytes_per_sec() <= *d));
+                    prop_assert!(demands.iter().all(|d| shares.allocation(shares.terms(0), *d).as_bytes_per_sec() <= *d));
                 }
             }
         }

@@ -124,8 +124,7 @@ impl Brf {
             judge.end_window(meter, shares.spread(slot), from, now);
             disobeyed |= obedience::must_be_demoted(meter);
             if demand != meter.demand {
-                shares.remove(slot, demand);
-                shares.insert(slot, meter.demand);
+                shares.change(slot, demand, meter.demand);
             }
         });
         self.rtt_max = rtt_max;
@@ -166,9 +165,9 @@ impl Brf {
         let share = equal_share_literal(self.shares.capacity().as_f64(), sum, unlimited);
         for (id, kept) in ids.iter().zip(kept) {
             if let Some(meter) = self.table.meter_mut(*id) {
-                self.shares.remove(id.slot, meter.demand);
-                meter.demand = Rate::from_f64(kept.unwrap_or(share)).as_bytes_per_sec();
-                self.shares.insert(id.slot, meter.demand);
+                let demand = Rate::from_f64(kept.unwrap_or(share)).as_bytes_per_sec();
+                let old = core::mem::replace(&mut meter.demand, demand);
+                self.shares.change(id.slot, old, demand);
             }
         }
         self.scratch = ids;

@@ -350,9 +350,9 @@ impl Brf {
         self.allotments += 1;
         for id in flows {
             if let Some(meter) = self.table.meter_mut(*id) {
-                self.shares.remove(id.slot, meter.demand);
-                meter.demand = Rate::from_bytes_per_sec(meter.demand).mul_f64(factor).as_bytes_per_sec();
-                self.shares.insert(id.slot, meter.demand);
+                let demand = Rate::from_bytes_per_sec(meter.demand).mul_f64(factor).as_bytes_per_sec();
+                let old = core::mem::replace(&mut meter.demand, demand);
+                self.shares.change(id.slot, old, demand);
             }
         }
     }
@@ -404,8 +404,7 @@ impl Brf {
         let change = new.abs_diff(old) as f64;
         if new != old && (new == UNBOUNDED || old == UNBOUNDED || change > HELD_CHANGE * old as f64) {
             meter.demand = new;
-            self.shares.remove(id.slot, old);
-            self.shares.insert(id.slot, new);
+            self.shares.change(id.slot, old, new);
             self.shares.settle();
             news = true;
         }

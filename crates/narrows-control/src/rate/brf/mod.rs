@@ -56,7 +56,7 @@ pub use split::burst;
 
 use self::acks::Acks;
 use self::advert::Adverts;
-use self::allocate::{AppClass, Shares};
+use self::allocate::{AppClass, Shares, Terms};
 use self::capacity::Estimator;
 use self::congestion::{Detector, Thresholds};
 use self::cycle::Phase;
@@ -239,11 +239,16 @@ impl Brf {
     /// The rate that a flow with an allocation gets as feedback. In resolved mode it is never zero (BRF-7,
     /// BRF-47).
     fn rate_for(&self, id: FlowId, demand: u64) -> Rate {
-        let allocation = self.shares.allocation(id.slot, demand);
+        self.rate_by(self.shares.terms(id.slot), demand)
+    }
+
+    /// Like [`rate_for`](Brf::rate_for), for a flow with these terms.
+    fn rate_by(&self, terms: Terms, demand: u64) -> Rate {
+        let allocation = self.shares.allocation(terms, demand);
         if self.is_literal() {
             return allocation;
         }
-        let base = Rate::from_bytes_per_sec(self.shares.base(id.slot, demand));
+        let base = Rate::from_bytes_per_sec(terms.base(demand));
         allocation.max(base.min(self.floor)).max(Rate::from_bytes_per_sec(1))
     }
 
@@ -263,7 +268,8 @@ impl Brf {
             return Leaf::Elephant;
         }
         let Some(meter) = self.table.meter(id) else { return Leaf::Elephant };
-        let (allocated, base) = (self.rate_for(id, meter.demand), self.shares.base(id.slot, meter.demand));
+        let terms = self.shares.terms(id.slot);
+        let (allocated, base) = (self.rate_by(terms, meter.demand), terms.base(meter.demand));
         let unlimited = meter.app_class == AppClass::Unlimited;
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
         let (headroom, mtu, windows) = (self.params.mouse_headroom, self.mtu, self.windows);

@@ -12,6 +12,7 @@ use core::cell::Cell;
 
 use rustc_hash::FxHashMap;
 
+use super::allocate::Terms;
 use crate::rate::demand_list::DemandList;
 use crate::rate::subscriber::Subscriber;
 use crate::rate::waterfill::UNBOUNDED;
@@ -193,9 +194,12 @@ impl Subscribers {
         self.flows
     }
 
-    /// The level of this flow, see [`Group::level`].
-    pub(super) fn level(&self, slot: u32, port_level: u64) -> u64 {
-        self.group(slot).map_or(port_level, |group| group.level(port_level))
+    /// The terms of this flow, with the port's level and the remainder of its subscriber.
+    pub(super) fn terms(&self, slot: u32, level: u64, spread: u64) -> Terms {
+        self.group(slot).map_or(Terms { level, spread: 0 }, |group| Terms {
+            level: group.level(level),
+            spread: spread / group.demands.len().max(1),
+        })
     }
 
     /// The most that this flow could get, see [`Group::ceiling`].

@@ -31,7 +31,10 @@ fn shares(capacity: u64, flows: &[Sharer], by_subscriber: bool, spread: bool) ->
 }
 
 fn allocations(shares: &Shares, flows: &[Sharer]) -> Vec<u64> {
-    (0..).zip(flows).map(|(slot, (_, d))| shares.allocation(slot, *d).as_bytes_per_sec()).collect()
+    (0..)
+        .zip(flows)
+        .map(|(slot, (_, d))| shares.allocation(shares.terms(slot), *d).as_bytes_per_sec())
+        .collect()
 }
 
 /// Max-min over subscribers, then over the flows of each, from the definition.
@@ -124,8 +127,7 @@ proptest! {
         for (at, demand, then) in changes {
             let slot = at % flows.len();
             for shares in &mut both {
-                shares.remove(slot as u32, flows[slot].1);
-                shares.insert(slot as u32, demand);
+                shares.change(slot as u32, flows[slot].1, demand);
                 match then {
                     0 => shares.settle(),
                     1 => shares.tighten(),
@@ -157,7 +159,7 @@ proptest! {
         let mut flows: Vec<(u32, u64)> = Vec::new();
         for (slot, (step, of, demand)) in (0..).zip(steps) {
             let before: Vec<u64> =
-                flows.iter().map(|(slot, d)| shares.allocation(*slot, *d).as_bytes_per_sec()).collect();
+                flows.iter().map(|(slot, d)| shares.allocation(shares.terms(*slot), *d).as_bytes_per_sec()).collect();
             match step {
                 0 if !flows.is_empty() => {
                     let (slot, demand) = flows.swap_remove(0);
@@ -170,7 +172,7 @@ proptest! {
                     shares.insert(slot, demand);
                     shares.tighten();
                     for ((slot, demand), before) in flows.iter().zip(before) {
-                        let after = shares.allocation(*slot, *demand).as_bytes_per_sec() as f64;
+                        let after = shares.allocation(shares.terms(*slot), *demand).as_bytes_per_sec() as f64;
                         let most = before as f64 * (1.0 + 1.0 / 128.0) + 2.0;
                         prop_assert!(after <= most, "a newcomer raised a flow from {} to {}", before, after);
                     }
@@ -178,7 +180,7 @@ proptest! {
                 }
             }
             let sum: u64 =
-                flows.iter().map(|(slot, d)| shares.allocation(*slot, *d).as_bytes_per_sec()).sum();
+                flows.iter().map(|(slot, d)| shares.allocation(shares.terms(*slot), *d).as_bytes_per_sec()).sum();
             prop_assert!(sum <= capacity, "{} of {}", sum, capacity);
         }
     }
