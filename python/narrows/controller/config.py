@@ -5,11 +5,13 @@ from __future__ import annotations
 import ipaddress
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from narrows import units
+from narrows.controller.alerts import AgentRule, AlertSeverity, FlowRule, QueueRule, Rules
 from narrows.controller.domain import SECOND, Params, PortParams
 from narrows.controller.messages import PortKey
 from narrows.controller.tls import Keys
@@ -130,6 +132,71 @@ class Detection(_Table):
     counters: Duration = _DEFAULTS.counters_ns
 
 
+def _alertmanager(value: object) -> str:
+    expected = "an address such as 'http://127.0.0.1:9093'"
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+        raise Expected(expected)
+    try:
+        parts = urlsplit(value)
+        parts.port  # noqa: B018 (raises for a wrong port)
+    except ValueError:
+        raise Expected(expected) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or " " in value:
+        raise Expected(expected)
+    if parts.username is not None or parts.query or parts.fragment:
+        raise Expected(f"{expected} without a user, query or fragment")
+    return value
+
+
+Url = Annotated[str, BeforeValidator(_alertmanager)]
+AgentName = Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,64}$")]
+_FOR = 10 * SECOND
+
+
+class QueueAlert(_Table):
+    """See `alerts.QueueRule`."""
+
+    above: Duration
+    for_: Annotated[Duration, Field(alias="for")] = _FOR
+    severity: AlertSeverity = "warning"
+
+
+class AgentAlert(_Table):
+    """See `alerts.AgentRule`."""
+
+    silent: Duration = _FOR
+    expected: Annotated[list[AgentName], Field(max_length=1024)] = []
+    severity: AlertSeverity = "critical"
+
+
+class FlowAlert(_Table):
+    """See `alerts.FlowRule`."""
+
+    below: Annotated[float, BeforeValidator(units.parse_probability)]
+    for_: Annotated[Duration, Field(alias="for")] = 3 * _FOR
+    severity: AlertSeverity = "warning"
+
+
+class Alerts(_Table):
+    """Thresholds, and the Alertmanagers that get the alerts."""
+
+    alertmanagers: Annotated[list[Url], Field(max_length=8)] = []
+    authorization: Path | None = None
+    page: Url | None = None
+    queue: QueueAlert | None = None
+    agent: AgentAlert | None = None
+    flow: FlowAlert | None = None
+
+    def rules(self) -> Rules:
+        """The thresholds."""
+        queue, agent, flow = self.queue, self.agent, self.flow
+        return Rules(
+            None if queue is None else QueueRule(queue.above, queue.for_, queue.severity),
+            None if agent is None else AgentRule(agent.silent, tuple(agent.expected), agent.severity),
+            None if flow is None else FlowRule(flow.below, flow.for_, flow.severity),
+        )
+
+
 class PortConfig(_Table):
     """Facts of a port that cannot be measured."""
 
@@ -148,6 +215,7 @@ class Config(_Table):
     http: Http = Http()
     forwarding: Forwarding = Forwarding()
     detection: Detection = Detection()
+    alerts: Alerts = Alerts()
     ports: list[PortConfig] = []
 
     def params(self) -> Params:
@@ -213,6 +281,11 @@ def _check(source: str, config: Config) -> None:
         )
     _check_files(source, "openflow", config.openflow, ("key", "certificate", "ca"))
     _check_files(source, "http", config.http, ("key", "certificate"))
+    if config.alerts.alertmanagers and not config.alerts.rules():
+        raise NarrowsError(
+            f"{source}: alerts.alertmanagers: found addresses without a threshold, "
+            "expected one of the tables alerts.queue, alerts.agent, alerts.flow"
+        )
     seen: set[PortKey] = set()
     for number, entry in enumerate(config.ports):
         if entry.port in seen:
@@ -260,5 +333,11 @@ def _names(table: tuple[int | str, ...]) -> list[str]:
         if part == "ports":
             model = PortConfig
         elif isinstance(part, str):
-            model = type(Config.model_fields[part].default)
-    return list(model.model_fields)
+            kinds = (kind for kind in _kinds(model.model_fields[part].annotation) if isinstance(kind, type))
+            model = next(kind for kind in kinds if issubclass(kind, BaseModel))
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    """The types of a union, or the type itself."""
+    return get_args(annotation) or (annotation,)

@@ -30,10 +30,11 @@ _SUBJECTS: dict[str, tuple[str, ...]] = {
     "switch": ("switch",),
     "agent": ("agent",),
     "host": ("switch", "port"),
+    "alert": ("rule", "agent", "interface"),
 }
 """The data that name the subject of an event, by the first word of its kind."""
 _ERRORS = {"switch-down", "link-down", "agent-down"}
-_WARNINGS = {"congestion", "port-down", "host-moved", "agent-refused"}
+_WARNINGS = {"congestion", "port-down", "host-moved", "agent-refused", "alert"}
 Severity = Literal["info", "warning", "error"]
 
 

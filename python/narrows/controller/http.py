@@ -127,18 +127,22 @@ def create(
 
     app.add_middleware(_Guard, loopback=loopback, token=token)
     watch = watch or Watch(runtime)
-    _add_api(app, runtime)
+    _add_api(app, runtime, watch)
     _add_history(app, runtime, watch)
-    _add_live(app, runtime)
+    _add_live(app, runtime, watch)
     _add_page(app)
     return app
 
 
-def _add_api(app: FastAPI, runtime: Runtime) -> None:
+def _state(runtime: Runtime, watch: Watch, flows_max: int | None) -> view.State:
+    return runtime.state(flows_max).model_copy(update={"alerts": watch.alerts()})
+
+
+def _add_api(app: FastAPI, runtime: Runtime, watch: Watch) -> None:
     @app.get("/api/v1/state", tags=["all"])
     def state() -> view.State:
         """All data of the page."""
-        return runtime.state()
+        return _state(runtime, watch, None)
 
     @app.get("/api/v1/topology", tags=["network"])
     def topology() -> view.Topology:
@@ -184,6 +188,11 @@ def _add_api(app: FastAPI, runtime: Runtime) -> None:
         """Connected agents."""
         return runtime.look(view.agents)
 
+    @app.get("/api/v1/alerts", tags=["all"])
+    def alerts() -> view.AlertState:
+        """Alerts that have begun and not ended, and the state of their delivery."""
+        return watch.alerts()
+
     @app.get("/api/v1/events", tags=["all"])
     def events(
         after: int = Query(0, ge=0, description="Return only events with a greater id."),
@@ -210,8 +219,8 @@ def _add_history(app: FastAPI, runtime: Runtime, watch: Watch) -> None:
 class _States:
     """The state as text, computed at most once per interval for all clients."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, watch: Watch) -> None:
+        self._runtime, self._watch = runtime, watch
         self._lock = threading.Lock()
         self._made: dict[int | None, tuple[float, str]] = {}
 
@@ -220,13 +229,13 @@ class _States:
         with self._lock:
             made_s, text = self._made.get(flows_max, (0.0, ""))
             if not text or time.monotonic() - made_s >= LIVE_S / 2:
-                text = self._runtime.state(flows_max).model_dump_json(by_alias=True)
+                text = _state(self._runtime, self._watch, flows_max).model_dump_json(by_alias=True)
                 self._made[flows_max] = (time.monotonic(), text)
             return text
 
 
-def _add_live(app: FastAPI, runtime: Runtime) -> None:
-    states = _States(runtime)
+def _add_live(app: FastAPI, runtime: Runtime, watch: Watch) -> None:
+    states = _States(runtime, watch)
 
     @app.get(
         "/api/v1/live",

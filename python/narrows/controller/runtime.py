@@ -59,6 +59,10 @@ class Runtime:
         except queue.Full:
             LOG.warning("too many events: dropped %s", type(event).__name__)
 
+    def note(self, note: Note) -> None:
+        """Adds an event to those of the domain. Any thread can call it."""
+        self._note(partial(self._noted.add, note=note))
+
     def look(self, reader: Callable[[Domain, int], T]) -> T:
         """The result of `reader`, called with the domain and the time between two decisions."""
         with self._lock:

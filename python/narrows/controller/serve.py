@@ -10,12 +10,14 @@ import ssl
 import sys
 import threading
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import uvicorn
 from os_ken.base.app_manager import AppManager, lookup_service_brick
 from os_ken.lib import hub
 
 from narrows.controller import http
+from narrows.controller.alertmanager import Sender
 from narrows.controller.channel import Channel
 from narrows.controller.config import Address, Config, Http
 from narrows.controller.config import OpenFlow as OpenFlowConfig
@@ -46,6 +48,7 @@ def check_files(config: Config) -> str | None:
     token = None if config.http.token is None else _token(config.http.token)
     _check_page_certificate(config.http)
     _openflow_tls(config.openflow)
+    _senders(config)
     return token
 
 
@@ -78,7 +81,7 @@ def serve(config: Config) -> None:
     runtime.to_switch = to_switch
     OpenFlow.on_event = staticmethod(runtime.put)
     runtime.start()
-    watch = Watch(runtime)
+    watch = Watch(runtime, rules=config.alerts.rules(), senders=_senders(config))
     watch.start()
     stop = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
@@ -118,6 +121,28 @@ def serve(config: Config) -> None:
     sys.stderr.flush()
     # os-ken's native threads wait for switches and cannot be interrupted. There is nothing to save.
     os._exit(0)
+
+
+def _senders(config: Config) -> list[Sender]:
+    alerts = config.alerts
+    authorization = None if alerts.authorization is None else _authorization(alerts.authorization)
+    return [Sender(url, config.name, authorization, alerts.page) for url in alerts.alertmanagers]
+
+
+def _authorization(path: Path) -> str:
+    """The header for the Alertmanagers, such as `Bearer` and a token."""
+    check_private("alerts.authorization", path)
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise NarrowsError(f"alerts.authorization: {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        text = ""
+    if not text.isprintable() or " " not in text:
+        raise NarrowsError(
+            f"alerts.authorization: {path}: found something else, expected one line such as 'Bearer TOKEN'"
+        )
+    return text
 
 
 def _openflow_tls(config: OpenFlowConfig) -> ssl.SSLContext | None:
@@ -187,6 +212,10 @@ def _cannot_listen(what: str, address: Address, error: OSError) -> NarrowsError:
 
 
 def _warn(config: Config) -> None:
+    if config.alerts.authorization is not None:
+        for url in config.alerts.alertmanagers:
+            if url.startswith("http:") and not _is_on_loopback(url):
+                LOG.warning("alerts.authorization can be read on the way to %s: use https", url)
     if config.agents.keys is None:
         LOG.warning("agents.key is not set: any program on this host can act as an agent")
     if not config.openflow.is_loopback and config.openflow.tls is None:
@@ -198,3 +227,7 @@ def _warn(config: Config) -> None:
         LOG.warning(
             "http.key is not set: the page's token can be read on the network of %s", config.http.host
         )
+
+
+def _is_on_loopback(url: str) -> bool:
+    return Address(host=urlsplit(url).hostname or "").is_loopback

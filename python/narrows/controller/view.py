@@ -163,6 +163,34 @@ class Series(_Model):
     flows: list[float | None] = Field(description="Number of flows, mean.")
 
 
+class Alert(_Model):
+    """An alert that has begun and not ended."""
+
+    name: str
+    severity: Literal["info", "warning", "critical"]
+    agent: str
+    interface: str | None = Field(description="Interface of the agent; null if the alert is about the agent.")
+    since: float = Field(description="Unix time, seconds.")
+    text: str
+
+
+class Receiver(_Model):
+    """An Alertmanager."""
+
+    url: str
+    error: str | None = Field(description="Why the last request failed; null if it did not.")
+    delivered: float | None = Field(description="Unix time of the last accepted request, seconds.")
+
+
+class AlertState(_Model):
+    """All alerts, and their delivery."""
+
+    configured: bool = Field(description="Whether the configuration has thresholds.")
+    left_out: int = Field(description="Number of alerts beyond the largest number.")
+    active: list[Alert]
+    receivers: list[Receiver]
+
+
 class State(_Model):
     """All data of the page."""
 
@@ -174,6 +202,7 @@ class State(_Model):
     flows: list[Flow]
     congestion: list[CongestionState]
     agents: list[Agent]
+    alerts: AlertState = AlertState(configured=False, left_out=0, active=[], receivers=[])
 
 
 def name_of(dpid: int) -> str:

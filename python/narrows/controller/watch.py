@@ -1,14 +1,18 @@
-"""The thread that samples the domain once a second, for the history of the ports."""
+"""The thread that samples the domain once a second, for the history of the ports and for the alerts."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from narrows.controller import sample, view
+from narrows.controller.alertmanager import NAMES, Sender
+from narrows.controller.alerts import Alert, Alerts, Rules
 from narrows.controller.history import STEP_S, History
+from narrows.controller.messages import Note
 from narrows.controller.runtime import Runtime
 
 LOG = logging.getLogger("narrows.controller")
@@ -29,22 +33,36 @@ class Watch:
     Args:
         runtime: the source of all data.
         now_ns: monotonic time of the start; none: now.
+        rules: thresholds of the alerts.
+        senders: get the alerts that begin or end.
     """
 
-    def __init__(self, runtime: Runtime, now_ns: int | None = None) -> None:
-        self._runtime = runtime
+    def __init__(
+        self,
+        runtime: Runtime,
+        now_ns: int | None = None,
+        rules: Rules | None = None,
+        senders: Sequence[Sender] = (),
+    ) -> None:
+        self._runtime, self._senders = runtime, senders
         self._lock = threading.Lock()
-        self._history = History(time.monotonic_ns() if now_ns is None else now_ns)
+        start_ns = time.monotonic_ns() if now_ns is None else now_ns
+        self._history = History(start_ns)
+        self._alerts = Alerts(start_ns, rules or Rules())
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Starts the thread, and those of the senders."""
+        for sender in self._senders:
+            sender.start()
         self._thread.start()
 
     def stop(self) -> None:
         """Ends the thread."""
         self._stop.set()
+        for sender in self._senders:
+            sender.stop()
         self._thread.join(timeout=5)
 
     def look(self, now_ns: int) -> None:
@@ -56,6 +74,11 @@ class Watch:
         taken = self._runtime.look(lambda domain, _: sample.take(domain, now_ns))
         with self._lock:
             self._history.add(now_ns, taken)
+            changes = self._alerts.check(now_ns, time.time(), taken)
+        for sender in self._senders:
+            sender.put(changes)
+        for alert in changes:
+            self._runtime.note(_note(alert))
 
     def series(self, port: str, after: int = -1) -> view.Series | None:
         """The last hour of a port, or the intervals after a number."""
@@ -67,6 +90,20 @@ class Watch:
             return None
         first, series = found
         return view.Series(port=port, step_s=STEP_S, first=first, last=last, end_s=end_s, **series)
+
+    def alerts(self) -> view.AlertState:
+        """Alerts that have begun and not ended, and the state of their delivery."""
+        with self._lock:
+            rules, active, left_out = self._alerts.rules, self._alerts.active, self._alerts.left_out
+        return view.AlertState(
+            configured=bool(rules),
+            left_out=left_out,
+            active=[_shown(alert) for alert in active],
+            receivers=[
+                view.Receiver(url=sender.url, error=sender.error, delivered=sender.delivered_s)
+                for sender in self._senders
+            ],
+        )
 
     def recording(self) -> Recording:
         """How many ports are recorded, and how many have no place."""
@@ -80,3 +117,23 @@ class Watch:
             except Exception:
                 # A defect here must not end the recording.
                 LOG.exception("cannot take a sample")
+
+
+def _shown(alert: Alert) -> view.Alert:
+    key = alert.key
+    return view.Alert(
+        name=NAMES[key.rule],
+        severity=alert.severity,
+        agent=key.agent,
+        interface=key.interface or None,
+        since=alert.since_s,
+        text=alert.text,
+    )
+
+
+def _note(alert: Alert) -> Note:
+    key, has_ended = alert.key, alert.ends_s is not None
+    what = f"{key.interface} of {key.agent}" if key.interface else key.agent
+    text = f"{NAMES[key.rule]} of {what} has ended" if has_ended else f"{NAMES[key.rule]}: {alert.text}"
+    data = {"rule": key.rule, "agent": key.agent, "interface": key.interface}
+    return Note("alert-end" if has_ended else "alert", text, data)

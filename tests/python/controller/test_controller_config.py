@@ -6,7 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from narrows.controller.alerts import AgentRule, FlowRule, QueueRule, Rules
 from narrows.controller.config import load
+from narrows.controller.serve import check_files
 from narrows.errors import NarrowsError
 
 FULL = """
@@ -23,6 +25,19 @@ lldp = "500ms"
 host_idle = "1min"
 [detection]
 poll = "50ms"
+[alerts]
+alertmanagers = ["http://192.0.2.9:9093", "https://[2001:db8::1]/am"]
+page = "https://192.0.2.1:6680"
+[alerts.queue]
+above = "10ms"
+for = "5s"
+severity = "critical"
+[alerts.agent]
+silent = "3s"
+expected = ["s1", "s2"]
+[alerts.flow]
+below = "50%"
+for = "1min"
 [[ports]]
 port = "0x1:2"
 rate = "100mbit"
@@ -37,6 +52,11 @@ def test_a_file_with_every_key(tmp_path):
     params = config.params()
     assert (config.name, config.http.port, config.openflow.port) == ("east", 8080, 6653)
     assert (params.lldp_ns, params.host_idle_s, params.poll_ns) == (500_000_000, 60, 50_000_000)
+    assert config.alerts.rules() == Rules(
+        QueueRule(10_000_000, 5_000_000_000, "critical"),
+        AgentRule(3_000_000_000, ("s1", "s2")),
+        FlowRule(0.5, 60_000_000_000),
+    )
     port = params.ports[(1, 2)]
     assert (port.rate_bps, port.delay_ns) == (100_000_000, 5_000_000)
 
@@ -81,6 +101,26 @@ def test_a_file_with_every_key(tmp_path):
         ),
         ("[openflow]\nkey = 'k'\nca = 'c'", "openflow.certificate: not found, expected all or none"),
         ("[openflow]\nconnections = 0", "openflow.connections: found 0, expected greater than or equal to 1"),
+        (
+            "[alerts]\nalertmanagers = ['http://a']",
+            "alerts.alertmanagers: found addresses without a threshold, expected one of the tables",
+        ),
+        (
+            "[alerts]\nalertmanagers = ['ftp://a']",
+            "alerts.alertmanagers.0: found 'ftp://a', expected an address such as 'http://127.0.0.1:9093'",
+        ),
+        ("[alerts]\nalertmanagers = ['http://u:p@a']", "without a user, query or fragment"),
+        ("[alerts]\nalertmanagers = ['http://a:99999']", "expected an address such as"),
+        ("[alerts]\nqueu = 1", "alerts.queu: unknown key; nearest is 'queue'"),
+        ("[alerts.queue]\nfor = '1s'", "alerts.queue.above: found"),
+        ("[alerts.queue]\nabove = '1ms'\nfro = '1s'", "alerts.queue.fro: unknown key; nearest is 'for'"),
+        ("[alerts.queue]\nabove = 3", "alerts.queue.above: found 3, expected a time such as"),
+        (
+            "[alerts.queue]\nabove = '1ms'\nseverity = 'x'",
+            "alerts.queue.severity: found 'x', expected 'info'",
+        ),
+        ("[alerts.flow]\nbelow = 2", "alerts.flow.below: found 2, expected a probability such as"),
+        ("[alerts.agent]\nexpected = ['a b']", "alerts.agent.expected.0: found 'a b'"),
         ("http = 3", "http: found 3, expected a valid dictionary"),
         ("name = 'a b'", "name: found 'a b'"),
     ],
@@ -117,3 +157,26 @@ def test_check_reads_the_files_that_the_configuration_names(tmp_path, mode, reas
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == (2 if reason else 0)
     assert reason in done.stderr and done.stderr.count("\n") == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "reason"),
+    [
+        ("Bearer abc", 0o600, ""),
+        ("Bearer abc", 0o644, "alerts.authorization: {file}: found mode 0644, expected 0600"),
+        ("abc", 0o600, "found something else, expected one line such as 'Bearer TOKEN'"),
+        ("Bearer a\nX: y", 0o600, "found something else"),
+        ("Bearer \u00fc", 0o600, "found something else"),
+    ],
+)
+def test_check_reads_the_authorization_for_alertmanagers(tmp_path, text, mode, reason):
+    file = tmp_path / "authorization"
+    file.write_text(text)
+    file.chmod(mode)
+    config = load(None, {"alerts.authorization": str(file)})
+    if not reason:
+        check_files(config)
+        return
+    with pytest.raises(NarrowsError) as error:
+        check_files(config)
+    assert reason.format(file=file) in str(error.value) and "abc" not in str(error.value)

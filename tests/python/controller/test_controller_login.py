@@ -22,6 +22,7 @@ PATHS = [
     "/api/v1/events",
     "/api/v1/live",
     "/api/v1/history?port=x",
+    "/api/v1/alerts",
     "/metrics",
     "/uplot.js",
     "/api/v1/openapi.json",

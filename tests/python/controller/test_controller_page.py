@@ -10,10 +10,16 @@ import contextlib
 import os
 import shutil
 import warnings
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from narrows.controller import sample
+from narrows.controller.alertmanager import Sender
+from narrows.controller.alerts import AgentRule, QueueRule, Rules
 from narrows.controller.messages import SwitchDown
+from narrows.controller.watch import Watch
 from playwright import sync_api
 from shown_controller import an_hour, runtime, served
 
@@ -270,6 +276,38 @@ def test_events_are_filtered_newest_first(visit, site):
     sync_api.expect(every).to_have_count(2)
     page.get_by_label("Search events").fill("none")
     sync_api.expect(says).to_have_text("No event matches.")
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (390, "dark")])
+def test_alerts_are_shown_with_their_delivery(visit, site, width, theme):
+    shown = runtime()
+    rules = Rules(QueueRule(10_000_000, 1_000_000_000), AgentRule(5_000_000_000, ("s9",)))
+    watch = Watch(shown, 0, rules, [Sender("http://192.0.2.9:9093", "east", None, None)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("narrows.controller.sample.take", partial(_take, sample.take))
+        for second in range(7):
+            watch.look(second * 1_000_000_000)
+    page = visit(site(shown, watch), width, theme)
+    every = page.locator("#alerts li")
+    sync_api.expect(every).to_have_count(2)
+    assert "NarrowsQueueDelay" in every.first.inner_text() and "12.0 ms" in every.first.inner_text()
+    assert "critical" in every.nth(1).inner_text() and "agent s9" in every.nth(1).inner_text()
+    assert page.locator("#receivers").inner_text() == (
+        "Alertmanager http://192.0.2.9:9093: nothing was sent yet"
+    )
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    shot(page, f"controller-alerts-{width}-{theme}")
+    every.first.get_by_role("link").click()
+    sync_api.expect(page.locator("#port-name")).to_have_text("s2-3 of box-2")
+
+
+def _take(take, domain, now_ns):
+    return replace(take(domain, now_ns), silent_s={"box-2": 0.1})
+
+
+def test_without_thresholds_there_is_no_section_for_alerts(visit, site):
+    assert visit(site(runtime())).locator("#alert-section").is_hidden()
 
 
 def test_updates_keep_the_focus_and_the_search(visit, site):

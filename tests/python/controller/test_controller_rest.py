@@ -33,12 +33,12 @@ def document(client):
 def test_the_description_is_openapi_3_1(document):
     assert document["openapi"].startswith("3.1")
     validate(document, cls=OpenAPIV31SpecValidator)
-    paths = {f"/api/v1/{name}" for name in [*LISTS, "topology", "state", "live", "history"]}
+    paths = {f"/api/v1/{name}" for name in [*LISTS, "topology", "state", "live", "history", "alerts"]}
     assert set(document["paths"]) == paths
     assert all(list(methods) == ["get"] for methods in document["paths"].values()), "it reads only"
 
 
-@pytest.mark.parametrize("name", [*LISTS, "topology", "state"])
+@pytest.mark.parametrize("name", [*LISTS, "topology", "state", "alerts"])
 @pytest.mark.parametrize("which", ["full", "empty"])
 def test_answers_are_as_described(document, clients, name, which):
     schema = document["paths"][f"/api/v1/{name}"]["get"]["responses"]["200"]["content"]["application/json"][

@@ -78,11 +78,12 @@ class Chart {
       width: this.box.clientWidth || 300, height: CHART_HEIGHT,
       cursor: { points: { size: 6 }, drag: { x: true, y: false } },
       legend: { live: true },
-      scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(1.08 * (high || 0), this.least)] } },
+      // At first, five minutes are shown instead of an axis of seconds.
+      scales: { x: { time: true, range: (_, low, high) => [Math.min(low, high - 300), high] }, y: { range: (_, low, high) => [0, Math.max(1.08 * (high || 0), this.least)] } },
       axes: [{ ...axis, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]], space: 70 },
         { ...axis, size: 88, values: (_, ticks) => ticks.map(v => this.format(v)) }],
       series: [{ label: "Time", value: (_, v) => (v === null ? "–" : clock(v)) },
-        ...this.lines.map(([label, stroke, dash]) => ({ label, stroke: colour(stroke), dash, width: 1.6, points: { show: false }, value: (_, v) => (v === null || v === undefined ? "–" : this.format(v)) }))],
+        ...this.lines.map(([label, stroke, dash]) => ({ label, stroke: colour(stroke), dash, width: 1.6, points: { show: u => u.data[0].length < 30, size: 5 }, value: (_, v) => (v === null || v === undefined ? "–" : this.format(v)) }))],
       hooks: { setCursor: [() => this.plot && this.latest()] },
     }, this.data, this.box);
     this.latest();

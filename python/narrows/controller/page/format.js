@@ -68,6 +68,18 @@ function table(t, columns, rows, none) {
   rows.forEach((row, i) => columns.forEach(([, cell], j) => setCell(body.rows[i].cells[j], cell(row))));
 }
 
+// Changes a list in place; each item makes its own li.
+function list(ul, items) {
+  while (ul.children.length > items.length) ul.lastChild.remove();
+  items.forEach((item, i) => {
+    const have = ul.children[i];
+    if (have && have.shown === item.key) return;
+    const li = item.make();
+    li.shown = item.key;
+    if (have) have.replaceWith(li); else ul.append(li);
+  });
+}
+
 function loadBar(load) {
   if (!load) return "–";
   const width = load.utilisation === null ? null : Math.round(Math.min(100, 100 * load.utilisation));

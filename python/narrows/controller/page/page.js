@@ -24,11 +24,32 @@ const PORT_COLUMNS = [
   ["Capacity", c => rate(c.capacity_bps), "num"],
 ];
 
+// Alerts that have begun and not ended, and whether they reach their receivers.
+function showAlerts(a) {
+  $("alert-section").hidden = !a.configured;
+  if (!a.configured) return;
+  const items = a.active.map(one => made(["alert", one], () => {
+    const li = node("li", undefined, one.severity), where = one.interface ? `${one.interface} of ${one.agent}` : one.agent;
+    li.append(node("b", one.severity, "severity"), node("span", one.name), node("span", `since ${clock(one.since)}`, "since"));
+    li.append(one.interface ? node("a", where, "", { href: portHref(`${one.agent}/${one.interface}`) }) : node("span", where), node("span", one.text, "what"));
+    return li;
+  }));
+  if (a.left_out) items.push(made(["left out", a.left_out], () => node("li", `${count(a.left_out)} more alerts`)));
+  if (!items.length) items.push(made("none", () => node("li", "No threshold is exceeded.", "none")));
+  list($("alerts"), items);
+  list($("receivers"), a.receivers.map(r => {
+    const says = r.error ? `failed: ${r.error}` : r.delivered ? `accepted alerts at ${clock(r.delivered)}` : "nothing was sent yet";
+    return made([r.url, says], () => node("li", `Alertmanager ${r.url}: ${says}`, r.error ? "failed" : ""));
+  }));
+}
+
 function showOverview(s) {
+  showAlerts(s.alerts);
   const congested = s.congestion.filter(c => c.kind).length;
   definitions($("facts"), [
     ["Switches", s.topology.switches.length], ["Links", s.topology.links.length], ["Hosts", s.topology.hosts.length],
     ["Agents", s.agents.length], ["Flows", count(s.flow_count)],
+    ...(s.alerts.configured ? [["Alerts", s.alerts.active.length, s.alerts.active.length ? "no" : ""]] : []),
     ["Congested ports", congested, congested ? "no" : ""], ["Running", span(s.uptime_s)], ["Agents' keys", s.authenticated ? "yes" : "none, this host only"],
   ]);
   $("no-switches").hidden = s.topology.switches.length > 0;

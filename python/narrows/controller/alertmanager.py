@@ -1,0 +1,215 @@
+"""Sends alerts to an Alertmanager (`POST /api/v2/alerts`), as its documentation requires of clients.
+
+Alerts that have not ended are repeated each minute, with an end in the future: if the controller dies, the
+Alertmanager ends them itself. A failed request is repeated with increasing pauses. Each Alertmanager has its
+own thread, so that nothing else waits for the network.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import ssl
+import threading
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from narrows.controller.alerts import Alert, Key
+from narrows.controller.limits import Warnings
+from narrows.controller.sample import id_of
+
+LOG = logging.getLogger("narrows.controller.alerts")
+SECOND = 1_000_000_000
+REPEAT_NS = 60 * SECOND
+VALID_S = 240.0
+"""A firing alert ends after this time without a repetition: four intervals, as with Prometheus."""
+PAUSE_MIN_NS, PAUSE_MAX_NS = SECOND, 60 * SECOND
+KEEP_NS = 900 * SECOND
+"""The end of an alert is sent for this time. After that, the Alertmanager has ended it by itself."""
+ENDED_MAX = 1000
+TIMEOUT_S = 10.0
+NAMES = {"queue": "NarrowsQueueDelay", "agent": "NarrowsAgentSilent", "flow": "NarrowsFlowSlow"}
+
+
+class Outbox:
+    """The alerts that an Alertmanager must receive, and the times of requests."""
+
+    def __init__(self) -> None:
+        self._firing: dict[Key, Alert] = {}
+        self._ended: dict[Key, tuple[int, Alert]] = {}
+        self._is_new = False
+        self._at_ns = 0
+        self._pause_ns = 0
+
+    def put(self, now_ns: int, changes: Iterable[Alert]) -> None:
+        """Adds alerts that have begun or ended."""
+        for alert in changes:
+            self._is_new = True
+            if alert.ends_s is None:
+                self._ended.pop(alert.key, None)
+                self._firing[alert.key] = alert
+            else:
+                self._firing.pop(alert.key, None)
+                self._ended[alert.key] = (now_ns, alert)
+                if len(self._ended) > ENDED_MAX:
+                    del self._ended[next(iter(self._ended))]
+
+    def next_ns(self) -> int | None:
+        """Time of the next request."""
+        if not self._firing and not self._ended:
+            return None
+        # After a failure, new alerts wait for the pause, too.
+        return 0 if self._is_new and not self._pause_ns else self._at_ns
+
+    def take(self, now_ns: int) -> list[Alert]:
+        """The alerts for a request now."""
+        self._ended = {key: old for key, old in self._ended.items() if now_ns - old[0] < KEEP_NS}
+        self._is_new = False
+        return [*self._firing.values(), *(alert for _, alert in self._ended.values())]
+
+    def finish(self, now_ns: int, sent: Iterable[Alert], is_delivered: bool) -> None:
+        """Handles the result of a request."""
+        if not is_delivered:
+            self._pause_ns = min(max(2 * self._pause_ns, PAUSE_MIN_NS), PAUSE_MAX_NS)
+            self._at_ns = now_ns + self._pause_ns
+            return
+        self._pause_ns, self._at_ns = 0, now_ns + REPEAT_NS
+        for alert in sent:
+            own = self._ended.get(alert.key)
+            if own is not None and own[1] is alert:
+                del self._ended[alert.key]
+
+
+def body(alerts: Iterable[Alert], controller: str, page: str | None, unix_s: float) -> bytes:
+    """The body of a request."""
+    return json.dumps([_posted(alert, controller, page, unix_s) for alert in alerts]).encode()
+
+
+def _posted(alert: Alert, controller: str, page: str | None, unix_s: float) -> dict[str, Any]:
+    key = alert.key
+    labels = {
+        "alertname": NAMES[key.rule],
+        "severity": alert.severity,
+        "controller": controller,
+        "agent": key.agent,
+    }
+    if key.interface:
+        labels["interface"] = key.interface
+    posted: dict[str, Any] = {
+        "labels": labels,
+        "annotations": {"summary": alert.text},
+        "startsAt": _time(alert.since_s),
+        "endsAt": _time(unix_s + VALID_S if alert.ends_s is None else alert.ends_s),
+    }
+    if page is not None:
+        anchor = f"#port={quote(id_of(key.agent, key.interface), safe='')}" if key.interface else ""
+        posted["generatorURL"] = page.rstrip("/") + "/" + anchor
+    return posted
+
+
+def _time(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")
+
+
+def post(url: str, authorization: str | None, data: bytes) -> str | None:
+    """Sends one request. Redirects are not followed, because they could lead the secret elsewhere.
+
+    Returns:
+        None if the Alertmanager accepted it, else the reason.
+    """
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    connection: http.client.HTTPConnection
+    if parts.scheme == "https":
+        context = ssl.create_default_context()
+        connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context)
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+    headers = {"Content-Type": "application/json"}
+    if authorization is not None:
+        headers["Authorization"] = authorization
+    try:
+        connection.request("POST", f"{parts.path.rstrip('/')}/api/v2/alerts", data, headers)
+        answer = connection.getresponse()
+        said = answer.read(200).decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException) as error:
+        return str(error) or type(error).__name__
+    finally:
+        connection.close()
+    if 200 <= answer.status < 300:
+        return None
+    return f"found status {answer.status}: {said!r}"
+
+
+class Sender:
+    """The thread of one Alertmanager.
+
+    Args:
+        url: its address.
+        controller: name of the controller, which becomes a label.
+        authorization: the header `Authorization`; none: no such header.
+        page: address of the controller's page for readers of alerts.
+    """
+
+    def __init__(self, url: str, controller: str, authorization: str | None, page: str | None) -> None:
+        self.url, self._controller, self._authorization, self._page = url, controller, authorization, page
+        self._outbox = Outbox()
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._warnings = Warnings(LOG)
+        self.error: str | None = None
+        """Why the last request failed."""
+        self.delivered_s: float | None = None
+        """Unix time of the last accepted request."""
+        self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Tells the thread to end. It is not waited for, because it may wait for the network."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
+
+    def put(self, changes: list[Alert]) -> None:
+        """Adds alerts that have begun or ended. It never waits for the network."""
+        with self._changed:
+            self._outbox.put(time.monotonic_ns(), changes)
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while (sent := self._wait()) is not None:
+            data = body(sent, self._controller, self._page, time.time())
+            try:
+                error = post(self.url, self._authorization, data)
+            except Exception as unforeseen:
+                # A defect here must not end the delivery.
+                LOG.exception("cannot send alerts")
+                error = type(unforeseen).__name__
+            if error is not None:
+                self._warnings.warn("cannot send alerts to %s: %s", self.url, error)
+            elif self.error is not None:
+                LOG.info("alerts are sent to %s again", self.url)
+            with self._changed:
+                self.error = error
+                if error is None:
+                    self.delivered_s = time.time()
+                self._outbox.finish(time.monotonic_ns(), sent, error is None)
+
+    def _wait(self) -> list[Alert] | None:
+        """Waits for the next request; none: the end."""
+        with self._changed:
+            while not self._is_over:
+                at_ns, now_ns = self._outbox.next_ns(), time.monotonic_ns()
+                if at_ns is not None and at_ns <= now_ns:
+                    if sent := self._outbox.take(now_ns):
+                        return sent
+                    continue
+                self._changed.wait(None if at_ns is None else (at_ns - now_ns) / 1e9)
+        return None
