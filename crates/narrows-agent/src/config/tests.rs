@@ -87,6 +87,29 @@ fn times_in_brfs_parameters_require_units() {
 }
 
 #[test]
+fn a_share_names_its_subscribers_and_is_brfs() {
+    let port = "[switch]\n[[ports]]\ninterface='a'\nrate='1gbit'";
+    let with = |share: &str| problems(&format!("{port}\nparams = {{ share = {share} }}"));
+    for share in ["flow", "sender-address", "receiver-address", "receiver-prefix/24/56", "vlan", "mark"] {
+        assert_eq!(with(&format!("'{share}'")), [""; 0], "{share}");
+    }
+    // The side is missing.
+    for share in ["address", "prefix/24"] {
+        let expected = format!("f.toml: ports[0].params: share is \"{share}\", but must be \"flow\", ");
+        let found = with(&format!("'{share}'"));
+        assert!(found.len() == 1 && found[0].starts_with(&expected), "{found:?}");
+    }
+    let most =
+        "f.toml: ports[0].params: share is \"sender-prefix/33\", but a prefix length must be from 1 to 32";
+    assert_eq!(with("'sender-prefix/33'"), [most]);
+    assert!(with("24")[0].contains("invalid type: integer `24`, expected a string"));
+    for kind in ["rcp", "bdr"] {
+        let found = problems(&format!("{port}\ncontroller = '{kind}'\nparams = {{ share = 'vlan' }}"));
+        assert!(found.len() == 1 && found[0].contains("unknown field `share`"), "{found:?}");
+    }
+}
+
+#[test]
 fn the_share_of_syns_is_a_part_of_the_link() {
     let with = |share: &str| {
         let content = format!("[switch]\n[[ports]]\ninterface='a'\nrate='1gbit'\nsyn_share = {share}");
