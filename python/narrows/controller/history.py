@@ -17,7 +17,9 @@ STEP_S = 5
 POINTS = 3600 // STEP_S
 PORTS_MAX = 1024
 """With 4 bytes a value, this many ports take 15 MB."""
-SERIES = ("tx_bps", "rx_bps", "flows_bps", "queue_s", "flows")
+SERIES = {"tx_bps": 0, "rx_bps": 0, "flows_bps": 0, "queue_s": 6, "flows": 1}
+"""The series, and the decimal places that are returned."""
+_QUEUE = list(SERIES).index("queue_s")
 _NAN = float("nan")
 
 
@@ -46,13 +48,13 @@ class _Interval:
                 continue
             self._sums[number] += value
             self._counts[number] += 1
-            if SERIES[number] == "queue_s" and not value <= self._worst:
+            if number == _QUEUE and not value <= self._worst:
                 self._worst = value
 
     def end(self) -> list[float]:
         """The values of the interval; NaN if there are none."""
         means = [s / n if n else _NAN for s, n in zip(self._sums, self._counts, strict=True)]
-        means[SERIES.index("queue_s")] = self._worst
+        means[_QUEUE] = self._worst
         return means
 
 
@@ -110,8 +112,8 @@ class History:
         first = max(after + 1, self.number - POINTS, 0)
         at = [number % POINTS for number in range(first, self.number)]
         series = {
-            name: [None if math.isnan(ring[i]) else ring[i] for i in at]
-            for name, ring in zip(SERIES, own.rings, strict=True)
+            name: [None if math.isnan(ring[i]) else round(ring[i], places) for i in at]
+            for (name, places), ring in zip(SERIES.items(), own.rings, strict=True)
         }
         return first, series
 

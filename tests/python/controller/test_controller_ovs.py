@@ -18,7 +18,9 @@ def lab(tmp_path_factory):
     laboratory.require()
     # Paths of sockets are limited to 108 bytes; a long test name would exceed that.
     lab = Lab(tmp_path_factory.mktemp("ovs"))
-    lab.start_controller()
+    config = lab.folder / "controller.toml"
+    config.write_text('[alerts.agent]\nsilent = "2s"\nexpected = ["absent"]\n')
+    lab.start_controller("--config", str(config))
     yield lab
     lab.close()
 
@@ -67,6 +69,31 @@ def test_an_agent_is_seen(lab):
     wait(
         lambda: ports(lab)["s1-s2"]["load"]["capacity_bps"] == 100_000_000, "the capacity that the agent told"
     )
+
+
+def test_the_last_hour_the_metrics_and_an_alert_are_there(lab):
+    own = f"{ports(lab)['s1-s2']['key']}"
+    other = ports(lab)["s1-h1"]["key"]
+    assert own == "box/s1-s2" and other.startswith("0000000000000001:")
+    lab.ping()
+
+    def rates():
+        found = lab.get(f"history?port={own}&port={other}") or []
+        return len(found) == 2 and all(any(series["tx_bps"]) for series in found)
+
+    wait(rates, "rates of both ports")
+    assert any(value == 0 for value in lab.get(f"history?port={own}")[0]["queue_s"])
+    url = f"http://127.0.0.1:{laboratory.HTTP}/metrics"
+    script = f"import urllib.request as u; print(u.urlopen({url!r}, timeout=5).read().decode())"
+    text = lab.inside(lab.net, sys.executable, "-c", script).stdout
+    assert "narrows_controller_switches 3.0" in text
+    labels = 'agent="box",interface="s1-s2",port="box/s1-s2"'
+    assert f"narrows_controller_port_capacity_bytes_per_second{{{labels}}} 1.25e+07" in text
+    wait(lambda: len(lab.get("alerts")["active"]) == 1, "the alert")
+    (alert,) = lab.get("alerts")["active"]
+    assert (alert["name"], alert["agent"]) == ("NarrowsAgentSilent", "absent")
+    (event,) = [event for event in lab.get("events") if event["kind"] == "alert"]
+    assert event["text"].startswith("NarrowsAgentSilent: agent absent has not been connected for ")
 
 
 def test_traffic_takes_another_path_when_a_link_is_cut(lab):

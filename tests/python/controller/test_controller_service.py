@@ -123,7 +123,7 @@ def test_the_shipped_example_is_valid(tmp_path):
     token.write_text("0123456789abcdef" * 4)
     token.chmod(0o600)
     Keys(tmp_path, ("a",))
-    text = re.sub(r"(?m)^# (\w+ = )", r"\1", example.read_text())
+    text = re.sub(r"(?m)^# (\w+ = |\[)", r"\1", example.read_text())
     text = text.replace("/etc/narrows/agents.crt", str(tmp_path / "agents.trusted"))
     config.write_text(text.replace("/run/credentials/narrows-controller.service/keys_", f"{tmp_path}/"))
     done = run(command("ExecStartPre", config))
