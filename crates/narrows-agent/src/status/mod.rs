@@ -77,6 +77,9 @@ pub struct PortStatus {
     pub phase: String,
     /// `none`, `queue` or `burst`.
     pub congestion: String,
+    /// Number of subscribers with a share; `None` if each flow has a share.
+    #[serde(default)]
+    pub subscribers: Option<u64>,
     /// Number of flows in each leaf.
     pub flows: [u64; LEAVES],
     /// Queue of each leaf.

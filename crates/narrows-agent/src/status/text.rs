@@ -48,9 +48,10 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
     }
     for port in &s.ports {
         let [rated, other, udp] = port.shares.map(mbit);
+        let subscribers = port.subscribers.map_or_else(String::new, |n| format!(", {n} subscribers"));
         writeln!(
             out,
-            "  port {}: {} Mbit/s (rated {rated}, other TCP {other}, UDP {udp}), phase {}, congestion {}",
+            "  port {}: {} Mbit/s (rated {rated}, other TCP {other}, UDP {udp}), phase {}, congestion {}{subscribers}",
             port.interface,
             mbit(port.capacity),
             port.phase,
@@ -95,4 +96,20 @@ pub fn flows(snapshot: &Snapshot) -> String {
         );
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PortStatus;
+    use super::*;
+
+    #[test]
+    fn a_port_shows_its_subscribers_if_they_share() {
+        let of = |subscribers| {
+            let port = PortStatus { interface: "eth1".into(), subscribers, ..PortStatus::default() };
+            render(&Snapshot { ports: vec![port], ..Snapshot::default() })
+        };
+        assert!(of(Some(2)).contains(", 2 subscribers\n"), "{}", of(Some(2)));
+        assert!(!of(None).contains("subscribers"));
+    }
 }

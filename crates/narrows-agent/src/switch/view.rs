@@ -98,10 +98,11 @@ pub(super) fn port(
     shares: [Rate; 3],
     congestion: &str,
 ) -> PortStatus {
-    let (mut capacity, mut congested) = (0.0, false);
+    let (mut capacity, mut congested, mut subscribers) = (0.0, false, None);
     controller.trace(&mut |name, value| match name {
         "link" => capacity = value,
         "congested" => congested = value > 0.0,
+        "subscribers" => subscribers = Some(value as u64),
         _ => {}
     });
     let leaf = |stats: &LeafStats| LeafStatus {
@@ -117,6 +118,7 @@ pub(super) fn port(
         shares,
         phase: if congested { "congested" } else { "normal" }.to_owned(),
         congestion: congestion.to_owned(),
+        subscribers,
         leaves: stats.map(|stats| leaf(&stats)),
         ..PortStatus::default()
     }

@@ -147,6 +147,7 @@ fn a_subscriber_with_nine_connections_gets_as_much_as_one_with_one() {
         let status = switch.fresh();
         assert!(halves.into_iter().all(fair), "{halves:?} from {parts:?}\n{:?}", status.flows);
         assert!(jain(&parts[1..]) > 0.98, "{parts:?}");
+        assert_eq!(status.ports[0].subscribers, Some(2));
         assert_eq!(status.ports[0].leaves[Leaf::Elephant as usize].drops, 0);
     });
 }

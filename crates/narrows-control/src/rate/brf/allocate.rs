@@ -227,6 +227,11 @@ impl Shares {
         }
     }
 
+    /// The number of subscribers with a share; `None` if flows have shares.
+    pub(super) fn subscribers(&self) -> Option<u64> {
+        self.subscribers.as_ref().map(Subscribers::rated)
+    }
+
     /// The number by which the capacity is divided for an equal share of an active flow, if `flows` flows
     /// are active.
     pub(super) fn divisor(&self, flow: u32, flows: u64) -> u64 {

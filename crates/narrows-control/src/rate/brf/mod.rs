@@ -395,6 +395,9 @@ impl RateController for Brf {
         trace("rated_share", self.shares.capacity().as_f64());
         trace("allocated", self.shares.sum());
         trace("level", self.shares.level());
+        if let Some(subscribers) = self.shares.subscribers() {
+            trace("subscribers", subscribers as f64);
+        }
         trace("flows_rated", self.table.len(List::Rated) as f64);
         trace("flows_other", self.table.len(List::Other) as f64);
         trace("flows_idle", self.table.len(List::Idle) as f64);

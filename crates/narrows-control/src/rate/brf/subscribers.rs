@@ -167,6 +167,11 @@ impl Subscribers {
         self.weights
     }
 
+    /// Subscribers with active flows that follow rates.
+    pub(super) fn rated(&self) -> u64 {
+        self.rated
+    }
+
     /// The number by which the capacity is divided for an equal share of this active flow.
     pub(super) fn divisor(&self, slot: u32) -> u64 {
         let flows = self.group(slot).map_or(1, |group| u64::from(group.active.0));

@@ -8,7 +8,7 @@ use super::super::Params;
 use super::super::allocate::Shares;
 use super::super::harness::{Net, mbit};
 use super::*;
-use crate::rate::waterfill;
+use crate::rate::{RateController, waterfill};
 use crate::units::Rate;
 
 /// A flow: its subscriber and its demand.
@@ -249,6 +249,10 @@ fn nine_connections_get_no_more_than_one() {
         assert!((one / nine - 1.0).abs() < 0.03, "{one} and {nine} with reports every {report_every} ms");
         let link = 0.98 * 3.0 * 100e6 / 8.0;
         assert!(one + nine > 0.97 * link, "{} of {link}", one + nine);
+        let mut subscribers = None;
+        net.brf
+            .trace(&mut |name, value| subscribers = subscribers.or((name == "subscribers").then_some(value)));
+        assert_eq!(subscribers, Some(2.0));
         for n in 0..9 {
             let rate = net.allocated(512 + n).as_f64() / mbit(98.0 / 18.0).as_f64();
             assert!((rate - 1.0).abs() < 0.03, "flow {n} has {rate} of its part");
