@@ -57,6 +57,16 @@ class _Collector:
         yield GaugeMetricFamily(
             f"{_PREFIX}history_ports", "Ports whose last hour is kept.", self._watch.recording().ports
         )
+        alerts = self._watch.alerts()
+        yield GaugeMetricFamily(
+            f"{_PREFIX}alerts", "Alerts that have begun and not ended.", len(alerts.active)
+        )
+        failing = GaugeMetricFamily(
+            f"{_PREFIX}alertmanager_failing", "1 while the last request failed.", labels=["url"]
+        )
+        for receiver in alerts.receivers:
+            failing.add_metric([receiver.url], float(receiver.error is not None))
+        yield failing
         silent = GaugeMetricFamily(
             f"{_PREFIX}agent_silent_seconds", "Time since the last message of an agent.", labels=["agent"]
         )

@@ -9,6 +9,7 @@ import pytest
 from fake_alertmanager import alertmanager
 from hypothesis import given
 from hypothesis import strategies as st
+from narrows.controller import metrics
 from narrows.controller.alertmanager import (
     ENDED_MAX,
     KEEP_NS,
@@ -220,5 +221,9 @@ def test_an_error_of_a_receiver_is_shown(count):
                 watch.look(second * SECOND)
             waits_for(lambda: watch.alerts().receivers[0].error or watch.alerts().receivers[0].delivered)
             assert bool(watch.alerts().receivers[0].error) is (count > 0)
+            page = metrics.page(shown, watch).decode()
+            failing = 'narrows_controller_alertmanager_failing{url="' + receiver.url
+            assert f'{failing}"}} {float(count > 0)}' in page
+            assert "narrows_controller_alerts 1.0" in page
         finally:
             sender.stop()

@@ -252,6 +252,28 @@ def test_a_port_of_a_switch_has_its_own_page_too(visit, site):
     assert page.locator("#port-flow-list").is_hidden()
 
 
+def test_a_selected_part_of_a_chart_stays_selected(visit, site):
+    shown = runtime()
+    page = visit(site(shown, an_hour(shown)))
+    page.locator("body[data-drawn]").wait_for(state="attached")
+    over = page.locator("#chart-queues .u-over")
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 50, steps=4)
+    page.mouse.up()
+    span = "(({ min, max }) => max - min)(overview.drawn[1].plot.scales.x)"
+    selected = page.evaluate(span)
+    assert 900 < selected < 1300
+    redraw = "() => { overview.drawn[1].draw(overview.drawn[1].data); return series(); }"
+    page.evaluate(redraw)
+    assert page.evaluate(span) == selected
+    over.dblclick()
+    page.evaluate(redraw)
+    assert page.evaluate(span) > 3500
+
+
 def test_an_unknown_port_is_stated(visit, site):
     page = visit(site(runtime()) + "/#port=none%2Feth1")
     assert page.locator("#port-gone").is_visible()

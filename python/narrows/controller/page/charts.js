@@ -64,7 +64,13 @@ class Chart {
 
   draw(data) {
     this.data = data;
-    if (this.plot) { this.plot.setData(data); this.latest(); } else this.make();
+    if (!this.plot) this.make();
+    else {
+      // A part that was selected stays selected.
+      this.plot.setData(data, !this.zoomed);
+      if (this.zoomed) this.plot.redraw();
+      this.latest();
+    }
     this.describe();
   }
 
@@ -73,6 +79,7 @@ class Chart {
 
   make() {
     if (this.plot) this.plot.destroy();
+    this.zoomed = false;
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--faint"), width: 1 }, ticks: { stroke: colour("--faint"), width: 1 }, font: "12px sans-serif" };
     this.plot = new uPlot({
       width: this.box.clientWidth || 300, height: CHART_HEIGHT,
@@ -84,8 +91,9 @@ class Chart {
         { ...axis, size: 88, values: (_, ticks) => ticks.map(v => this.format(v)) }],
       series: [{ label: "Time", value: (_, v) => (v === null ? "–" : clock(v)) },
         ...this.lines.map(([label, stroke, dash]) => ({ label, stroke: colour(stroke), dash, width: 1.6, points: { show: u => u.data[0].length < 30, size: 5 }, value: (_, v) => (v === null || v === undefined ? "–" : this.format(v)) }))],
-      hooks: { setCursor: [() => this.plot && this.latest()] },
+      hooks: { setCursor: [() => this.plot && this.latest()], setSelect: [u => { if (u.select.width > 0) this.zoomed = true; }] },
     }, this.data, this.box);
+    this.plot.over.addEventListener("dblclick", () => { this.zoomed = false; });
     this.latest();
   }
 
