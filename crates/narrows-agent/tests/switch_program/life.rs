@@ -2,6 +2,7 @@
 
 use narrows_agent::dataplane::layout;
 use narrows_agent::dataplane::program::{Sizes, Switch, Tunables};
+use narrows_agent::switch::table::{FlowTable, Tags};
 use narrows_control::feedback::option::{Format, read};
 use narrows_control::rate::RateOption;
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -55,6 +56,18 @@ fn a_slot_has_the_mark_of_its_data() {
     assert_eq!(mark(&adopted), 7, "of the first data");
     send(DATA, 8, &adopted.clone().seq(1100));
     assert_eq!(mark(&adopted), 7, "a later mark changes nothing");
+}
+
+#[test]
+fn the_agent_reads_the_vlan_and_the_mark_of_a_flow() {
+    let Some(rig) = rig() else { return };
+    for (n, shape) in (0..).zip(SHAPES) {
+        let flow = Packet::new(shape, 42_100 + n).payload(100);
+        rig.switch.try_packet_marked(7, rig.ifindex[usize::from(DATA)], &flow.bytes()).unwrap();
+        let vlan = u16::from_ne_bytes(flow.key().vlan);
+        assert_eq!(vlan != 0, matches!(shape, Shape::Vlan | Shape::QinQ));
+        assert_eq!(rig.switch.tags(rig.slot_of(&flow).expect("a slot")), Tags { vlan, mark: 7 }, "{shape:?}");
+    }
 }
 
 #[test]
