@@ -16,6 +16,7 @@
 #define NRW_PORTS_MAX		64
 #define NRW_LEAVES		4	/* the same as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
 #define NRW_GRANTS		16	/* ready grants for the newcomers of one tick */
+#define NRW_SINGLE_GRANTS	8	/* the first grants are for one newcomer each; the next for twice as many each */
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
 
@@ -132,7 +133,7 @@ struct nrw_port {
 	__u32 mode;
 	__u32 format;		/* NRW_FORMAT_ */
 	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf */
-	__u16 grants[NRW_GRANTS]; /* grant k is for the k-th newcomer since the last tick; the last grant is for all later newcomers */
+	__u16 grants[NRW_GRANTS]; /* for the newcomers since the last tick, see nrw_grant_of() */
 	__u32 tick;		/* increases with every tick of the agent and restarts the count of newcomers */
 	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */
 

@@ -179,6 +179,7 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	}
 	if (conn->mode == NRW_MODE_RATED) {
 		nrw_follow_target(conn, tp, now);
+		nrw_choose_gap(conn);
 		nrw_apply(conn, tp);
 	} else {
 		nrw_cubic_control(conn, tp, ack, flag, rs);
@@ -266,6 +267,15 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		cubictcp_acked(sk, sample);
 }
 
+/* How many segments may leave together, whatever the rate. If slow flows sent two, a crowd's queue would double. */
+SEC("struct_ops")
+__u32 BPF_PROG(brf_min_tso_segs, struct sock *sk)
+{
+	struct nrw_conn *conn = nrw_conn_get(sk, 0);
+
+	return conn && conn->mode == NRW_MODE_RATED && conn->granted < NRW_SINGLE_RATE ? 1 : 2;
+}
+
 SEC(".struct_ops.link")
 struct tcp_congestion_ops brf = {
 	.init = (void *)brf_init,
@@ -275,6 +285,7 @@ struct tcp_congestion_ops brf = {
 	.cwnd_event = (void *)brf_cwnd_event,
 	.set_state = (void *)brf_set_state,
 	.undo_cwnd = (void *)brf_undo_cwnd,
+	.min_tso_segs = (void *)brf_min_tso_segs,
 	.pkts_acked = (void *)brf_pkts_acked,
 	/* not restricted: a namespace may make it the default */
 	.flags = TCP_CONG_NON_RESTRICTED,

@@ -31,6 +31,10 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_HALVINGS_MAX	63	/* the largest shift of 64 bits, which makes every rate 0 */
 #define NRW_FLOOR_SEGMENTS	2	/* segments per RTT: missing feedback does not reduce the rate below this (BRF-92) */
 #define NRW_FIRST_STEP		2	/* segments per RTT from which the increase begins */
+#define NRW_SPARSE		2	/* segments per RTT below which the gaps between segments vary ... */
+#define NRW_SPARSE_LEAST_US	10000	/* ... where a shorter RTT counts as this, the least period of a switch (BRF-30) */
+#define NRW_GAP			1024	/* the mean gap between two segments */
+#define NRW_GAP_VARIED		341	/* most by which a gap varies */
 #define NRW_RESTART_SEGMENTS	10	/* segments per RTT after an idle time, until the next feedback (BRF-94) */
 #define NRW_RTO_FLOOR_US	200000	/* TCP_RTO_MIN */
 #define NRW_NOMINAL_RTT_US	100000
@@ -46,6 +50,12 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
+
+/* The kernel does not pace this many segments of a connection (tcp_update_skb_after_send()). */
+#define NRW_UNPACED		10
+
+/* Below this rate, segments leave one at a time: 1.2 Mbit/s in bytes/s (bbr_min_tso_rate, tcp_bbr.c). */
+#define NRW_SINGLE_RATE		150000
 
 /* nrw_conn.mode: what sets the rate; the same as Mode in congestion/network/brf.rs */
 #define NRW_MODE_NONE		0	/* the handshake is not complete */
@@ -102,6 +112,10 @@ struct nrw_conn {
 	/* cap only */
 	__u64 own_cap;		/* the program's SO_MAX_PACING_RATE, bytes/s */
 	__u32 capped;
+
+	/* NRW_GAP is the mean gap */
+	__s32 gap;		/* present gap between two segments, if they are few */
+	__s32 varied;		/* sum of the variations of the gaps */
 	__u32 pad;
 };
 

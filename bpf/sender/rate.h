@@ -121,16 +121,57 @@ static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *t
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
+/*
+ * Chooses the next gap of a flow with few segments per RTT. The flows of a crowd that start
+ * together would send together for ever, because each sends a segment once per gap, and all gaps
+ * are equal. So gaps vary evenly by up to a third of their mean. A sixteenth of the sum of all
+ * variations is taken back with each gap, so that long-term rates are exact.
+ */
+static __always_inline void nrw_choose_gap(struct nrw_conn *conn)
+{
+	__s32 vary = bpf_get_prandom_u32() % (2 * NRW_GAP_VARIED);
+
+	vary -= NRW_GAP_VARIED + (conn->varied >> 4);
+	if (vary > NRW_GAP * 3 / 4)
+		vary = NRW_GAP * 3 / 4;
+	if (vary < -NRW_GAP * 3 / 4)
+		vary = -NRW_GAP * 3 / 4;
+	conn->gap = NRW_GAP + vary;
+	conn->varied += vary;
+}
+
+/* The rate for the gap after the next segment. */
+static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
+{
+	if (conn->gap <= 0 || rate >= nrw_segments_in(tp, NRW_SPARSE, nrw_max(conn->path, NRW_SPARSE_LEAST_US)))
+		return rate;
+	return rate * NRW_GAP / (__u32)conn->gap;
+}
+
+/*
+ * The window in segments. The kernel does not pace the first segments of a connection. Until it
+ * does, the window is an RTT's segments at this rate, so that ACKs pace the flow.
+ */
+static __always_inline __u64 nrw_window(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
+{
+	__u32 packet = nrw_packet_bytes(tp);
+
+	if (!packet)
+		return NRW_WINDOW_SLACK_PACKETS;
+	if (tp->data_segs_out < NRW_UNPACED)
+		return rate * conn->path / 1000000 / packet + 1;
+	return rate * (2 * (__u64)conn->path + NRW_WINDOW_SLACK_US) / 1000000 / packet + NRW_WINDOW_SLACK_PACKETS;
+}
+
 /* Sets window and pacing rate for the rate in force. Losses change neither the window nor the pacing rate (BRF-91). */
 static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
 	__u64 rate = nrw_rate_in_force(conn, tp);
-	__u32 packet = nrw_packet_bytes(tp);
-	__u64 window = rate * (2 * (__u64)conn->path + NRW_WINDOW_SLACK_US) / 1000000;
+	__u64 paced = nrw_payload_rate(tp, nrw_pace(conn, tp, rate));
 
 	/* the program's own cap (SO_MAX_PACING_RATE) stays in force */
-	sk->sk_pacing_rate = nrw_max(nrw_min(nrw_payload_rate(tp, rate), sk->sk_max_pacing_rate), 1);
+	sk->sk_pacing_rate = nrw_max(nrw_min(paced, sk->sk_max_pacing_rate), 1);
 	/*
 	 * SK_PACING_FQ, with which an fq qdisc paces, is kept; a concurrent setsockopt does no harm
 	 */
@@ -138,8 +179,7 @@ static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		conn->paced = 1;
 	}
-	window = packet ? window / packet : 0;
-	tp->snd_cwnd = nrw_min(window + NRW_WINDOW_SLACK_PACKETS, tp->snd_cwnd_clamp);
+	tp->snd_cwnd = nrw_min(nrw_window(conn, tp, rate), tp->snd_cwnd_clamp);
 }
 
 #endif

@@ -65,6 +65,22 @@ static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_ke
 }
 
 /*
+ * Which grant is for the k-th newcomer of a tick, from 0. The share of each newcomer is smaller
+ * than the share before it. One grant for all late newcomers of a crowd would exceed the link many
+ * times. As dataplane/layout.rs, newcomers_up_to().
+ */
+static __always_inline __u32 nrw_grant_of(__u32 k)
+{
+	__u32 at = NRW_SINGLE_GRANTS, newcomers = 2 * NRW_SINGLE_GRANTS;
+
+	if (k < NRW_SINGLE_GRANTS)
+		return k;
+	for (; at < NRW_GRANTS - 1 && k >= newcomers; at++)
+		newcomers *= 2;
+	return at;
+}
+
+/*
  * The grant that the agent keeps ready for the next newcomer. A newcomer that takes a slot is
  * counted.
  */
@@ -82,6 +98,7 @@ static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, con
 		port->newcomers = 0;
 	}
 	k = takes ? __sync_fetch_and_add(&port->newcomers, 1) : port->newcomers;
+	k = nrw_grant_of(k);
 	barrier_var(k);
 	code = port->grants[k < NRW_GRANTS ? k : NRW_GRANTS - 1];
 	known = nrw_service_code(port_no, data);

@@ -13,8 +13,19 @@ use narrows_control::rate::{FlowKey, Proto};
 pub const PORTS_MAX: usize = 64;
 /// Leaves of a port, as `narrows_control::rate::Leaf`.
 pub const LEAVES: usize = narrows_control::rate::LEAVES;
-/// Ready grants of a port, for the k-th newcomer of a tick.
+/// Ready grants of a port, for the newcomers of a tick.
 pub const GRANTS: usize = 16;
+/// The first grants are for one newcomer each, and each later grant is for twice as many as the
+/// grant before it.
+const SINGLE_GRANTS: usize = 8;
+
+/// Number of newcomers in a tick with the last one that gets this grant.
+pub const fn newcomers_up_to(grant: usize) -> u64 {
+    match grant.checked_sub(SINGLE_GRANTS) {
+        None => grant as u64 + 1,
+        Some(after) => (2 * SINGLE_GRANTS as u64) << after,
+    }
+}
 
 /// The SYN asked for feedback, or the flow uses BRF.
 pub const RATED: u32 = 1 << 0;

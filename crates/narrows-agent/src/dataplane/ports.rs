@@ -85,7 +85,7 @@ impl Port<'_> {
         }
     }
 
-    /// Starts a tick: the k-th newcomer from now on gets `grants[k]`, later ones get the last grant.
+    /// Starts a tick: newcomers from now on get these grants (`newcomers_up_to`).
     pub fn set_grants(&self, grants: [RateCode; GRANTS]) {
         for (cell, grant) in self.0.grants.iter().zip(grants) {
             cell.store(grant.to_bits(), Relaxed);

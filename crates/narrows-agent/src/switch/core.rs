@@ -12,6 +12,8 @@ use narrows_control::rate::{Action, FlowKey, Message, PortCounters, Proto, RateC
 use narrows_control::rate::{PacketInfo, RateOption, TcpFlags};
 use narrows_control::units::{Bytes, Span, Time};
 
+use crate::dataplane::layout::newcomers_up_to;
+
 use super::services::{Service, Services};
 use super::shadow::{Keys, Shadow};
 use super::story::Teller;
@@ -440,11 +442,12 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// The ready grants of a port for its next newcomers, in order.
+    /// The ready grants of a port for its next newcomers. The share of the last newcomer that gets
+    /// a grant determines it, so that together they do not exceed the link.
     pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
         let mut grants = [RateCode::UNASSIGNED; N];
         if let Some(controller) = self.ports.get_mut(port).and_then(|port| port.controller.aggregated()) {
-            for (grant, n) in grants.iter_mut().zip(1..) {
+            for (grant, n) in grants.iter_mut().zip((0..).map(newcomers_up_to)) {
                 *grant = controller.grant(None, n).map_or(RateCode::UNASSIGNED, RateCode::encode);
             }
         }

@@ -166,7 +166,7 @@ fn set_congestion(socket: &impl std::os::fd::AsFd, name: &str) {
 
 /// From `struct tcp_info` (uapi/linux/tcp.h), of which the C library declares only the beginning:
 /// `tcpi_total_retrans` and `tcpi_bytes_acked`.
-fn tcp_info(stream: &TcpStream) -> (u32, u64) {
+pub(crate) fn tcp_info(stream: &TcpStream) -> (u32, u64) {
     let mut info = [0u8; 256];
     let mut len = info.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` bytes.

@@ -7,6 +7,7 @@ mod agent;
 mod beside;
 mod churn;
 mod controller;
+mod crowd;
 mod cut;
 mod flood;
 mod flow;

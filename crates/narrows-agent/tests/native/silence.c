@@ -23,10 +23,15 @@ struct sock {
 
 struct tcp_sock {
 	struct sock sk;
-	__u32 srtt_us, snd_cwnd, snd_cwnd_clamp;
+	__u32 srtt_us, snd_cwnd, snd_cwnd_clamp, data_segs_out;
 	__u64 tcp_wstamp_ns, tcp_mstamp;
 	struct { struct { __u32 v; } s[1]; } rtt_min;
 };
+
+static inline __u32 bpf_get_prandom_u32(void)
+{
+	return 0;
+}
 
 static inline __u32 nrw_packet_bytes(const struct tcp_sock *tp)
 {

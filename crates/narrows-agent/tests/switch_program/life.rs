@@ -213,6 +213,23 @@ fn newcomers_get_successive_grants_and_too_many_are_refused() {
     assert_eq!(read(&known.packet[34..], Format::Experimental).option, rate(2_000_000));
 }
 
+/// From the ninth newcomer on, each grant is for twice as many newcomers as the grant before it.
+#[test]
+fn each_newcomer_of_a_crowd_gets_a_grant_for_at_least_its_number() {
+    let Some(rig) = rig() else { return };
+    let rates: Vec<u64> = (1..=16).rev().map(|n| n * 100_000).collect();
+    rig.grant(&rates);
+    rig.data_port().set_unconfirmed_max(100);
+    for n in 1..=40_u64 {
+        let answer = rig.open(&Packet::new(Shape::V4, 40_000 + n as u16));
+        let grant = (0..16).find(|grant| layout::newcomers_up_to(*grant) >= n).unwrap();
+        let expected = RateOption::Assigned(Rate::from_bytes_per_sec(rates[grant]));
+        assert_eq!(read(&answer.packet[34..], Format::Experimental).option, expected, "newcomer {n}");
+    }
+    let up_to: Vec<u64> = (6..12).map(layout::newcomers_up_to).collect();
+    assert_eq!(up_to, [7, 8, 16, 32, 64, 128]);
+}
+
 #[test]
 fn a_flood_of_syns_does_not_affect_established_flows() {
     let sizes = Sizes { flows: 16, half_open: 256, ..Sizes::default() };

@@ -12,6 +12,9 @@
 //! allocation, because that share was safe recently. When feedback returns, the halving ends at
 //! once. CUBIC ends too: the rate then doubles per RTT, starting from CUBIC's rate.
 
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+
 use crate::congestion::linux::cubic::Cubic;
 use crate::congestion::{
     Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, State, Window,
@@ -28,6 +31,17 @@ const LONGEST_RTT: u64 = 8;
 
 /// The rate rises from at least this many segments per RTT of the path (ours; the floor of BRF-92).
 const FIRST_STEP: u64 = 2;
+
+/// Segments per RTT of the path below which the gaps between segments vary (ours).
+const SPARSE: u64 = 2;
+
+/// A shorter RTT counts as this for [`SPARSE`]. It is the least period of a switch (BRF-30): the switch must
+/// not take variation for a change of the rate.
+const SPARSE_LEAST: Span = Span::from_millis(10);
+
+/// The unit of gaps: the mean gap between two segments.
+const EVEN: i64 = 1024;
+const MOST_VARIED: i64 = EVEN / 3;
 
 /// Parameters of [`Brf`]. `None` disables a safeguard. The paper has no such safeguards.
 #[derive(Clone, Debug)]
@@ -52,6 +66,8 @@ pub struct Params {
     pub rto_floor: Span,
     /// RTT assumed before the first sample.
     pub nominal_rtt: Span,
+    /// Whether the gaps between segments vary if the rate is below two segments per RTT (ours).
+    pub vary_gaps: bool,
 }
 
 /// Parameters of the response to silence (BRF-92, BRF-105).
@@ -85,6 +101,7 @@ impl Default for Params {
             restart_segments: Some(10),
             rto_floor: Span::from_millis(200),
             nominal_rtt: Span::from_millis(100),
+            vary_gaps: true,
         }
     }
 }
@@ -94,7 +111,7 @@ impl Params {
     /// a quarter of a second. After a second without an update the source falls back.
     pub fn pacec() -> Self {
         let silence = Silence { srtts: 4, least: Span::from_secs(1), floor_segments: 2, halvings: 4 };
-        Params { up_per_rtt: None, silence: Some(silence), ..Params::default() }
+        Params { up_per_rtt: None, silence: Some(silence), vary_gaps: false, ..Params::default() }
     }
 
     /// The paper's sender: the rate from feedback and no window. It keeps only CUBIC for paths
@@ -105,6 +122,7 @@ impl Params {
             window_srtts: None,
             silence: None,
             restart_segments: None,
+            vary_gaps: false,
             ..Params::default()
         }
     }
@@ -155,6 +173,11 @@ pub struct Brf {
     /// The last measured RTT, for limits in segments per RTT. A lower limit that ignored the queueing delay
     /// would make the queue grow.
     recent: Span,
+    /// The present gap of a sparse flow, and the sum of the variations of its gaps; [`EVEN`] is the
+    /// mean gap.
+    gap: i64,
+    varied: i64,
+    rng: Pcg32,
 }
 
 impl Default for Brf {
@@ -197,6 +220,9 @@ impl Brf {
             heard_at: Time::ZERO,
             halvings: 0,
             halved_at: Time::ZERO,
+            gap: EVEN,
+            varied: 0,
+            rng: Pcg32::seed_from_u64(0),
         }
     }
 
@@ -313,9 +339,30 @@ impl Brf {
         cubic
     }
 
+    /// The rate for the gap after the next segment.
+    fn pacing_rate(&self, rate: Rate) -> Rate {
+        let sparse = rate < Rate::of(self.segments(SPARSE), self.path.max(SPARSE_LEAST));
+        if !(self.params.vary_gaps && sparse) {
+            return rate;
+        }
+        Rate::from_bytes_per_sec(rate.as_bytes_per_sec().saturating_mul(EVEN as u64) / self.gap.max(1) as u64)
+    }
+
+    /// Chooses the next gap of a sparse flow.
+    ///
+    /// The flows of a crowd that start together would send together for ever, because each sends a
+    /// segment once per gap, and all gaps are equal. So gaps vary evenly by up to a third of their
+    /// mean. A sixteenth of the sum of all variations is taken back with each gap. So long-term
+    /// rates are exact, and the flow's segments still spread over most of a gap.
+    fn choose_gap(&mut self) {
+        let vary = i64::from(self.rng.next_u32()) % (2 * MOST_VARIED) - MOST_VARIED;
+        self.gap = (EVEN + vary - self.varied / 16).clamp(EVEN / 4, EVEN * 7 / 4);
+        self.varied += self.gap - EVEN;
+    }
+
     fn decide(&self, window: &mut Window) {
         let rate = self.rate();
-        window.pacing_rate = Some(rate);
+        window.pacing_rate = Some(self.pacing_rate(rate));
         window.cwnd = match self.params.window_srtts {
             Some(srtts) => self.segments_in_srtt(rate, srtts).max(self.params.min_window),
             None => INFINITE_SSTHRESH,
@@ -339,6 +386,8 @@ impl Controller for Brf {
         self.connection = Connection { packet_bytes: connection.packet_bytes.max(1), ..connection.clone() };
         self.srtt = connection.rtt.filter(|&rtt| rtt > Span::ZERO).unwrap_or(self.params.nominal_rtt);
         (self.path, self.recent) = (self.srtt, self.srtt);
+        self.rng = Pcg32::seed_from_u64(connection.seed);
+        self.choose_gap();
         match connection.feedback {
             Some(feedback) => {
                 self.mode = Mode::Rated;
@@ -376,6 +425,7 @@ impl Controller for Brf {
             return;
         }
         self.follow_target(ack.now);
+        self.choose_gap();
         self.decide(window);
     }
 

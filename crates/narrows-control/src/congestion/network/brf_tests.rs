@@ -12,6 +12,11 @@ fn ms(n: u64) -> Time {
     Time::ZERO + Span::from_millis(n)
 }
 
+/// A sender with exact gaps, for tests of low rates.
+fn exact() -> Params {
+    Params { vary_gaps: false, ..Params::default() }
+}
+
 /// A sender whose handshake carried `feedback`.
 fn established(params: Params, feedback: Option<Rate>) -> (Brf, Window) {
     let mut brf = Brf::new("brf", params);
@@ -59,7 +64,7 @@ fn many_acks_within_one_rtt_do_not_double_more_than_once() {
 
 #[test]
 fn a_rate_of_zero_becomes_a_packet_per_second() {
-    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+    let (mut brf, mut w) = established(exact(), Some(mbit(50)));
     brf.on_ack(&ack(ms(5), Some(Rate::ZERO)), &mut w);
     assert_eq!(w.pacing_rate, Some(Rate::from_bytes_per_sec(1_500)));
     assert_eq!(w.cwnd, 4);
@@ -68,12 +73,34 @@ fn a_rate_of_zero_becomes_a_packet_per_second() {
 /// A sixth of a packet per RTT: the share of one of a hundred flows on 10 Mbit/s.
 #[test]
 fn a_rate_of_less_than_a_packet_per_rtt_is_obeyed() {
-    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+    let (mut brf, mut w) = established(exact(), Some(mbit(50)));
     let share = Rate::from_bytes_per_sec(12_250);
     for n in 1..100 {
         brf.on_ack(&ack(ms(122 * n), Some(share)), &mut w);
         assert_eq!(w.pacing_rate, Some(share));
     }
+}
+
+#[test]
+fn a_flow_below_two_packets_per_rtt_varies_its_gaps_but_keeps_its_rate() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(50)));
+    let share = Rate::from_bytes_per_sec(12_250);
+    let gaps: Vec<f64> = (1..1000)
+        .map(|n| {
+            brf.on_ack(&ack(ms(122 * n), Some(share)), &mut w);
+            share.as_f64() / w.pacing_rate.unwrap().as_f64()
+        })
+        .collect();
+    let mut sent = 0.0;
+    for (n, gap) in gaps.iter().enumerate() {
+        sent += gap;
+        assert!((sent - (n as f64 + 1.0)).abs() < 3.0, "{sent} mean gaps after {} gaps", n + 1);
+    }
+    let [least, most] = [f64::min, f64::max].map(|of| gaps.iter().copied().fold(1.0, of));
+    assert!((0.5..0.7).contains(&least) && (1.3..1.5).contains(&most), "{least} to {most}");
+    // 150,000 bytes/s are two packets per RTT.
+    brf.on_ack(&ack(ms(200_000), Some(Rate::from_bytes_per_sec(150_000))), &mut w);
+    assert_eq!(w.pacing_rate, Some(Rate::from_bytes_per_sec(150_000)));
 }
 
 #[test]
@@ -280,7 +307,7 @@ fn after_an_outage_the_rate_doubles_per_rtt_of_the_path() {
 
 #[test]
 fn the_floor_of_silence_falls_when_a_queue_builds() {
-    let (mut brf, mut w) = established(Params::default(), Some(Rate::from_bytes_per_sec(150_000)));
+    let (mut brf, mut w) = established(exact(), Some(Rate::from_bytes_per_sec(150_000)));
     // Three halvings.
     for n in 1..=250 {
         brf.on_ack(&ack(ms(n), None), &mut w);
@@ -295,7 +322,7 @@ fn the_floor_of_silence_falls_when_a_queue_builds() {
 /// CUBIC until the first rate (BRF-63, BRF-93).
 #[test]
 fn feedback_that_begins_late_is_obeyed_if_the_handshake_had_the_option() {
-    let (mut brf, mut w) = (Brf::default(), initial_window());
+    let (mut brf, mut w) = (Brf::new("brf", exact()), initial_window());
     let connection = Connection { feedback_possible: true, ..connection(Some(RTT), None) };
     brf.on_established(&connection, &mut w);
     for n in 1..1200 {

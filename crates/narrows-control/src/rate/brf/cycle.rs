@@ -58,12 +58,33 @@ impl Brf {
     pub(super) fn begin_cycle(&mut self, now: Time) {
         let rtt = if self.rtt_max > Span::ZERO { self.rtt_max } else { self.params.rtt_default };
         self.period = rtt.max(self.params.period_min).min(self.params.period_max).max(TICK_MIN);
+        self.extend_period();
         self.patience = self.idle_after().scale(STALE.0, STALE.1);
         if self.params.settle {
             self.phase = Phase::Settle { until: now + self.period };
         } else {
             self.begin_window(now);
         }
+    }
+
+    /// T is at least the gap between two packets at the equal share (ours). In less time, most flows
+    /// neither learn a new rate nor send at it.
+    fn extend_period(&mut self) {
+        self.period = self.period.max(self.packet_gap(self.fair_share()));
+    }
+
+    /// Whether the random phases of a crowd's flows explain the verdict (ours).
+    ///
+    /// N paced flows that each send a packet per period, at random phases, exceed a queue of x
+    /// packets with probability exp(-2 x^2 / N). This is the Brownian bridge of the queue N*D/D/1
+    /// (Roberts, Mocci and Virtamo, "Broadband Network Teletraffic", 1996). So they exceed
+    /// 1.5 sqrt(N) packets in one of a hundred moments. The arrivals of a period vary by more than
+    /// the detector's two per cent.
+    fn is_random_in_crowd(&self, kind: CongestionKind, port: &PortCounters) -> bool {
+        let flows = self.shares.flows();
+        let is_crowd = self.packet_gap(self.fair_share()) >= self.period;
+        let queued = f64::from(port.queued_packets[0].saturating_add(port.queued_packets[1]));
+        is_crowd && (kind == CongestionKind::Burst || queued < 1.5 * libm::sqrt(flows as f64))
     }
 
     fn begin_window(&mut self, now: Time) {
@@ -195,6 +216,8 @@ impl Brf {
         {
             self.arrivals.pop_front();
         }
+        // The flows of a crowd arrive within a period, and congestion may prevent a new one.
+        self.extend_period();
         self.sweep(now, actions);
         if !self.is_literal() {
             self.acks.observe(now, port.arrived[Leaf::OtherTcp as usize], self.period);
@@ -240,6 +263,9 @@ impl Brf {
         // cause.
         let slowed = self.slowed_at.is_some_and(|at| now.since(at) < self.period.scale(2, 1));
         if kind == CongestionKind::Burst && slowed && !self.is_literal() {
+            return;
+        }
+        if !congested && self.is_random_in_crowd(kind, port) {
             return;
         }
         self.phase = Phase::Congested;

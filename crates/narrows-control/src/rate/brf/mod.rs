@@ -172,9 +172,28 @@ impl Brf {
         self.params.mode == Mode::Literal
     }
 
-    /// Maximum time without data before a flow is idle (BRF-16).
+    /// The equal share of all active flows, without the current reduction.
+    fn fair_share(&self) -> Rate {
+        let flows = self.shares.flows().max(1);
+        Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows)
+    }
+
+    /// The time between two full packets of a flow with this rate; the paper does not consider that
+    /// it can exceed the RTT. Senders send at least a packet per second (BRF-104), which is also the
+    /// longest period.
+    fn packet_gap(&self, rate: Rate) -> Span {
+        if self.is_literal() || self.shares.flows() == 0 {
+            return Span::ZERO;
+        }
+        rate.time_for(self.mtu).min(self.params.period_max)
+    }
+
+    /// Maximum time without data before a flow is idle (BRF-16). A flow is not idle between two
+    /// packets, however far apart they are. Otherwise its share would go to other flows, and the sum
+    /// of rates would exceed the capacity.
     fn idle_after(&self) -> Span {
-        self.period.scale(2, 1).max(self.params.idle_after)
+        let gap = self.packet_gap(self.fair_share().mul_f64(self.shares.reduction()));
+        self.period.max(gap).scale(2, 1).max(self.params.idle_after)
     }
 
     fn tick_every(&self) -> Span {
@@ -249,7 +268,9 @@ impl Brf {
             return allocation;
         }
         let base = Rate::from_bytes_per_sec(terms.base(demand));
-        allocation.max(base.min(self.floor)).max(Rate::from_bytes_per_sec(1))
+        // In a crowd the floor is the whole share (BRF-47), so a reduction applies to it too.
+        let floor = self.floor.min(self.fair_share().mul_f64(self.shares.reduction()));
+        allocation.max(base.min(floor)).max(Rate::from_bytes_per_sec(1))
     }
 
     fn rtt(&self, id: FlowId) -> Span {

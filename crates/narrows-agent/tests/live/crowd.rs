@@ -1,0 +1,174 @@
+//! A crowd: so many connections that the fair share is less than one packet per RTT.
+
+use std::io::{ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use narrows_agent::clock;
+use narrows_control::units::{Span, Time};
+use narrows_lab::patiently;
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, socket};
+
+use super::agent::{Agent, since};
+use super::flow::{jain, tcp_info};
+use super::net::{Forwarding, Net};
+
+/// The connections arrive evenly in this time.
+const ARRIVAL: Span = Span::from_secs(1);
+/// They are measured from this time on.
+const SETTLED: Span = Span::from_secs(5);
+/// Longest delay from then on; a full queue has 500 ms. A machine that runs other programs delays
+/// the packets of many flows at a time.
+const LONGEST_MS: f64 = 60.0;
+
+struct Crowd {
+    connections: usize,
+    mbit: u64,
+    seconds: u64,
+}
+
+/// `NARROWS_CROWD=2500,100,40` sets connections, Mbit/s and seconds (default: 600,24,8).
+fn crowd() -> Crowd {
+    let text = std::env::var("NARROWS_CROWD").unwrap_or_default();
+    let numbers: Vec<u64> = text.split(',').filter_map(|n| n.parse().ok()).collect();
+    match numbers[..] {
+        [n, mbit, seconds] => Crowd { connections: n as usize, mbit, seconds },
+        _ => Crowd { connections: 600, mbit: 24, seconds: 8 },
+    }
+}
+
+/// Begins to connect.
+fn open(to: SocketAddr) -> TcpStream {
+    let SocketAddr::V4(to) = to else { panic!("expected an IPv4 address") };
+    let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).expect("a socket");
+    match connect(fd.as_raw_fd(), &SockaddrIn::from(to)) {
+        Ok(()) | Err(Errno::EINPROGRESS) => TcpStream::from(fd),
+        Err(error) => panic!("connect: {error}"),
+    }
+}
+
+/// Opens the connections and gives each of them all data that it will send. No thread is needed after that.
+fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<TcpStream> {
+    let share = crowd.mbit * 1_000_000 / 8 / crowd.connections as u64;
+    let data = vec![0x5a; (2 * share * crowd.seconds).max(100_000) as usize];
+    net.inside("s1", || {
+        let begun = clock::now();
+        let mut streams = Vec::with_capacity(crowd.connections);
+        let mut filled = vec![false; crowd.connections];
+        while filled.contains(&false) {
+            let due =
+                (since(begun).as_secs_f64() / ARRIVAL.as_secs_f64() * crowd.connections as f64) as usize;
+            while streams.len() < due.min(crowd.connections) {
+                streams.push(open(to));
+            }
+            for (stream, filled) in streams.iter_mut().zip(&mut filled).filter(|(_, filled)| !**filled) {
+                match stream.write(&data) {
+                    Ok(_) => *filled = true,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => panic!("write: {error}"),
+                }
+            }
+            assert!(since(begun) < Span::from_secs(60), "not all connections opened");
+            thread::sleep(Duration::from_millis(1));
+        }
+        println!("{} connections opened in {:?}", streams.len(), since(begun));
+        streams
+    })
+}
+
+/// Accepts connections, and keeps them, until stopped. Their data fits into their buffers.
+fn accept(listener: &TcpListener, stop: &AtomicBool) {
+    listener.set_nonblocking(true).expect("a socket");
+    let mut streams = Vec::new();
+    while !stop.load(Relaxed) {
+        match listener.accept() {
+            Ok((stream, _)) => streams.push(stream),
+            Err(_) => thread::sleep(Duration::from_millis(2)),
+        }
+    }
+}
+
+/// Queueing delays of the port, ms, until `end` after `begun`; prints their percentiles.
+fn watch(switch: &Agent, begun: Time, end: Span, mbit: u64) -> Vec<(Span, f64)> {
+    let (mut all, mut part) = (Vec::new(), Vec::new());
+    let mut half_seconds = 0;
+    while since(begun) < end {
+        let port = switch.port();
+        let queued: u64 = port.leaves.iter().map(|leaf| leaf.queued_bytes.get()).sum();
+        let delay = queued as f64 * 8.0 / (mbit as f64 * 1e3);
+        part.push(delay);
+        all.push((since(begun), delay));
+        let now = since(begun).as_micros() / 500_000;
+        if now > half_seconds {
+            half_seconds = now;
+            let drops: u64 = port.leaves.iter().map(|leaf| leaf.drops).sum();
+            println!(
+                "{:4.1} s: queue p50 {:5.1} ms, p99 {:5.1} ms of {} samples; {} rated flows, {drops} drops, congestion {}",
+                now as f64 / 2.0,
+                percentile(&part, 50),
+                percentile(&part, 99),
+                part.len(),
+                port.flows[0] + port.flows[1],
+                port.congestion
+            );
+            part.clear();
+        }
+    }
+    all
+}
+
+fn percentile(of: &[f64], percent: usize) -> f64 {
+    let mut sorted = of.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(of.len() * percent / 100).copied().unwrap_or(f64::NAN)
+}
+
+/// If flows sent faster than their shares, the queue would stay full.
+#[test]
+fn a_crowd_leaves_the_queue_short() {
+    patiently(|| {
+        let crowd = crowd();
+        let Some(net) = Net::star(Forwarding::Router, 1) else { return };
+        let (_, files) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+        setrlimit(Resource::RLIMIT_NOFILE, files, files).expect("a limit up to its maximum");
+        let switch = Agent::switch_with(&net, &format!("{}mbit", crowd.mbit), "max_flows = 16384", "");
+        let _sender = Agent::sender(&net, "all", &[("s1", "r")]);
+        let address = net.server(5001, false);
+        let listener = net.inside("c", || TcpListener::bind(address).expect("a server can listen"));
+        let stop = AtomicBool::new(false);
+        let end = Span::from_secs(crowd.seconds);
+        let (queue, rates, drops) = thread::scope(|scope| {
+            scope.spawn(|| accept(&listener, &stop));
+            let begun = clock::now();
+            let arriving = scope.spawn(|| arrive(&net, address, &crowd));
+            let mut queue = watch(&switch, begun, SETTLED, crowd.mbit);
+            let streams = arriving.join().expect("all connections open");
+            let acked = || streams.iter().map(|s| tcp_info(s).1).collect::<Vec<u64>>();
+            let drops = || switch.port().leaves.iter().map(|leaf| leaf.drops).sum::<u64>();
+            let (from, before, dropped) = (clock::now(), acked(), drops());
+            queue.extend(watch(&switch, begun, end, crowd.mbit));
+            let (after, seconds) = (acked(), since(from).as_secs_f64());
+            let rates: Vec<f64> =
+                before.iter().zip(after).map(|(b, a)| (a - b) as f64 * 8e-6 / seconds).collect();
+            stop.store(true, Relaxed);
+            (queue, rates, drops() - dropped)
+        });
+        let settled: Vec<f64> =
+            queue.iter().filter(|(at, _)| *at > SETTLED).map(|(_, delay)| *delay).collect();
+        let (p99, sum) = (percentile(&settled, 99), rates.iter().sum::<f64>());
+        println!(
+            "from {SETTLED:?}: queue p50 {:.1} ms, p99 {p99:.1} ms; {sum:.2} Mbit/s, Jain {:.4}, {drops} drops",
+            percentile(&settled, 50),
+            jain(&rates)
+        );
+        assert!(p99 < LONGEST_MS, "{p99} ms");
+        assert_eq!(drops, 0);
+        assert!(sum > 0.8 * crowd.mbit as f64, "{sum} Mbit/s");
+        assert!(jain(&rates) > 0.9, "{}", jain(&rates));
+    });
+}
