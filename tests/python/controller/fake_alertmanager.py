@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 
 @contextlib.contextmanager
-def alertmanager():
-    """Its `url`, the `requests` (path, headers, alerts), and the `answers` for the next requests."""
+def alertmanager(certificate=None):
+    """With TLS, if there is a file with key and certificate.
+
+    Its `url`, the `requests` (path, headers, alerts), and the `answers` for the next requests."""
     got = SimpleNamespace(requests=[], answers=[], arrived=threading.Condition(), hold=threading.Event())
     got.hold.set()
 
@@ -33,8 +36,12 @@ def alertmanager():
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    got.url = f"http://127.0.0.1:{server.server_address[1]}"
+    got.url = f"http{'' if certificate is None else 's'}://127.0.0.1:{server.server_address[1]}"
 
     def wait(number):
         with got.arrived:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import time
 
 import pytest
@@ -143,6 +144,24 @@ def test_a_redirect_and_an_error_are_failures():
         for status in (302, 400, 500):
             assert f"found status {status}" in post(receiver.url, None, b"[]")
         assert len(receiver.requests) == 3
+
+
+def test_by_tls_the_certificate_must_be_trusted(tmp_path, monkeypatch):
+    file = tmp_path / "key-and-certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=am"]
+    subprocess.run(
+        [*command, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", file, "-out", tmp_path / "ca.pem"],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    file.write_text(file.read_text() + (tmp_path / "ca.pem").read_text())
+    with alertmanager(file) as receiver:
+        assert "certificate" in post(receiver.url, "Bearer abc", b"[]")
+        assert receiver.requests == []
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert post(receiver.url, "Bearer abc", b"[]") is None
+        other = receiver.url.replace("127.0.0.1", "localhost")
+        assert "certificate" in post(other, "Bearer abc", b"[]")
+        assert len(receiver.requests) == 1
 
 
 def test_no_server_and_no_http_are_failures():
