@@ -13,10 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 from narrows.controller import wire
+from narrows.controller.limits import Warnings
 from narrows.controller.messages import AgentDown, AgentMessage, AgentUp, Event
+from narrows.controller.pair import TELL_S, Pair
 from narrows.controller.tls import Keys, TlsSocket, drain
 
 LOG = logging.getLogger("narrows.controller.channel")
+WARNINGS = Warnings(LOG)
 
 CONNECTIONS_MAX = 256
 GREETING_S = 5.0
@@ -25,6 +28,8 @@ SILENT_S = 30.0
 """An agent that is silent for this time is disconnected. Agents send their flows every second."""
 _ACCEPT_AGAIN_SECONDS = 1.0
 _LATE = f"no greeting within {GREETING_S:.0f} s"
+ALIVE_S = 1.0
+"""An agent gets at least one line in this time."""
 WAITING_MAX = 4096
 """Largest number of bodies that are queued for a slow agent. Beyond it the connection is closed, and the
 agent reconnects with a clean state."""
@@ -36,12 +41,13 @@ class _Connection:
     def __init__(self, server: Channel, peer: socket.socket, address: str) -> None:
         self.server, self.address = server, address
         self.socket: socket.socket | TlsSocket = peer
-        self.session = wire.Session(server.name, None)
+        self.session = wire.Session(server.name, None, server.other)
         self.waiting: queue.Queue[str | None] = queue.Queue(WAITING_MAX)
+        self._accepted = False
 
     def run(self) -> None:
         """Serves the connection until it ends."""
-        reason = "it closed the connection"
+        reason, is_expected = "it closed the connection", False
         # The deadline is for the handshake and the whole greeting, not for each byte.
         deadline = threading.Timer(GREETING_S, self._late)
         deadline.daemon = True
@@ -51,18 +57,15 @@ class _Connection:
             self._handshake()
             self.socket.settimeout(SILENT_S)
             while data := self.socket.recv(1 << 16):
-                known = self.session.agent
                 bodies = self.session.receive(data)
-                if not known and self.session.agent:
+                if not self._accepted and self.session.agent:
+                    self._accept()
                     deadline.cancel()
-                    self.socket.sendall(self.session.answer())
-                    self.server.join(self)
-                    threading.Thread(target=self._write, name="channel-write", daemon=True).start()
                 for body in bodies:
                     self.server.on_event(AgentMessage(self.session.agent, body))
         except wire.Refused as refused:
-            reason = f"refused: {refused}"
-            if not self.session.agent:
+            reason, is_expected = f"refused: {refused}", isinstance(refused, wire.StandbyRefusal)
+            if not self._accepted:
                 with contextlib.suppress(OSError):
                     self.socket.sendall(self.session.refusal(str(refused)))
                     self.socket.drain() if isinstance(self.socket, TlsSocket) else drain(self.socket)
@@ -73,14 +76,39 @@ class _Connection:
         finally:
             deadline.cancel()
             self.close()
-            if not self.server.leave(self, reason):
-                LOG.warning("agent at %s: %s", self.address, reason)
+            if not self.server.leave(self, reason) and not is_expected and not self.session.is_controller:
+                WARNINGS.warn("agent at %s: %s", self.address, reason)
+
+    def _accept(self) -> None:
+        """Answers a valid greeting.
+
+        Raises:
+            Refused: this controller is a standby, and the peer is an agent.
+        """
+        pair = self.server.pair
+        if pair is not None and not pair.is_active and not self.session.is_controller:
+            raise wire.StandbyRefusal(f"it is the standby of {pair.other}")
+        self._accepted = True
+        self.socket.sendall(self.session.answer())
+        if self.session.is_controller:
+            threading.Thread(target=self._tell, name="channel-tell", daemon=True).start()
+            return
+        self.server.join(self)
+        threading.Thread(target=self._write, name="channel-write", daemon=True).start()
+
+    def _tell(self) -> None:
+        """Tells the other controller the state of this one, until the connection ends."""
+        pair = self.server.pair
+        with contextlib.suppress(OSError):
+            while pair is not None:
+                self.socket.sendall(wire.line(pair.state()))
+                time.sleep(TELL_S)
 
     def _handshake(self) -> None:
         if self.server.keys is None or not isinstance(self.socket, socket.socket):
             return
         self.socket, name = self.server.keys.accept(self.socket, time.monotonic() + GREETING_S)
-        self.session = wire.Session(self.server.name, name)
+        self.session = wire.Session(self.server.name, name, self.server.other)
 
     def send(self, body: str) -> None:
         """Queues a body; never blocks."""
@@ -99,15 +127,22 @@ class _Connection:
             self.waiting.put_nowait(None)
 
     def _late(self) -> None:
-        if not self.session.agent:
+        if not self._accepted:
             self.close()
 
     def _write(self) -> None:
         try:
-            while (body := self.waiting.get()) is not None:
+            while (body := self._next()) is not None:
                 self.socket.sendall(wire.line(body))
         except OSError:
             self.close()
+
+    def _next(self) -> str | None:
+        """The next body; None at the end."""
+        try:
+            return self.waiting.get(timeout=ALIVE_S)
+        except queue.Empty:
+            return wire.ALIVE
 
 
 class Channel:
@@ -118,17 +153,26 @@ class Channel:
         keys: files of the keys; None for loopback only, which the configuration checks.
         name: name of the controller.
         on_event: takes `AgentUp`, `AgentMessage` and `AgentDown`; called from many threads.
+        pair: this controller and its standby; None without one. A standby refuses agents.
     """
 
     def __init__(
-        self, address: tuple[str, int], keys: Keys | None, name: str, on_event: Callable[[Event], None]
+        self,
+        address: tuple[str, int],
+        keys: Keys | None,
+        name: str,
+        on_event: Callable[[Event], None],
+        pair: Pair | None = None,
     ) -> None:
-        self.keys, self.name, self.on_event = keys, name, on_event
+        self.keys, self.name, self.on_event, self.pair = keys, name, on_event, pair
+        self.other = None if pair is None else pair.other
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._socket = socket.create_server(address, family=family)
         self.port: int = self._socket.getsockname()[1]
         self._lock = threading.Lock()
+        self._connections: set[_Connection] = set()
         self._known: dict[str, _Connection] = {}
+        """Connections of accepted agents, by name."""
         self._slots = threading.BoundedSemaphore(CONNECTIONS_MAX)
         threading.Thread(target=self._accept, name="channel", daemon=True).start()
 
@@ -145,7 +189,7 @@ class Channel:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         with self._lock:
-            connections = list(self._known.values())
+            connections = list(self._connections)
         for connection in connections:
             connection.close()
 
@@ -184,9 +228,13 @@ class Channel:
             connection = _Connection(self, peer, f"{address[0]}:{address[1]}")
 
             def serve(connection: _Connection = connection) -> None:
+                with self._lock:
+                    self._connections.add(connection)
                 try:
                     connection.run()
                 finally:
+                    with self._lock:
+                        self._connections.discard(connection)
                     self._slots.release()
 
             threading.Thread(target=serve, name="channel-read", daemon=True).start()

@@ -39,6 +39,7 @@ def _port_key(value: object) -> PortKey:
     return key
 
 
+_NAME = r"^[\x21-\x7e]{1,64}$"
 Duration = Annotated[int, BeforeValidator(_duration)]
 Delay = Annotated[int, BeforeValidator(units.parse_duration)]
 Rate = Annotated[int, BeforeValidator(units.parse_rate)]
@@ -97,6 +98,15 @@ class Agents(Address):
         if self.key is None or self.certificate is None or self.trusted is None:
             return None
         return Keys(self.key, self.certificate, self.trusted)
+
+
+class Standby(_Table):
+    """The other controller of two, one of which is active."""
+
+    name: Annotated[str, Field(pattern=_NAME)]
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)] = 6690
+    takeover: Duration = 3 * SECOND
 
 
 class Http(Address):
@@ -209,9 +219,10 @@ class PortConfig(_Table):
 class Config(_Table):
     """The whole file."""
 
-    name: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,64}$")] = "controller"
+    name: Annotated[str, Field(pattern=_NAME)] = "controller"
     openflow: OpenFlow = OpenFlow()
     agents: Agents = Agents()
+    standby: Standby | None = None
     http: Http = Http()
     forwarding: Forwarding = Forwarding()
     detection: Detection = Detection()
@@ -274,6 +285,8 @@ def _check(source: str, config: Config) -> None:
             f"{source}: agents.host: found {found(config.agents.host)} without keys, "
             "expected files as agents.key, agents.certificate and agents.trusted, or a loopback address"
         )
+    if config.standby is not None:
+        _check_standby(source, config, config.standby)
     if config.http.token is None and not config.http.is_loopback:
         raise NarrowsError(
             f"{source}: http.host: found {found(config.http.host)} without a token, "
@@ -299,6 +312,18 @@ def _check(source: str, config: Config) -> None:
         raise NarrowsError(
             f"{source}: forwarding.link_expire: found {units.format_duration(ways.link_expire)}, "
             "expected at least twice forwarding.lldp"
+        )
+
+
+def _check_standby(source: str, config: Config, standby: Standby) -> None:
+    if standby.name == config.name:
+        raise NarrowsError(
+            f"{source}: standby.name: found {found(standby.name)}, expected another name than this one's"
+        )
+    if config.agents.keys is None and not Address(host=standby.host).is_loopback:
+        raise NarrowsError(
+            f"{source}: standby.host: found {found(standby.host)} without keys, "
+            "expected files as agents.key, agents.certificate and agents.trusted, or a loopback address"
         )
 
 
@@ -332,6 +357,8 @@ def _names(table: tuple[int | str, ...]) -> list[str]:
     for part in table:
         if part == "ports":
             model = PortConfig
+        elif part == "standby":
+            model = Standby
         elif isinstance(part, str):
             kinds = (kind for kind in _kinds(model.model_fields[part].annotation) if isinstance(kind, type))
             model = next(kind for kind in kinds if issubclass(kind, BaseModel))

@@ -42,6 +42,8 @@ from narrows.controller.messages import (
     SwitchDown,
     SwitchUp,
 )
+from narrows.controller.pair import Pair
+from narrows.controller.standby import GENERATIONS
 
 LOG = logging.getLogger("narrows.controller.openflow")
 WARNINGS = Warnings(LOG)
@@ -93,6 +95,8 @@ class Switch:
         self.dpid: int = datapath.id
         self.ports: dict[int, PortDesc] = {}
         self.rules: list[Rule] = []
+        self.is_master = False
+        """This controller is the switch's master; only with a standby."""
         self.up = False
         """Ports and entries have been read, and the domain knows them."""
         self.barriers: dict[int, int] = {}
@@ -107,6 +111,16 @@ class Switch:
         except queue.Full:
             LOG.warning("switch %016x is too slow: disconnected", self.dpid)
             self.datapath.close()
+
+    def describe(self) -> None:
+        """Asks for ports; their answer asks for entries."""
+        self.send(self.datapath.ofproto_parser.OFPPortDescStatsRequest(self.datapath, 0))
+
+    def ask_role(self, role: int | None = None, generation: int = 0) -> None:
+        """Requests a role, or asks for the present one."""
+        if role is None:
+            role = self.datapath.ofproto.OFPCR_ROLE_NOCHANGE
+        self.send(self.datapath.ofproto_parser.OFPRoleRequest(self.datapath, role, generation))
 
     def check_size(self) -> None:
         """Refuses a switch that describes too much.
@@ -136,6 +150,8 @@ class OpenFlow(OSKenApp):
 
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
     on_event: Callable[[Event], None] = staticmethod(lambda _: None)
+    pair: Pair | None = None
+    """This controller and its standby, if there is one. A switch is described only to its master."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -178,6 +194,16 @@ class OpenFlow(OSKenApp):
                         )
                     )
 
+    def pulse(self) -> None:
+        """Asks each switch for this controller's role. The active controller shows that it is alive."""
+        with self._lock:
+            switches = list(self._switches.values())
+        generation = self.pair.next_generation() if self.pair is not None and self.pair.is_active else None
+        for switch in switches:
+            if switch.is_master and generation is not None:
+                switch.ask_role(switch.datapath.ofproto.OFPCR_ROLE_MASTER, generation)
+            switch.ask_role()
+
     # Events
 
     @handles(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
@@ -193,7 +219,10 @@ class OpenFlow(OSKenApp):
             if before is not None:
                 before.stop()
                 before.datapath.close()
-            switch.send(datapath.ofproto_parser.OFPPortDescStatsRequest(datapath, 0))
+            if self.pair is None:
+                switch.describe()
+            else:
+                switch.ask_role()
             return
         with self._lock:
             gone = self._switches.get(datapath.id)
@@ -203,6 +232,24 @@ class OpenFlow(OSKenApp):
         gone.stop()
         if gone.up:
             self.on_event(SwitchDown(datapath.id))
+
+    @handles(ofp_event.EventOFPRoleReply, MAIN_DISPATCHER)
+    def _role(self, event: Any) -> None:
+        switch = self._switch(event)
+        if switch is None or self.pair is None:
+            return
+        of, message = switch.datapath.ofproto, event.msg
+        if message.role == of.OFPCR_ROLE_MASTER:
+            if not switch.is_master:
+                switch.is_master = True
+                switch.describe()
+            return
+        self.pair.on_switch(message.generation_id, demoted=switch.is_master)
+        if self.pair.is_active:
+            switch.ask_role(of.OFPCR_ROLE_MASTER, self.pair.next_generation())
+        elif message.role != of.OFPCR_ROLE_SLAVE:
+            known = message.generation_id % (GENERATIONS - 1)  # the largest stands for none
+            switch.ask_role(of.OFPCR_ROLE_SLAVE, known)
 
     @handles(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def _ports(self, event: Any) -> None:

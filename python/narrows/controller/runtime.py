@@ -34,6 +34,7 @@ class Runtime:
 
     def __init__(self, params: Params, name: str = "controller", authenticated: bool = False) -> None:
         self.name, self.authenticated = name, authenticated
+        self.is_active: Callable[[], bool] = lambda: True
         self.started_ns = time.monotonic_ns()
         self.domain = Domain(self.started_ns, params)
         self.to_switch: Callable[[Effect], None] = lambda _: None
@@ -51,6 +52,12 @@ class Runtime:
         """Ends the thread."""
         self._events.put(None)
         self._thread.join(timeout=5)
+
+    def restart(self, note: Note) -> None:
+        """Forgets the network, and notes why. Entries of switches are kept for a while, as at a start."""
+        with self._lock:
+            self.domain = Domain(time.monotonic_ns(), self.domain.params)
+        self._note(partial(self._noted.add, note=note))
 
     def put(self, event: Event) -> None:
         """Queues an event. Any thread can call it."""
@@ -84,6 +91,7 @@ class Runtime:
                 name=self.name,
                 uptime_s=(now_ns - self.started_ns) / 1e9,
                 authenticated=self.authenticated,
+                active=self.is_active(),
                 topology=view.topology(domain),
                 flow_count=0,
                 flows=[],

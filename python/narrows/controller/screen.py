@@ -15,7 +15,7 @@ VERSION = 4
 
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, EXPERIMENTER = 0, 1, 2, 3, 4
 FEATURES_REPLY, PACKET_IN, FLOW_REMOVED, PORT_STATUS = 6, 10, 11, 12
-MULTIPART_REPLY, BARRIER_REPLY = 19, 21
+MULTIPART_REPLY, BARRIER_REPLY, ROLE_REPLY = 19, 21, 25
 FLOW_STATS, PORT_STATS, PORT_DESC = 1, 4, 13
 """Types of messages and of multipart replies (OpenFlow 1.3.5, A.1 and A.3.5)."""
 
@@ -32,6 +32,7 @@ _LENGTHS = {
     PORT_STATUS: (80, 80),
     MULTIPART_REPLY: (16, _MESSAGE_MAX),
     BARRIER_REPLY: (8, 8),
+    ROLE_REPLY: (24, 24),
 }
 """Shortest and longest message of each type that a switch may send."""
 _UNASKED = {PACKET_IN, FLOW_REMOVED, PORT_STATUS}

@@ -21,11 +21,13 @@ from narrows.controller.alertmanager import Sender
 from narrows.controller.channel import Channel
 from narrows.controller.config import Address, Config, Http
 from narrows.controller.config import OpenFlow as OpenFlowConfig
+from narrows.controller.domain import SECOND
 from narrows.controller.files import check_private, read_token
 from narrows.controller.limits import Gate, OneLine
 from narrows.controller.listener import Handler, Listener
-from narrows.controller.messages import Effect
+from narrows.controller.messages import Effect, Note
 from narrows.controller.openflow import OpenFlow
+from narrows.controller.pair import Pair
 from narrows.controller.runtime import Runtime
 from narrows.controller.systemd import notify
 from narrows.controller.tls import own_certificate, tls_context
@@ -70,7 +72,8 @@ def serve(config: Config) -> None:
 
     keys = config.agents.keys
     runtime = Runtime(config.params(), config.name, authenticated=keys is not None)
-    channel = Channel((config.agents.host, config.agents.port), keys, config.name, runtime.put)
+    pair = _pair(config)
+    channel = Channel((config.agents.host, config.agents.port), keys, config.name, runtime.put, pair)
     runtime.to_agent = lambda effect: channel.send(effect.agent, effect.body)
 
     def to_switch(effect: Effect) -> None:
@@ -79,10 +82,14 @@ def serve(config: Config) -> None:
             app.perform(effect)
 
     runtime.to_switch = to_switch
+    if pair is not None:
+        _join(pair, runtime)
     OpenFlow.on_event = staticmethod(runtime.put)
     runtime.start()
     watch = Watch(runtime, rules=config.alerts.rules(), senders=_senders(config))
     watch.start()
+    if pair is not None:
+        pair.start()
     stop = threading.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stop.set())
@@ -143,6 +150,37 @@ def _authorization(path: Path) -> str:
             f"alerts.authorization: {path}: found something else, expected one line such as 'Bearer TOKEN'"
         )
     return text
+
+
+def _pair(config: Config) -> Pair | None:
+    standby = config.standby
+    if standby is None:
+        return None
+    address = (standby.host, standby.port)
+    return Pair(config.name, standby.name, address, config.agents.keys, standby.takeover / SECOND)
+
+
+def _join(pair: Pair, runtime: Runtime) -> None:
+    """Connects the decisions of a pair with this controller's parts."""
+
+    def pulse() -> None:
+        app = lookup_service_brick(OpenFlow.__name__)
+        if app is not None:
+            app.pulse()
+
+    def take_over() -> None:
+        text = f"controller {pair.name} is active; its standby is {pair.other}"
+        runtime.restart(Note("active", text, {"controller": pair.name}))
+
+    def step_down(reason: str) -> None:
+        # os-ken's threads cannot be interrupted. A new process in this place has no state, as a standby must.
+        LOG.warning("stepping down: %s", reason)
+        sys.stderr.flush()
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+    runtime.is_active = lambda: pair.is_active
+    pair.on_pulse, pair.on_active, pair.on_yield = pulse, take_over, step_down
+    OpenFlow.pair = pair
 
 
 def _openflow_tls(config: OpenFlowConfig) -> ssl.SSLContext | None:

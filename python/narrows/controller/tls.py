@@ -185,6 +185,24 @@ class Keys(NamedTuple):
             raise OSError(f"the certificate of {name!r} is not in {self.trusted}")
         return connection, name
 
+    def connect(self, raw: socket.socket, name: str) -> ssl.SSLSocket:
+        """Performs the handshake with the listener of this name.
+
+        Raises:
+            OSError: it has another certificate, or does not use TLS 1.3.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False  # the certificate itself is compared
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.load_cert_chain(self.certificate, self.key, password=lambda: b"")
+        context.load_verify_locations(self.trusted)
+        connection = context.wrap_socket(raw)
+        found = common_name(connection.getpeercert())
+        if connection.getpeercert(binary_form=True) not in self._pinned() or found != name:
+            connection.close()
+            raise OSError(f"found the certificate of {found!r}, expected that of {name!r} in {self.trusted}")
+        return connection
+
     def context(self) -> ssl.SSLContext:
         """TLS 1.3 with certificates on both sides.
 

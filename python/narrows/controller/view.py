@@ -197,6 +197,7 @@ class State(_Model):
     name: str
     uptime_s: float
     authenticated: bool = Field(description="Whether agents and controller have keys.")
+    active: bool = Field(True, description="Whether this controller is active; otherwise it is a standby.")
     topology: Topology
     flow_count: int
     flows: list[Flow]

@@ -15,6 +15,8 @@ LINE_MAX = 1 << 20
 """Longest line in bytes, including its end."""
 GREETING_MAX = 4096
 """Longest first line in bytes. Without TLS, any program on this host can send it."""
+ALIVE = '{"type":"alive"}'
+"""A body that means nothing, sent so that agents with two controllers notice when one of them hangs."""
 
 _NAME = re.compile(r"[\x21-\x7e]{1,64}")
 
@@ -23,23 +25,30 @@ class Refused(Exception):  # noqa: N818 (the name is the message)
     """The connection must be closed, for the reason in the text."""
 
 
+class StandbyRefusal(Refused):
+    """The agent must use the other controller."""
+
+
 class Session:
     """The controller's end of one connection.
 
     Args:
         name: name of the controller.
         certified: name in the peer's certificate; None without TLS.
+        other: name of the other controller, which may connect as well.
     """
 
-    def __init__(self, name: str, certified: str | None) -> None:
-        self._name, self._certified = name, certified
+    def __init__(self, name: str, certified: str | None, other: str | None = None) -> None:
+        self._name, self._certified, self._other = name, certified, other
         self._partial = bytearray()
         self.agent = ""
-        """The agent's name; empty before its greeting."""
+        """The name of the agent or of the other controller; empty before its greeting."""
+        self.is_controller = False
+        """Whether the peer is the other controller."""
 
     def answer(self) -> bytes:
         """The line that accepts the agent."""
-        return _line({"narrows": VERSION, "role": "controller", "name": self._name})
+        return greeting("controller", self._name)
 
     @staticmethod
     def refusal(reason: str) -> bytes:
@@ -79,13 +88,19 @@ class Session:
         if not isinstance(fields, dict):
             raise Refused("a greeting that is not an object")
         version, role, name = fields.get("narrows"), fields.get("role"), fields.get("name")
-        if type(version) is not int or version != VERSION or role != "agent":
+        is_controller = role == "controller" and name == self._other is not None
+        if type(version) is not int or version != VERSION or not (role == "agent" or is_controller):
             raise Refused(f"a greeting that is not from an agent of version {VERSION}")
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise Refused("a greeting without a name of 1 to 64 printable characters")
         if self._certified is not None and name != self._certified:
             raise Refused(f"found the name {name!r}, expected {self._certified!r} as in its certificate")
-        self.agent = name
+        self.agent, self.is_controller = name, is_controller
+
+
+def greeting(role: str, name: str) -> bytes:
+    """The first line of an end."""
+    return _line({"narrows": VERSION, "role": role, "name": name})
 
 
 def line(body: str) -> bytes:

@@ -42,9 +42,13 @@ def require():
         pytest.skip(message)
 
 
-def keys_of(folder, *agents):
-    """Keys of a controller and of agents, made as an operator makes them."""
-    return Keys(folder, agents, lambda name: run(str(find()), "key", name, "--folder", str(folder)))
+def keys_of(folder, *agents, controllers=("controller",)):
+    """Keys of controllers and agents, made as an operator makes them."""
+
+    def make(name):
+        run(str(find()), "key", name, "--folder", str(folder))
+
+    return Keys(folder, agents, make, controllers)
 
 
 class TimelyLab(Lab):

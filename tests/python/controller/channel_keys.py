@@ -40,10 +40,11 @@ class Keys:
         make = make or by_openssl(folder)
         for name in (*controllers, *agents):
             make(name)
-        self._join("agents", agents)
-        self._join("controllers", controllers)
+        self.join("agents", agents)
+        self.join("controllers", controllers)
 
-    def _join(self, name, names):
+    def join(self, name, names):
+        """Writes the certificates of these names into one file."""
         text = "".join((self.folder / f"{one}.crt").read_text() for one in names)
         (self.folder / f"{name}.trusted").write_text(text)
 

@@ -97,13 +97,15 @@ class Lab:
     wrap: tuple[str, ...] = ()
     """Prefix of every program's command."""
 
-    def __init__(self, folder, shape=TRIANGLE, tag="nrwc", keys=None, ssl=None):
+    def __init__(self, folder, shape=TRIANGLE, tag="nrwc", keys=None, ssl=None, controllers=1):
         """`keys`: `channel_keys.Keys` of the agents' channel.
 
         `ssl`: key, certificate and authority of the switches, for connections by `ssl:`.
         """
         self.folder, self.shape, self.keys = Path(folder), shape, keys
-        self.ssl, self.remote = ssl, f"{'tcp' if ssl is None else 'ssl'}:127.0.0.1:{OPENFLOW}"
+        self.ssl, self.remotes = ssl, [f"{'tcp' if ssl is None else 'ssl'}:127.0.0.1:{OPENFLOW}"]
+        if controllers > 1:
+            self.remotes = [f"tcp:127.0.0.1:{OPENFLOW + number}" for number in range(controllers)]
         self.tag = tag = f"{tag}{os.getpid() % 10_000}"
         self.net, self.hosts = f"{tag}n", {host: f"{tag}{host}" for host in shape.hosts}
         self.processes: list[subprocess.Popen] = []
@@ -164,9 +166,12 @@ class Lab:
             command += ["fail_mode=secure", "protocols=OpenFlow13", f"other-config:datapath-id={number:016x}"]
             for port in ports:
                 command += ["--", "add-port", switch, port]
-            command += ["--", "set-controller", switch, self.remote]
-            command += ["--", "set", "controller", switch, "max_backoff=1000", "connection-mode=out-of-band"]
-            self.vsctl(*command[1:])
+            self.vsctl(*command[1:], "--", "set-controller", switch, *self.remotes)
+            # A bridge with several controllers has no controller of its own name.
+            for controller in (
+                self.vsctl("get", "bridge", switch, "controller").stdout.strip("[]\n ").split(", ")
+            ):
+                self.vsctl("set", "controller", controller, "max_backoff=1000", "connection-mode=out-of-band")
 
     def _veth(self, space, name, other_space, other):
         run(
@@ -193,9 +198,9 @@ class Lab:
         self.controller.send_signal(signal.SIGKILL)
         self.controller.wait()
 
-    def get(self, what):
+    def get(self, what, port=HTTP):
         """A REST call from inside the namespace; None while there is no answer."""
-        url = f"http://127.0.0.1:{HTTP}/api/v1/{what}"
+        url = f"http://127.0.0.1:{port}/api/v1/{what}"
         script = f"import urllib.request as u; print(u.urlopen({url!r}, timeout=5).read().decode())"
         done = self.inside(self.net, sys.executable, "-c", script, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None

@@ -18,6 +18,7 @@ from narrows.controller import channel as channel_module
 from narrows.controller import tls, wire
 from narrows.controller.channel import Channel
 from narrows.controller.files import read_token
+from narrows.controller.limits import Warnings
 from narrows.controller.messages import AgentDown, AgentMessage, AgentUp
 from narrows.errors import NarrowsError
 
@@ -119,9 +120,11 @@ def keys(tmp_path_factory):
 
 
 @pytest.fixture
-def listening(keys, caplog):
+def listening(keys, caplog, monkeypatch):
     events = queue.Queue()
     caplog.set_level("WARNING")
+    # The lines of other tests must not count against the limit.
+    monkeypatch.setattr(channel_module, "WARNINGS", Warnings(channel_module.LOG))
     channel = Channel(("127.0.0.1", 0), keys.of_controller(), "c", events.put)
     yield channel, events
     channel.close()

@@ -55,7 +55,7 @@ def test_a_switch_without_tls_or_with_another_authority_is_refused(lab):
     run("sh", "-c", f"cd {folder} && ovs-pki --dir={folder}/pki --log={folder}/log req+sign alien controller")
     alien = (folder / "alien-privkey.pem", folder / "alien-cert.pem")
     lab.vsctl("set-ssl", *map(str, alien), str(folder / "pki/controllerca/cacert.pem"))
-    lab.vsctl("set-controller", "s2", lab.remote)
+    lab.vsctl("set-controller", "s2", lab.remotes[0])
     wait(lambda: "certificate verify failed" in (folder / "controller.log").read_text(), "the refusal")
     assert not any(switch["id"].endswith("2") for switch in lab.get("switches"))
     lab.vsctl("set-ssl", *map(str, lab.ssl))

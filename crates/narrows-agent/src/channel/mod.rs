@@ -1,7 +1,7 @@
 //! The agent's connection to the SDN controller, in a thread of its own that never blocks the control loop.
 //!
 //! The protocol is lines of JSON ([`session`]) over TLS 1.3 ([`transport`]), with a key at each end ([`keys`]). The
-//! agent connects, and reconnects with increasing pauses. Meanwhile, bodies wait in a bounded queue, which drops the
+//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. Meanwhile, bodies wait in a bounded queue, which drops the
 //! oldest ones. Without a controller the agent uses its own detector (BRF-105).
 
 pub mod body;
@@ -28,11 +28,11 @@ const WAITING_MAX: usize = 1024;
 /// Maximum number of messages that wait for the control loop.
 const ARRIVED_MAX: usize = 4096;
 
-/// Address of the controller, and how to authenticate it.
+/// Addresses of the controllers, and how to authenticate it.
 #[derive(Clone, Debug)]
 pub struct ChannelConfig {
-    /// The controller's address (default: 127.0.0.1:6690).
-    pub controller: SocketAddr,
+    /// The controllers. The agent uses the first one that accepts it, and the next one when a connection ends.
+    pub controllers: Vec<SocketAddr>,
     /// This agent's name, unique in the domain, e.g. the host's name.
     pub name: String,
     /// The keys. Without keys the controller must be on this host.
@@ -110,16 +110,17 @@ impl Channel {
     /// Starts the thread, which connects and sends the list of ports.
     ///
     /// # Errors
-    /// If the keys cannot be read, or if there are none and the controller is on another host.
+    /// If the keys cannot be read, or if there are none and a controller is on another host.
     pub fn start(config: ChannelConfig, ports: Ports) -> Result<Self, ChannelError> {
-        let tls = match &config.keys {
-            Some(files) => Some(files.read().map_err(ChannelError::Keys)?),
-            None if config.controller.ip().is_loopback() => None,
-            None => return Err(ChannelError::NoKeys(config.controller)),
+        let elsewhere = config.controllers.iter().find(|controller| !controller.ip().is_loopback());
+        let tls = match (&config.keys, elsewhere) {
+            (Some(files), _) => Some(files.read().map_err(ChannelError::Keys)?),
+            (None, Some(elsewhere)) => return Err(ChannelError::NoKeys(*elsewhere)),
+            (None, None) => {
+                tracing::warn!("controller.key is not set: any program on this host can be the controller");
+                None
+            }
         };
-        if tls.is_none() {
-            tracing::warn!(controller = %config.controller, "no key: any program on this host can be the controller");
-        }
         let wake =
             EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC).map_err(io::Error::from)?;
         let shared = Arc::new(Shared { queues: Mutex::new(Queues { ports, ..Queues::default() }), wake });

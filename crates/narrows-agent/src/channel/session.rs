@@ -11,6 +11,8 @@ use thiserror::Error;
 pub const LINE_MAX: usize = 1 << 20;
 /// The longest answer to the greeting, including its end.
 pub const ANSWER_MAX: usize = 4096;
+/// The body that only shows that the controller is alive.
+const ALIVE: &str = r#"{"type":"alive"}"#;
 /// The version of the protocol.
 const VERSION: u32 = 2;
 
@@ -125,6 +127,7 @@ impl Session {
             Ok(message) => out.push(message),
             // The controller is authentic: a body of a newer one that this agent does not know is no reason to
             // disconnect.
+            Err(_) if text == ALIVE => {}
             Err(error) => {
                 serde_json::from_str::<IgnoredAny>(text).map_err(|e| malformed(&e))?;
                 tracing::debug!(%error, "unknown body from the controller");

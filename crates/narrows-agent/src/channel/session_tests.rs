@@ -91,7 +91,7 @@ proptest! {
 }
 
 fn config(listener: &TcpListener) -> ChannelConfig {
-    ChannelConfig { controller: listener.local_addr().unwrap(), name: "a".into(), keys: None }
+    ChannelConfig { controllers: vec![listener.local_addr().unwrap()], name: "a".into(), keys: None }
 }
 
 fn accept(listener: &TcpListener) -> TcpStream {
@@ -147,6 +147,49 @@ fn a_controller_that_stays_silent_is_left() {
     accept(&listener);
 }
 
+/// Accepts the agent of the next connection.
+fn answer(listener: &TcpListener) -> TcpStream {
+    let stream = accept(listener);
+    BufReader::new(stream.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
+    (&stream).write_all(ANSWER.as_bytes()).unwrap();
+    stream
+}
+
+#[test]
+fn the_agent_uses_the_first_controller_that_accepts_it() {
+    let both = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let controllers = both.iter().map(|listener| listener.local_addr().unwrap()).collect();
+    let config = ChannelConfig { controllers, name: "a".into(), keys: None };
+    let channel = Channel::start(config, Vec::new()).unwrap();
+    let [first, second] = both;
+    // The first one is a standby.
+    accept(&first).write_all(b"{\"narrows\":2,\"refused\":\"it is the standby of d\"}\n").unwrap();
+    let active = answer(&second);
+    wait_for_connection(&channel);
+    // The active one dies, and the first takes over.
+    drop((active, second));
+    let _active = answer(&first);
+    wait_for_connection(&channel);
+}
+
+fn wait_for_connection(channel: &Channel) {
+    while channel.state() != ChannelState::Connected("c".into()) {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_controller_that_hangs_is_left_for_the_next() {
+    let both = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let controllers = both.iter().map(|listener| listener.local_addr().unwrap()).collect();
+    let config = ChannelConfig { controllers, name: "a".into(), keys: None };
+    let channel = Channel::start(config, Vec::new()).unwrap();
+    let mut hangs = answer(&both[0]);
+    let _next = answer(&both[1]);
+    hangs.read_to_end(&mut Vec::new()).unwrap();
+    wait_for_connection(&channel);
+}
+
 #[test]
 fn a_controller_without_the_right_key_gets_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -171,7 +214,8 @@ fn a_controller_without_the_right_key_gets_nothing() {
 #[test]
 fn a_full_queue_drops_the_oldest_bodies() {
     // Nothing listens on port 1 of this address.
-    let config = ChannelConfig { controller: "127.0.0.1:1".parse().unwrap(), name: "a".into(), keys: None };
+    let config =
+        ChannelConfig { controllers: vec!["127.0.0.1:1".parse().unwrap()], name: "a".into(), keys: None };
     let channel = Channel::start(config, Vec::new()).unwrap();
     for port in 0..2000 {
         channel.send(ToController::Flows { port, flows: Vec::new() });
@@ -182,7 +226,7 @@ fn a_full_queue_drops_the_oldest_bodies() {
 #[test]
 fn a_controller_on_another_host_requires_keys() {
     let config =
-        ChannelConfig { controller: "192.0.2.1:6690".parse().unwrap(), name: "a".into(), keys: None };
+        ChannelConfig { controllers: vec!["192.0.2.1:6690".parse().unwrap()], name: "a".into(), keys: None };
     let refused = Channel::start(config, Vec::new()).unwrap_err().to_string();
     assert!(refused.contains("not on this host"), "{refused}");
 }

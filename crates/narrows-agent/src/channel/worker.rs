@@ -1,7 +1,7 @@
 //! The channel's thread: sockets and pauses around a [`Transport`] and a [`Session`].
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,14 @@ use crate::clock;
 
 /// First and longest pause between attempts, in ms. Each pause is twice the previous pause.
 const PAUSES_MS: (u16, u16) = (100, 5000);
+/// Longest pause if there are several controllers, in ms: one of them may have just taken over.
+const PAUSE_OF_SEVERAL_MS: u16 = 500;
 /// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(2);
 /// The controller must accept the agent within this time.
 const GREETING: Span = Span::from_secs(5);
+/// If there are several controllers, one that sends nothing for this time is left. Each sends a line every second.
+const MUTE: Span = Span::from_secs(4);
 /// Unacknowledged data or an unanswered keep-alive ends the connection after this time, ms.
 const PEER_DEAD_MS: u32 = 5000;
 /// Lines are taken from the queue while the buffer holds fewer bytes than this. If the controller reads too slowly,
@@ -45,6 +49,8 @@ enum Ended {
     ClosedPlain,
     #[error("no answer within {} s", GREETING.as_nanos() / 1_000_000_000)]
     Silent,
+    #[error("silent for {} s", MUTE.as_nanos() / 1_000_000_000)]
+    Mute,
     #[error("the agent stops")]
     Stopped,
 }
@@ -62,28 +68,31 @@ impl Worker {
 
     /// Runs until the channel is dropped.
     pub(super) fn run(self) {
+        let longest = if self.config.controllers.len() > 1 { PAUSE_OF_SEVERAL_MS } else { PAUSES_MS.1 };
         let mut pause = PAUSES_MS.0;
+        // The last trouble with each controller: logged once, not at every attempt.
+        let mut troubles = vec![String::new(); self.config.controllers.len()];
         loop {
-            let mut known = false;
-            let ended = match self.connection(&mut known) {
-                Ok(()) | Err(Ended::Stopped) => return,
-                Err(ended) => ended,
-            };
-            if known {
-                pause = PAUSES_MS.0;
+            for (controller, trouble) in self.config.controllers.iter().zip(&mut troubles) {
+                let mut known = false;
+                let ended = match self.connection(*controller, &mut known) {
+                    Ok(()) | Err(Ended::Stopped) => return,
+                    Err(ended) => ended,
+                };
+                let line = format!("controller {controller}: {ended}");
+                if known {
+                    pause = PAUSES_MS.0;
+                }
+                if known || *trouble != line {
+                    tracing::warn!("{line}");
+                    trouble.clone_from(&line);
+                }
+                self.shared.lock().state = ChannelState::Failed(line);
             }
-            let line = format!("controller {}: {ended}", self.config.controller);
-            let mut queues = self.shared.lock();
-            // Logged once, not at every attempt.
-            if queues.state != ChannelState::Failed(line.clone()) {
-                tracing::warn!("{line}");
-                queues.state = ChannelState::Failed(line);
-            }
-            drop(queues);
             if self.wait(pause) {
                 return;
             }
-            pause = pause.saturating_mul(2).min(PAUSES_MS.1);
+            pause = pause.saturating_mul(2).min(longest);
         }
     }
 
@@ -104,24 +113,29 @@ impl Worker {
     }
 
     /// Runs one connection and returns when it ends. `known` is set once the controller has accepted the agent.
-    fn connection(&self, known: &mut bool) -> Result<(), Ended> {
+    fn connection(&self, controller: SocketAddr, known: &mut bool) -> Result<(), Ended> {
         let deadline = clock::now() + GREETING;
-        let mut stream = TcpStream::connect_timeout(&self.config.controller, CONNECT)?;
+        let mut stream = TcpStream::connect_timeout(&controller, CONNECT)?;
         stream.set_nodelay(true)?;
         keep_alive(&stream)?;
         stream.set_nonblocking(true)?;
 
-        let mut transport = Transport::new(self.tls.as_ref(), self.config.controller.ip())?;
+        let mut transport = Transport::new(self.tls.as_ref(), controller.ip())?;
         let mut session = Session::new(&self.config.name);
         transport.send(session.greeting().as_bytes());
         let mut out = Vec::new();
         let (mut lines, mut arrived) = (Vec::new(), Vec::new());
         let mut buffer = vec![0; 16 << 10];
         self.shared.lock().ports_due = true;
+        let mut heard = clock::now();
         loop {
             self.fill(&session, &mut transport, &mut out)?;
             flush(&mut stream, &mut out)?;
-            let timeout = if *known { PollTimeout::NONE } else { until(deadline)? };
+            let timeout = match (*known, self.config.controllers.len()) {
+                (false, _) => until(deadline).ok_or(Ended::Silent)?,
+                (true, 1) => PollTimeout::NONE,
+                (true, _) => until(heard + MUTE).ok_or(Ended::Mute)?,
+            };
             self.sleep_until_something(&stream, !out.is_empty(), timeout)?;
             loop {
                 let n = match stream.read(&mut buffer) {
@@ -132,6 +146,7 @@ impl Worker {
                     Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                     Err(e) => return Err(e.into()),
                 };
+                heard = clock::now();
                 if let Err(refusal) = transport.receive(buffer.get(..n).unwrap_or_default(), &mut lines) {
                     // The alert tells the controller why.
                     transport.take(&mut out);
@@ -210,15 +225,12 @@ impl Worker {
     }
 }
 
-/// The wait until a deadline.
-fn until(deadline: Time) -> Result<PollTimeout, Ended> {
+/// The wait until a deadline; `None` after it.
+fn until(deadline: Time) -> Option<PollTimeout> {
     let left = deadline.since(clock::now());
-    if left == Span::ZERO {
-        return Err(Ended::Silent);
-    }
     // Rounded up, so that the thread does not wake just before the deadline.
     let millis = u16::try_from(left.as_nanos() / 1_000_000 + 1).unwrap_or(u16::MAX);
-    Ok(PollTimeout::from(millis))
+    (left > Span::ZERO).then(|| PollTimeout::from(millis))
 }
 
 fn flush(stream: &mut TcpStream, out: &mut Vec<u8>) -> Result<(), Ended> {

@@ -9,7 +9,7 @@ use toml::Table;
 
 use crate::channel::KeyFiles;
 
-use super::reader::{Reader, one_of, share, text, unit, whole, yes_no};
+use super::reader::{Reader, one_of, share, text, texts, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
 /// Maximum number of ports: NRW_PORTS_MAX of bpf/include/maps.h minus one, because all uncontrolled interfaces share
@@ -105,8 +105,8 @@ pub enum Capacity {
 /// The link to the SDN controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controller {
-    /// `host:port`.
-    pub address: String,
+    /// Each `host:port`.
+    pub addresses: Vec<String>,
     /// The keys of the channel; `None` is allowed only if the controller is on this host.
     pub keys: Option<KeyFiles>,
     /// This switch's name on the channel.
@@ -267,22 +267,28 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
 }
 
 fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
-    let host_and_port = |v: &toml::Value| {
-        let address = text(v)?;
-        let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
-        let fits = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|p| p != 0));
-        if fits { Ok(address) } else { Err("a host and port such as \"127.0.0.1:6690\"".to_owned()) }
-    };
-    let address = table.need("address", host_and_port, "\"127.0.0.1:6690\"");
+    let addresses = table.need("address", host_and_port, "\"127.0.0.1:6690\"");
     let keys = keys(&table);
     let name = table.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| own_name.to_owned());
     // A name may be this host's; only an address shows it.
-    let elsewhere = address.as_deref().and_then(|a: &str| a.parse::<std::net::SocketAddr>().ok());
-    if elsewhere.is_some_and(|a| !a.ip().is_loopback()) && keys == Some(None) {
+    let is_elsewhere = |a: &String| a.parse::<std::net::SocketAddr>().is_ok_and(|a| !a.ip().is_loopback());
+    if addresses.iter().flatten().any(is_elsewhere) && keys == Some(None) {
         table.problem("key", "found nothing, expected a file, as the controller is on another host");
     }
     table.done();
-    Some(Controller { address: address?, keys: keys?, name })
+    Some(Controller { addresses: addresses?, keys: keys?, name })
+}
+
+/// One `host:port`, or a list of two or more.
+fn host_and_port(value: &toml::Value) -> Result<Vec<String>, String> {
+    let expected = "a host and port such as \"127.0.0.1:6690\", or a list of them";
+    let one = value.as_str().map(|address| vec![address.to_owned()]);
+    let fits = |address: &String| {
+        let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
+        port.is_some_and(|port| port.parse::<u16>().is_ok_and(|p| p != 0))
+    };
+    let addresses = one.or_else(|| texts(value).ok()).filter(|all| !all.is_empty() && all.iter().all(fits));
+    addresses.ok_or_else(|| expected.to_owned())
 }
 
 /// The files of the channel's keys: all or none. The outer `None` is an error, which has been reported.

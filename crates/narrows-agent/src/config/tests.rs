@@ -285,3 +285,23 @@ fn the_keys_of_the_channel_are_all_or_none_and_an_old_secret_is_refused() {
         assert_eq!(with(own).unwrap_err(), expected);
     }
 }
+
+#[test]
+fn a_switch_can_have_several_controllers() {
+    let with = |address: &str| {
+        let content = format!(
+            "[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\n[controller]\naddress = {address}"
+        );
+        Config::parse(&content, "f.toml").map_err(|invalid| invalid.to_string())
+    };
+    let addresses = ["127.0.0.1:6690", "127.0.0.2:6690"];
+    let Config::Switch(switch) = with(&format!("{addresses:?}")).unwrap() else { panic!() };
+    assert_eq!(switch.controller.unwrap().addresses, addresses);
+    let expected = "expected a host and port such as \"127.0.0.1:6690\", or a list of them";
+    for wrong in ["[]", "['127.0.0.1:6690', 'x']", "'127.0.0.1:0'", "7"] {
+        let refused = with(wrong).unwrap_err();
+        assert!(refused.ends_with(expected), "{refused}");
+    }
+    let refused = with("['127.0.0.1:6690', '192.0.2.1:6690']").unwrap_err();
+    assert!(refused.contains("controller.key: found nothing"), "{refused}");
+}

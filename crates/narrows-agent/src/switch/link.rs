@@ -58,10 +58,13 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn start(config: &config::Controller, ports: Vec<PortDescription>) -> Result<Link, Failure> {
-        let unknown = || format!("controller.address: {}: no such host", config.address);
-        let controller = config.address.to_socket_addrs()?.next().ok_or_else(unknown)?;
+        let resolve = |address: &String| {
+            let unknown = || Failure::from(format!("controller.address: {address}: no such host"));
+            address.to_socket_addrs()?.next().ok_or_else(unknown)
+        };
+        let controllers = config.addresses.iter().map(resolve).collect::<Result<_, Failure>>()?;
         let keys = config.keys.clone();
-        let channel_config = ChannelConfig { controller, name: config.name.clone(), keys };
+        let channel_config = ChannelConfig { controllers, name: config.name.clone(), keys };
         let ports: Vec<_> = ports.into_iter().map(PortInfo::from).collect();
         let channel = Channel::start(channel_config, ports.clone())?;
         Ok(Link { channel, ports, changes: BTreeMap::new(), listed: Time::ZERO })

@@ -50,7 +50,7 @@ function showOverview(s) {
     ["Switches", s.topology.switches.length], ["Links", s.topology.links.length], ["Hosts", s.topology.hosts.length],
     ["Agents", s.agents.length], ["Flows", count(s.flow_count)],
     ...(s.alerts.configured ? [["Alerts", s.alerts.active.length, s.alerts.active.length ? "no" : ""]] : []),
-    ["Congested ports", congested, congested ? "no" : ""], ["Running", span(s.uptime_s)], ["Agents' keys", s.authenticated ? "yes" : "none, this host only"],
+    ["Congested ports", congested, congested ? "no" : ""], ["Running", span(s.uptime_s)], ["Role", s.active ? "active" : "standby"], ["Agents' keys", s.authenticated ? "yes" : "none, this host only"],
   ]);
   $("no-switches").hidden = s.topology.switches.length > 0;
   $("drawing").style.display = $("legend").style.display = s.topology.switches.length ? "" : "none";
