@@ -33,7 +33,7 @@ _SUBJECTS: dict[str, tuple[str, ...]] = {
     "alert": ("rule", "agent", "interface"),
 }
 """The data that name the subject of an event, by the first word of its kind."""
-_ERRORS = {"switch-down", "link-down", "agent-down"}
+_ERRORS = {"switch-down", "link-down", "agent-down", "alert-critical"}
 _WARNINGS = {"congestion", "port-down", "host-moved", "agent-refused", "alert"}
 Severity = Literal["info", "warning", "error"]
 

@@ -136,4 +136,5 @@ def _note(alert: Alert) -> Note:
     what = f"{key.interface} of {key.agent}" if key.interface else key.agent
     text = f"{NAMES[key.rule]} of {what} has ended" if has_ended else f"{NAMES[key.rule]}: {alert.text}"
     data = {"rule": key.rule, "agent": key.agent, "interface": key.interface}
-    return Note("alert-end" if has_ended else "alert", text, data)
+    kind = "alert-end" if has_ended else "alert-critical" if alert.severity == "critical" else "alert"
+    return Note(kind, text, data)

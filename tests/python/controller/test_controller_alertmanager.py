@@ -22,7 +22,7 @@ from narrows.controller.alertmanager import (
     body,
     post,
 )
-from narrows.controller.alerts import Alert, Key, QueueRule, Rules
+from narrows.controller.alerts import AgentRule, Alert, Key, QueueRule, Rules
 from narrows.controller.watch import Watch
 from shown_controller import runtime
 
@@ -206,6 +206,16 @@ def test_a_threshold_reaches_the_alertmanager_and_its_end_too():
             sender.stop()
     kinds = [(event.kind, event.severity) for event in shown.events()][-2:]
     assert kinds == [("alert", "warning"), ("alert-end", "info")]
+
+
+def test_a_critical_alert_is_an_error_among_the_events():
+    shown = runtime(empty=True)
+    watch = Watch(shown, 0, Rules(agent=AgentRule(2 * SECOND, ("s9",))))
+    for second in range(4):
+        watch.look(second * SECOND)
+    (event,) = shown.events()
+    assert (event.kind, event.severity) == ("alert-critical", "error")
+    assert event.text == "NarrowsAgentSilent: agent s9 has not been connected for 2 s"
 
 
 def test_a_receiver_that_does_not_answer_delays_nothing():

@@ -92,7 +92,7 @@ def test_the_last_hour_the_metrics_and_an_alert_are_there(lab):
     wait(lambda: len(lab.get("alerts")["active"]) == 1, "the alert")
     (alert,) = lab.get("alerts")["active"]
     assert (alert["name"], alert["agent"]) == ("NarrowsAgentSilent", "absent")
-    (event,) = [event for event in lab.get("events") if event["kind"] == "alert"]
+    (event,) = [event for event in lab.get("events") if event["kind"] == "alert-critical"]
     assert event["text"].startswith("NarrowsAgentSilent: agent absent has not been connected for ")
 
 
