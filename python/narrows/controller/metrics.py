@@ -52,6 +52,11 @@ class _Collector:
         info = {"name": self._runtime.name, "version": _native.version}
         yield InfoMetricFamily(_PREFIX.rstrip("_"), "Name and version of the controller.", info)
         yield GaugeMetricFamily(f"{_PREFIX}uptime_seconds", "Time since the start.", self._runtime.uptime_s())
+        yield GaugeMetricFamily(
+            f"{_PREFIX}active",
+            "1 for the active controller, 0 for a standby.",
+            float(self._runtime.is_active()),
+        )
         for name, value in counts.items():
             yield GaugeMetricFamily(f"{_PREFIX}{name}", f"Known or connected {name}.", value)
         yield GaugeMetricFamily(

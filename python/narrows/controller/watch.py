@@ -74,6 +74,10 @@ class Watch:
         taken = self._runtime.look(lambda domain, _: sample.take(domain, now_ns))
         with self._lock:
             self._history.add(now_ns, taken)
+            if not self._runtime.is_active():
+                # Agents and switches are connected to the other controller, which sends the alerts.
+                self._alerts = Alerts(now_ns, self._alerts.rules)
+                return
             changes = self._alerts.check(now_ns, time.time(), taken)
         for sender in self._senders:
             sender.put(changes)

@@ -218,6 +218,23 @@ def test_a_critical_alert_is_an_error_among_the_events():
     assert event.text == "NarrowsAgentSilent: agent s9 has not been connected for 2 s"
 
 
+def test_a_standby_has_no_alerts_and_its_takeover_gives_agents_time():
+    shown, is_active = runtime(empty=True), False
+    shown.is_active = lambda: is_active
+    watch = Watch(shown, 0, Rules(agent=AgentRule(5 * SECOND, ("s9",))))
+    for second in range(60):
+        watch.look(second * SECOND)
+    assert watch.alerts().active == [] and shown.events() == []
+    assert b"narrows_controller_active 0.0" in metrics.page(shown, watch)
+    is_active = True
+    for second in range(60, 64):
+        watch.look(second * SECOND)
+    assert watch.alerts().active == []
+    watch.look(64 * SECOND)
+    assert [alert.agent for alert in watch.alerts().active] == ["s9"]
+    assert b"narrows_controller_active 1.0" in metrics.page(shown, watch)
+
+
 def test_a_receiver_that_does_not_answer_delays_nothing():
     shown = runtime()
     with alertmanager() as receiver:
