@@ -97,6 +97,8 @@ class Switch:
         self.rules: list[Rule] = []
         self.is_master = False
         """This controller is the switch's master; only with a standby."""
+        self.pulse_is_due = False
+        """The switch must see that this controller is alive, if it is the master."""
         self.up = False
         """Ports and entries have been read, and the domain knows them."""
         self.barriers: dict[int, int] = {}
@@ -198,10 +200,8 @@ class OpenFlow(OSKenApp):
         """Asks each switch for this controller's role. The active controller shows that it is alive."""
         with self._lock:
             switches = list(self._switches.values())
-        generation = self.pair.next_generation() if self.pair is not None and self.pair.is_active else None
         for switch in switches:
-            if switch.is_master and generation is not None:
-                switch.ask_role(switch.datapath.ofproto.OFPCR_ROLE_MASTER, generation)
+            switch.pulse_is_due = True
             switch.ask_role()
 
     # Events
@@ -243,6 +243,10 @@ class OpenFlow(OSKenApp):
             if not switch.is_master:
                 switch.is_master = True
                 switch.describe()
+            elif switch.pulse_is_due and self.pair.is_active:
+                # Only a master raises the generation. Otherwise two active controllers would take turns.
+                switch.pulse_is_due = False
+                switch.ask_role(of.OFPCR_ROLE_MASTER, self.pair.next_generation())
             return
         self.pair.on_switch(message.generation_id, demoted=switch.is_master)
         if self.pair.is_active:

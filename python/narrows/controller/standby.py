@@ -51,7 +51,7 @@ class Election:
             demoted: whether this connection was the switch's master, and is so no more.
         """
         generation = 0 if generation == GENERATIONS - 1 else generation
-        if self.is_active and demoted:
+        if self.is_active and demoted and (generation, self._other) > (self.generation, self._own):
             return True
         if generation > self.generation:
             self.generation = generation

@@ -99,7 +99,18 @@ def test_an_active_controller_that_lost_a_switch_to_another_steps_down():
     made = active()
     assert not made.on_switch(TAKEOVER, 50, demoted=False), "a new connection of a switch"
     assert made.raise_generation() == 51
+    assert not made.on_switch(TAKEOVER, 40, demoted=True), "it takes the switch back"
     assert made.on_switch(TAKEOVER, 60, demoted=True)
+
+
+def test_of_two_that_took_a_switch_each_from_the_other_one_stays():
+    for generations in ((3, 9), (9, 3), (5, 5)):
+        east, west = active("east", "west", generations[0]), active("west", "east", generations[1])
+        steps_down = (
+            east.on_switch(TAKEOVER, west.generation, demoted=True),
+            west.on_switch(TAKEOVER, east.generation, demoted=True),
+        )
+        assert sorted(steps_down) == [False, True], generations
 
 
 def wait_for(done):

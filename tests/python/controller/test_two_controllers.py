@@ -15,23 +15,25 @@ NAMES = ("east", "west")
 
 
 class TwoControllers(TimelyLab):
-    """The laboratory of `agents_lab` with two controllers."""
+    """The laboratory of `agents_lab` with two controllers, which reach each other if they are linked."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, linked):
         keys = keys_of(folder, "below-s1", controllers=NAMES)
         keys.join("agents", ("below-s1", *NAMES))
         super().__init__(folder, SHAPE, tag="nrwd", keys=keys, controllers=2)
-        self.controllers = {}
+        self.controllers, self.linked = {}, linked
 
     def start_one(self, name):
         number, other = NAMES.index(name), NAMES[1 - NAMES.index(name)]
         key, certificate, trusted = self.keys.of_controller(name)
         config = self.folder / f"{name}.toml"
+        # Nothing listens at port 1.
+        port = AGENTS + 1 - number if self.linked else 1
         config.write_text(
             f'name = "{name}"\n[openflow]\nport = {OPENFLOW + number}\n[http]\nport = {HTTP + number}\n'
             f'[agents]\nport = {AGENTS + number}\nkey = "{key}"\ncertificate = "{certificate}"\n'
             f'trusted = "{trusted}"\n'
-            f'[standby]\nname = "{other}"\nhost = "127.0.0.1"\nport = {AGENTS + 1 - number}\n'
+            f'[standby]\nname = "{other}"\nhost = "127.0.0.1"\nport = {port}\n'
         )
         command = [sys.executable, "-m", "narrows.cli.main", "controller", "--config", str(config)]
         self.controllers[name] = self.start(self.net, *command, log=f"{name}.log")
@@ -48,6 +50,9 @@ class TwoControllers(TimelyLab):
         agents = [agent["name"] for agent in state["agents"]]
         return agents == ["below-s1"] and len(state["topology"]["links"]) == 1
 
+    def in_control(self):
+        return [name for name in NAMES if self.is_in_control(name)]
+
     def roles(self):
         """The roles of the two controllers at both switches, by controller."""
         rows = self.vsctl("--format=json", "--columns=target,role", "list", "controller").stdout
@@ -59,9 +64,9 @@ class TwoControllers(TimelyLab):
 
 
 @pytest.fixture
-def lab(tmp_path):
+def lab(request, tmp_path):
     require()
-    lab = TwoControllers(tmp_path)
+    lab = TwoControllers(tmp_path, linked=getattr(request, "param", True))
     try:
         lab.agents = Agents(lab)
         for name in NAMES:
@@ -77,7 +82,7 @@ def lab(tmp_path):
         start_senders(lab, "h1", "h2")
         for port in (5201, 5202):
             lab.start(lab.hosts["h3"], "iperf3", "-s", "-p", str(port), log=f"iperf3-{port}.log")
-        wait(lambda: lab.is_in_control("east"), "the first controller to be in control")
+        wait(lambda: len(lab.in_control()) == 1, "one controller to be in control")
         yield lab
     finally:
         lab.close()
@@ -86,6 +91,7 @@ def lab(tmp_path):
 @pytest.mark.flaky(reruns=2)
 def test_the_standby_takes_over_under_load_and_the_first_does_not_fight(lab):
     wait(lambda: lab.roles() == {"east": {"master"}, "west": {"slave"}}, "the roles")
+    assert lab.is_in_control("east"), "the first by name"
     senders = [send(lab, "h1", 5201, 16), send(lab, "h2", 5202, 16)]
     time.sleep(2)
     lab.controllers["east"].send_signal(signal.SIGKILL)
@@ -127,3 +133,22 @@ def test_a_controller_that_hung_steps_down_when_it_works_again(lab):
     wait(lambda: lab.of("east", "state") is not None, "the first to be back")
     assert not lab.of("east", "state")["active"]
     wait(lambda: lab.is_in_control("west"), "the standby to be still in control")
+
+
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.parametrize("lab", [False], indirect=True, ids=["unlinked"])
+def test_controllers_that_cannot_reach_each_other_agree_by_the_switches(lab):
+    def settled():
+        active = [name for name in NAMES if (lab.of(name, "state") or {"active": True})["active"]]
+        return len(active) == 1 and lab.in_control() == active
+
+    wait(settled, "one of the two to step down")
+    (active,) = lab.in_control()
+    begun = time.monotonic()
+    while time.monotonic() - begun < 5:  # longer than `takeover`
+        assert lab.in_control() == [active]
+        assert settled()
+    lab.controllers[active].send_signal(signal.SIGKILL)
+    lab.controllers[active].wait()
+    (other,) = set(NAMES) - {active}
+    wait(lambda: lab.is_in_control(other), "the standby to be in control")
