@@ -43,13 +43,14 @@ WITHOUT_AGENT = $(shell $(PYTHON) $(PREREQUISITES) has agent || echo --exclude n
 HAS_LINTERS = $(PYTHON) $(PREREQUISITES) has lint
 
 # A target must be named, or the flags would also go to build scripts and procedural macros, which cannot be static.
+# The folder is its own, or cargo's lock would let the agent wait for the simulator's build.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 
 agent: ## Build target/release/narrows-agent, the Linux data plane, as one static binary
 	@$(PYTHON) $(PREREQUISITES) require agent
 	CARGO_ENCODED_RUSTFLAGS="$$($(REMAP) -Ctarget-feature=+crt-static)" \
-	  cargo build --release --locked --quiet -p narrows-agent --bin narrows-agent --target $(HOST) --target-dir target
-	install -D -m 755 target/$(HOST)/release/narrows-agent target/release/narrows-agent
+	  cargo build --release --locked --quiet -p narrows-agent --bin narrows-agent --target $(HOST) --target-dir target/agent
+	install -D -m 755 target/agent/$(HOST)/release/narrows-agent target/release/narrows-agent
 
 agent-aarch64: ## Cross-build the agent for aarch64, and its wheel into dist/
 	packaging/aarch64.sh
@@ -70,10 +71,12 @@ demo: setup ## Run the BRF study with few runs and write its report (results/dem
 study: setup ## Run the full BRF study with 10 seeds
 	$(BIN)/narrows study brf --out results/brf
 
-# Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out.
+# Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out. Two jobs, because
+# links with LTO, downloads and the guest's boot each leave a core idle.
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
-	@$(MAKE) --no-print-directory try-guest lint rust-test fuzz python-test determinism
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target try-guest lint
+	@$(MAKE) --no-print-directory rust-test fuzz python-test determinism
 
 try-agent:
 	@if $(PYTHON) $(PREREQUISITES) has agent; then $(MAKE) --no-print-directory agent; fi

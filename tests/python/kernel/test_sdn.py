@@ -148,7 +148,8 @@ def test_an_outage_is_one_of_the_controller(backend, tmp_path):
 def test_a_run_without_bridges_needs_its_agents_only(backend, tmp_path):
     _, log, _ = run(loads(ROUTED.replace('outages = [["1s", "4s"]]', "")), backend, tmp_path / "out")
     assert "switch-up:" not in log
-    assert "is congested (queue)" in log, "ten flows at once on 20 Mbit/s"
+    # The queue and the burst of arrivals are two conditions. Timing decides which one is met first.
+    assert "is congested (" in log, "ten flows at once on 20 Mbit/s"
 
 
 @pytest.mark.usefixtures("ovs")
