@@ -345,3 +345,26 @@ fn another_controller_takes_over_the_flows_of_its_port() {
     assert!((after / before - 0.5 / 0.98).abs() < 0.05, "{before} {after}");
     assert_eq!(net.plane.released.get(), 0);
 }
+
+#[test]
+fn a_rate_of_another_switch_for_a_closed_flow_does_not_change_the_shares() {
+    let mut net = Net::new();
+    (0..3).for_each(|slot| net.handshake(slot, slot as u8 + 1));
+    net.run(1000);
+    net.flag(2, Flags(Flags::FIN_SENDER.0 | Flags::FIN_RECEIVER.0));
+    net.set(2, |s| s.credit = -1e9);
+    net.run(10);
+    // A late retransmission, and its ACK with another switch's rate.
+    net.set(2, |s| {
+        s.tail.passed = (RateCode::encode(Rate::from_bits_per_sec(10_000_000)).to_bits(), 1);
+        s.credit = 1500.0;
+    });
+    net.run(10);
+    net.set(2, |s| s.credit = -1e9);
+    for _ in 0..50 {
+        net.run(20);
+        for slot in 0..2 {
+            assert!((net.ordered(slot) - 49.0).abs() < 0.5, "two flows share: {}", net.ordered(slot));
+        }
+    }
+}

@@ -386,7 +386,8 @@ impl Brf {
     /// others. The amount is exact, because it need not be measured (BRF-102). Returns whether the value is
     /// new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
-        if self.is_literal() {
+        // Only rated flows have a demand among the shares. Other flows get a new one with their next data.
+        if self.is_literal() || self.table.list(id) != Some(List::Rated) {
             return false;
         }
         let Some(meter) = self.table.meter_mut(id) else { return false };
