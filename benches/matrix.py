@@ -107,7 +107,7 @@ def report() -> str:
         cost, runs, shares = matrix(Path(name, "matrix"))
         each, whole = cost.cpu / runs, runs * BUFFERS * SEEDS
         lines = [
-            circumstances(1),
+            circumstances(1, ()),
             f"The matrix behind {BUFFER} with one seed, {runs} runs of 60 s: {cost.wall:.1f} s and "
             f"{cost.cpu:.1f} s CPU, {1e3 * each:.0f} ms a run. With {BUFFERS} buffers and {SEEDS} seeds "
             f"it has {whole:,} runs: {each * whole / 60:.0f} min CPU at this rate.",

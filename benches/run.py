@@ -35,6 +35,7 @@ CONTROLLER_BENCHES = {
     "pacec": "PACEC's controller with 1,000 links and 100,000 flows (`fill` reuses no earlier result):",
 }
 PACING = "CPU time of K for each packet delivered over that of J"
+ONE_RUN_OF_A_BENCH = "One run of each bench, which prints figures of its own repetitions."
 DOCUMENT = ROOT / "docs" / "explanation" / "performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
@@ -520,7 +521,7 @@ def main(arguments: Sequence[str]) -> int:
                     missing = str(e)
             costs = measure(programs, options.scenarios, repeat)
             blocks = blocks_of(options.benches)
-            stamp = circumstances(repeat, costs)
+            stamp = circumstances(repeat, costs) if costs else f"{machine()}. {ONE_RUN_OF_A_BENCH}"
             text = report(costs, stamp, missing if with_ns3 else None, blocks)
             print("\n".join(f"{s.name}: {s.what}" for s in options.scenarios), end="\n\n")
             print(text)
