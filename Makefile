@@ -43,7 +43,7 @@ WITHOUT_AGENT = $(shell $(PYTHON) $(PREREQUISITES) has agent || echo --exclude n
 HAS_LINTERS = $(PYTHON) $(PREREQUISITES) has lint
 
 # A target must be named, or the flags would also go to build scripts and procedural macros, which cannot be static.
-# The folder is its own, or cargo's lock would let the agent wait for the simulator's build.
+# A target folder of its own: in a shared one, cargo's lock would make the agent wait for the simulator's build.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 
 agent: ## Build target/release/narrows-agent, the Linux data plane, as one static binary

@@ -72,7 +72,7 @@ def component(name: str) -> Tool:
 PARTS = {
     "python": Part("everything in Python", (module("ensurepip", "python3-venv"),), optional=False),
     "lint": Part("Rust's formatter and linter", (component("rustfmt"), component("clippy"))),
-    # libbpf-sys builds libelf, hence autotools and their like. The fuzzers contain libFuzzer, which is C++.
+    # libbpf-sys builds libelf, which needs autotools. The fuzzers contain libFuzzer, which is C++.
     "agent": Part(
         "the agent",
         (

@@ -88,8 +88,7 @@ def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Grap
     """The graph of switches.
 
     If several links are parallel, it has only the shortest one. If several are equally short, it has the one
-    with
-    the lowest port.
+    with the lowest port.
     """
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(sorted(topology.switches))

@@ -1,4 +1,4 @@
-"""The controller's metrics for Prometheus. They name no flow, so the ports bound their number."""
+"""The controller's metrics for Prometheus. They name no flow, so the number of ports bounds their number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Collector:
         self._runtime, self._watch = runtime, watch
 
     def describe(self) -> list[Metric]:
-        """The registry would call `collect` for the names, if this returned none."""
+        """No names: without this method, the registry would call `collect` to learn them."""
         return []
 
     def collect(self) -> Iterator[Metric]:

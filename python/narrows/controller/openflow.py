@@ -115,7 +115,7 @@ class Switch:
             self.datapath.close()
 
     def describe(self) -> None:
-        """Asks for ports; their answer asks for entries."""
+        """Asks for the ports. When they are known, the flow entries are requested."""
         self.send(self.datapath.ofproto_parser.OFPPortDescStatsRequest(self.datapath, 0))
 
     def ask_role(self, role: int | None = None, generation: int = 0) -> None:

@@ -48,7 +48,7 @@ class Election:
         Args:
             now_ns: the time.
             generation: the switch's generation id.
-            demoted: whether this connection was the switch's master, and is so no more.
+            demoted: whether this connection was the switch's master and no longer is.
         """
         generation = 0 if generation == GENERATIONS - 1 else generation
         if self.is_active and demoted and (generation, self._other) > (self.generation, self._own):

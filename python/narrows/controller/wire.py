@@ -1,4 +1,4 @@
-"""The lines of the agents' channel as a pure state machine: JSON, one value a line.
+"""The lines of the agents' channel as a pure state machine: JSON, one value per line.
 
 The agent greets with its name, and the controller answers with its own name or with a refusal. Then both
 ends send bodies. TLS below the lines authenticates the ends (`tls.Keys`), and the name must be the one in the

@@ -2,10 +2,9 @@
 
 If a controller competes with itself, the cell describes both flows: goodput, RTT and harm are their means,
 the share is the larger share, and the ratio is the larger goodput divided by the smaller one. Harm (MET-35)
-follows
-Ware, Mukerjee, Seshan and Sherry (HotNets 2019). Harm is the part of a value that the controller loses to a
-rival, compared with a run alone on the same link. All figures are means over seeds. Harm compares runs with
-the same seed.
+follows Ware, Mukerjee, Seshan and Sherry (HotNets 2019). Harm is the part of a value that the controller
+loses to a rival, compared with a run alone on the same link. All figures are means over seeds. Harm compares
+runs with the same seed.
 """
 
 from __future__ import annotations

@@ -28,8 +28,7 @@ LATER = 5
 
 Real flows with the same start time start up to a millisecond apart. The flow that happens to be first leaves
 slow start with up to three times the window of the other flow. With 5 ms between the starts, a millisecond
-more or less
-has the smallest effect (`method.md`, "Starts").
+more or less has the smallest effect (`method.md`, "Starts").
 """
 PACKET = 1500
 """L3 bytes of a full packet."""

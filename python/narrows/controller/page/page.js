@@ -92,7 +92,7 @@ function showPort(s, key) {
   $("port-flows").parentElement.hidden = !own;
 }
 
-// Begins to show what the address names.
+// Shows the port in the page's address, or the overview.
 function route() {
   const key = portShown();
   $("overview").hidden = key !== null;
