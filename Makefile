@@ -75,7 +75,7 @@ study: setup ## Run the full BRF study with 10 seeds
 # links with LTO, downloads and the guest's boot each leave a core idle.
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target try-guest lint
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line try-guest lint
 	@$(MAKE) --no-print-directory rust-test fuzz python-test determinism
 
 try-agent:

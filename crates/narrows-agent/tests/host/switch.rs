@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
 use narrows_agent::host::HostError;
@@ -71,7 +71,8 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    /// Starts between two interfaces of the namespace that `enter` moves the thread to.
+    /// Starts between two interfaces of the namespace that `enter` moves the thread to. Returns when the switch
+    /// receives: a lost ARP request would delay the first connection by a second.
     pub(super) fn start(
         interfaces: [String; 2],
         delay_ns: u64,
@@ -80,10 +81,14 @@ impl Switch {
     ) -> Self {
         let shared = Arc::new(Shared { behaviour: Mutex::new(behaviour), ..Shared::default() });
         let on_thread = Arc::clone(&shared);
+        let (ready, receives) = mpsc::channel();
         let thread = thread::spawn(move || {
             enter();
-            run(&interfaces, delay_ns, &on_thread).expect("the test's switch works");
+            let sockets = interfaces.map(|interface| packet_socket(&interface).expect("a packet socket"));
+            let _ = ready.send(());
+            run(&sockets, delay_ns, &on_thread).expect("the test's switch works");
         });
+        receives.recv().expect("the test's switch receives");
         Switch { shared, thread: Some(thread) }
     }
 
@@ -147,8 +152,7 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
 const NS_PER_BYTE: u64 = 80;
 const QUEUE_NS: u64 = 50_000_000;
 
-fn run(interfaces: &[String; 2], delay_ns: u64, shared: &Shared) -> io::Result<()> {
-    let sockets = [packet_socket(&interfaces[0])?, packet_socket(&interfaces[1])?];
+fn run(sockets: &[OwnedFd; 2], delay_ns: u64, shared: &Shared) -> io::Result<()> {
     let mut queues: [VecDeque<(u64, Vec<u8>)>; 2] = Default::default();
     let mut buffer = vec![0u8; 1 << 16];
     let mut data = 0u64;
