@@ -13,14 +13,18 @@ from typing import TypeVar
 from narrows.controller import flows, view
 from narrows.controller.domain import Domain, Params
 from narrows.controller.events import Events
-from narrows.controller.messages import Effect, Event, Note, SendToAgent
+from narrows.controller.limits import Warnings
+from narrows.controller.messages import AgentMessage, Effect, Event, Note, SendToAgent
 
 LOG = logging.getLogger("narrows.controller")
+WARNINGS = Warnings(LOG)
 T = TypeVar("T")
 
 _NEVER_NS = 1 << 62
 BACKLOG_MAX = 50_000
 """Largest number of queued events. Further events are dropped, mostly frames of unknown hosts."""
+BODIES_MAX = 64 << 20
+"""Largest number of characters in all queued bodies of agents. Further bodies are dropped."""
 
 
 class Runtime:
@@ -40,6 +44,9 @@ class Runtime:
         self.to_switch: Callable[[Effect], None] = lambda _: None
         self.to_agent: Callable[[SendToAgent], None] = lambda _: None
         self._events: queue.Queue[Event | None] = queue.Queue(BACKLOG_MAX)
+        self._bodies = 0
+        """Number of characters in the queued bodies."""
+        self._bodies_lock = threading.Lock()
         self._lock = threading.Lock()
         self._noted = Events()
         self._thread = threading.Thread(target=self._run, name="decide", daemon=True)
@@ -61,10 +68,8 @@ class Runtime:
 
     def put(self, event: Event) -> None:
         """Queues an event. Any thread can call it."""
-        try:
-            self._events.put_nowait(event)
-        except queue.Full:
-            LOG.warning("too many events: dropped %s", type(event).__name__)
+        if not self._queue(event):
+            WARNINGS.warn("too many events: dropped %s", type(event).__name__)
 
     def note(self, note: Note) -> None:
         """Adds an event to those of the domain. Any thread can call it."""
@@ -115,9 +120,24 @@ class Runtime:
         with self._lock:
             return [event for event in self._noted.kept if event.id > after]
 
+    def _queue(self, event: Event) -> bool:
+        """Queues an event if there is a place for it."""
+        size = _size(event)
+        with self._bodies_lock:
+            if size and self._bodies + size > BODIES_MAX:
+                return False
+            try:
+                self._events.put_nowait(event)
+            except queue.Full:
+                return False
+            self._bodies += size
+        return True
+
     def _run(self) -> None:
         while True:
-            timer_ns = min(self.domain.next_timer_ns(), self._noted.next_timer_ns() or _NEVER_NS)
+            # Other threads add notes, and replace the domain.
+            with self._lock:
+                timer_ns = min(self.domain.next_timer_ns(), self._noted.next_timer_ns() or _NEVER_NS)
             wait_ns = timer_ns - time.monotonic_ns()
             try:
                 event = self._events.get(timeout=max(0.0, wait_ns / 1e9))
@@ -127,6 +147,8 @@ class Runtime:
                 continue
             if event is None:
                 return
+            with self._bodies_lock:
+                self._bodies -= _size(event)
             self._decide(lambda now, event=event: self.domain.handle(now, event))  # type: ignore[misc]
             if self.domain.next_timer_ns() <= time.monotonic_ns():
                 self._decide(self.domain.tick)
@@ -136,11 +158,10 @@ class Runtime:
         try:
             with self._lock:
                 effects = step(time.monotonic_ns())
+            self._perform(effects)
         except Exception:
             # A defect in the handling of one event must not end the control of the network.
             LOG.exception("cannot handle an event")
-            return
-        self._perform(effects)
 
     def _perform(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -157,3 +178,7 @@ class Runtime:
             new = step(time.monotonic_ns(), time.time())
         for event in new:
             LOG.info("%s: %s", event.kind, event.text)
+
+
+def _size(event: Event) -> int:
+    return len(event.body) if isinstance(event, AgentMessage) else 0
