@@ -26,7 +26,7 @@ GREETING_S = 5.0
 """An agent must have finished the handshake and greeted within this time; otherwise it is disconnected."""
 SILENT_S = 30.0
 """An agent that is silent for this time is disconnected. Agents send their flows every second."""
-_ACCEPT_AGAIN_SECONDS = 1.0
+_ACCEPT_AGAIN_S = 1.0
 _LATE = f"no greeting within {GREETING_S:.0f} s"
 ALIVE_S = 1.0
 """An agent gets at least one line in this time."""
@@ -61,8 +61,9 @@ class _Connection:
                 if not self._accepted and self.session.agent:
                     self._accept()
                     deadline.cancel()
-                for body in bodies:
-                    self.server.on_event(AgentMessage(self.session.agent, body))
+                if not self.session.is_controller:  # the other controller only shows that it is alive
+                    for body in bodies:
+                        self.server.on_event(AgentMessage(self.session.agent, body))
         except wire.Refused as refused:
             reason, is_expected = f"refused: {refused}", isinstance(refused, wire.StandbyRefusal)
             if not self._accepted:
@@ -219,8 +220,8 @@ class Channel:
                 if self._socket.fileno() < 0:
                     return
                 # Out of file descriptors, or the peer has disconnected. Agents retry, so retry as well.
-                LOG.warning("agents cannot connect: %s", error.strerror)
-                time.sleep(_ACCEPT_AGAIN_SECONDS)
+                WARNINGS.warn("agents cannot connect: %s", error.strerror)
+                time.sleep(_ACCEPT_AGAIN_S)
                 continue
             if not self._slots.acquire(blocking=False):
                 peer.close()
@@ -237,4 +238,10 @@ class Channel:
                         self._connections.discard(connection)
                     self._slots.release()
 
-            threading.Thread(target=serve, name="channel-read", daemon=True).start()
+            try:
+                threading.Thread(target=serve, name="channel-read", daemon=True).start()
+            except RuntimeError as error:
+                peer.close()
+                self._slots.release()
+                WARNINGS.warn("agents cannot connect: %s", error)
+                time.sleep(_ACCEPT_AGAIN_S)

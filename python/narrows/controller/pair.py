@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from narrows.controller import wire
-from narrows.controller.standby import Election
-from narrows.controller.tls import Keys, drain
+from narrows.controller.standby import GENERATIONS, Election
+from narrows.controller.tls import Keys
+from narrows.errors import one_line
 
 LOG = logging.getLogger("narrows.controller.pair")
 
@@ -98,8 +99,8 @@ class Pair:
             try:
                 self._read()
                 trouble = "it closed the connection"
-            except (OSError, ValueError, wire.Refused) as error:
-                trouble = str(error)
+            except (OSError, ValueError, RecursionError) as error:
+                trouble = one_line(str(error))
             if trouble != known:  # once, and not at every attempt
                 LOG.warning("controller %s at %s:%d: %s", self.other, *self._address, trouble)
                 known = trouble
@@ -118,6 +119,8 @@ class Pair:
                     raise ValueError(f"a line of more than {wire.GREETING_MAX} bytes")
                 for line in lines:
                     self._on_line(json.loads(line))
+                # The other end disconnects a peer that is silent.
+                connection.sendall(wire.line(wire.ALIVE))
         finally:
             connection.close()
 
@@ -128,7 +131,6 @@ class Pair:
         try:
             return self._keys.connect(raw, self.other)
         except BaseException:
-            drain(raw)
             raw.close()
             raise
 
@@ -140,7 +142,7 @@ class Pair:
         if "active" not in fields:
             return  # the answer to the greeting
         is_active, generation = fields["active"], fields.get("generation")
-        if type(is_active) is not bool or type(generation) is not int:
+        if type(is_active) is not bool or type(generation) is not int or not 0 <= generation < GENERATIONS:
             raise ValueError("a state without active and generation")
         with self._lock:
             must_yield = self._election.on_peer(time.monotonic_ns(), is_active, generation)

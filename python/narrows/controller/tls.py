@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 import select
 import socket
@@ -89,8 +90,11 @@ class TlsSocket:
                 events = select.POLLIN
             except ssl.SSLWantWriteError:
                 events = select.POLLOUT
+            fd = self._ssl.fileno()
+            if fd < 0:
+                raise OSError(errno.EBADF, "another thread has closed the connection")
             poll = select.poll()
-            poll.register(self._ssl, events)
+            poll.register(fd, events)
             wait_s = deadline_s - time.monotonic()
             if wait_s <= 0 or not poll.poll(1000 * wait_s):
                 raise TimeoutError("timed out")
@@ -178,9 +182,10 @@ class Keys(NamedTuple):
         Raises:
             OSError: the peer has another certificate, is too slow, or does not use TLS 1.3.
         """
-        connection = TlsSocket(raw, self.context(), deadline_s)
+        context, pinned = self.context(), self._pinned()
+        connection = TlsSocket(raw, context, deadline_s)
         name, certificate = connection.peer()
-        if certificate not in self._pinned():
+        if certificate not in pinned:
             connection.close()
             raise OSError(f"the certificate of {name!r} is not in {self.trusted}")
         return connection, name
@@ -196,9 +201,10 @@ class Keys(NamedTuple):
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.load_cert_chain(self.certificate, self.key, password=lambda: b"")
         context.load_verify_locations(self.trusted)
+        pinned = self._pinned()
         connection = context.wrap_socket(raw)
         found = common_name(connection.getpeercert())
-        if connection.getpeercert(binary_form=True) not in self._pinned() or found != name:
+        if connection.getpeercert(binary_form=True) not in pinned or found != name:
             connection.close()
             raise OSError(f"found the certificate of {found!r}, expected that of {name!r} in {self.trusted}")
         return connection

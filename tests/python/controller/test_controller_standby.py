@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import queue
+import socket
 import threading
 
 import pytest
 from channel_keys import Keys
 from fake_agent import Agent
+from narrows.controller import channel
 from narrows.controller.channel import Channel
 from narrows.controller.domain import SECOND
 from narrows.controller.messages import AgentUp
@@ -167,6 +169,51 @@ def test_a_standby_refuses_agents_until_it_takes_over(two):
     agent = Agent("127.0.0.1", west.channel.port, "a", keys.of_agent("a"))
     assert agent.answer["name"] == "west"
     assert isinstance(west.events.get(timeout=20), AgentUp)
+
+
+def test_the_connection_of_two_controllers_stays(monkeypatch, tmp_path):
+    """The controller that watches has nothing to say, and must not be disconnected as silent."""
+    monkeypatch.setattr(channel, "SILENT_S", 0.5)
+    monkeypatch.setattr(channel, "TELL_S", 0.05)
+    keys = Keys(tmp_path, (), controllers=("east", "west"))
+    keys.join("agents", ("east", "west"))
+    east, west = (Running(n, o, keys.of_controller(n)) for n, o in (("east", "west"), ("west", "east")))
+    east.watch(west)
+    try:
+        wait_for(lambda: west.channel._connections)
+        before = set(west.channel._connections)
+        threading.Event().wait(0.8)
+        assert west.channel._connections == before and west.events.empty()
+    finally:
+        west.channel.close()
+        east.channel.close()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 3000,
+        "7",
+        '{"active":1,"generation":1}',
+        '{"active":true,"generation":-1}',
+        json.dumps({"active": True, "generation": GENERATIONS}),
+        '{"refused":"forged\\nline"}',
+    ],
+)
+def test_an_invalid_line_of_the_other_controller_is_one_line_in_the_log(line, caplog):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(20)
+        pair = Pair("east", "west", listener.getsockname(), None, 1.0)
+        pair.start()
+        for _ in range(2):  # it connects again, so its thread lives
+            peer, _ = listener.accept()
+            with peer:
+                peer.sendall(line.encode() + b"\n")
+                while peer.recv(4096):
+                    pass
+    record = next(one for one in caplog.records if one.name == "narrows.controller.pair")
+    assert "\n" not in record.getMessage()
+    assert pair._election.generation == 0
 
 
 def test_an_agent_cannot_act_as_the_other_controller(two):
