@@ -21,6 +21,7 @@ from urllib.parse import quote, urlsplit
 from narrows.controller.alerts import Alert, Key
 from narrows.controller.limits import Warnings
 from narrows.controller.sample import id_of
+from narrows.errors import one_line
 
 LOG = logging.getLogger("narrows.controller.alerts")
 SECOND = 1_000_000_000
@@ -32,6 +33,8 @@ KEEP_NS = 900 * SECOND
 """The end of an alert is sent for this time. After that, the Alertmanager has ended it by itself."""
 ENDED_MAX = 1000
 TIMEOUT_S = 10.0
+SAID_MAX = 200
+"""Largest number of bytes of an answer that are read or shown."""
 NAMES = {"queue": "NarrowsQueueDelay", "agent": "NarrowsAgentSilent", "flow": "NarrowsFlowSlow"}
 
 
@@ -122,9 +125,11 @@ def post(url: str, authorization: str | None, data: bytes) -> str | None:
         None if the Alertmanager accepted it, else the reason.
     """
     parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port
+    # Without a port, `http.client` would take the last part of an IPv6 address for it.
+    host, is_https = parts.hostname or "", parts.scheme == "https"
+    port = parts.port or (443 if is_https else 80)
     connection: http.client.HTTPConnection
-    if parts.scheme == "https":
+    if is_https:
         context = ssl.create_default_context()
         connection = http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context)
     else:
@@ -135,9 +140,10 @@ def post(url: str, authorization: str | None, data: bytes) -> str | None:
     try:
         connection.request("POST", f"{parts.path.rstrip('/')}/api/v2/alerts", data, headers)
         answer = connection.getresponse()
-        said = answer.read(200).decode("utf-8", "replace")
-    except (OSError, http.client.HTTPException) as error:
-        return str(error) or type(error).__name__
+        said = answer.read(SAID_MAX).decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        # The text can be what the server sent instead of HTTP.
+        return one_line(str(error)[:SAID_MAX]).strip() or type(error).__name__
     finally:
         connection.close()
     if 200 <= answer.status < 300:

@@ -79,8 +79,9 @@ class Watch:
                 self._alerts = Alerts(now_ns, self._alerts.rules)
                 return
             changes = self._alerts.check(now_ns, time.time(), taken)
-        for sender in self._senders:
-            sender.put(changes)
+        if changes:
+            for sender in self._senders:
+                sender.put(changes)
         for alert in changes:
             self._runtime.note(_note(alert))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -168,6 +169,36 @@ def test_no_server_and_no_http_are_failures():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     assert "refused" in post(address, None, b"[]")
+
+
+@pytest.mark.parametrize("port", ["", ":9093"])
+def test_an_ipv6_address_needs_no_port(monkeypatch, port):
+    asked = []
+
+    def refuse(address, *_, **__):
+        asked.append(address)
+        raise ConnectionRefusedError("refused")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    for scheme in ("http", "https"):
+        assert post(f"{scheme}://[2001:db8::1]{port}/am", None, b"[]") == "refused"
+    ports = [9093, 9093] if port else [80, 443]
+    assert asked == [("2001:db8::1", number) for number in ports]
+
+
+def test_an_impossible_name_and_an_answer_that_is_not_http_are_one_short_line():
+    assert post(f"http://{'a' * 64}.example:9093", None, b"[]")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer():
+            peer, _ = listener.accept()
+            with peer:
+                peer.sendall(b"\x1b[31mforged\rline " + b"x" * 5000 + b"\r\n")
+                peer.recv(1 << 16)
+
+        threading.Thread(target=answer, daemon=True).start()
+        said = post(f"http://127.0.0.1:{listener.getsockname()[1]}", None, b"[]")
+    assert "forged line" in said and said.isprintable() and len(said) <= 200
 
 
 def waits_for(condition):
