@@ -17,6 +17,8 @@ from narrows.controller.messages import Effect, Note, SendToAgent
 
 Outgoing = list[tuple[int, str]]
 """Messages (JSON), each with its port."""
+NUMBERS_MAX = 1 << 16
+"""Largest number of ports whose numbers are kept."""
 FLOWS_MAX = 1000
 """Largest number of flows in a body. Grants for 9,000 flows would exceed the longest line."""
 
@@ -95,14 +97,25 @@ def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Numbers:
-    """Numbers of ports in the domain. A port keeps its number when its agent reconnects."""
+    """Numbers of ports in the domain. A port keeps its number when its agent reconnects.
+
+    Beyond `NUMBERS_MAX` ports, the one that was not used for longest gets another number when it returns.
+    """
 
     def __init__(self) -> None:
         self._of: dict[Hashable, int] = {}
+        """The port that was used last is the last one."""
+        self._last = 0
 
     def of(self, port: Hashable) -> int:
         """The number of a port, by any key that identifies it."""
-        return self._of.setdefault(port, len(self._of) + 1)
+        number = self._of.pop(port, None)
+        if number is None:
+            self._last = number = self._last + 1
+            if len(self._of) >= NUMBERS_MAX:
+                del self._of[next(iter(self._of))]
+        self._of[port] = number
+        return number
 
 
 class Agents:
@@ -182,7 +195,7 @@ class Agents:
         told: set[tuple[str, str]] = set()
         for number, text in out:
             name, local = self._owners.get(number, ("", 0))
-            if name not in self.by_name:
+            if not name:
                 continue
             body = json.loads(text)
             if body["type"] in ("congestion", "grants"):
@@ -197,6 +210,7 @@ class Agents:
 
     def _detach(self, agent: Agent) -> None:
         for port in agent.ports.values():
+            self._owners.pop(port.id, None)
             if (app := self._applications.get(port.info.controller)) is not None:
                 app.detach(port.id)
 
@@ -206,9 +220,9 @@ class Agents:
         for info in body.ports:
             key = (agent.name, info.port)
             number = self._numbers.of(key)
-            self._owners[number] = key
             if (app := self._applications.get(info.controller)) is not None:
                 app.attach(now_ns, number, info)
+            self._owners[number] = key
             agent.ports[info.port] = AgentPort(number, info)
             if info.port in before:
                 agent.ports[info.port].flows = before[info.port].flows

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 Word = Annotated[str, Field(max_length=64, pattern=r"^[\x20-\x7e]*$")]
+Interface = Annotated[str, Field(max_length=64, pattern=r"^[\x21-\x2e\x30-\x7e]+$")]
+"""Without `/`, which divides agent and interface in the identifier of a port."""
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -19,7 +21,7 @@ class PortInfo(_Body):
     """A port that an agent controls."""
 
     port: Annotated[int, Field(ge=0, lt=2**32)]
-    interface: Word
+    interface: Interface
     ifindex: Count
     mac: Word
     mtu: Count
@@ -44,6 +46,8 @@ class Ports(_Body):
     def _once(cls, ports: list[PortInfo]) -> list[PortInfo]:
         if len({port.port for port in ports}) < len(ports):
             raise ValueError("found a port twice")
+        if len({port.interface for port in ports}) < len(ports):
+            raise ValueError("found an interface twice")
         return ports
 
 

@@ -101,8 +101,8 @@ class Switch:
         """The switch must see that this controller is alive, if it is the master."""
         self.up = False
         """Ports and entries have been read, and the domain knows them."""
-        self.barriers: dict[int, int] = {}
-        """The domain's number of a barrier, by transaction id."""
+        self.barrier: tuple[int, int] | None = None
+        """Transaction id of the last unanswered barrier, and the domain's number of it."""
         self._waiting: queue.Queue[Any] = queue.Queue(WAITING_MAX)
         threading.Thread(target=self._write, name=f"switch-{self.dpid:x}", daemon=True).start()
 
@@ -179,7 +179,7 @@ class OpenFlow(OSKenApp):
             case Barrier(_, number):
                 request = make.OFPBarrierRequest(switch.datapath)
                 switch.datapath.set_xid(request)
-                switch.barriers[request.xid] = number
+                switch.barrier = request.xid, number
                 switch.send(request)
             case AskCounters():
                 switch.send(make.OFPPortStatsRequest(switch.datapath, 0, of.OFPP_ANY))
@@ -348,9 +348,10 @@ class OpenFlow(OSKenApp):
     @handles(ofp_event.EventOFPBarrierReply, MAIN_DISPATCHER)
     def _barrier(self, event: Any) -> None:
         switch = self._switch(event)
-        number = None if switch is None else switch.barriers.pop(event.msg.xid, None)
-        if switch is not None and number is not None:
-            self.on_event(BarrierDone(switch.dpid, number))
+        if switch is None or switch.barrier is None or switch.barrier[0] != event.msg.xid:
+            return
+        number, switch.barrier = switch.barrier[1], None
+        self.on_event(BarrierDone(switch.dpid, number))
 
     def _switch(self, event: Any) -> Switch | None:
         with self._lock:

@@ -8,6 +8,7 @@ import pytest
 from fake_agent import advertisement, port_info, report
 from fake_switches import SECOND
 from narrows import _native
+from narrows.controller import agents as agents_module
 from narrows.controller.domain import Domain, Params
 from narrows.controller.messages import (
     AgentDown,
@@ -92,6 +93,23 @@ def test_a_disconnected_agent_is_not_polled_and_keeps_its_numbers():
     assert agents.domain.agents.by_name["a"].ports[1].id == before
 
 
+def test_an_agent_that_always_invents_ports_fills_no_memory(monkeypatch):
+    monkeypatch.setattr(agents_module, "NUMBERS_MAX", 10)
+    agents = Agents("a", "b", ports=(1,))
+    of = agents.domain.agents
+    kept = of.by_name["b"].ports[1].id
+    for number in range(2, 100):
+        agents.say("a", {"type": "ports", "ports": [port_info(number)]})
+    assert len(of._numbers._of) == 10 and len(of._owners) == 2
+    agents.take("poll")
+    agents.now += SECOND
+    agents.out += agents.domain.tick(agents.now)
+    assert sorted(name for name, _ in agents.take("poll")) == ["a", "b"]
+    agents.say("b", {"type": "ports", "ports": [port_info(1)]})
+    numbers = [port.id for _, port in of.ports()]
+    assert len(set(numbers)) == 2 and kept not in numbers, "a forgotten number is not used again"
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -107,6 +125,9 @@ def test_a_disconnected_agent_is_not_polled_and_keeps_its_numbers():
         json.dumps({**advertisement(1), "key": {}}),
         json.dumps({"type": "flows", "port": 1, "flows": [{}]}),
         json.dumps({"type": "ports", "ports": [port_info() | {"thresholds": {}}]}),
+        json.dumps({"type": "ports", "ports": [port_info(1, "eth1"), port_info(2, "eth1")]}),
+        json.dumps({"type": "ports", "ports": [port_info(1, "b/eth1")]}),
+        json.dumps({"type": "ports", "ports": [port_info(1, "")]}),
         "[" * 100_000,
     ],
 )
