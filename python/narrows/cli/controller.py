@@ -10,119 +10,63 @@ import typer
 from narrows import extras
 
 
+def _option(metavar: str, text: str, *names: str) -> Any:
+    """An option without a default, because the configuration has it."""
+    return typer.Option(*names, metavar=metavar, help=text, show_default=False)
+
+
+_CERTIFICATE = _option("FILE", "Certificate of that key, PEM (default: none).")
+
+
 def controller(
     config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="Configuration (TOML) (default: none).",
-            show_default=False,
-        ),
+        Path | None, _option("FILE", "Configuration (TOML) (default: none).", "--config", "-c")
     ] = None,
     openflow_host: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address for switches (default: 127.0.0.1).",
-            show_default=False,
-        ),
+        str | None, _option("ADDRESS", "Address for switches (default: 127.0.0.1).")
     ] = None,
-    openflow_port: Annotated[
-        int | None,
-        typer.Option(metavar="PORT", help="Port for switches (default: 6653).", show_default=False),
-    ] = None,
+    openflow_port: Annotated[int | None, _option("PORT", "Port for switches (default: 6653).")] = None,
     openflow_key: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Private key for switches with TLS, PEM, mode 0600 (default: none, plain TCP).",
-            show_default=False,
-        ),
+        _option("FILE", "Private key for switches with TLS, PEM, mode 0600 (default: none, plain TCP)."),
     ] = None,
-    openflow_certificate: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Certificate of that key, PEM (default: none).", show_default=False
-        ),
-    ] = None,
+    openflow_certificate: Annotated[Path | None, _CERTIFICATE] = None,
     openflow_ca: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Certificate of the authority of the switches, PEM (default: none).",
-            show_default=False,
-        ),
+        _option("FILE", "Certificate of the authority of the switches, PEM (default: none)."),
     ] = None,
-    agents_host: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address for agents (default: 127.0.0.1).",
-            show_default=False,
-        ),
-    ] = None,
-    agents_port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Port for agents (default: 6690).", show_default=False)
-    ] = None,
+    agents_host: Annotated[str | None, _option("ADDRESS", "Address for agents (default: 127.0.0.1).")] = None,
+    agents_port: Annotated[int | None, _option("PORT", "Port for agents (default: 6690).")] = None,
     agents_key: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Private key for agents, PEM, mode 0600, made by 'narrows-agent key'. "
+        _option(
+            "FILE",
+            "Private key for agents, PEM, mode 0600, made by 'narrows-agent key'. "
             "Required unless agents are on loopback (default: none).",
-            show_default=False,
         ),
     ] = None,
-    agents_certificate: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Certificate of that key, PEM (default: none).", show_default=False
-        ),
-    ] = None,
+    agents_certificate: Annotated[Path | None, _CERTIFICATE] = None,
     agents_trusted: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Certificates of the agents, PEM (default: none).", show_default=False
-        ),
+        Path | None, _option("FILE", "Certificates of the agents, PEM (default: none).")
     ] = None,
     secret: Annotated[Path | None, typer.Option(hidden=True)] = None,
     http_host: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address of the web page (default: 127.0.0.1).",
-            show_default=False,
-        ),
+        str | None, _option("ADDRESS", "Address of the web page (default: 127.0.0.1).")
     ] = None,
-    http_port: Annotated[
-        int | None,
-        typer.Option(metavar="PORT", help="Port of the web page (default: 6680).", show_default=False),
-    ] = None,
+    http_port: Annotated[int | None, _option("PORT", "Port of the web page (default: 6680).")] = None,
     http_token: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File with the token of the web page, mode 0600: 64 hexadecimal digits. "
+        _option(
+            "FILE",
+            "File with the token of the web page, mode 0600: 64 hexadecimal digits. "
             "Required unless the page is on loopback (default: none).",
-            show_default=False,
         ),
     ] = None,
     http_key: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Private key of the web page for TLS, PEM, mode 0600 (default: none, plain HTTP).",
-            show_default=False,
-        ),
+        _option("FILE", "Private key of the web page for TLS, PEM, mode 0600 (default: none, plain HTTP)."),
     ] = None,
-    http_certificate: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Certificate of that key, PEM (default: none).", show_default=False
-        ),
-    ] = None,
+    http_certificate: Annotated[Path | None, _CERTIFICATE] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Check the configuration and the files that it names, and stop.")
     ] = False,

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from narrows.controller.bodies import FlowKey
 from narrows.controller.flows import share
 from narrows.controller.sample import PortSample, Sample
+from narrows.controller.view import AlertSeverity
 
 SECOND = 1_000_000_000
 ACTIVE_MAX = 500
@@ -22,7 +23,6 @@ AGENTS_MAX = 1024
 """Largest number of absent agents that are remembered."""
 FORGET_NS = 24 * 3600 * SECOND
 """An agent that is absent for this time is forgotten, unless the configuration expects it."""
-AlertSeverity = Literal["info", "warning", "critical"]
 RuleName = Literal["queue", "agent", "flow"]
 
 
@@ -81,7 +81,7 @@ class Alert:
     key: Key
     severity: AlertSeverity
     since_s: float
-    """Unix time of the begin."""
+    """Unix time of the start."""
     text: str
     """The values when it began, or at the last sample."""
     ends_s: float | None = None
@@ -150,8 +150,7 @@ class Alerts:
         return changed
 
     def _severity(self, rule: RuleName) -> AlertSeverity:
-        found = getattr(self.rules, rule)
-        severity: AlertSeverity = found.severity
+        severity: AlertSeverity = getattr(self.rules, rule).severity
         return severity
 
     def _begin_ns(self, rule: RuleName) -> int:
@@ -229,9 +228,13 @@ class Alerts:
                     worst_part, worst = part, flow
         if worst is None:
             return None
-        key = worst.key
+        key, at, below = worst.key, f"{port.interface} of {port.agent}", f"{100 * rule.below:g} %"
+        which = (
+            f"a flow at {at} sends less than {below} of its allocation:"
+            if count == 1
+            else f"{count} flows at {at} send less than {below} of their allocation; the slowest is"
+        )
         return (
-            f"{count} flows at {port.interface} of {port.agent} send less than {100 * rule.below:g} % of "
-            f"their rate; the slowest is {key.saddr}:{key.sport} to {key.daddr}:{key.dport} with "
+            f"{which} {key.saddr}:{key.sport} to {key.daddr}:{key.dport} with "
             f"{100 * worst_part:.0f} % of {8e-6 * (worst.allocation or 0):.3g} Mbit/s"
         )

@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from narrows import units
-from narrows.controller.alerts import AgentRule, AlertSeverity, FlowRule, QueueRule, Rules
+from narrows.controller import wire
+from narrows.controller.alerts import AGENTS_MAX, AgentRule, FlowRule, QueueRule, Rules
 from narrows.controller.domain import SECOND, Params, PortParams
 from narrows.controller.messages import PortKey
 from narrows.controller.tls import Keys
+from narrows.controller.view import AlertSeverity
 from narrows.errors import Expected, NarrowsError, found, hint, one_line
 
 
@@ -39,12 +41,13 @@ def _port_key(value: object) -> PortKey:
     return key
 
 
-_NAME = r"^[\x21-\x7e]{1,64}$"
+Name = Annotated[str, Field(pattern=f"^{wire.NAME}$")]
 Duration = Annotated[int, BeforeValidator(_duration)]
 Delay = Annotated[int, BeforeValidator(units.parse_duration)]
 Rate = Annotated[int, BeforeValidator(units.parse_rate)]
 TcpPort = Annotated[int, Field(ge=0, le=65535)]
 Connections = Annotated[int, Field(ge=1, le=65535)]
+_AGENTS_PORT = 6690
 
 
 class _Table(BaseModel):
@@ -87,7 +90,7 @@ class OpenFlow(Address):
 class Agents(Address):
     """The address for agents, and the files of the keys (all or none)."""
 
-    port: TcpPort = 6690
+    port: TcpPort = _AGENTS_PORT
     key: Path | None = None
     certificate: Path | None = None
     trusted: Path | None = None
@@ -103,9 +106,9 @@ class Agents(Address):
 class Standby(_Table):
     """The other controller of two, one of which is active."""
 
-    name: Annotated[str, Field(pattern=_NAME)]
+    name: Name
     host: str
-    port: Annotated[int, Field(ge=1, le=65535)] = 6690
+    port: Annotated[TcpPort, Field(ge=1)] = _AGENTS_PORT
     takeover: Duration = 3 * SECOND
 
 
@@ -159,7 +162,6 @@ def _alertmanager(value: object) -> str:
 
 
 Url = Annotated[str, BeforeValidator(_alertmanager)]
-AgentName = Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,64}$")]
 _FOR = 10 * SECOND
 
 
@@ -168,15 +170,15 @@ class QueueAlert(_Table):
 
     above: Duration
     for_: Annotated[Duration, Field(alias="for")] = _FOR
-    severity: AlertSeverity = "warning"
+    severity: AlertSeverity = QueueRule(0, 0).severity
 
 
 class AgentAlert(_Table):
     """See `alerts.AgentRule`."""
 
     silent: Duration = _FOR
-    expected: Annotated[list[AgentName], Field(max_length=1024)] = []
-    severity: AlertSeverity = "critical"
+    expected: Annotated[list[Name], Field(max_length=AGENTS_MAX)] = []
+    severity: AlertSeverity = AgentRule(0).severity
 
 
 class FlowAlert(_Table):
@@ -184,7 +186,7 @@ class FlowAlert(_Table):
 
     below: Annotated[float, BeforeValidator(units.parse_probability)]
     for_: Annotated[Duration, Field(alias="for")] = 3 * _FOR
-    severity: AlertSeverity = "warning"
+    severity: AlertSeverity = FlowRule(0, 0).severity
 
 
 class Alerts(_Table):
@@ -219,7 +221,7 @@ class PortConfig(_Table):
 class Config(_Table):
     """The whole file."""
 
-    name: Annotated[str, Field(pattern=_NAME)] = "controller"
+    name: Name = "controller"
     openflow: OpenFlow = OpenFlow()
     agents: Agents = Agents()
     standby: Standby | None = None
@@ -355,16 +357,12 @@ def _explain(error: ValidationError) -> str:
 def _names(table: tuple[int | str, ...]) -> list[str]:
     model: type[BaseModel] = Config
     for part in table:
-        if part == "ports":
-            model = PortConfig
-        elif part == "standby":
-            model = Standby
-        elif isinstance(part, str):
+        if isinstance(part, str):
             kinds = (kind for kind in _kinds(model.model_fields[part].annotation) if isinstance(kind, type))
             model = next(kind for kind in kinds if issubclass(kind, BaseModel))
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
-    """The types of a union, or the type itself."""
+    """The types of a union or of a list's items, or the type itself."""
     return get_args(annotation) or (annotation,)

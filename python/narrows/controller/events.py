@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from narrows.controller import view
 from narrows.controller.messages import Note
+from narrows.controller.view import Severity
 
 SECOND = 1_000_000_000
 HOLD_NS = 60 * SECOND
@@ -35,7 +36,6 @@ _SUBJECTS: dict[str, tuple[str, ...]] = {
 """The data that name the subject of an event, by the first word of its kind."""
 _ERRORS = {"switch-down", "link-down", "agent-down", "alert-critical"}
 _WARNINGS = {"congestion", "port-down", "host-moved", "agent-refused", "alert"}
-Severity = Literal["info", "warning", "error"]
 
 
 def severity(kind: str) -> Severity:

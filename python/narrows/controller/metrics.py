@@ -37,9 +37,7 @@ class _Collector:
     def collect(self) -> Iterator[Metric]:
         """The values now."""
 
-        def read(
-            domain: Domain, now_ns: int
-        ) -> tuple[sample.Sample, list[view.CongestionState], dict[str, int]]:
+        def read(domain: Domain, now_ns: int) -> _Read:
             counts = {
                 "switches": len(domain.topology.switches),
                 "links": len(domain.topology.links()),

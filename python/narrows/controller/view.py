@@ -11,6 +11,10 @@ from narrows.controller.messages import PortKey
 from narrows.controller.sample import id_at, id_of, keys_at
 from narrows.controller.topology import Kind
 
+Severity = Literal["info", "warning", "error"]
+"""Severity of an event."""
+AlertSeverity = Literal["info", "warning", "critical"]
+
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
@@ -141,7 +145,7 @@ class Event(_Model):
     time: float = Field(description="Unix time, seconds.")
     kind: str
     text: str
-    severity: Literal["info", "warning", "error"] = "info"
+    severity: Severity = "info"
     count: int = Field(1, description="Number of changes that this event stands for.")
     seconds: float = Field(0.0, description="Time from the first to the last of them, seconds.")
 
@@ -167,7 +171,7 @@ class Alert(_Model):
     """An alert that has begun and not ended."""
 
     name: str
-    severity: Literal["info", "warning", "critical"]
+    severity: AlertSeverity
     agent: str
     interface: str | None = Field(description="Interface of the agent; null if the alert is about the agent.")
     since: float = Field(description="Unix time, seconds.")

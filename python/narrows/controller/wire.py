@@ -18,7 +18,8 @@ GREETING_MAX = 4096
 ALIVE = '{"type":"alive"}'
 """A body that means nothing, sent so that agents with two controllers notice when one of them hangs."""
 
-_NAME = re.compile(r"[\x21-\x7e]{1,64}")
+NAME = r"[\x21-\x7e]{1,64}"
+"""Pattern of the names of agents and controllers."""
 
 
 class Refused(Exception):  # noqa: N818 (the name is the message)
@@ -91,7 +92,7 @@ class Session:
         is_controller = role == "controller" and name == self._other is not None
         if type(version) is not int or version != VERSION or not (role == "agent" or is_controller):
             raise Refused(f"a greeting that is not from an agent of version {VERSION}")
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not re.fullmatch(NAME, name):
             raise Refused("a greeting without a name of 1 to 64 printable characters")
         if self._certified is not None and name != self._certified:
             raise Refused(f"found the name {name!r}, expected {self._certified!r} as in its certificate")

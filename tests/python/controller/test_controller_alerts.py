@@ -108,10 +108,16 @@ def test_slow_flows_of_a_port_are_one_alert_that_names_the_slowest():
     assert run(alerts, [port(flows=flows)] * 8) == [(5, True)]
     (alert,) = alerts.active
     assert alert.text == (
-        "2 flows at eth1 of a send less than 50 % of their rate; the slowest is "
+        "2 flows at eth1 of a send less than 50 % of their allocation; the slowest is "
         "10.0.0.1:2 to 10.0.0.2:2 with 10 % of 8 Mbit/s"
     )
-    assert run(alerts, [port(flows=flows[2:])] * 10, 8) == [(12, False)]
+    run(alerts, [port(flows=flows[:1])], 8)
+    (alert,) = alerts.active
+    assert alert.text == (
+        "a flow at eth1 of a sends less than 50 % of its allocation: "
+        "10.0.0.1:1 to 10.0.0.2:2 with 40 % of 8 Mbit/s"
+    )
+    assert run(alerts, [port(flows=flows[2:])] * 10, 9) == [(13, False)]
 
 
 def test_a_flow_that_is_slow_for_a_short_time_is_none():
