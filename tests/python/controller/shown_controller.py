@@ -143,7 +143,11 @@ def an_hour(shown, seconds=3600):
 def served(shown, loopback=True, token=None, watch=None):
     """The address of its page."""
     config = uvicorn.Config(
-        http.create(shown, loopback, token, watch), host="127.0.0.1", port=0, log_level="warning"
+        http.create(shown, loopback, token, watch),
+        host="127.0.0.1",
+        port=0,
+        lifespan="off",  # there is nothing to start or to end
+        log_level="warning",
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
