@@ -274,6 +274,23 @@ def test_a_selected_part_of_a_chart_stays_selected(visit, site):
     assert page.evaluate(span) > 3500
 
 
+def test_a_port_that_is_new_to_the_history_does_not_shorten_the_others(visit, site):
+    page = visit(site(runtime()))
+    lengths = page.evaluate("""async () => {
+      const names = ["tx_bps", "rx_bps", "flows_bps", "queue_s", "flows"];
+      const part = (port, first, n) => ({ port, step_s: 5, first, last: first + n - 1, end_s: 1000,
+        ...Object.fromEntries(names.map(name => [name, Array(n).fill(1)])) });
+      const answers = [[part("a", 0, 100)], [part("a", 100, 1), part("b", 100, 1)]];
+      const history = new HistoryOf();
+      const before = window.fetch;
+      window.fetch = async () => ({ ok: true, json: async () => answers.shift() });
+      try { for (let i = 0; i < 2; i++) await history.update(["a", "b"]); } finally { window.fetch = before; }
+      return [history.times.length, history.times[0], history.column("a", "flows").length,
+        history.column("b", "flows").filter(v => v === null).length];
+    }""")
+    assert lengths == [101, 500, 101, 100]
+
+
 def test_an_unknown_port_is_stated(visit, site):
     page = visit(site(runtime()) + "/#port=none%2Feth1")
     assert page.locator("#port-gone").is_visible()

@@ -25,8 +25,12 @@ class HistoryOf {
       if (s.last < this.last) { this.reset(ports); return this.update(ports); } // the controller has restarted
       this.merge(s);
     }
-    if (found.length) this.last = found[0].last;
-    return found.length > 0;
+    if (!found.length) return false;
+    this.last = found[0].last;
+    // A port that is new to the history has fewer values than the others.
+    const { end_s, step_s } = found[0], n = Math.max(...[...this.data.values()].map(all => all.flows.length));
+    this.times = Array.from({ length: n }, (_, i) => end_s - (n - 1 - i) * step_s);
+    return true;
   }
 
   merge(s) {
@@ -34,8 +38,6 @@ class HistoryOf {
     const all = {};
     for (const name of ["tx_bps", "rx_bps", "flows_bps", "queue_s", "flows"]) all[name] = [...(old ? old[name] : []), ...s[name]].slice(-keep);
     this.data.set(s.port, all);
-    const n = all.flows.length;
-    this.times = Array.from({ length: n }, (_, i) => s.end_s - (n - 1 - i) * s.step_s);
   }
 
   // A column for each port, all as long as the times.
@@ -87,7 +89,7 @@ class Chart {
       legend: { live: true },
       // At first, five minutes are shown instead of an axis of seconds.
       scales: { x: { time: true, range: (_, low, high) => [Math.min(low, high - 300), high] }, y: { range: (_, low, high) => [0, Math.max(1.08 * (high || 0), this.least)] } },
-      axes: [{ ...axis, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]], space: 70 },
+      axes: [{ ...axis, size: 32, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]], space: 70 },
         { ...axis, size: 88, values: (_, ticks) => ticks.map(v => this.format(v)) }],
       series: [{ label: "Time", value: (_, v) => (v === null ? "–" : clock(v)) },
         ...this.lines.map(([label, stroke, dash]) => ({ label, stroke: colour(stroke), dash, width: 1.6, points: { show: u => u.data[0].length < 30, size: 5 }, value: (_, v) => (v === null || v === undefined ? "–" : this.format(v)) }))],
@@ -135,6 +137,8 @@ async function drawOverview(state) {
 
 // The charts of one port.
 const onePort = { history: new HistoryOf(), key: "", drawn: [] };
+// Another controller, or the same one after a restart, numbers its intervals differently.
+function forgetHistory() { overview.history.reset([]); onePort.history.reset([]); }
 function clearPortCharts() {
   onePort.drawn.forEach(chart => chart.remove());
   onePort.drawn = [];

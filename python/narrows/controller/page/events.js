@@ -2,7 +2,6 @@
 "use strict";
 
 const EVENTS_KEPT = 1000, EVENTS_SHOWN = 100;
-const WORDS = { error: "error", warning: "warning", info: "info" };
 
 class EventList {
   // matches: whether an event belongs to this list at all.
@@ -54,7 +53,7 @@ class EventList {
     const li = node("li", undefined, e.severity, { "data-id": e.id });
     const text = node("span", e.text, "what");
     if (e.count > 1) text.append(" ", node("b", `×${count(e.count)}`, "times", { title: `${e.count} changes in ${Math.round(e.seconds)} s` }));
-    li.append(node("time", clock(e.time), "", { datetime: new Date(1000 * e.time).toISOString() }), node("span", WORDS[e.severity], "severity"), node("span", e.kind, "kind"), text);
+    li.append(node("time", clock(e.time), "", { datetime: new Date(1000 * e.time).toISOString() }), node("span", e.severity, "severity"), node("span", e.kind, "kind"), text);
     return li;
   }
 }

@@ -11,12 +11,13 @@ function portShown() {
   try { return found ? decodeURIComponent(found[1]) : null; } catch { return null; }
 }
 
+const queueOf = c => `${bytes(c.queued_bytes)}, ${delay(c.capacity_bps ? (8 * c.queued_bytes) / c.capacity_bps : null)}`;
 const PORT_COLUMNS = [
   ["Port", c => link(`${c.interface} of ${c.agent}`, portHref(c.key))],
   ["Controller", c => c.controller],
   ["State", c => (c.controller === "brf" ? pill(c.kind) : "–")],
   ["For", c => span(c.seconds), "num"],
-  ["Queue", c => `${bytes(c.queued_bytes)}, ${delay((8 * c.queued_bytes) / c.capacity_bps)}`, "num"],
+  ["Queue", queueOf, "num"],
   ["Arrivals", c => part(c.arrivals), "num"],
   ["Link (eq. 5)", c => part(c.netcard_rate), "num"],
   ["Link (PACEC)", c => part(c.utilisation), "num"],
@@ -81,7 +82,7 @@ function showPort(s, key) {
   const load = port && port.load, all = [];
   if (own) {
     all.push(["State", own.kind === "queue" ? "standing queue" : own.kind || "clear", own.kind ? "no" : ""], ["For", span(own.seconds)], ["Controller", own.controller],
-      ["Queue", `${bytes(own.queued_bytes)}, ${delay((8 * own.queued_bytes) / own.capacity_bps)}`], ["Arrivals of share", part(own.arrivals)]);
+      ["Queue", queueOf(own)], ["Arrivals of share", part(own.arrivals)]);
   }
   if (load) all.push(["Sent", rate(load.tx_bps)], ["Received", rate(load.rx_bps)], ["Dropped in the last interval", load.dropped]);
   if (own || load) all.push(["Capacity", rate(own ? own.capacity_bps : load.capacity_bps)]);
@@ -160,7 +161,7 @@ addEventListener("hashchange", () => { route(); scrollTo(0, 0); if (portShown() 
 
 const source = new EventSource("/api/v1/live?flows=false");
 // A new connection starts with all events again.
-source.addEventListener("open", () => { events = []; live("live", "yes"); });
+source.addEventListener("open", () => { events = []; forgetHistory(); live("live", "yes"); });
 source.addEventListener("error", () => live("no controller", "no"));
 source.addEventListener("state", e => {
   const first = state === null;
