@@ -61,16 +61,18 @@ function figureOf(load) {
   return load.utilisation === null ? rate(load.tx_bps) : `${Math.round(100 * load.utilisation)} %`;
 }
 
-// Each direction of a link is one half, from its own end to the middle.
+// Each direction of a link is one half, from its own end to the middle. Returns the place of its figure, which depends on the
+// size of the text: next to the line, on the left in the direction of travel.
 function half(svg, from, to, load, offset) {
   const mx = (from.x + to.x) / 2, my = (from.y + to.y) / 2;
   const dx = to.x - from.x, dy = to.y - from.y, d = Math.hypot(dx, dy) || 1;
   const ox = (-dy / d) * offset, oy = (dx / d) * offset;
   const width = load && load.utilisation ? 3 + 5 * Math.min(1, load.utilisation) : 3;
   element("path", { class: `link l${level(load)}`, d: `M${from.x + ox} ${from.y + oy}L${mx + ox} ${my + oy}`, "stroke-width": width }, svg);
-  // Next to the line, on the left in the direction of travel.
-  const aside = offset + 13;
-  return { x: from.x + 0.33 * dx + (dy / d) * aside, y: from.y + 0.33 * dy - (dx / d) * aside };
+  return zoom => {
+    const aside = offset + 5 + (zoom * (7 * Math.abs(dx) + 16 * Math.abs(dy))) / d;
+    return { x: from.x + 0.33 * dx + (dy / d) * aside, y: from.y + 0.33 * dy - (dx / d) * aside };
+  };
 }
 
 function drawTopology(svg, topology) {
@@ -109,11 +111,12 @@ function drawTopology(svg, topology) {
     element("title", {}, g, `${s.id}: ${s.rules} entries`);
     cover(p.x, p.y, 60, 34);
   }
-  for (const [p, text] of figures) if (text) element("text", { class: "figure", x: p.x, y: p.y }, svg, text);
   // Never enlarged: a single switch does not fill the width of the page.
   const w = Math.max(box.r - box.l, Math.min(680, svg.clientWidth || 680)), h = Math.max(box.b - box.t, 120);
   svg.setAttribute("viewBox", `${(box.l + box.r - w) / 2} ${(box.t + box.b - h) / 2} ${w} ${h}`);
   svg.style.maxHeight = "34rem";
   // Text keeps its size if the drawing shrinks on a narrow screen.
-  svg.style.setProperty("--zoom", Math.min(1.8, Math.max(1, w / (svg.clientWidth || w))));
+  const zoom = Math.min(1.8, Math.max(1, w / (svg.clientWidth || w)));
+  svg.style.setProperty("--zoom", zoom);
+  for (const [place, text] of figures) if (text) element("text", { class: "figure", ...place(zoom) }, svg, text);
 }
