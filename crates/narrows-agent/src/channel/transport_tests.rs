@@ -214,17 +214,20 @@ fn a_controller_without_tls_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
+    /// A record begins with a type and a version, three bytes that mean nothing (RFC 8446, 5.1 and 5.2): the type is
+    /// encrypted with the content. rustls authenticates the values that they must have, not those that arrived, so a
+    /// change in them may remain unnoticed, but it changes nothing.
     #[test]
     fn a_changed_bit_is_noticed(at in 0usize..10_000, bit in 0u8..8) {
         let mut both = ends().connect().unwrap();
         let mut record = both.record("congestion at port 3\n");
-        // The two bytes of the version mean nothing (RFC 8446, 5.1), so a change there may pass.
-        let places: Vec<usize> = (0..record.len()).filter(|at| !(1..3).contains(at)).collect();
-        record[places[at % places.len()]] ^= 1 << bit;
+        let at = at % record.len();
+        record[at] ^= 1 << bit;
         record.append(&mut both.record("poll\n"));
         // A longer length waits for more bytes; nothing may pass.
-        let arrived = both.receive(&record);
-        prop_assert!(arrived.as_ref().map_or(true, String::is_empty), "{arrived:?}");
+        let arrived = both.receive(&record).unwrap_or_default();
+        let unchanged = at < 3 && arrived == "congestion at port 3\npoll\n";
+        prop_assert!(arrived.is_empty() || unchanged, "{at}: {arrived:?}");
     }
 
     #[test]
