@@ -18,7 +18,7 @@ fn brf_and_cubic_have_equal_shares() {
         let Some(net) = Net::star(Forwarding::Router, 2) else { return };
         let switch = Agent::switch(&net, "100mbit");
         let _sender = Agent::sender(&net, "all", &[("s1", "r")]);
-        let brf = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
+        let brf = Flow::from_sender(&net, 1, 5001);
         let cubic = Flow::open(
             net.netns("s2"),
             net.netns("c"),
@@ -78,7 +78,7 @@ fn a_flow_that_claims_brf_and_ignores_rates_is_demoted() {
         let Some(net) = Net::star(Forwarding::Router, 2) else { return };
         let switch = Agent::switch(&net, "100mbit");
         let _sender = Agent::sender(&net, "unchosen", &[("s1", "r"), ("s2", "r")]);
-        let honest = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
+        let honest = Flow::from_sender(&net, 1, 5001);
         honest.wait_for_data();
         let quiet =
             |mut command: std::process::Command| command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();

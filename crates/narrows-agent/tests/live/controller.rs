@@ -67,12 +67,12 @@ fn the_agent_continues_without_its_controller() {
         let switch = Agent::switch_with(&net, "100mbit", "", "[controller]\naddress = \"127.0.0.1:6690\"");
         let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
         let connected = until_connected(&switch, true);
-        let first = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
+        let first = Flow::from_sender(&net, 1, 5001);
         first.wait_for_data();
         thread::sleep(Duration::from_secs(1));
         controller.kill();
         let noticed = until_connected(&switch, false);
-        let second = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5002, false));
+        let second = Flow::from_sender(&net, 2, 5002);
         second.wait_for_data();
         thread::sleep(Duration::from_secs(1));
         let alone = rates(&[&first, &second], Duration::from_secs(2));

@@ -22,8 +22,8 @@ fn cubic_takes_over_without_feedback_and_returns_to_the_rate() {
             let status = sender.status(0).expect("the sender answers");
             status.counters.iter().find(|(n, _)| n == "orphaned").map_or(0, |(_, value)| *value)
         };
-        let first = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
-        let second = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5002, false));
+        let first = Flow::from_sender(&net, 1, 5001);
+        let second = Flow::from_sender(&net, 2, 5002);
         first.wait_for_data();
         second.wait_for_data();
         thread::sleep(Duration::from_secs(1));
@@ -43,7 +43,7 @@ fn cubic_takes_over_without_feedback_and_returns_to_the_rate() {
         switch.signal(Signal::SIGCONT);
         // A connection that opens before the agent's first heartbeat gets no rate and stays with CUBIC.
         thread::sleep(Duration::from_millis(300));
-        let third = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5003, false));
+        let third = Flow::from_sender(&net, 2, 5003);
         third.wait_for_data();
         thread::sleep(Duration::from_secs(3));
         let after = rates(&[&first, &third], Duration::from_secs(2));

@@ -62,9 +62,7 @@ fn a_syn_flood_does_not_affect_established_flows() {
         says(&format!("ip -n {} route add 10.99.0.0/16 via 10.77.3.1", net.name("r"))).expect("a route");
         let switch = Agent::switch(&net, "100mbit");
         let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
-        let open = |i: usize, port: u16| {
-            Flow::upload(net.netns(&format!("s{i}")), net.netns("c"), net.server(port, false))
-        };
+        let open = |i: usize, port: u16| Flow::from_sender(&net, i, port);
         let flows = [open(1, 5001), open(2, 5002)];
         let both = [&flows[0], &flows[1]];
         both.iter().for_each(|flow| flow.wait_for_data());

@@ -13,6 +13,7 @@ use narrows_agent::netns::Netns;
 use narrows_control::units::{Span, Time};
 
 use super::agent::since;
+use super::net::Net;
 
 /// A connection that sends as much as it can, until it is dropped.
 pub(crate) struct Flow {
@@ -43,9 +44,10 @@ pub(crate) enum Sends {
 }
 
 impl Flow {
-    /// Opens a connection from a client to a server's address.
-    pub(crate) fn upload(client: Netns, server: Netns, address: SocketAddr) -> Flow {
-        Flow::open(client, server, address, Sends::Client, None)
+    /// Opens a connection on which sender `s1`, `s2` or another of the network sends to the receiver's port.
+    pub(crate) fn from_sender(net: &Net, sender: usize, port: u16) -> Flow {
+        let sender = net.netns(&format!("s{sender}"));
+        Flow::open(sender, net.netns("c"), net.server(port, false), Sends::Client, None)
     }
 
     /// Opens a connection; `congestion` is set before connecting.

@@ -68,7 +68,7 @@ fn forged_packets_do_not_slow_a_flow(forwarding: Forwarding) {
         let Some(net) = Net::star(forwarding, 2) else { return };
         let switch = Agent::switch(&net, "100mbit");
         let _sender = Agent::sender(&net, "all", &[("s1", "r")]);
-        let flow = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
+        let flow = Flow::from_sender(&net, 1, 5001);
         flow.wait_for_data();
         thread::sleep(Duration::from_secs(2));
         let seen = switch.fresh().flows.into_iter().find(|f| f.destination.ends_with(":5001"));

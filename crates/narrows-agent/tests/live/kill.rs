@@ -17,10 +17,7 @@ fn connections_outlive_their_switch_and_get_rates_from_the_next_one() {
         let Some(net) = Net::star(Forwarding::Router, 2) else { return };
         let mut switch = Agent::switch(&net, "100mbit");
         let sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
-        let open = |i: usize| {
-            Flow::upload(net.netns(&format!("s{i}")), net.netns("c"), net.server(5000 + i as u16, false))
-        };
-        let flows = [open(1), open(2)];
+        let flows = [Flow::from_sender(&net, 1, 5001), Flow::from_sender(&net, 2, 5002)];
         let both = [&flows[0], &flows[1]];
         both.iter().for_each(|flow| flow.wait_for_data());
         thread::sleep(Duration::from_secs(1));

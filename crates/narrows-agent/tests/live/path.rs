@@ -43,7 +43,7 @@ fn the_narrower_of_two_switches_decides() {
             let _q = switch("q", "r", "s1", first);
             let r = switch("r", "c", "q", second);
             let _sender = Agent::sender(&net, "all", &[("s1", "q")]);
-            let flow = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
+            let flow = Flow::from_sender(&net, 1, 5001);
             flow.wait_for_data();
             thread::sleep(Duration::from_secs(2));
             let rate = rates(&[&flow], Duration::from_secs(3))[0];
@@ -74,8 +74,8 @@ fn losses_before_the_switch_do_not_starve_a_flow() {
         says(&format!("nsenter --net=/run/netns/{space} ethtool -K r tso off gso off")).expect("ethtool");
         let switch = Agent::switch(&net, "100mbit");
         let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
-        let clean = Flow::upload(net.netns("s1"), net.netns("c"), net.server(5001, false));
-        let lossy = Flow::upload(net.netns("s2"), net.netns("c"), net.server(5002, false));
+        let clean = Flow::from_sender(&net, 1, 5001);
+        let lossy = Flow::from_sender(&net, 2, 5002);
         lossy.wait_for_data();
         thread::sleep(Duration::from_secs(4));
         let both = rates(&[&clean, &lossy], Duration::from_secs(5));

@@ -42,10 +42,7 @@ fn a_pinned_data_plane_and_its_flows_outlive_the_agent() {
         let pin = bpffs.path().join("sw");
         let mut switch = Agent::switch_with(&net, "100mbit", &format!("pin = {pin:?}"), "");
         let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
-        let open = |i: usize| {
-            Flow::upload(net.netns(&format!("s{i}")), net.netns("c"), net.server(5000 + i as u16, false))
-        };
-        let flows = [open(1), open(2)];
+        let flows = [Flow::from_sender(&net, 1, 5001), Flow::from_sender(&net, 2, 5002)];
         let both = [&flows[0], &flows[1]];
         both.iter().for_each(|flow| flow.wait_for_data());
         thread::sleep(Duration::from_secs(2));

@@ -17,10 +17,7 @@ fn an_interface_that_comes_back_has_its_share_again_and_the_others_keep_theirs()
         let Some(net) = Net::star(Forwarding::Router, 2) else { return };
         let mut switch = Agent::switch(&net, "100mbit");
         let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
-        let open = |i: usize| {
-            Flow::upload(net.netns(&format!("s{i}")), net.netns("c"), net.server(5000 + i as u16, false))
-        };
-        let (first, second) = (open(1), open(2));
+        let (first, second) = (Flow::from_sender(&net, 1, 5001), Flow::from_sender(&net, 2, 5002));
         first.wait_for_data();
         second.wait_for_data();
         thread::sleep(Duration::from_secs(1));
