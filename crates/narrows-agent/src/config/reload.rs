@@ -1,5 +1,6 @@
 //! Compares the configuration in force with a new one: which keys can change while the agent runs.
 
+use super::switch::least_watchdog;
 use super::{Capacity, Common, Config, Log, Port, Receiver, Sender, Switch};
 
 /// The outcome of a comparison. All keys are paths such as `ports.eth1.rate`.
@@ -102,8 +103,14 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     } = new;
     let mut old = old.clone();
     common(keys, "switch", &mut old.common, &new.common);
-    // The watchdog's time and the tables' sizes belong to the loaded program.
-    compare!(keys, "switch.", old, new; now: tick, format, feedback; restart: max_flows, watchdog, pin);
+    // The watchdog's time and the tables' sizes belong to the loaded program. With a longer tick, this watchdog could
+    // expire between two ticks.
+    if least_watchdog(new.tick) <= old.watchdog {
+        compare!(keys, "switch.", old, new; now: tick; restart:);
+    } else {
+        compare!(keys, "switch.", old, new; now:; restart: tick);
+    }
+    compare!(keys, "switch.", old, new; now: format, feedback; restart: max_flows, watchdog, pin);
     compare!(keys, "", old, new; now:; restart: controller);
     ports(keys, &mut old, new);
     // An interface of a port that stays controlled until the restart cannot be uncontrolled at the same time.
@@ -256,6 +263,14 @@ mod tests {
             keys(&(new + "[metrics]\nenabled = false\n[log]\nformat = 'json'\nlevel = 'debug'\n"));
         assert_eq!(changed, "log.level");
         assert_eq!(restart, "switch.name metrics log.format switch.max_flows switch.watchdog");
+    }
+
+    #[test]
+    fn a_tick_that_the_running_watchdog_does_not_allow_needs_a_restart() {
+        let new = OLD.replace("[switch]", "[switch]\ntick = '400ms'\nwatchdog = '2s'");
+        assert_eq!(keys(&new), (String::new(), "switch.tick switch.watchdog".to_owned()));
+        let new = new.replace("400ms", "300ms");
+        assert_eq!(keys(&new), ("switch.tick".to_owned(), "switch.watchdog".to_owned()));
     }
 
     #[test]
