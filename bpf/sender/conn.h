@@ -34,7 +34,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_SPARSE		2	/* segments per RTT below which the gaps between segments vary ... */
 #define NRW_SPARSE_LEAST_US	10000	/* ... where a shorter RTT counts as this, the least period of a switch (BRF-30) */
 #define NRW_GAP			1024	/* the mean gap between two segments */
-#define NRW_GAP_VARIED		341	/* most by which a gap varies */
+#define NRW_GAP_VARIED		341	/* largest variation of a gap */
 #define NRW_RESTART_SEGMENTS	10	/* segments per RTT after an idle time, until the next feedback (BRF-94) */
 #define NRW_RTO_FLOOR_US	200000	/* TCP_RTO_MIN */
 #define NRW_NOMINAL_RTT_US	100000

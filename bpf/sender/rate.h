@@ -124,8 +124,8 @@ static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *t
 /*
  * Chooses the next gap of a flow with few segments per RTT. The flows of a crowd that start
  * together would send together for ever, because each sends a segment once per gap, and all gaps
- * are equal. So gaps vary evenly by up to a third of their mean. A sixteenth of the sum of all
- * variations is taken back with each gap, so that long-term rates are exact.
+ * are equal. So gaps vary uniformly by up to a third of their mean. With each gap, a sixteenth of
+ * the sum of all variations is taken back, so that long-term rates are exact.
  */
 static __always_inline void nrw_choose_gap(struct nrw_conn *conn)
 {

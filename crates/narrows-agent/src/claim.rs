@@ -1,4 +1,4 @@
-//! The claim on a port for the life of a process, because two agents would both control one queue.
+//! An agent claims each of its ports for the life of its process, so that no second agent controls the same queue.
 //!
 //! A claim is an abstract socket. Its name is unique in a network namespace, and is released when its holder ends, in
 //! any way (unix(7)).

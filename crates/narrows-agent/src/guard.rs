@@ -37,10 +37,10 @@ pub enum Charge {
     Default(DefaultBefore),
 }
 
-/// Adds a charge to those before.
+/// Adds a charge to the earlier ones.
 fn add(charges: &mut Vec<Charge>, charge: Charge) {
     match charge {
-        // So that the list does not grow while an interface comes and goes.
+        // Otherwise the list would grow while an interface comes and goes.
         Charge::Vanished(index) => {
             charges.retain(|charge| !matches!(charge, Charge::Htb(remains) if remains.index == index));
         }

@@ -1,7 +1,7 @@
 //! Keys of the channel: each end has its own key and certificate, and a list of the certificates that it trusts.
 //!
-//! A certificate is compared as a whole with the list, as SSH compares public keys. There is no authority, and its
-//! dates are not read, so nothing has to be renewed and a switch needs no clock.
+//! A certificate is compared as a whole with the list, as SSH compares public keys. There is no authority, and the dates
+//! of certificates are not read. So nothing has to be renewed, and a switch needs no clock.
 
 use std::fmt::Display;
 use std::fs;

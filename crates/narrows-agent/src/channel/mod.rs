@@ -1,8 +1,8 @@
 //! The agent's connection to the SDN controller, in a thread of its own that never blocks the control loop.
 //!
 //! The protocol is lines of JSON ([`session`]) over TLS 1.3 ([`transport`]), with a key at each end ([`keys`]). The
-//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. Meanwhile, bodies wait in a bounded queue, which drops the
-//! oldest ones. Without a controller the agent uses its own detector (BRF-105).
+//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. Meanwhile, bodies wait
+//! in a bounded queue, which drops the oldest ones. Without a controller the agent uses its own detector (BRF-105).
 
 pub mod body;
 pub mod keys;
@@ -28,7 +28,7 @@ const WAITING_MAX: usize = 1024;
 /// Maximum number of messages that wait for the control loop.
 const ARRIVED_MAX: usize = 4096;
 
-/// Addresses of the controllers, and how to authenticate it.
+/// Addresses of the controllers, and the keys for the connection.
 #[derive(Clone, Debug)]
 pub struct ChannelConfig {
     /// The controllers. The agent uses the first one that accepts it, and the next one when a connection ends.

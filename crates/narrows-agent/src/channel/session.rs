@@ -125,8 +125,7 @@ impl Session {
         }
         match serde_json::from_str(text) {
             Ok(message) => out.push(message),
-            // The controller is authentic: a body of a newer one that this agent does not know is no reason to
-            // disconnect.
+            // The controller is authentic. If it is newer than this agent, it may send unknown bodies.
             Err(_) if text == ALIVE => {}
             Err(error) => {
                 serde_json::from_str::<IgnoredAny>(text).map_err(|e| malformed(&e))?;

@@ -9,7 +9,7 @@ use rustls::{AlertDescription, ClientConfig, ClientConnection, Error};
 /// Why TLS ends a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsRefusal {
-    /// Another certificate than those of the list.
+    /// The controller's certificate is not in the list.
     #[error("its certificate is not in the file 'trusted'")]
     Stranger,
     /// The controller refuses the agent's certificate.
@@ -18,7 +18,7 @@ pub enum TlsRefusal {
     /// The controller has no key.
     #[error("it does not use TLS 1.3; expected a controller with agents.key")]
     Plain,
-    /// Changed, repeated or reordered data, or another fault.
+    /// Changed, repeated or reordered data, or another error.
     #[error("TLS: {0}")]
     Other(Error),
 }

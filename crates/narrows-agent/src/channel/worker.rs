@@ -26,7 +26,8 @@ const PAUSE_OF_SEVERAL_MS: u16 = 500;
 const CONNECT: Duration = Duration::from_secs(2);
 /// The controller must accept the agent within this time.
 const GREETING: Span = Span::from_secs(5);
-/// If there are several controllers, one that sends nothing for this time is left. Each sends a line every second.
+/// If there are several controllers, the agent leaves one that sends nothing for this time. A working controller sends a
+/// line every second.
 const MUTE: Span = Span::from_secs(4);
 /// Unacknowledged data or an unanswered keep-alive ends the connection after this time, ms.
 const PEER_DEAD_MS: u32 = 5000;
@@ -70,7 +71,7 @@ impl Worker {
     pub(super) fn run(self) {
         let longest = if self.config.controllers.len() > 1 { PAUSE_OF_SEVERAL_MS } else { PAUSES_MS.1 };
         let mut pause = PAUSES_MS.0;
-        // The last trouble with each controller: logged once, not at every attempt.
+        // The last error of each controller, which is logged once and not at every attempt.
         let mut troubles = vec![String::new(); self.config.controllers.len()];
         loop {
             for (controller, trouble) in self.config.controllers.iter().zip(&mut troubles) {

@@ -108,7 +108,7 @@ pub(super) struct SwitchArgs {
 pub(super) struct SenderArgs {
     #[command(flatten)]
     host: HostArgs,
-    /// Interface by which data leaves; one data packet per RTT is marked there if the application
+    /// Interface by which data leaves; there, one data packet per RTT tells whether the application
     /// limits the flow; may be repeated
     #[arg(long = "interface", value_name = "INTERFACE", conflicts_with = "config")]
     interfaces: Vec<String>,

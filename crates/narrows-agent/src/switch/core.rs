@@ -442,8 +442,8 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// The ready grants of a port for its next newcomers. The share of the last newcomer that gets
-    /// a grant determines it, so that together they do not exceed the link.
+    /// The ready grants of a port for its next newcomers. Each grant is the share of the last newcomer that
+    /// gets it, so that all grants together do not exceed the link.
     pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
         let mut grants = [RateCode::UNASSIGNED; N];
         if let Some(controller) = self.ports.get_mut(port).and_then(|port| port.controller.aggregated()) {

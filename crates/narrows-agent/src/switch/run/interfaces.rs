@@ -109,12 +109,12 @@ impl Interfaces {
         self.all.iter().map(status).collect()
     }
 
-    /// Makes the next look due.
+    /// Makes the next call of `look` examine the interfaces.
     pub(super) fn look_now(&mut self) {
         (self.changes.any, self.looked_at) = (true, Time::ZERO);
     }
 
-    /// The existing interfaces, if it is time to look at them.
+    /// The existing interfaces, if it is time to examine them.
     fn look(&mut self) -> Result<Option<Vec<Link>>, Failure> {
         let LinkChanges { any, deleted } = self.watch.changes();
         self.changes.any |= any;
@@ -166,8 +166,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether the failure of an operation has its cause in an interface that no longer exists. Any call may be the
-    /// first to fail, with an error that does not name the interface. The switch works on without it.
+    /// Whether an operation failed because an interface no longer exists. Any call may be the first to fail, with an error
+    /// that does not name the interface. The switch continues without the interface.
     pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
         let links = self.interfaces.rtnl.links()?;
         let vanished = self.interfaces.vanished(&links);

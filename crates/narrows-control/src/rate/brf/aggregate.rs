@@ -4,8 +4,7 @@
 //! span, arrivals may not reflect the allocation yet (see `judge::measured_from`). The bytes of the
 //! rest are then estimated in proportion to its length, because paced flows send evenly. A flow
 //! with frequent reports is moved to the end of its list only occasionally, so the flow may count
-//! as idle too early, by up to a quarter of
-//! [`Params::idle_after`](super::Params::idle_after).
+//! as idle too early, by up to a quarter of [`Params::idle_after`](super::Params::idle_after).
 
 use super::cycle::Phase;
 use super::subscribers::WEIGHT;

@@ -78,8 +78,8 @@ impl Brf {
     /// N paced flows that each send a packet per period, at random phases, exceed a queue of x
     /// packets with probability exp(-2 x^2 / N). This is the Brownian bridge of the queue N*D/D/1
     /// (Roberts, Mocci and Virtamo, "Broadband Network Teletraffic", 1996). So they exceed
-    /// 1.5 sqrt(N) packets in one of a hundred moments. The arrivals of a period vary by more than
-    /// the detector's two per cent.
+    /// 1.5 sqrt(N) packets during 1 % of the time. The arrivals of a period vary by more than the
+    /// detector's 2 %.
     fn is_random_in_crowd(&self, kind: CongestionKind, port: &PortCounters) -> bool {
         let flows = self.shares.flows();
         let is_crowd = self.packet_gap(self.fair_share()) >= self.period;

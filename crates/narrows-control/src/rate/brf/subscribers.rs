@@ -55,7 +55,7 @@ impl Group {
         self.level.get()
     }
 
-    /// The share of a flow with this demand, if it had an unlimited demand.
+    /// The share that a flow with this demand would get if its demand were unlimited.
     fn ceiling(&self, port_level: u64, demand: u64) -> u64 {
         match self.level(port_level) {
             // All demands fit: the flow would get what its subscriber leaves.
@@ -148,7 +148,7 @@ impl Subscribers {
         self.groups.get_mut(*self.of_slot.get(slot as usize)? as usize)
     }
 
-    /// The flow becomes active: `change` is 1, or -1 when it ends to be. `rated` tells whether it follows
+    /// The flow becomes active (`change` is 1), or is no longer active (-1). `rated` tells whether it follows
     /// rates.
     pub(super) fn count_active(&mut self, slot: u32, rated: bool, change: i32) {
         let Some(group) = self.group_mut(slot) else { return };
@@ -220,7 +220,7 @@ impl Subscribers {
         self.group(slot).map_or(0, |group| of_subscriber / group.demands.len().max(1))
     }
 
-    /// Changes whenever the share of a flow may have changed that was not itself changed.
+    /// Changes whenever a change of one flow may have changed the share of another flow.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }
