@@ -5,7 +5,7 @@ The input is a list of lines, each with one body in JSON. The domain has two swi
 
 import json
 
-from narrows.controller import view
+from narrows.controller import flows, view
 from narrows.controller.domain import SECOND, Domain, Params
 from narrows.controller.messages import (
     AgentDown,
@@ -57,6 +57,7 @@ def run(data):
         check(domain.handle(now_ns, AgentMessage("a", line.decode("utf-8", "replace"))))
         check(domain.tick(now_ns))
     view.topology(domain).model_dump_json()
-    for shown in (view.flows(domain), view.congestion(domain, now_ns), view.agents(domain, now_ns)):
+    _, listed = flows.select(flows.ports(domain), flows.Query())
+    for shown in (listed, view.congestion(domain, now_ns), view.agents(domain, now_ns)):
         assert all(one.model_dump_json() for one in shown)
     check(domain.handle(now_ns, AgentDown("a", "it closed the connection")))

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use narrows_agent::status::server::read_request;
+use narrows_agent::status::server::{Request, read_request};
 use narrows_agent::status::{Snapshot, text};
 use narrows_fuzz::bounded;
 
@@ -10,7 +10,8 @@ fuzz_target!(|input: &[u8]| {
     bounded(1 << 20, || {
         if let Ok(Ok(request)) = read_request(input) {
             let again = serde_json::to_vec(&request).expect("JSON");
-            assert_eq!(read_request(&again[..]).expect("a line").expect("a request"), request);
+            // Not by the socket: with its defaults the request may be longer than a line may be.
+            assert_eq!(serde_json::from_slice::<Request>(&again).expect("a request"), request);
         }
         if let Ok(snapshot) = serde_json::from_slice::<Snapshot>(input) {
             text::render(&snapshot);

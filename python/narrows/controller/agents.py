@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from narrows.controller import bodies
 from narrows.controller.messages import Effect, Note, SendToAgent
+from narrows.errors import one_line
 
 Outgoing = list[tuple[int, str]]
 """Messages (JSON), each with its port."""
@@ -166,7 +167,7 @@ class Agents:
             agent.refused += 1
             if agent.refused > 1:
                 return []
-            why = str(error).replace("\n", " ")[:200]
+            why = one_line(str(error)[:200])
             return [Note("agent-refused", f"agent {name} sent an invalid body: {why}", {"agent": name})]
 
     def tick(self, now_ns: int) -> list[Effect]:
