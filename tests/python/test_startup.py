@@ -125,7 +125,9 @@ def _options():
         below = getattr(command, "commands", {})
         for part in (command, *below.values()):
             for option in part.params:
-                if option.param_type_name == "option" and option.name not in ("help", "version"):
+                if option.param_type_name != "option" or option.hidden:
+                    continue  # a hidden option only names its successor
+                if option.name not in ("help", "version"):
                     yield pytest.param(option, id=f"{entry.name} {part.name} {option.opts[0]}")
 
 
