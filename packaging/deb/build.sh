@@ -10,7 +10,9 @@ if [ ! -x "$cargo_deb" ]; then
   # A debug build compiles twice as fast, and its speed does not matter. Without defaults it needs no liblzma but xz.
   cargo install cargo-deb --version '^3' --locked --quiet --debug --no-default-features --root target/tools
 fi
+# `make agent` builds in a folder of its own, so that it can run beside other builds.
+export CARGO_TARGET_DIR=$PWD/target/agent
 rm -rf target/agent-docs
-"target/$target/release/narrows-agent" generate target/agent-docs
+"$CARGO_TARGET_DIR/$target/release/narrows-agent" generate target/agent-docs
 mkdir -p "$out"
 "$cargo_deb" --no-build --strip --locked --quiet -p narrows-agent --target "$target" --output "$out/" "${@:2}"
