@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \
@@ -115,6 +115,11 @@ REAL_TIME_TESTS = tests/python/kernel tests/python/controller
 FUZZ_SECONDS ?= 60
 fuzz: setup ## Fuzz all parsers that strangers can reach (FUZZ_SECONDS=600: ten minutes in all)
 	@$(BIN)/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
+
+SOAK_MINUTES ?= 3
+SOAK_SEED ?= 1
+soak: setup try-agent ## Agents and controllers under faults and attacks, as root (SOAK_MINUTES=60: an hour)
+	$(BIN)/python tools/soak --minutes $(SOAK_MINUTES) --seed $(SOAK_SEED)
 
 python-test: setup try-agent ## Python tests; browser and kernel tests only if a browser is installed and as root
 	$(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile

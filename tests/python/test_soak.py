@@ -1,0 +1,93 @@
+"""The pure parts of the soak: the schedule of faults, and the judgement of goodput."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "tools/soak"))
+
+from fairness import RECENT_S, SETTLED_S, WINDOW_S, Disturbance, Sample, judge
+from schedule import KINDS, REST_S, schedule
+
+CAPACITY_BPS = 80e6
+FAIR = CAPACITY_BPS / 8 / 2
+STEP_S = 0.25
+
+
+def samples(seconds, goodput):
+    """Reports about two flows, from their goodput in parts of the fair share by flow and time."""
+    received, found = {1: 0, 2: 0}, []
+    for step in range(int(seconds / STEP_S) + 1):
+        at_s = step * STEP_S
+        found.append(Sample(at_s, 2, dict(received), {1: 0.0, 2: 10.0}))
+        for flow in received:
+            received[flow] += int(goodput(flow, at_s) * FAIR * STEP_S)
+    return found
+
+
+def judged(found, *faults):
+    """The worst of rated flows and of others, and the number of stalls."""
+    figures = judge(found, [Disturbance(0, 0, "the begin"), *faults], (1, 2), CAPACITY_BPS)
+    return figures.rated, figures.orphans, figures.stalls
+
+
+def test_a_seed_determines_the_faults():
+    assert list(schedule(1, 600, 8)) == list(schedule(1, 600, 8))
+    assert list(schedule(1, 600, 8)) != list(schedule(2, 600, 8))
+
+
+def test_an_hour_has_every_kind_of_fault_on_every_target():
+    caused = {(fault.kind.name, fault.target) for fault in schedule(1, 3600, 8)}
+    assert caused == {(kind.name, target) for kind in KINDS for target in kind.targets}
+
+
+def test_a_target_has_one_fault_at_a_time():
+    free_s = {}
+    for fault in schedule(3, 3600, 2):
+        assert fault.at_s >= free_s.get(fault.target, 0)
+        free_s[fault.target] = fault.at_s + fault.lasts_s + REST_S
+
+
+def test_equal_flows_have_their_share_in_every_window():
+    figures, _, _ = judged(samples(30, lambda flow, at_s: 1))
+    assert figures.least == 1 and figures.longest_s == 0
+    assert figures.windows == 2 * (1 + (30 - SETTLED_S - WINDOW_S) / STEP_S)
+
+
+def test_a_starved_flow_is_found_in_windows_without_faults():
+    figures, _, _ = judged(samples(30, lambda flow, at_s: 0.1 if flow == 2 and 15 <= at_s < 22 else 1))
+    assert figures.least == pytest.approx(0.1, abs=1e-3) and "flow 2" in figures.least_where
+    assert figures.longest_s == pytest.approx(7, abs=1)
+
+
+def test_time_below_half_counts_from_the_end_of_a_fault():
+    starved = samples(60, lambda flow, at_s: 0 if 20 <= at_s < 30 else 1)
+    figures, _, _ = judged(starved, Disturbance(20, 26, "kill switch"))
+    assert figures.least == 1, "windows with a fault are not judged"
+    assert figures.longest_s == pytest.approx(4, abs=1)
+    assert "after kill switch" in figures.longest_where
+
+
+def test_a_fault_begins_the_time_again():
+    starved = samples(60, lambda flow, at_s: 0 if 20 <= at_s < 30 else 1)
+    figures, _, _ = judged(starved, Disturbance(20, 21, "pause switch"), Disturbance(25, 28, "kill switch"))
+    assert figures.longest_s == pytest.approx(4, abs=1)
+
+
+def test_nothing_is_judged_while_the_receiver_is_not_scheduled():
+    paused = samples(30, lambda flow, at_s: 0 if 12 <= at_s < 16 else 1)
+    assert judged(paused)[0].least < 0.5
+    figures, _, stalls = judged([one for one in paused if not 12 < one.at_s < 16])
+    assert (stalls, figures.least) == (1, 1) and figures.longest_s < RECENT_S
+
+
+def test_connections_older_than_their_agent_are_judged_apart():
+    uneven = samples(30, lambda flow, at_s: 0.3 if at_s >= 12 else 1)
+    rated, orphans, _ = judged(uneven, Disturbance(4, 5, "kill sender", frozenset((1, 2))))
+    assert "flow 2" in rated.least_where and "flow 1" in orphans.least_where
+    assert orphans.least == rated.least == pytest.approx(0.3, abs=1e-3)
+    rated, orphans, _ = judged(uneven, Disturbance(4, 5, "pause sender"))
+    assert orphans.windows == 0

@@ -1,0 +1,123 @@
+"""The goodput of long flows compared with their fair share, as a pure function of samples."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+WINDOW_S = 5.0
+"""A flow is judged over windows of this length in which nothing happened."""
+SETTLED_S = 5.0
+"""Such a window begins at least this long after the last fault."""
+RECENT_S = 1.0
+"""The time until a flow has its share again is measured with windows of this length."""
+HALF = 0.5
+STALL_S = 1.0
+"""A receiver that is this late was not scheduled, so its machine is too busy to judge anything."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the receiver has seen up to a time."""
+
+    at_s: float
+    open: int
+    """Number of connections, long and short."""
+    received: dict[int, int]
+    """Bytes of each long flow."""
+    since_s: dict[int, float]
+    """When the flow's present connection began."""
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """A fault that may take away a flow's share, from its begin until everything runs again."""
+
+    begin_s: float
+    end_s: float
+    name: str
+    orphans: frozenset[int] = frozenset()
+    """Flows whose sender's agent ended. Their connections may stay with CUBIC until they end."""
+
+
+@dataclass
+class Worst:
+    """The worst of some flows. Parts are parts of a fair share."""
+
+    windows: int = 0
+    least: float = 1.0
+    """In a window."""
+    least_where: str = ""
+    longest_s: float = 0.0
+    """Longest time below half of the fair share, without the times of faults."""
+    longest_where: str = ""
+
+
+@dataclass
+class Figures:
+    """The result."""
+
+    rated: Worst = field(default_factory=Worst)
+    orphans: Worst = field(default_factory=Worst)
+    """Connections that are older than their sender's agent."""
+    stalls: int = 0
+
+
+def fair_bytes(samples: Sequence[Sample], capacity_bps: float) -> list[float]:
+    """The fair share of a flow from the first sample to each, in bytes: an equal part for each connection.
+
+    Short connections often need less. The fair share is then an underestimate.
+    """
+    sums = [0.0]
+    for before, now in pairwise(samples):
+        seconds = now.at_s - before.at_s
+        sums.append(sums[-1] + capacity_bps / 8 * seconds / max(1, before.open, now.open))
+    return sums
+
+
+def judge(
+    samples: Sequence[Sample], faults: Sequence[Disturbance], flows: Sequence[int], capacity_bps: float
+) -> Figures:
+    """Finds the worst window of the flows and their longest recovery."""
+    figures = Figures()
+    times = [sample.at_s for sample in samples]
+    fair = fair_bytes(samples, capacity_bps)
+    last_stall_s = float("-inf")
+    below_since_s: dict[int, float] = {}
+
+    def part(flow: int, begin: int, end: int) -> float:
+        received = samples[end].received.get(flow, 0) - samples[begin].received.get(flow, 0)
+        return received / (fair[end] - fair[begin])
+
+    for end in range(1, len(samples)):
+        now_s = times[end]
+        if now_s - times[end - 1] > STALL_S:
+            last_stall_s = now_s
+            figures.stalls += 1
+        begun = [fault for fault in faults if fault.begin_s <= now_s]
+        last = max(begun, key=lambda fault: fault.end_s, default=None)
+        quiet_s = max(last_stall_s, last.end_s if last else float("-inf"))
+        begin = bisect_right(times, now_s - WINDOW_S) - 1
+        recent = bisect_right(times, now_s - RECENT_S) - 1
+        for flow in flows:
+            is_orphan = any(
+                flow in fault.orphans and sample.since_s.get(flow, 0.0) <= fault.end_s
+                for fault in begun
+                for sample in (samples[max(begin, 0)], samples[end])
+            )
+            worst = figures.orphans if is_orphan else figures.rated
+            if begin >= 0 and times[begin] >= quiet_s + SETTLED_S:
+                worst.windows += 1
+                if (found := part(flow, begin, end)) < worst.least:
+                    worst.least, worst.least_where = found, f"flow {flow} at {now_s - times[0]:.0f} s"
+            if recent < 0 or now_s <= quiet_s or part(flow, recent, end) >= HALF:
+                below_since_s.pop(flow, None)
+                continue
+            since_s = max(quiet_s, below_since_s.setdefault(flow, times[recent]))
+            if now_s - since_s > worst.longest_s:
+                worst.longest_s = now_s - since_s
+                after = f", {since_s - last.end_s:.1f} s after {last.name}" if last else ""
+                worst.longest_where = f"flow {flow} at {now_s - times[0]:.0f} s{after}"
+    return figures

@@ -1,0 +1,75 @@
+"""The network of a soak, in namespaces: two senders, a router, a receiver, and an attacker off their path.
+
+    s1 --+
+    s2 --+-- router == c        == 100 Mbit/s, controlled where the router sends
+    x  --+
+
+An interface of the router has the name of its host, and each host calls its interface `r`.
+The base class and the keys are those of the tests of the controller.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/python/controller"))
+
+from agents_lab import keys_of  # noqa: E402
+from ovs_lab import Lab, Shape, run  # noqa: E402
+from schedule import CONTROLLERS  # noqa: E402
+
+SENDERS = ("s1", "s2")
+HOSTS = (*SENDERS, "x", "c")
+RATE_MBIT = 100
+WIRE_MBIT = 200
+"""Rate of a sender's cable, so that flows without a switch do not use the whole machine."""
+SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_filter": 0}
+"""Without `rp_filter` the router forwards packets with forged sources."""
+
+
+class Network(Lab):
+    """Namespaces, cables and keys. `close` ends all programs and removes everything."""
+
+    wrap = ("nice", "-n", "-15")  # so that other work on the machine delays the network less
+
+    def __init__(self, folder: Path) -> None:
+        keys = keys_of(folder, "switch", controllers=CONTROLLERS)
+        keys.join("agents", ("switch", *CONTROLLERS))
+        super().__init__(folder, Shape((), dict.fromkeys(HOSTS, "")), tag="soak", keys=keys)
+
+    def address(self, host: str, end: int = 1) -> str:
+        """The address of a host, or (2) of the router's interface to it."""
+        return f"10.78.{HOSTS.index(host) + 1}.{end}"
+
+    def _build(self) -> None:
+        for space in (self.net, *self.hosts.values()):
+            run("ip", "netns", "add", space)
+            self.inside(space, "ip", "link", "set", "lo", "up")
+            for key, value in SYSCTLS.items():
+                self.inside(space, "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{key}")
+        for host in HOSTS:
+            self.connect(host)
+
+    def connect(self, host: str) -> None:
+        """Makes the cable between a host and the router."""
+        space = self.hosts[host]
+        run(
+            "ip", "link", "add", host, "netns", self.net, "type", "veth", "peer", "name", "r", "netns", space
+        )  # fmt: skip
+        for where, interface, end in ((self.net, host, 2), (space, "r", 1)):
+            self.inside(where, "ip", "address", "add", f"{self.address(host, end)}/24", "dev", interface)
+            self.inside(where, "ip", "link", "set", interface, "up")
+        self.inside(space, "ip", "route", "add", "default", "via", self.address(host, 2))
+        if host in SENDERS:
+            words = ["rate", f"{WIRE_MBIT}mbit", "burst", "64kb", "limit", "1500000"]
+            self.inside(space, "tc", "qdisc", "add", "dev", "r", "root", "tbf", *words)
+
+    def disconnect(self, host: str) -> None:
+        """Removes the cable. Both interfaces vanish."""
+        self.inside(self.net, "ip", "link", "delete", host)
+
+    def set_link(self, host: str, state: str) -> None:
+        """Sets the router's interface up or down. Both ends lose or get their carrier."""
+        self.inside(self.net, "ip", "link", "set", host, state)

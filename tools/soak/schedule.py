@@ -1,0 +1,70 @@
+"""The faults of a soak, as a pure function of its seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+AGENTS = ("switch", "sender-s1", "sender-s2")
+CONTROLLERS = ("east", "west")
+LINKS = ("s1", "s2", "c")
+REST_S = 3.0
+"""A target has no new fault until this time after the end of its last one."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault."""
+
+    name: str
+    weight: int
+    """How often it occurs, relative to the others."""
+    targets: tuple[str, ...]
+    shortest_s: float = 0.0
+    longest_s: float = 0.0
+    disturbs: bool = True
+    """Whether flows may get less than their share. Otherwise their windows are judged as usual."""
+
+
+KINDS = (
+    Kind("kill", 5, AGENTS, 0.2, 4),
+    Kind("kill with guardian", 2, AGENTS, 0.2, 4),
+    Kind("terminate", 2, AGENTS, 0.2, 4),
+    Kind("pause", 2, AGENTS, 0.2, 3),
+    Kind("link down", 2, LINKS, 0.1, 2),
+    Kind("link deleted", 2, LINKS, 0.1, 2),
+    Kind("kill guardian", 1, AGENTS, disturbs=False),
+    Kind("reload", 1, AGENTS, disturbs=False),
+    Kind("kill controller", 3, CONTROLLERS, 0.2, 6, disturbs=False),
+    Kind("pause controller", 2, CONTROLLERS, 0.5, 6, disturbs=False),
+    Kind("clean", 1, ("all namespaces",), disturbs=False),
+    Kind("hostile bytes", 2, ("open ports",), 2, 2, disturbs=False),
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault at a time after the begin of the load."""
+
+    at_s: float
+    kind: Kind
+    target: str
+    lasts_s: float
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} {self.target}"
+
+
+def schedule(seed: int, seconds: float, every_s: float) -> Iterator[Fault]:
+    """The faults of a run of this length, with this mean time between them."""
+    dice = random.Random(seed)
+    free_s: dict[str, float] = {}
+    at_s = 0.0
+    while (at_s := at_s + dice.expovariate(1 / every_s)) < seconds:
+        (kind,) = dice.choices(KINDS, [kind.weight for kind in KINDS])
+        target = dice.choice(kind.targets)
+        lasts_s = dice.uniform(kind.shortest_s, kind.longest_s)
+        if at_s >= free_s.get(target, 0.0):
+            free_s[target] = at_s + lasts_s + REST_S
+            yield Fault(at_s, kind, target, lasts_s)
