@@ -374,6 +374,15 @@ def test_check(narrows, tmp_path):
     assert shown["plan"]["links"][0]["queue"]["limit"]["bytes"] == 25_000
 
 
+def test_check_takes_the_seeds_of_a_run(narrows):
+    plan = json.loads(narrows("check", "demo.toml", "--seed", "7", "--show")[1])["plan"]
+    assert plan["seed"] == 7
+    assert narrows("check", "demo.toml", "--seeds", "3")[1].startswith("demo.toml: 3 runs of 30s")
+    for command in ("check", "run"):
+        code, out, err = narrows(command, "demo.toml", "--seed", "-1")
+        assert (code, out) == (2, "") and err.startswith("--seed: found -1, expected ")
+
+
 def test_run_says_that_no_rate_controller_answers_a_sender(narrows, tmp_path):
     note = "note: brf asks the network for its rate, but no [[controllers]] of kind 'brf' exists: "
     for command in ("check", "run"):

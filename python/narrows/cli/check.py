@@ -8,19 +8,30 @@ from typing import Any
 
 from narrows import sweep, units
 from narrows.cli.commands.shared import On
+from narrows.cli.console import plain
+from narrows.cli.options import overrides
 from narrows.cli.run import real_stacks
 from narrows.scenario import reference
 from narrows.scenario import schema as scenario_schema
-from narrows.scenario.load import Run, expand, load, parse_override
+from narrows.scenario.load import Run, expand, load
 from narrows.scenario.model import Scenario
 from narrows.scenario.parts import Plan
 from narrows.scenario.served import notes
 
 
-def check(scenario: Path, override: list[str], on: On, *, show: bool, as_json: bool) -> None:
+def check(
+    scenario: Path,
+    seed: int | None,
+    seeds: int | None,
+    override: list[str],
+    on: On,
+    *,
+    show: bool,
+    as_json: bool,
+) -> None:
     """Check a scenario, and print its size or its plan."""
-    loaded = load(scenario, dict(parse_override(text) for text in override))
-    runs = expand(loaded)
+    loaded = load(scenario, overrides(override, seed))
+    runs = expand(loaded, seeds)
     backend = real_stacks(on) or sweep.simulator()
     plan = sweep.check(runs, sweep.Resolver(backend), backend)
     if show:
@@ -30,12 +41,13 @@ def check(scenario: Path, override: list[str], on: On, *, show: bool, as_json: b
     if as_json:
         print(json.dumps({"scenario": str(scenario), **facts, "notes": notes(runs)}, indent=2))
         return
-    print(
+    console = plain()
+    console.print(
         f"{scenario}: {_many(facts['runs'], 'run')} of {units.format_duration(loaded.duration)}, "
         f"{_many(facts['nodes'], 'node')}, {_many(facts['links'], 'link')}, {_many(facts['flows'], 'flow')}"
     )
     for note in notes(runs):
-        print(f"note: {note}")
+        console.print(f"note: {note}")
 
 
 def _facts(loaded: Scenario, runs: list[Run], plan: Plan) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from narrows.cli.console import plain
 from narrows.cli.figures import HEADINGS, number
+from narrows.cli.table import Table
 from narrows.errors import NarrowsError
 from narrows.results.compare import TOLERANCES, Comparison, Pair
 from narrows.results.compare import compare as compare_results
@@ -52,7 +52,7 @@ def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> N
     for entity in ("flow", "link"):
         pairs = [pair for pair in comparison.pairs if pair.entity == entity]
         if pairs:
-            console.print(_table(entity, pairs, labels))
+            _table(entity, pairs, labels).print(console)
     for label, names in zip(labels, (comparison.only_a, comparison.only_b), strict=True):
         if names:
             more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
@@ -90,16 +90,16 @@ def _count(number: int, one: str, several: str) -> str:
 def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
     """A row per flow or link; for each figure both values and the difference."""
     figures = list(dict.fromkeys(pair.figure for pair in pairs))
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = Table()
     for factor in pairs[0].factors:
-        table.add_column(factor, no_wrap=True)
-    table.add_column(entity, no_wrap=True)
+        table.name(factor)
+    table.name(entity)
     for figure in figures:
         title, _, unit = HEADINGS[figure]
         heading = f"{title} {unit}" if unit else title
-        table.add_column(f"{heading}\n{labels[0]}", justify="right", no_wrap=True)
-        table.add_column(f"\n{labels[1]}", justify="right", no_wrap=True)
-        table.add_column("\n%", justify="right", no_wrap=True)
+        table.figure(f"{heading}\n{labels[0]}", figure)
+        table.figure(f"\n{labels[1]}", figure)
+        table.figure("\n%", figure)
     rows: dict[tuple[str, ...], dict[str, Pair]] = {}
     for pair in pairs:
         rows.setdefault((*map(str, pair.factors.values()), pair.name), {})[pair.figure] = pair
@@ -107,7 +107,7 @@ def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
         cells: list[str] = []
         for figure in figures:
             cells += _cells(found.get(figure), HEADINGS[figure][1])
-        table.add_row(*key, *cells)
+        table.row(*key, *cells)
     return table
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+
 from rich.console import Console
 
 from narrows.cli.figures import WIDEST
 
 
-def plain(width: int | None = WIDEST) -> Console:
+def plain(width: int | None = None) -> Console:
     """A console on which brackets are text and not markup, as in ``narrows[report]``.
 
     Args:
-        width: columns. By default lines are not cut at the terminal's width. None stands for the terminal's
-            width; without a terminal, each row of a table then stays one line.
+        width: columns (None: those of the terminal; without a terminal, no line is wrapped).
     """
-    console = Console(width=width, markup=False, emoji=False, highlight=False)
-    if width is None and not console.is_terminal:
-        return plain()
-    return console
+    if width is None and not sys.stdout.isatty():
+        width = WIDEST
+    return Console(width=width, markup=False, emoji=False, highlight=False)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from narrows.cli.commands.values import beginning
 from narrows.data.catalogue import DATA_SETS, DataSet
 from narrows.data.folder import VARIABLE, State, check_folder, data_folder, state
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 data = typer.Typer(
     help="List the data sets of recorded traces, and download them.",
@@ -46,9 +49,12 @@ def _list(
     if as_json:
         print(json.dumps({"folder": str(where), "data_sets": known}, indent=2))
         return
+    from narrows.cli.console import plain  # noqa: PLC0415 (needs rich)
+
     print(f"data folder: {where}{'' if where.is_dir() else ' (does not exist)'}")
+    console = plain()
     for facts in known:
-        _show(facts)
+        _show(facts, console)
 
 
 @data.command()
@@ -96,20 +102,25 @@ def _facts(one: DataSet, folder: Path) -> dict[str, Any]:
     }
 
 
-def _show(facts: dict[str, Any]) -> None:
-    print(f"\n{facts['name']}: {facts['title']}")
+def _show(facts: dict[str, Any], console: Console) -> None:
+    from narrows.cli.table import Table  # noqa: PLC0415 (needs rich)
+
+    console.print(f"\n{facts['name']}: {facts['title']}")
     states = [file["state"] for file in facts["files"]]
     size = f", {_size(facts['bytes'])}" if facts["bytes"] else ""
-    print(f"  files:    {states.count(State.PRESENT)} of {len(states)} present{size}")
+    console.print(f"  files:    {states.count(State.PRESENT)} of {len(states)} present{size}")
     for file in facts["files"]:
-        print(f"    {file['path']}: {file['state']}")
-    print(f"  licence:  {facts['licence']}")
-    print(f"  source:   {facts['source']}")
-    print(f"  cite:     {facts['citation']}")
+        console.print(f"    {file['path']}: {file['state']}")
+    table = Table()
+    table.name()
+    table.text()
+    table.row("  licence:", facts["licence"])
+    table.row("  source:", facts["source"])
+    table.row("  cite:", facts["citation"])
     if State.PRESENT not in states or State.MISSING in states:
-        print(
-            f"  get it:   {'narrows data fetch ' + facts['name'] if facts['fetchable'] else facts['by_hand']}"
-        )
+        command = f"narrows data fetch {facts['name']}" if facts["fetchable"] else facts["by_hand"]
+        table.row("  get it:", command)
+    table.print(console)
 
 
 def _size(count: int) -> str:

@@ -8,21 +8,18 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from narrows.backends.kernel import features, namespaces
 from narrows.backends.kernel.features import Finding
 from narrows.backends.vm import features as guests
 from narrows.cli.console import plain
-from narrows.cli.figures import WIDEST
+from narrows.cli.table import Table
 
 PARTS = {"sim": "simulate", "kernel": "run --on kernel", "vm": "run --on vm", "deploy": "narrows-agent"}
 """Parts that may be ready, and the command of each."""
 NOT_READY = 1
 MOST_NAMED = 4
 """Maximum number of printed namespaces of dead runs. `--json` prints all."""
-_WIDEST_NAME = 30
-"""Columns of a requirement's name on a terminal; a longer one is wrapped."""
 
 
 def doctor(*, as_json: bool) -> None:
@@ -34,9 +31,9 @@ def doctor(*, as_json: bool) -> None:
     if as_json:
         print(json.dumps(as_data(findings, ready, controls) | {"remains": remains}, indent=2))
     else:
-        show(findings, ready, controls, plain(width=None))
+        show(findings, ready, controls, plain())
         if remains:
-            print(left_over(remains))
+            plain().print(left_over(remains))
     if not ready["sim"]:
         raise typer.Exit(NOT_READY)
 
@@ -68,14 +65,14 @@ def show(findings: list[Finding], ready: dict[str, bool], controls: list[str], c
             f"{part} ({what}): {'ready' if ready[part] else 'lacks ' + ', '.join(lacking(findings, part))}"
         )
     console.print()
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("", max_width=_WIDEST_NAME if console.width < WIDEST else None)
-    table.add_column("needed by", no_wrap=True)
-    table.add_column("for")
-    table.add_column("found", overflow="fold")
+    table = Table()
+    table.name()
+    table.name("needed by")
+    table.text("for")
+    table.text("found")
     for finding in findings:
-        table.add_row(finding.name, ", ".join(finding.needed) or "-", finding.use, _found(finding))
-    console.print(table)
+        table.row(finding.name, ", ".join(finding.needed) or "-", finding.use, _found(finding))
+    table.print(console)
     console.print(
         f"\nLinux {os.uname().release}; with --on kernel cc may be: {', '.join(controls) or 'none found'}"
     )

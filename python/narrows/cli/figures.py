@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-WIDEST = 1000
-"""Columns of the console. A narrow terminal wraps lines, so that no figure is truncated."""
+WIDEST = 100_000
+"""Columns of the console without a terminal. No line is longer."""
 
 HEADINGS = {
     "goodput_bps": ("goodput", 1e6, "Mbit/s"),

@@ -7,11 +7,11 @@ import json
 from collections import Counter
 from collections.abc import Callable
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from narrows import sweep
+from narrows.cli.console import plain
+from narrows.cli.table import Table
 from narrows.errors import ScenarioError, choice
 from narrows.matrix.plan import HELP
 from narrows.scenario.network import LOSSES, QUEUES
@@ -20,8 +20,6 @@ from narrows.topology import catalogue, fat_tree, hub
 from narrows.validate.runner import LINUX
 
 Rows = list[tuple[str, str]]
-_PIPED = 200
-"""Width of a line that is not printed on a terminal."""
 
 
 def _docs(classes: dict[str, type]) -> Rows:
@@ -72,21 +70,19 @@ def list_names(kind: str | None, *, as_json: bool) -> None:
         names = {name: [_entry(name, *row) for row in KINDS[name]()] for name in ([kind] if kind else KINDS)}
         print(json.dumps(names, indent=2))
         return
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_PIPED)  # one line per name, for grep
+    console = plain()
     for name in [kind] if kind else list(KINDS):
-        table = Table(box=None, show_header=False, pad_edge=False)
-        table.add_column(no_wrap=True, style="bold")
-        table.add_column()
+        table = Table()
+        table.name(style="bold")
+        table.text()
         rows = KINDS[name]()
         families = FAMILIES if name == "controllers" else ("",)
         for family in families:
             if family:
-                table.add_row(f"[dim]{family}[/]", "")
+                table.row(Text(family, "not bold dim"), "")
             for entry, about in rows:
                 if not family or _family(entry) == family:
-                    table.add_row(escape(entry), escape(about))
+                    table.row(entry, about)
         if kind is None:
-            console.print(f"[bold underline]{name}[/]")
-        console.print(table)
+            console.print(Text(name, "bold underline"))
+        table.print(console)

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
+from rich.padding import Padding
 
 from narrows import extras, sweep, units
 from narrows.cli.commands.shared import INTERRUPTED
+from narrows.cli.console import plain
 from narrows.cli.options import checked_seed, parsed, positive, some_rate
 from narrows.cli.progress import progress_of
 from narrows.errors import Expected
@@ -83,12 +85,13 @@ def matrix(
             raise typer.Exit(INTERRUPTED) from None
     measured = cells(results, ask)
     page = write(measured, results, ask, out, files=figures, say=lambda line: print(line, file=sys.stderr))
+    console = plain()
     for length in ask.buffers:
-        print(f"{length}:")
+        console.print(f"{length}:")
         for line in summary(measured, length):
-            print(f"  {line}")
+            console.print(Padding(line, (0, 0, 0, 2), expand=False))
     for note in notes(ask):
-        print(f"note: {note}")
+        console.print(f"note: {note}")
     print(f"tables in {out}, page in {page}{' (earlier results replaced)' if replaced else ''}")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from narrows import units
 from narrows.errors import Expected, NarrowsError, found
 from narrows.scenario.limits import MAX_SEED
+from narrows.scenario.load import parse_override
 
 T = TypeVar("T")
 
@@ -38,6 +39,16 @@ def checked_seed(seed: int) -> int:
     if not 0 <= seed <= MAX_SEED:
         raise NarrowsError(f"--seed: found {found(seed)}, expected a whole number from 0 to {MAX_SEED}")
     return seed
+
+
+def overrides(texts: list[str], seed: int | None) -> dict[str, Any]:
+    """The values of `--set` and `--seed`, by key of the scenario.
+
+    Raises:
+        NarrowsError: if one of them is not valid.
+    """
+    values = dict(parse_override(text) for text in texts)
+    return values if seed is None else values | {"seed": checked_seed(seed)}
 
 
 def positive(text: object) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from narrows import sweep
 from narrows.backends import Backend
@@ -21,14 +20,15 @@ from narrows.cli.commands.shared import INTERRUPTED, On
 from narrows.cli.console import plain
 from narrows.cli.figures import HEADINGS, digits, number
 from narrows.cli.folders import results_folder
-from narrows.cli.options import checked_seed
+from narrows.cli.options import overrides
 from narrows.cli.progress import progress_of
+from narrows.cli.table import Table
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import summary
 from narrows.results.compare import compare
 from narrows.results.results import METADATA, SIMULATED, Results, holds_runs
 from narrows.results.summary import Figure, Row
-from narrows.scenario.load import expand, load, parse_override
+from narrows.scenario.load import expand, load
 from narrows.scenario.model import Scenario
 from narrows.scenario.served import notes
 from narrows.signals import terminable
@@ -50,11 +50,9 @@ def run(
     """Run a scenario, write its tables and print a summary."""
     if no_sim and on is On.SIM:
         raise NarrowsError(f"--no-sim: found --on {on}, expected --on kernel or vm")
-    overrides = dict(parse_override(text) for text in override)
-    if seed is not None:
-        overrides["seed"] = checked_seed(seed)
-    loaded = load(scenario, overrides)
-    folder = out if out is not None else results_folder(loaded.name, on, overrides)
+    changed = overrides(override, seed)
+    loaded = load(scenario, changed)
+    folder = out if out is not None else results_folder(loaded.name, on, changed)
     earlier = _metadata(folder)
     backend = real_stacks(on)
     results = _results(loaded, folder, seeds, jobs, backend, reuse=reuse)
@@ -73,11 +71,11 @@ def run(
     console = plain()
     show(results, console)
     if backend is not None:
-        print(soundness.line(results.soundness))
+        console.print(soundness.line(results.soundness))
         for note in soundness.notes(results.soundness):
-            print(f"note: {note}")
+            console.print(f"note: {note}")
     for note in notes(expand(loaded)):
-        print(f"note: {note}")
+        console.print(f"note: {note}")
     print(f"tables in {folder}{' (earlier results replaced)' if replaced else ''}")
     if simulated is not None:
         print(f"\nthe same scenario simulated (narrows compare {folder / SIMULATED} {folder}):")
@@ -159,9 +157,9 @@ def show(results: Results, console: Console) -> None:
     flows, links = summary.flows(results), summary.links(results)
     alike = summary.same_runs(results, flows + links)
     if flows:
-        console.print(_table("flow", flows, summary.shown_of_flows(flows), alike))
+        _table("flow", flows, summary.shown_of_flows(flows), alike).print(console)
     if links:
-        console.print(_table("link", links, summary.shown_of_links(links), alike))
+        _table("link", links, summary.shown_of_links(links), alike).print(console)
     if any(row.name.endswith("(group)") for row in flows):
         console.print(
             "rows of a group have sums of share and retransmits, and means of the other figures",
@@ -193,21 +191,21 @@ def _footnotes(results: Results, flows: list[Row], links: list[Row]) -> Iterator
 
 
 def _table(entity: str, rows: list[Row], figures: list[str], alike: Collection[tuple[Any, ...]]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = Table()
     for factor in rows[0].factors:
-        table.add_column(factor, no_wrap=True)
-    table.add_column(entity, no_wrap=True)
+        table.name(factor)
+    table.name(entity)
     with_cc = any(row.cc and row.cc != row.name for row in rows)
     if with_cc:
-        table.add_column("cc", no_wrap=True)
+        table.name("cc")
     for name in figures:
         title, _, unit = HEADINGS[name]
-        table.add_column(f"{title}\n{unit}" if unit else title, justify="right", no_wrap=True)
+        table.figure(f"{title}\n{unit}" if unit else title)
     for row in rows:
         cells = [_factor(value) for value in row.factors.values()] + [row.name]
         cells += [row.cc] if with_cc else []
         same = summary.point_of(row.factors) in alike
-        table.add_row(*cells, *(_cell(row.figures[name], HEADINGS[name][1], same) for name in figures))
+        table.row(*cells, *(_cell(row.figures[name], HEADINGS[name][1], same) for name in figures))
     return table
 
 

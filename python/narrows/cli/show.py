@@ -6,12 +6,11 @@ import itertools
 import math
 from pathlib import Path
 
-from rich.table import Table
-
 from narrows import extras, sweep
 from narrows.backends import Backend
 from narrows.cli.console import plain
 from narrows.cli.figures import number
+from narrows.cli.table import Table
 from narrows.errors import NarrowsError, OutputError
 from narrows.results.results import Results
 from narrows.scenario.load import expand, load, parse_override
@@ -40,8 +39,12 @@ def show(scenario: Path, out: Path | None, results: Path | None, override: list[
         print(f"drawing in {out}")
         return
     console = plain()
-    console.print(links_table(seen, loads))
-    console.print(flows_table(seen))
+    links_table(seen, loads).print(console)
+    if (more := len(seen.graph.links) // 2 - MOST_ROWS) > 0:
+        console.print(f"... {more} more links")
+    flows_table(seen).print(console)
+    if (more := len(seen.plan["flows"]) - MOST_ROWS) > 0:
+        console.print(f"... {more} more flows")
 
 
 def _simulator() -> Backend | None:
@@ -73,31 +76,35 @@ def utilisations(results: Results, seen: Survey, folder: Path) -> dict[str, floa
 
 def links_table(seen: Survey, loads: dict[str, float]) -> Table:
     """A row per link."""
-    table = _table(
-        ["link"], ["rate", "delay", "queue"] + (["load forth\n%", "load back\n%"] if loads else [])
-    )
+    table = Table()
+    table.name("link")
+    for heading in ["rate", "delay", "queue"] + (["load forth\n%", "load back\n%"] if loads else []):
+        table.figure(heading)
     links = seen.graph.links
     for i in range(0, min(len(links), 2 * MOST_ROWS), 2):
         forth, back = links[i], links[i + 1]
         cells = [forth.name, _rate(forth.rate), _millis(forth.delay), _queue(seen.plan["links"][i]["queue"])]
         if loads:
             cells += [number(loads.get(d.name, math.nan), 0.01) for d in (forth, back)]
-        table.add_row(*cells)
-    _more(table, len(links) // 2, "links")
+        table.row(*cells)
     return table
 
 
 def flows_table(seen: Survey) -> Table:
     """A row per flow or group."""
-    table = _table(["flow", "from", "to"], ["flows", "RTT", "tightest"])
-    table.add_column("path", no_wrap=True)
+    table = Table()
+    for heading in ("flow", "from", "to"):
+        table.name(heading)
+    for heading in ("flows", "RTT", "tightest"):
+        table.figure(heading)
+    table.text("path")
     graph = seen.graph
     for flow, path in itertools.islice(zip(seen.plan["flows"], seen.paths, strict=True), MOST_ROWS):
         crossed = [graph.links[link] for link in path.forth]
         rtt = sum(graph.links[link].delay for link in path.forth + path.back)
         nodes = [crossed[0].source, *(link.to for link in crossed)]
         names = [graph.nodes[node] for node in nodes]
-        table.add_row(
+        table.row(
             flow["name"],
             names[0].removesuffix(HOST),
             names[-1].removesuffix(HOST),
@@ -106,22 +113,7 @@ def flows_table(seen: Survey) -> Table:
             _rate(min(link.rate for link in crossed)),
             " ".join(name for name in names if not name.endswith(HOST)),
         )
-    _more(table, len(seen.plan["flows"]), "flows")
     return table
-
-
-def _table(left: list[str], right: list[str]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in left:
-        table.add_column(heading, no_wrap=True)
-    for heading in right:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
-
-
-def _more(table: Table, total: int, what: str) -> None:
-    if total > MOST_ROWS:
-        table.add_row(f"... {total - MOST_ROWS} more {what}")
 
 
 def _rate(rate: int) -> str:

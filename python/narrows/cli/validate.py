@@ -9,7 +9,6 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from narrows import extras, sweep
 from narrows.backends import Backend
@@ -18,6 +17,7 @@ from narrows.cli.commands.validate import DURATION, Real
 from narrows.cli.console import plain
 from narrows.cli.options import parsed, positive
 from narrows.cli.run import real_stacks
+from narrows.cli.table import Table
 from narrows.errors import NarrowsError
 from narrows.signals import terminable
 from narrows.validate import causes, grid, judge, ns3, page, runner, store
@@ -190,8 +190,8 @@ def _algorithms(asked: str | None, real: Backend | None, simulator: Backend) -> 
 def show(outcome: Outcome, console: Console) -> None:
     """Print errors, medians and verdicts."""
     if len(outcome.findings) <= _FEW:
-        console.print(_flows(outcome.findings))
-    console.print(_medians(outcome.findings))
+        _flows(outcome.findings).print(console)
+    _medians(outcome.findings).print(console)
     for verdict in judge.verdicts(outcome.findings):
         who = f" ({verdict.worst})" if verdict.worst else ""
         met = "met" if verdict.met else "missed"
@@ -216,22 +216,24 @@ _TITLES = {
 }
 
 
-def _table(first: tuple[str, ...]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in first:
-        table.add_column(name, no_wrap=True)
+def _table(names: tuple[str, ...], figures: tuple[str, ...]) -> Table:
+    table = Table()
+    for name in names:
+        table.name(name)
+    for heading in figures:
+        table.figure(heading)
     for title in _TITLES.values():
-        table.add_column(f"{title}\n{'points' if title == 'resent' else '%'}", justify="right", no_wrap=True)
+        table.figure(f"{title}\n{'points' if title == 'resent' else '%'}")
     return table
 
 
 def _flows(findings: list[Finding]) -> Table:
     """A row per flow: real goodput and RTT, and errors."""
-    table = _table(("algorithm", "cell", "flow", "real\nMbit/s", "real RTT\nms"))
+    table = _table(("algorithm", "cell", "flow"), ("real\nMbit/s", "real RTT\nms"))
     for finding in findings:
         errors = finding.errors
         figures = (finding.real.median("goodput_bps") / 1e6, finding.real.median("rtt_mean_s") * 1e3)
-        table.add_row(
+        table.row(
             finding.algorithm,
             finding.cell.name,
             finding.flow,
@@ -243,12 +245,10 @@ def _flows(findings: list[Finding]) -> Table:
 
 def _medians(findings: list[Finding]) -> Table:
     """A row per algorithm: medians of the absolute errors."""
-    table = _table(("median absolute error", "flows"))
+    table = _table(("median absolute error",), ("flows",))
     groups = {**judge.by_algorithm(findings), "all": findings}
     for name, rows in groups.items():
-        table.add_row(
-            name, str(len(rows)), *(percent(judge.size(rows, figure), unit="") for figure in _TITLES)
-        )
+        table.row(name, str(len(rows)), *(percent(judge.size(rows, figure), unit="") for figure in _TITLES))
     return table
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
 from narrows import extras, sweep
 from narrows.cli.commands.shared import INTERRUPTED, On
+from narrows.cli.console import plain
 from narrows.cli.run import real_stacks
+from narrows.cli.table import Table
 from narrows.data.folder import existing_folder
 from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
@@ -38,8 +39,9 @@ def study(
 ) -> None:
     """Run a study, write its report and print the verdicts; list the studies if `name` is None."""
     if name is None:
+        console = plain()
         for known in known_studies():
-            print(f"{known}: {load_study(find_study(known)).title}")
+            console.print(f"{known}: {load_study(find_study(known)).title}")
         return
     loaded = load_study(find_study(name))
     # This check is before the runs, because they take long.
@@ -56,7 +58,7 @@ def study(
         print(f"interrupted{came}; --reuse continues after the finished experiments", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     report = write(outcome, folder, files=figures, say=_say)
-    _show(outcome, Console())
+    _show(outcome, plain())
     print(f"report in {report}")
 
 
@@ -87,25 +89,26 @@ def _say(line: str) -> None:
 
 def _show(outcome: Outcome, console: Console) -> None:
     """The verdicts as a table."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    columns = ["claim", "says", "paper", "verdict"]
-    columns += [outcome.real.where] if outcome.real else []
-    for column in columns:
-        table.add_column(column, ratio=3 if column == "says" else None)
+    table = Table()
+    table.name("claim")
+    for heading in ("says", "paper", "verdict", *([outcome.real.where] if outcome.real else [])):
+        table.text(heading)
     others = {finding.claim.id: finding for finding in outcome.real.findings} if outcome.real else {}
     for finding in outcome.findings:
         cells = [_verdict(finding)]
-        cells += [_verdict(others[finding.claim.id])] if finding.claim.id in others else []
-        table.add_row(*map(escape, (finding.claim.id, finding.claim.says, finding.claim.value)), *cells)
-    console.print(table)
+        if outcome.real:
+            other = others.get(finding.claim.id)
+            cells.append(Text() if other is None else _verdict(other))
+        table.row(finding.claim.id, finding.claim.says, finding.claim.value, *cells)
+    table.print(console)
     for note in outcome.notes:
         console.print(note, highlight=False, markup=False)
     if outcome.real:
         _show_real(outcome.real, console)
 
 
-def _verdict(finding: Finding) -> str:
-    return f"[{_STYLE[finding.verdict]}]{escape(finding.words)}[/]\n[dim]{escape(finding.why)}[/]"
+def _verdict(finding: Finding) -> Text:
+    return Text.assemble((finding.words, _STYLE[finding.verdict]), "\n", (finding.why, "dim"))
 
 
 def _show_real(real: Real, console: Console) -> None:

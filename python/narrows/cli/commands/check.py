@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import Backend, Json, On, Overrides, ScenarioFile
+from narrows.cli.commands.shared import Backend, Json, On, Overrides, ScenarioFile, Seed, Seeds
 
 
 def check(
     scenario: ScenarioFile,
+    seed: Seed = None,
+    seeds: Seeds = None,
     override: Overrides = None,
     on: Backend = On.SIM,
     show: Annotated[
@@ -25,7 +27,7 @@ def check(
     """
     from narrows.cli import check as work  # noqa: PLC0415
 
-    work.check(scenario, override or [], on, show=show, as_json=as_json)
+    work.check(scenario, seed, seeds, override or [], on, show=show, as_json=as_json)
 
 
 def schema(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import Backend, Jobs, Json, On, Overrides, ScenarioFile
+from narrows.cli.commands.shared import Backend, Jobs, Json, On, Overrides, ScenarioFile, Seed, Seeds
 
 
 def run(
@@ -23,16 +23,8 @@ def run(
             "long or a value is a list or table).",
         ),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", show_default=False, help="First seed (default: the scenario's)."),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, show_default=False, help="Seeds per point (default: the scenario's)."
-        ),
-    ] = None,
+    seed: Seed = None,
+    seeds: Seeds = None,
     override: Overrides = None,
     jobs: Jobs = None,
     on: Backend = On.SIM,

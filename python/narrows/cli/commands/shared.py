@@ -49,6 +49,14 @@ Overrides = Annotated[
         help="Replace a value of the scenario, e.g. topology.rate=20mbit. May be repeated.",
     ),
 ]
+Seed = Annotated[
+    int | None,
+    typer.Option(metavar="N", show_default=False, help="First seed (default: the scenario's)."),
+]
+Seeds = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, show_default=False, help="Seeds per point (default: the scenario's)."),
+]
 ScenarioFile = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)
 ]
