@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from narrows import sweep
-from narrows.report import build, figure, folder, single, tables, write
+from narrows.report import build, export, figure, folder, single, tables, write
 from narrows.report.claims import number
 from narrows.report.kinds.completion import completion
 from narrows.report.kinds.points import overview
@@ -32,6 +32,7 @@ from narrows.results import summary
 from narrows.results.results import Results
 from narrows.studies import find_study, load_study
 from narrows.studies.cli import _show as show_study
+from narrows.studies.load import known_studies
 from narrows.studies.run import Run
 from narrows.studies.runner import Outcome, run_study
 from rich.console import Console
@@ -270,7 +271,7 @@ def test_a_report_removes_only_figures_that_an_earlier_report_wrote(tmp_path: Pa
     single(swept('"topology.rate" = ["10mbit", "20mbit"]'), files=tmp_path)
     index = tmp_path / folder.INDEX
     rows = {entry.file: entry for entry in folder.read(tmp_path)}
-    assert set(rows) == {path.name for path in tmp_path.iterdir()} - {index.name}
+    assert set(rows) == {path.name for path in tmp_path.iterdir()} - {index.name, folder.PAGE}
     assert rows["points.pdf"].point == ""
     assert [rows[f"flows-{i}.pdf"].point for i in (0, 1)] == [
         "topology.rate 10mbit",
@@ -289,7 +290,53 @@ def test_a_report_removes_only_figures_that_an_earlier_report_wrote(tmp_path: Pa
     assert (tmp_path / "flows-0.pdf").exists()
     assert all(path.exists() for path in kept)
     listed = {entry.file for entry in folder.read(tmp_path)}
-    assert listed == {path.name for path in tmp_path.iterdir()} - {index.name, "flows-7.pdf", "notes.txt"}
+    others = {index.name, folder.PAGE, "flows-7.pdf", "notes.txt"}
+    assert listed == {path.name for path in tmp_path.iterdir()} - others
+
+
+def test_the_page_of_a_folder_has_each_figure_once_with_one_sentence(tmp_path: Path) -> None:
+    made = [
+        (figure.Figure(f"share-{size}", f"Share <{size}>", caption, []), point)
+        for size, caption, point in [
+            (
+                "0.5bdp",
+                "The paper's Figures 5 and 6. First seed. Goodput of A & B over time. Blue is A.",
+                "p=1",
+            ),
+            ("5bdp", "Percent, e.g. of the link. More.", ""),
+        ]
+    ]
+    folder.replace(made, tmp_path, "matrix")
+    page = (tmp_path / folder.PAGE).read_text()
+    assert re.findall("<h2[^>]*>(.*?)</h2>", page) == ["Share &lt;0.5bdp&gt;", "Share &lt;5bdp&gt;"]
+    for line in ("<p>p=1. Goodput of A &amp; B over time.</p>", "<p>Percent, e.g. of the link.</p>"):
+        assert page.count(line) == 1
+    links = re.findall('(?:src|href)="([^"]+)"', page)
+    assert all((tmp_path / link).exists() for link in links)
+    assert len(links) == 2 * (1 + len(export.SUFFIXES))
+    folder.replace([], tmp_path, "matrix")
+    assert not tmp_path.exists()
+
+
+def test_each_figure_of_a_study_has_a_sentence_in_the_index(outcome: Outcome, tmp_path: Path) -> None:
+    few = [spec for spec in outcome.study.figures if spec.id in ("shares-jain", "queueing-cdf")]
+    study = outcome.study.model_copy(update={"figures": few})
+    write(Outcome(study, True, outcome.runs, outcome.findings), tmp_path)
+    entries = {entry.file: entry for entry in folder.read(tmp_path / "figures")}
+    assert set(entries) == {f"{spec.id}.{suffix}" for spec in few for suffix in export.SUFFIXES}
+    sentence = "RTT minus the RTT of the empty network, over all ACKs of all seeds."
+    assert entries["queueing-cdf.svg"].summary == sentence
+    assert entries["queueing-cdf.svg"].point.startswith("E")
+    assert {entry.command for entry in entries.values()} == {"study"}
+    assert (tmp_path / "figures" / folder.PAGE).exists()
+
+
+@pytest.mark.parametrize("name", known_studies())
+def test_each_figure_of_the_library_has_a_sentence_that_is_not_a_source(name: str) -> None:
+    for spec in load_study(find_study(name)).figures:
+        sentence = figure.Figure(spec.id, spec.title, spec.caption, []).summary
+        assert len(sentence.split()) >= 3, spec.id
+        assert not re.fullmatch(r"The paper's (Figure|Table|Diagram)s? [\w, ]+\.", sentence), spec.id
 
 
 def test_a_damaged_index_of_figures_removes_nothing(tmp_path: Path) -> None:

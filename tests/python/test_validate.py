@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from collections import Counter
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from narrows.cli import validate as command
 from narrows.errors import NarrowsError
+from narrows.report import folder
 from narrows.report.shade import contrast
 from narrows.results.results import Results
 from narrows.scenario.load import loads
@@ -408,6 +410,19 @@ def test_errors_beyond_the_scale_are_framed_and_every_one_can_be_read():
     cells = {row["t"]: row for row in figure.panels[0].chart.to_dict()["data"]["values"]}
     assert {text: row["beyond"] for text, row in cells.items()} == {"+1": False, "+33": True, "-499": True}
     assert all(contrast(row["k"], row["f"]) >= 4.5 for row in cells.values())
+
+
+def test_the_figures_have_an_index_with_a_sentence_each(tmp_path):
+    charts.write([finding(0.1), finding(-0.2, algorithm="cubic")], tmp_path)
+    entries = folder.read(tmp_path)
+    sentences = {Path(entry.file).stem: entry.summary for entry in entries if entry.file.endswith(".svg")}
+    assert sentences == {
+        "boxes": "The spread of each algorithm's errors over its cells.",
+        "errors": "Error of the simulator, (simulated - real) / real, in percent.",
+    }
+    page = html.unescape((tmp_path / folder.PAGE).read_text())
+    assert all(sentence in page for sentence in sentences.values())
+    assert all((tmp_path / entry.file).exists() for entry in entries)
 
 
 def test_windows_under_the_same_losses_are_drawn_if_both_sides_have_them():

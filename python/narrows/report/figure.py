@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,12 @@ _LABELS = 100
 """Approximate width of the labels and titles of axes."""
 _LINE = 20
 """Height of a line of the legend in files."""
+_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z0-9`])")
+"""Between two sentences of a caption."""
+_SOURCE = re.compile(r"The paper's [\w., ]+\.$")
+"""A sentence that only names the paper's figure or table."""
+_FEWEST_WORDS = 4
+"""Shortest sentence that describes a figure. Shorter ones are remarks, e.g. "First seed."."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,15 @@ class Figure:
     panels: list[Panel]
     keys: list[Key] = field(default_factory=list)
     columns: int = 2
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the caption that says what the figure shows."""
+        sentences = _END.split(self.caption)
+        for sentence in sentences:
+            if len(sentence.split()) >= _FEWEST_WORDS and not _SOURCE.fullmatch(sentence):
+                return sentence
+        return sentences[0]
 
     def specs(self) -> list[dict[str, Any]]:
         """Vega-Lite of each panel for the page, as wide as its place."""

@@ -1,18 +1,26 @@
-"""A folder of figures with an index, so that a command can remove its earlier figures."""
+"""A folder of figures with two indexes.
+
+`figures.csv` lists the files, so that a command can remove its earlier figures. `figures.html` shows the
+figures, each with one sentence.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import html
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from narrows.report import export
 from narrows.report.figure import Figure
 
 INDEX = "figures.csv"
 """File with a row for each file of a figure."""
+PAGE = "figures.html"
+"""Page with the figures of the index."""
 
 
 class Entry(NamedTuple):
@@ -21,9 +29,11 @@ class Entry(NamedTuple):
     file: str
     title: str
     point: str
-    """Point of the sweep, or nothing if the figure shows all points."""
+    """Point of the sweep or experiment of the study, or nothing if the figure shows all points."""
     command: str
     """The command that wrote the file."""
+    summary: str
+    """One sentence about the figure."""
 
 
 def replace(
@@ -32,18 +42,18 @@ def replace(
     command: str,
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Write figures and their index, and remove the figures that this command wrote earlier.
+    """Write figures and their indexes, and remove the figures that this command wrote earlier.
 
-    Only files in the index are removed. If there are no figures, the index and the folder are not created.
+    Only files in the index are removed. If there are no figures, the indexes and the folder are not created.
 
     Args:
-        figures: each figure with its point of the sweep.
+        figures: each figure with its point of the sweep or its experiment.
         folder: the folder, which is created if it does not exist.
         command: name of the command, e.g. ``report``.
         say: called with a line about each figure.
     """
     new = [
-        Entry(f"{figure.id}.{suffix}", figure.title, point, command)
+        Entry(f"{figure.id}.{suffix}", figure.title, point, command, figure.summary)
         for figure, point in figures
         for suffix in export.SUFFIXES
     ]
@@ -69,13 +79,19 @@ def read(folder: Path) -> list[Entry]:
     return [entry for entry in map(Entry._make, rows) if _is_name(entry.file)]
 
 
+def _stem(file: str) -> str:
+    """The figure's id, which may contain dots."""
+    return next(file.removesuffix(f".{suffix}") for suffix in export.SUFFIXES if file.endswith(f".{suffix}"))
+
+
 def _is_name(file: str) -> bool:
     return Path(file).name == file and file.endswith(tuple(f".{suffix}" for suffix in export.SUFFIXES))
 
 
 def _write(folder: Path, entries: Sequence[Entry]) -> None:
     if not entries:
-        (folder / INDEX).unlink(missing_ok=True)
+        for name in (INDEX, PAGE):
+            (folder / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # it does not exist, or has other files
             folder.rmdir()
         return
@@ -84,3 +100,39 @@ def _write(folder: Path, entries: Sequence[Entry]) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Entry._fields)
         writer.writerows(entries)
+    (folder / PAGE).write_text(_page(entries), encoding="utf-8")
+
+
+_HEAD = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Figures</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem }
+img { background: white; max-width: 100% }
+</style>
+<h1>Figures</h1>
+"""
+
+
+def _page(entries: Sequence[Entry]) -> str:
+    """The figures with title, sentence and links to their files, in the order of the index."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(_stem(entry.file), []).append(entry)
+    parts = [_HEAD]
+    for name, group in groups.items():
+        first, title = group[0], html.escape(group[0].title)
+        parts.append(f'<h2 id="{html.escape(name)}">{title}</h2>\n')
+        about = " ".join(filter(None, [first.point and f"{first.point}.", first.summary]))
+        parts.append(f"<p>{html.escape(about)}</p>\n")
+        links = {entry.file: html.escape(quote(entry.file)) for entry in group}
+        parts += [
+            f'<p><img src="{link}" alt="{title}" loading="lazy"></p>\n'
+            for file, link in links.items()
+            if file.endswith(".svg")
+        ]
+        files = ", ".join(f'<a href="{link}">{html.escape(file)}</a>' for file, link in links.items())
+        parts.append(f"<p>{files}</p>\n")
+    return "".join(parts)

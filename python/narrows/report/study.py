@@ -10,7 +10,7 @@ from typing import Any
 
 from altair.utils.schemapi import debug_mode
 
-from narrows.report import export, page
+from narrows.report import folder, page
 from narrows.report.claims import claim_rows, tally
 from narrows.report.figure import VALIDATE, Figure
 from narrows.report.kinds import draw
@@ -63,9 +63,11 @@ def write(outcome: Outcome, out: Path, *, files: bool = True, say: Say = lambda 
     _write_measures(outcome, out / "measures.csv")
     _write_claims(outcome, out / "claims.csv")
     if files:
-        for figure in (figure for group in drawn.values() for figure in group):
-            say(f"figure {figure.id}")
-            export.write(figure, out / "figures")
+        titles = {
+            experiment.id: f"{experiment.id} {experiment.title}" for experiment in outcome.study.experiments
+        }
+        shown = [(figure, titles[identity]) for identity, group in drawn.items() for figure in group]
+        folder.replace(shown, out / "figures", "study", say)
     return target
 
 

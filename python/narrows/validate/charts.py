@@ -10,7 +10,7 @@ from pathlib import Path
 
 import altair as alt
 
-from narrows.report import export
+from narrows.report import folder
 from narrows.report.encode import axis, colour, dash
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows, thin
@@ -31,12 +31,10 @@ _SMALL = 130
 _SIMULATED = Look("simulated", "#c05621", "#f6ad55")
 
 
-def write(findings: Sequence[Finding], folder: Path) -> list[Path]:
-    """Draw and write all figures, and return the files."""
-    written = []
-    for figure in [errors_map(findings), boxes(findings), *windows(findings)]:
-        written += export.write(figure, folder)
-    return written
+def write(findings: Sequence[Finding], out: Path) -> None:
+    """Draw and write all figures with their index."""
+    drawn = [errors_map(findings), boxes(findings), *windows(findings)]
+    folder.replace([(figure, "") for figure in drawn], out, "validate")
 
 
 def errors_map(findings: Sequence[Finding]) -> Figure:
@@ -101,7 +99,10 @@ def boxes(findings: Sequence[Finding]) -> Figure:
             )
         )
         panels.append(Panel(title, chart))
-    caption = "Boxes are quartiles over cells. Whiskers end at 1.5 times the interquartile range."
+    caption = (
+        "The spread of each algorithm's errors over its cells. Boxes are quartiles. Whiskers end at "
+        "1.5 times the interquartile range."
+    )
     return Figure("boxes", "Errors by algorithm", caption, panels, columns=1)
 
 
@@ -112,7 +113,10 @@ def windows(findings: Sequence[Finding]) -> list[Figure]:
         panels = [panel for finding in mine[:_MOST_PANELS] if (panel := _overlay(finding)) is not None]
         if panels:
             keys = [Key("real", neutral(INK)), Key("simulated", look(name))]
-            caption = "The first run of each side. Two runs of the same side are not synchronised either."
+            caption = (
+                "Windows of the first run of each side over time. Two runs of the same side are not "
+                "synchronised either."
+            )
             found.append(Figure(f"windows-{name}", f"Windows of {look(name).label}", caption, panels, keys))
     return found
 
