@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import narrows
@@ -18,6 +19,7 @@ pytest.importorskip("zensical", reason="the documentation extra is not installed
 
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools/build_site.py"
+REPOSITORY = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["repository"]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def test_pages_follow_their_indexes_and_links_are_rewritten(tool, tmp_path):
         "guides/limits.html",
     }
     assert 'href="one.html"' in (out / "guides/limits.html").read_text()
-    source = "https://github.com/narrows-cc/narrows/blob/main/pyproject.toml"
+    source = f"{REPOSITORY}/blob/main/pyproject.toml"
     assert f'href="{source}"' in (out / "guides/one.html").read_text()
     navigation = re.findall(
         r'href="\./(guides/\w+\.html)" class="md-nav__link', (out / "index.html").read_text()
