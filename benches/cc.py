@@ -166,7 +166,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.runs < 1:
         parser.error("--runs: at least 1")
     if options.seconds is not None and options.seconds < 6:
-        parser.error("--seconds: at least 6; the first five of two flows are not looked at")
+        parser.error("--seconds: at least 6, because the first 5 s of two flows are not measured")
     try:
         backend = Vm(print) if options.on == "vm" else Kernel(print)
         for part in [options.only] if options.only else PARTS:

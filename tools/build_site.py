@@ -42,7 +42,7 @@ window.Worker = class extends Worker {
   }
 };
 """
-"""Starts the search from its source, as browsers do not start workers from file:// addresses."""
+"""Starts the search from its source, because browsers do not start workers from file:// addresses."""
 
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
 _CODE = re.compile(r"^(`{3,}).*?^\1`*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
@@ -99,7 +99,7 @@ def _section(index: Path) -> Section:
 
 
 def places(section: Section) -> dict[Path, PurePosixPath]:
-    """Where each source file stands in the site."""
+    """The path of each source file in the site."""
     folder = PurePosixPath(section.index.parent.relative_to(DOCS).as_posix())
     where = {section.index: folder / "index.md"}
     for part in section.parts:

@@ -36,11 +36,11 @@ class Group:
     name: str
     """Letter of the group."""
     source: str
-    """Where they start."""
+    """Node at which the flows start."""
     to: str
-    """Where they end."""
+    """Node at which the flows end."""
     count: int
-    """How many."""
+    """Number of flows."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Demand:
     """Traffic from one node to another."""
 
     source: str
-    """Where it starts."""
+    """Node at which the traffic starts."""
     to: str
-    """Where it ends."""
+    """Node at which the traffic ends."""
     mbit: float
     """Mbit/s."""
 

@@ -55,7 +55,7 @@ BESIDE = (
 
 GOODPUT = 0.03
 RTT = 0.10
-"""How far apart the two may be."""
+"""Largest accepted difference between the two."""
 
 
 def registered():

@@ -32,7 +32,7 @@ constexpr uint32_t kFullPacket = 1500;
 constexpr uint16_t kPort = 5000;
 // The far flow's RTT over the near one's (grid.py, FARTHER).
 constexpr int kFarther = 5;
-// What the first of two flows starts later than the second (grid.py, LATER).
+// The first of two flows starts this much later than the second (grid.py, LATER).
 const Time kLater = MilliSeconds(5);
 const Time kSample = MilliSeconds(50);
 
