@@ -65,7 +65,7 @@ static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_ke
 }
 
 /*
- * Which grant is for the k-th newcomer of a tick, from 0. The share of each newcomer is smaller
+ * The index of the grant for the k-th newcomer of a tick; k starts at 0. The share of each newcomer is smaller
  * than the share before it. One grant for all late newcomers of a crowd would exceed the link many
  * times. The same as newcomers_up_to() in dataplane/layout.rs.
  */

@@ -169,7 +169,7 @@ pub fn mount_once() -> Result<(), Error> {
     }
     mount(Some("bpf"), PATH, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .map_err(|errno| Error::Mount(errno.into()))?;
-    // Programs without this lock mount bpffs as well (systemd, bpftool). Their mount stays, as it may hold
+    // Programs without this lock mount bpffs as well (systemd, bpftool). Their mount stays, because it may hold
     // pins.
     uncover();
     Ok(())

@@ -9,7 +9,7 @@ use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{FlowKey, service};
 use rustc_hash::FxHashMap;
 
-/// A service, as the program's key has it.
+/// A service, as a key of the program's map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Service {
     /// The controlled port.

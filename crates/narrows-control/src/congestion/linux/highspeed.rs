@@ -1,4 +1,4 @@
-//! HighSpeed TCP: Reno whose increase grows, and whose decrease shrinks, with the window.
+//! HighSpeed TCP: Reno with a larger increase and a smaller decrease for larger windows.
 //!
 //! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is from RFC 3649 appendix B. It is computed
 //! here as in the RFC's program. In Linux a row is valid for windows up to the window of the row.

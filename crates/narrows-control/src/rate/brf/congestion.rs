@@ -160,7 +160,7 @@ pub(super) fn burst_factor_literal(capacity: f64, a_max: f64, sum_real: f64) -> 
     if sum_real > 0.0 { a_max * capacity / sum_real } else { 1.0 }
 }
 
-/// theta2 resolved (BRF-81): it never scales up.
+/// theta2 in mode `resolved` (BRF-81): as printed, but at most 1, so it never scales up.
 pub(super) fn burst_factor(capacity: f64, a_max: f64, sum_real: f64) -> f64 {
     burst_factor_literal(capacity, a_max, sum_real).min(1.0)
 }

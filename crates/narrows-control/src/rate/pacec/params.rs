@@ -41,7 +41,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::E
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Which law.
+    /// The law that computes rates.
     pub mode: Mode,
     /// Ts: time between a port's reports (PAC-2, PAC-23). 10 ms.
     pub sample: Span,
