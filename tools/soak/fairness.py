@@ -20,7 +20,7 @@ STALL_S = 1.0
 
 @dataclass(frozen=True)
 class Sample:
-    """What the receiver has seen up to a time."""
+    """The state of the receiver at a time."""
 
     at_s: float
     open: int

@@ -1,4 +1,4 @@
-"""What agents and controllers use of a machine: eBPF objects, queues, descriptors, memory."""
+"""Counts of what agents and controllers use: eBPF objects, queues, descriptors, threads, memory."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def inventory(switch: str) -> Inventory:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process uses."""
+    """The resources of a process."""
 
     descriptors: int = 0
     threads: int = 0
@@ -75,7 +75,7 @@ class Usage:
 
 
 def usage(pid: int) -> Usage | None:
-    """What a process uses; none if it has ended."""
+    """The resources of a process; none if it has ended."""
     process = Path(f"/proc/{pid}")
     try:
         status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())

@@ -23,7 +23,7 @@ OPENFLOW, AGENTS, HTTP = 6653, 6690, 6680
 METRICS = 9471
 OPEN_PORTS = (OPENFLOW, OPENFLOW + 1, AGENTS, AGENTS + 1, HTTP, HTTP + 1, METRICS)
 LONG_FLOWS = 3
-"""Of each sender."""
+"""Number of long flows of each sender."""
 MAX_FLOWS = 256
 """Few slots, so that a leak shows as a lack of them."""
 FORGET_S = 5
@@ -74,7 +74,7 @@ class Program:
         return True
 
     def measure(self) -> Usage:
-        """What it uses now."""
+        """Its present resources."""
         now = usage(self.pid or 0) or Usage()
         self.most = self.most.most(now)
         return now

@@ -55,7 +55,7 @@ class Open:
 
 @dataclass
 class Result:
-    """What a soak has found."""
+    """The findings of a soak."""
 
     seconds: float = 0.0
     faults: Counter[str] = field(default_factory=Counter)
