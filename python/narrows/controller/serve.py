@@ -12,11 +12,10 @@ import threading
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import uvicorn
 from os_ken.base.app_manager import AppManager, lookup_service_brick
 from os_ken.lib import hub
 
-from narrows.controller import http
+from narrows.controller import http, page_server
 from narrows.controller.alertmanager import Sender
 from narrows.controller.channel import Channel
 from narrows.controller.config import Address, Config, Http
@@ -35,7 +34,6 @@ from narrows.controller.watch import Watch
 from narrows.errors import NarrowsError
 
 LOG = logging.getLogger("narrows.controller")
-_PAGE_CONNECTIONS_MAX = 256
 _HANDLER = "os_ken.controller.ofp_handler"
 
 
@@ -61,8 +59,8 @@ def serve(config: Config) -> None:
         NarrowsError: an address is in use, or a token, key or certificate is invalid.
     """
     token = check_files(config)
-    for what, address in (("agents", config.agents), ("http", config.http)):
-        _try_to_listen(what, address)
+    _try_to_listen("agents", config.agents)
+    page_socket = _page_socket(config.http)
     Handler.listener = _listener(config.openflow)
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -94,21 +92,11 @@ def serve(config: Config) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, lambda *_: stop.set())
     threading.Thread(target=_openflow, args=(stop,), name="openflow", daemon=True).start()
-    server = uvicorn.Server(
-        uvicorn.Config(
-            http.create(runtime, config.http.is_loopback, token, watch),
-            host=config.http.host,
-            port=config.http.port,
-            ssl_keyfile=config.http.key,
-            ssl_certfile=config.http.certificate,
-            limit_concurrency=_PAGE_CONNECTIONS_MAX,
-            log_level="warning",
-            access_log=False,
-        )
-    )
+    app = http.create(runtime, config.http.is_loopback, token, watch)
+    server = page_server.server(app, config.http.key, config.http.certificate)
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(OneLine())
-    threading.Thread(target=server.run, name="http", daemon=True).start()
+    threading.Thread(target=server.run, args=([page_socket],), name="http", daemon=True).start()
     LOG.info(
         "switches at %s:%d, agents at %s:%d, page at %s://%s:%d/",
         config.openflow.host,
@@ -117,7 +105,7 @@ def serve(config: Config) -> None:
         channel.port,
         "http" if config.http.key is None else "https",
         config.http.host,
-        config.http.port,
+        page_socket.getsockname()[1],
     )
     notify("READY=1")
     stop.wait()
@@ -240,6 +228,13 @@ def _try_to_listen(what: str, address: Address) -> None:
         socket.create_server((address.host, address.port), family=family).close()
     except OSError as error:
         raise _cannot_listen(what, address, error) from None
+
+
+def _page_socket(config: Http) -> page_server.ListeningSocket:
+    try:
+        return page_server.ListeningSocket((config.host, config.port), page_server.Bounds())
+    except OSError as error:
+        raise _cannot_listen("http", config, error) from None
 
 
 def _cannot_listen(what: str, address: Address, error: OSError) -> NarrowsError:

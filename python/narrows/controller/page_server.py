@@ -1,0 +1,158 @@
+"""The page's server: uvicorn with bounds in number and in time.
+
+uvicorn bounds requests. A connection without a request would stay for ever, and take a file descriptor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from narrows.controller.limits import Gate, Warnings
+
+WARNINGS = Warnings(logging.getLogger("narrows.controller.http"))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds for all connections of the page.
+
+    Args:
+        most: largest number of connections.
+        most_each: largest number of connections from one address.
+        request_s: a request must arrive within this time after the connection, or after the answer before it.
+        read_s: a client that reads nothing for this time is disconnected.
+    """
+
+    most: int = 256
+    most_each: int = 64
+    request_s: float = 10.0
+    read_s: float = 30.0
+
+
+class Connection(socket.socket):
+    """A connection that leaves the gate when it is closed."""
+
+    gate: Gate | None = None
+    address = ""
+
+    def close(self) -> None:
+        """Closes the connection."""
+        super().close()
+        gate, self.gate = self.gate, None
+        if gate is not None:
+            gate.leave(self.address)
+
+
+class ListeningSocket(socket.socket):
+    """A listening socket that accepts only what its gate admits.
+
+    The connections are counted from the start, before the handshake of TLS.
+    """
+
+    def __init__(self, address: tuple[str, int], bounds: Bounds) -> None:
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        with socket.create_server(address, family=family) as opened:
+            super().__init__(fileno=opened.detach())
+        self._gate = Gate(bounds.most, bounds.most_each)
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next admitted connection.
+
+        Raises:
+            BlockingIOError: there is none.
+        """
+        while True:
+            peer, address = super().accept()
+            if self._gate.enter(address[0]):
+                connection = Connection(fileno=peer.detach())
+                connection.gate, connection.address = self._gate, address[0]
+                return connection, address
+            peer.close()
+            WARNINGS.warn("page: too many connections from %s: refused", address[0])
+
+
+def _protocol(bounds: Bounds) -> type[H11Protocol]:
+    class Protocol(H11Protocol):
+        """uvicorn's protocol with deadlines."""
+
+        _request: asyncio.TimerHandle | None = None
+        _read: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._await_request()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._look_for_request()
+
+        def on_response_complete(self) -> None:
+            self._await_request()
+            super().on_response_complete()
+            # The next request may have come before this answer.
+            self._look_for_request()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._read = self.loop.call_later(bounds.read_s, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            _cancel(self._read)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            _cancel(self._request)
+            _cancel(self._read)
+            super().connection_lost(exc)
+
+        def _await_request(self) -> None:
+            _cancel(self._request)
+            self._request = self.loop.call_later(bounds.request_s, self.transport.abort)
+
+        def _look_for_request(self) -> None:
+            cycle = self.cycle
+            if cycle is not None and not cycle.more_body and not cycle.response_complete:
+                _cancel(self._request)
+
+    return Protocol
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
+def server(
+    app: ASGIApp, key: Path | None = None, certificate: Path | None = None, bounds: Bounds | None = None
+) -> uvicorn.Server:
+    """A server for the application. Pass it a `ListeningSocket`.
+
+    Args:
+        app: the application.
+        key: file of the private key; none: no TLS.
+        certificate: file of the certificate.
+        bounds: bounds for connections.
+    """
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            # Other loops do not accept by the socket's own method.
+            loop="asyncio",
+            http=_protocol(bounds or Bounds()),
+            ws="none",
+            lifespan="off",  # there is nothing to start or to end
+            ssl_keyfile=key,
+            ssl_certfile=certificate,
+            log_level="warning",
+            access_log=False,
+        )
+    )
