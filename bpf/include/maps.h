@@ -26,7 +26,7 @@ struct nrw_key {
 	__u8 daddr[16];
 	__u16 sport;		/* network order, as in the packet */
 	__u16 dport;
-	__u16 vlan;		/* VLAN id, 0 without a tag or where tags do not separate flows; outer ^ inner << 4 */
+	__u16 vlan;		/* VLAN id, 0 without a tag or with NRW_MODE_VLANS_ROUTED; outer ^ inner << 4 */
 	__u8 family;		/* 4 or 6 */
 	__u8 proto;		/* IPPROTO_TCP */
 };
@@ -107,7 +107,8 @@ struct nrw_slot {
 	__u8 learn_reverse_n;	/* P like learn_data_n, for the other direction */
 	__u16 pad;
 	__u32 mark;		/* P mark of the first packet of the data direction that was seen: a subscriber */
-	__u32 pad2[4];
+	__u32 vlan;		/* P VLAN of the data at its port, as in the key but in both modes: a subscriber */
+	__u32 pad2[3];
 };
 
 /* nrw_port.mode */
@@ -115,6 +116,26 @@ struct nrw_slot {
 #define NRW_MODE_ONCE_PER_RTT	(1U << 1)	/* rates are written once per RTT (the paper's gate); default: into every ACK */
 #define NRW_MODE_POLICE_UDP	(1U << 2)
 #define NRW_MODE_POLICE_SYN	(1U << 3)
+#define NRW_MODE_VLANS_ROUTED	(1U << 4)	/* this host routes between VLANs: data and ACKs of a flow have different tags */
+#define NRW_MODE_OPEN_GTP	(1U << 5)	/* flows inside GTP-U are handled like all others */
+
+/*
+ * Packets inside which there may be flows that the program does not see. nrw_packet.unopened is one
+ * of these numbers, and nrw_port.unopened has a counter for each, in this order.
+ */
+enum nrw_unopened {
+	NRW_OPENED,		/* not such a packet */
+	NRW_UNOPENED_VLANS,	/* more than two VLAN tags */
+	NRW_UNOPENED_MPLS,
+	NRW_UNOPENED_PPPOE,	/* compressed or multilink PPP */
+	NRW_UNOPENED_GTP,	/* without NRW_MODE_OPEN_GTP, or a fragment, a super-packet or a packet with inconsistent lengths */
+	NRW_UNOPENED_VXLAN,	/* VXLAN or Geneve */
+	NRW_UNOPENED_IP,	/* IPv4 or IPv6 in IP */
+	NRW_UNOPENED_GRE,
+	NRW_UNOPENED_IPSEC,	/* ESP or AH */
+	NRW_UNOPENED_END,
+};
+#define NRW_UNOPENED_KINDS	(NRW_UNOPENED_END - 1)
 
 /* A token bucket. */
 struct nrw_bucket {
@@ -129,7 +150,8 @@ struct nrw_bucket {
 /* One port, in an mmapable array. */
 struct nrw_port {
 	/* A: decisions */
-	__u64 heartbeat_ns;	/* when the agent last ran; the watchdog compares it with watchdog_ns */
+	__u64 heartbeat_ns;	/* when the agent last ran */
+	__u64 watchdog_ns;	/* without a heartbeat for longer than this, the agent counts as dead */
 	__u32 mode;
 	__u32 format;		/* NRW_FORMAT_ */
 	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf */
@@ -153,6 +175,7 @@ struct nrw_port {
 	__u64 watchdog;		/* packets that passed while the agent did not run */
 	__u64 syn_policed;	/* SYNs dropped because they exceeded their share of the link */
 	__u64 implausible;	/* packets of known flows with unexpected sequence numbers or interface; they change nothing */
+	__u64 unopened[NRW_UNOPENED_KINDS];
 	__u32 unconfirmed;	/* number of unconfirmed flows: P adds one when it creates a flow; see NRW_F_CONFIRMED */
 	__u32 newcomers;	/* P: newcomers in tick `newcomers_tick` */
 	__u32 newcomers_tick;
@@ -178,7 +201,7 @@ struct nrw_half {
 	__u16 syn_payload;	/* data in the SYN (TCP Fast Open) */
 	__u32 syn_seq;		/* sequence number of the SYN, which the answer acknowledges */
 	__u32 mark;		/* mark of the SYN */
-	__u32 pad;
+	__u32 vlan;		/* VLAN of the SYN, as nrw_slot.vlan */
 };
 
 /* A dropped SYN, in an array indexed by a hash of its key. A new entry replaces the old entry at its index. */
@@ -207,7 +230,7 @@ struct nrw_advert {
 
 _Static_assert(sizeof(struct nrw_key) == 40, "key");
 _Static_assert(sizeof(struct nrw_slot) == 192, "slot");
-_Static_assert(sizeof(struct nrw_port) == 376, "port");
+_Static_assert(sizeof(struct nrw_port) == 448, "port");
 _Static_assert(sizeof(struct nrw_half) == 40, "half");
 _Static_assert(sizeof(struct nrw_advert) == 16, "advert");
 

@@ -15,6 +15,16 @@
 #include "tcp_options.h"
 
 #define NRW_VLAN_TAGS		2	/* QinQ */
+
+/*
+ * The frame of a PPPoE session has version 1, type 1 and code 0 (RFC 2516). PPP's protocol numbers
+ * from 0x4000 on do not carry datagrams (RFC 1661).
+ */
+#define NRW_PPPOE_DATA		bpf_htons(0x1100)
+#define NRW_PPP_IPV4		bpf_htons(0x0021)
+#define NRW_PPP_IPV6		bpf_htons(0x0057)
+#define NRW_PPP_CONTROL		0x4000
+
 #define NRW_IPV6_HEADERS	6	/* extension headers that are skipped; real packets have fewer */
 
 /*
@@ -25,6 +35,13 @@
 #define NRW_NEXT_FRAGMENT	44
 #define NRW_NEXT_DESTINATION	60
 #define NRW_NEXT_MOBILITY	135
+
+/* IANA's protocol numbers of tunnels. */
+#define NRW_NEXT_IPV4		4
+#define NRW_NEXT_IPV6		41
+#define NRW_NEXT_GRE		47
+#define NRW_NEXT_ESP		50
+#define NRW_NEXT_AH		51
 
 #define NRW_TCP_FIN		0x01
 #define NRW_TCP_SYN		0x02
@@ -51,6 +68,28 @@ struct nrw_tcp_header {
 	__be16 urgent;
 };
 
+struct nrw_udp {
+	__be16 sport;
+	__be16 dport;
+	__be16 length;
+	__be16 check;
+};
+
+struct nrw_pppoe {
+	__be16 version_code;
+	__be16 session;
+	__be16 length;		/* of the rest, which begins with the protocol */
+	__be16 protocol;
+};
+
+/* The IP header of a GTP-U packet, and the UDP header behind it. The fields of nrw_packet describe the inner packet. */
+struct nrw_tunnel {
+	__u32 l3;
+	__u32 l4;
+	__u32 l3_len;
+	__u32 family;
+};
+
 struct nrw_packet {
 	struct nrw_key key __attribute__((aligned(8)));	/* in the packet's own direction */
 	__u32 l3;		/* offset of the IP header */
@@ -64,8 +103,13 @@ struct nrw_packet {
 	__u32 ack;
 	__u8 flags;
 	__u8 header_len;	/* of TCP, 20 to 60 */
-	__u8 fragment;		/* the first of several fragments: its length is not the datagram's */
+	__u8 fragment;		/* one of several fragments: its length is not the datagram's */
+	__u8 unopened;		/* enum nrw_unopened */
+	__u8 in_pppoe;		/* a PPPoE header precedes the IP header */
+	__u8 in_gtp;		/* `tunnel` is valid */
+	__u16 vlan;		/* VLAN id; outer ^ inner << 4 */
 	__be32 word3;		/* data offset, flags and window as they are in the packet */
+	struct nrw_tunnel tunnel;
 	struct nrw_options options;
 };
 
@@ -97,8 +141,46 @@ static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_pa
 		type = tag.type;
 		p->l3 += sizeof(tag);
 	}
-	p->key.vlan = vlan_separates ? outer ^ inner << 4 : 0;
+	p->vlan = outer ^ inner << 4;
+	p->key.vlan = vlan_separates ? p->vlan : 0;
 	return type;
+}
+
+/*
+ * A frame whose EtherType is not that of IP. Returns the EtherType of the IP packet in a PPPoE
+ * session, or 0. The session's number does not separate flows, as only the port at the session has
+ * it.
+ */
+static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw_packet *p, __be16 type)
+{
+	struct nrw_pppoe pppoe;
+	__be16 said = 0;
+	__u32 v4;
+
+	if (type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(ETH_P_8021AD))
+		p->unopened = NRW_UNOPENED_VLANS;
+	if (type == bpf_htons(ETH_P_MPLS_UC) || type == bpf_htons(ETH_P_MPLS_MC))
+		p->unopened = NRW_UNOPENED_MPLS;
+	if (type != bpf_htons(ETH_P_PPP_SES) || bpf_skb_load_bytes(skb, p->l3, &pppoe, sizeof(pppoe)) ||
+	    pppoe.version_code != NRW_PPPOE_DATA)
+		return 0;
+	v4 = pppoe.protocol == NRW_PPP_IPV4;
+	if (!v4 && pppoe.protocol != NRW_PPP_IPV6) {
+		if (bpf_ntohs(pppoe.protocol) < NRW_PPP_CONTROL)
+			p->unopened = NRW_UNOPENED_PPPOE;
+		return 0;
+	}
+	p->l3 += sizeof(pppoe);
+	/* The session's length must include the whole datagram; that of a super-packet may be unset. */
+	bpf_skb_load_bytes(skb, p->l3 + (v4 ? offsetof(struct iphdr, tot_len) : offsetof(struct ipv6hdr, payload_len)),
+			   &said, sizeof(said));
+	if (!skb->gso_size && bpf_ntohs(said) + (v4 ? 0 : sizeof(struct ipv6hdr)) + sizeof(pppoe.protocol) >
+				      bpf_ntohs(pppoe.length)) {
+		p->unopened = NRW_UNOPENED_PPPOE;
+		return 0;
+	}
+	p->in_pppoe = 1;
+	return v4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 }
 
 /*
@@ -135,7 +217,7 @@ static __always_inline int nrw_read_ipv4(struct __sk_buff *skb, struct nrw_packe
 	p->l4 = p->l3 + header;
 	p->l4_len = p->l3_len - header;
 	fragment = bpf_ntohs(ip.frag_off);
-	p->fragment = (fragment & 0x2000) != 0;
+	p->fragment = (fragment & 0x3fff) != 0;
 	if (fragment & 0x1fff)
 		return ip.protocol == IPPROTO_UDP ? IPPROTO_UDP : -2;
 	return ip.protocol;
@@ -165,7 +247,7 @@ static __always_inline int nrw_read_ipv6(struct __sk_buff *skb, struct nrw_packe
 		    bpf_skb_load_bytes(skb, p->l3 + header, &extension, sizeof(extension)))
 			return -1;
 		if (next == NRW_NEXT_FRAGMENT) {
-			p->fragment |= extension.fragment & bpf_htons(1);
+			p->fragment |= (extension.fragment & bpf_htons(0xfff9)) != 0;
 			if (extension.fragment & bpf_htons(0xfff8))
 				return extension.next == IPPROTO_UDP ? IPPROTO_UDP : -2;
 			header += sizeof(extension);
@@ -197,36 +279,10 @@ static __always_inline void nrw_count_segments(struct __sk_buff *skb, struct nrw
 		p->bytes = there;
 }
 
-/*
- * Reads everything that the program needs of a packet into a zeroed structure. Not static: the
- * verifier then checks this function once. Otherwise it would check the following code again for
- * each branch of this function.
- */
-__noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
+/* Returns an enum nrw_kind. */
+static __always_inline int nrw_read_tcp(struct __sk_buff *skb, struct nrw_packet *p)
 {
 	struct nrw_tcp_header tcp;
-	__be16 type;
-	int proto;
-
-	if (!p)
-		return NRW_OTHER;
-	type = nrw_read_link(skb, p, vlan_separates);
-	if (skb->len <= p->l3)
-		return NRW_OTHER;
-	if (type == bpf_htons(ETH_P_IP))
-		proto = nrw_read_ipv4(skb, p);
-	else if (type == bpf_htons(ETH_P_IPV6))
-		proto = nrw_read_ipv6(skb, p);
-	else
-		return NRW_OTHER;
-	if (proto == -1)
-		return NRW_MALFORMED;
-	if (proto == IPPROTO_UDP) {
-		nrw_count_segments(skb, p, p->l4_len > 8 ? p->l4_len - 8 : 0);
-		return NRW_UDP;
-	}
-	if (proto != IPPROTO_TCP)
-		return NRW_OTHER;
 
 	if (p->l4_len < sizeof(tcp) || bpf_skb_load_bytes(skb, p->l4, &tcp, sizeof(tcp)))
 		return NRW_MALFORMED;
@@ -243,6 +299,57 @@ __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int 
 	__builtin_memcpy(&p->word3, &tcp.offset, sizeof(p->word3));
 	nrw_count_segments(skb, p, p->payload);
 	return nrw_read_options(skb, p->l4 + sizeof(tcp), p->header_len - sizeof(tcp), &p->options) ? NRW_MALFORMED : NRW_TCP;
+}
+
+static __always_inline __u8 nrw_tunnel_of(int proto)
+{
+	switch (proto) {
+	case NRW_NEXT_IPV4:
+	case NRW_NEXT_IPV6:
+		return NRW_UNOPENED_IP;
+	case NRW_NEXT_GRE:
+		return NRW_UNOPENED_GRE;
+	case NRW_NEXT_ESP:
+	case NRW_NEXT_AH:
+		return NRW_UNOPENED_IPSEC;
+	default:
+		return NRW_OPENED;
+	}
+}
+
+/*
+ * Reads everything that the program needs of a packet into a zeroed structure. Not static: the
+ * verifier then checks this function once. Otherwise it would check the following code again for
+ * each branch of this function.
+ */
+__noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
+{
+	__be16 type;
+	int proto;
+
+	if (!p)
+		return NRW_OTHER;
+	type = nrw_read_link(skb, p, vlan_separates);
+	if (type != bpf_htons(ETH_P_IP) && type != bpf_htons(ETH_P_IPV6))
+		type = nrw_read_session(skb, p, type);
+	if (skb->len <= p->l3)
+		return NRW_OTHER;
+	if (type == bpf_htons(ETH_P_IP))
+		proto = nrw_read_ipv4(skb, p);
+	else if (type == bpf_htons(ETH_P_IPV6))
+		proto = nrw_read_ipv6(skb, p);
+	else
+		return NRW_OTHER;
+	if (proto == IPPROTO_TCP)
+		return nrw_read_tcp(skb, p);
+	if (proto == -1)
+		return NRW_MALFORMED;
+	if (proto == IPPROTO_UDP) {
+		nrw_count_segments(skb, p, p->l4_len > 8 ? p->l4_len - 8 : 0);
+		return NRW_UDP;
+	}
+	p->unopened = nrw_tunnel_of(proto);
+	return NRW_OTHER;
 }
 
 static __always_inline void nrw_reverse(struct nrw_key *to, const struct nrw_key *from)

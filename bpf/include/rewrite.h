@@ -19,6 +19,29 @@ enum nrw_written {
 };
 
 #define NRW_TCP_CHECK		16	/* offset of the checksum in the TCP header */
+#define NRW_UDP_LENGTH		4	/* offsets in the UDP header */
+#define NRW_UDP_CHECK		6
+#define NRW_GTP_LENGTH		2	/* offset in GTP-U's header */
+#define NRW_PPPOE_LENGTH	4	/* so far before the IP header */
+
+/*
+ * Adds to the checksum of a TCP segment in GTP-U. The kernel's helper would treat it as the outer
+ * checksum: if the device will complete that one, the helper assumes that it will complete this one,
+ * too.
+ */
+static __always_inline int nrw_add_inner(struct __sk_buff *skb, const struct nrw_packet *p, __u64 sum)
+{
+	__be16 check;
+
+	if (bpf_skb_load_bytes(skb, p->l4 + NRW_TCP_CHECK, &check, sizeof(check)))
+		return -1;
+	sum += (__u16)~check;
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	check = ~sum;
+	return bpf_skb_store_bytes(skb, p->l4 + NRW_TCP_CHECK, &check, sizeof(check), 0);
+}
 
 /* Sixteen bits at offset `at` of the TCP header, old and new value in host order. */
 static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, const struct nrw_packet *p, __u32 at,
@@ -38,6 +61,9 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 	}
 	if (bpf_skb_store_bytes(skb, p->l4 + at, &value, sizeof(value), 0))
 		return NRW_UNTOUCHED;
+	/* The outer checksum stays right: the inner one balances the change. */
+	if (p->in_gtp)
+		return nrw_add_inner(skb, p, to + (__u16)~from) ? NRW_BROKEN : NRW_WRITTEN;
 	return bpf_l4_csum_replace(skb, p->l4 + NRW_TCP_CHECK, from, to, sizeof(to)) ? NRW_BROKEN : NRW_WRITTEN;
 }
 
@@ -50,19 +76,63 @@ static __always_inline int nrw_has_room(const struct nrw_packet *p)
 	return p->header_len + NRW_OPT_PADDED <= 60;
 }
 
-static __always_inline int nrw_grow_ip(struct __sk_buff *skb, const struct nrw_packet *p)
+/* An IP packet of this length becomes longer by the option. */
+static __always_inline int nrw_grow_ip(struct __sk_buff *skb, __u32 l3, __u32 l3_len, __u32 family)
 {
 	__be16 old, new;
 
-	if (p->key.family == 6) {
-		new = bpf_htons(p->l3_len - sizeof(struct ipv6hdr) + NRW_OPT_PADDED);
-		return bpf_skb_store_bytes(skb, p->l3 + offsetof(struct ipv6hdr, payload_len), &new, sizeof(new), 0);
+	if (family == 6) {
+		new = bpf_htons(l3_len - sizeof(struct ipv6hdr) + NRW_OPT_PADDED);
+		return bpf_skb_store_bytes(skb, l3 + offsetof(struct ipv6hdr, payload_len), &new, sizeof(new), 0);
 	}
-	old = bpf_htons(p->l3_len);
-	new = bpf_htons(p->l3_len + NRW_OPT_PADDED);
-	if (bpf_skb_store_bytes(skb, p->l3 + offsetof(struct iphdr, tot_len), &new, sizeof(new), 0))
+	old = bpf_htons(l3_len);
+	new = bpf_htons(l3_len + NRW_OPT_PADDED);
+	if (bpf_skb_store_bytes(skb, l3 + offsetof(struct iphdr, tot_len), &new, sizeof(new), 0))
 		return -1;
-	return bpf_l3_csum_replace(skb, p->l3 + offsetof(struct iphdr, check), old, new, sizeof(new));
+	return bpf_l3_csum_replace(skb, l3 + offsetof(struct iphdr, check), old, new, sizeof(new));
+}
+
+/* A length field becomes larger by the option. */
+static __always_inline int nrw_grow_field(struct __sk_buff *skb, __u32 at)
+{
+	__be16 length;
+
+	if (bpf_skb_load_bytes(skb, at, &length, sizeof(length)))
+		return -1;
+	length = bpf_htons(bpf_ntohs(length) + NRW_OPT_PADDED);
+	return bpf_skb_store_bytes(skb, at, &length, sizeof(length), 0);
+}
+
+/*
+ * The headers outside an IP packet that has grown. UDP's checksum covers the inner packet. The sum of
+ * the segment and its pseudo header is the same as before, because it includes a checksum. The same
+ * applies to an IPv4 header. These fields change the sum of the datagram:
+ *
+ * - the length in the inner pseudo header, which is not in the packet: 8 less
+ * - the lengths of UDP and of GTP-U, and that of an inner IPv6 header: 8 more each
+ * - the length in the outer pseudo header: 8 more
+ *
+ * A datagram without a checksum stays so (BPF_F_MARK_MANGLED_0).
+ */
+static __always_inline int nrw_grow_outside(struct __sk_buff *skb, const struct nrw_packet *p)
+{
+	const __u64 flags = BPF_F_MARK_MANGLED_0 | sizeof(__be16);
+	__u32 l3, check, more = NRW_OPT_PADDED;
+
+	l3 = p->l3;
+	if (p->in_gtp) {
+		l3 = p->tunnel.l3;
+		check = p->tunnel.l4 + NRW_UDP_CHECK;
+		if (p->key.family == 6)
+			more += NRW_OPT_PADDED;
+		if (nrw_grow_field(skb, p->tunnel.l4 + sizeof(struct nrw_udp) + NRW_GTP_LENGTH) ||
+		    nrw_grow_field(skb, p->tunnel.l4 + NRW_UDP_LENGTH) ||
+		    bpf_l4_csum_replace(skb, check, 0, bpf_htons(more), flags) ||
+		    bpf_l4_csum_replace(skb, check, 0, bpf_htons(NRW_OPT_PADDED), BPF_F_PSEUDO_HDR | flags) ||
+		    nrw_grow_ip(skb, l3, p->tunnel.l3_len, p->tunnel.family))
+			return -1;
+	}
+	return p->in_pppoe ? nrw_grow_field(skb, l3 - NRW_PPPOE_LENGTH) : 0;
 }
 
 /*
@@ -76,7 +146,7 @@ static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const 
 		NRW_OPT_NOP, NRW_OPT_NOP, NRW_OPT_KIND, NRW_OPT_LEN,
 		NRW_EXID >> 8, NRW_EXID & 0xff, code >> 8, code & 0xff,
 	};
-	const __u32 options = p->l4 + sizeof(struct nrw_tcp_header);
+	const __u32 options = p->l4 + sizeof(struct nrw_tcp_header), check = p->l4 + NRW_TCP_CHECK;
 	__be16 old_len = bpf_htons(p->l4_len), new_len = bpf_htons(p->l4_len + NRW_OPT_PADDED);
 	__be32 word3 = p->word3;
 	__u32 len = p->options.len;
@@ -104,11 +174,16 @@ static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const 
 		return NRW_BROKEN;
 	if (bpf_skb_store_bytes(skb, options, added + 4, NRW_OPT_PADDED, 0) ||
 	    bpf_skb_store_bytes(skb, p->l4 + offsetof(struct nrw_tcp_header, offset), added, 1, 0) ||
-	    bpf_l4_csum_replace(skb, p->l4 + NRW_TCP_CHECK, 0, sum, 0) ||
-	    bpf_l4_csum_replace(skb, p->l4 + NRW_TCP_CHECK, old_len, new_len, BPF_F_PSEUDO_HDR | sizeof(new_len)) ||
-	    nrw_grow_ip(skb, p))
+	    nrw_grow_ip(skb, p->l3, p->l3_len, p->key.family))
 		return NRW_BROKEN;
-	return NRW_WRITTEN;
+	if (p->in_gtp) {
+		if (nrw_add_inner(skb, p, sum + new_len + (__u16)~old_len))
+			return NRW_BROKEN;
+	} else if (bpf_l4_csum_replace(skb, check, 0, sum, 0) ||
+		   bpf_l4_csum_replace(skb, check, old_len, new_len, BPF_F_PSEUDO_HDR | sizeof(new_len))) {
+		return NRW_BROKEN;
+	}
+	return (p->in_gtp | p->in_pppoe) && nrw_grow_outside(skb, p) ? NRW_BROKEN : NRW_WRITTEN;
 }
 
 #endif

@@ -182,6 +182,7 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 		return NULL;
 	nrw_number_adopted(slot, h);
 	slot->mark = h->skb->mark;
+	slot->vlan = h->packet->vlan;
 	slot->leaf = rated ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
 	slot->flags |= NRW_F_ADOPTED | (rated ? NRW_F_RATED : 0) | (half ? 0 : NRW_F_GUESSED) |
 		      (half && !opened ? NRW_F_OPENED_BY_RECEIVER : 0);

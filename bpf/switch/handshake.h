@@ -19,7 +19,8 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	const struct nrw_packet *p = h->packet;
 	struct nrw_half *known = bpf_map_lookup_elem(&half_open, &p->key);
 	struct nrw_half half = { .syn_ns = h->now, .port = h->port_no, .permitted = p->options.has_rate,
-				 .syn_payload = p->payload, .syn_seq = p->seq, .mark = h->skb->mark };
+				 .syn_payload = p->payload, .syn_seq = p->seq, .mark = h->skb->mark,
+				 .vlan = p->vlan };
 
 	nrw_count(h->port->syns);
 	if (known && h->now - known->syn_ns <= handshake_ns) {
@@ -31,6 +32,7 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 		known->syn_payload = p->payload;
 		known->syn_seq = p->seq;
 		known->mark = h->skb->mark;
+		known->vlan = p->vlan;
 		/*
 		 * A bridge that has not learned the destination's port yet sends a SYN through all
 		 * its ports. These copies do not count as repetitions.
@@ -161,6 +163,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 	}
 	/* The SYN-ACK of an opener that receives is itself a packet of the data direction. */
 	slot->mark = by_receiver ? h->skb->mark : half->mark;
+	slot->vlan = by_receiver ? h->packet->vlan : half->vlan;
 	flags = (rated ? NRW_F_RATED : 0) | (by_receiver ? NRW_F_OPENED_BY_RECEIVER : 0) |
 		(half->repeated ? NRW_F_SYN_REPEATED : 0) | (!by_receiver && o->has_rate ? NRW_F_ANSWER_ASKS : 0);
 	if (rated) {

@@ -5,13 +5,8 @@
 
 #include "packet.h"
 
-/*
- * The agent sets these before load. The program cannot change them, so disabled features cost
- * nothing.
- */
-const volatile __u64 watchdog_ns = 1000000000;	/* without an update for longer than this, the agent counts as dead */
+/* The agent sets this before load. */
 const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is forgotten after this time (BRF-15) */
-const volatile __u8 vlan_separates = 1;		/* flows of different VLANs may have the same addresses */
 
 /*
  * ifindex -> port. The program is attached to ports only, but a hash costs less than a second
@@ -125,7 +120,7 @@ static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 {
 	__u64 beat = port->heartbeat_ns;
 
-	return now < beat || now - beat <= watchdog_ns;
+	return now < beat || now - beat <= port->watchdog_ns;
 }
 
 /* A slot was taken. */

@@ -18,6 +18,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 #include "flow.h"
+#include "gtp.h"
 #include "handshake.h"
 #include "queue.h"
 #include "syn.h"
@@ -27,8 +28,22 @@ char LICENSE[] SEC("license") = "GPL";
 /* Other programs of the hook run after this one. The value equals TCX_NEXT. */
 #define NRW_NEXT	TC_ACT_UNSPEC
 
+/* The port counts packets inside which there may be flows that this program does not see. */
+static __always_inline void nrw_note_unopened(struct nrw_here *h)
+{
+	__u32 kind = h->packet->unopened;
+
+	if (!kind)
+		return;
+	kind--;
+	barrier_var(kind);
+	if (kind < NRW_UNOPENED_KINDS)
+		nrw_count(h->port->unopened[kind]);
+}
+
 static __always_inline int nrw_udp(struct nrw_here *h)
 {
+	nrw_note_unopened(h);
 	if (!nrw_controlled(h->port))
 		return NRW_NEXT;
 	nrw_steer(h, NRW_LEAF_UDP);
@@ -88,6 +103,7 @@ int nrw_switch(struct __sk_buff *skb)
 {
 	struct nrw_here here = { .skb = skb };
 	__u32 ifindex = skb->ifindex, zero = 0, *no = bpf_map_lookup_elem(&ifaces, &ifindex);
+	int kind;
 
 	if (!no)
 		return NRW_NEXT;
@@ -107,7 +123,10 @@ int nrw_switch(struct __sk_buff *skb)
 	if (!here.packet)
 		return NRW_NEXT;
 	__builtin_memset(here.packet, 0, sizeof(*here.packet));
-	switch (nrw_read_packet(skb, here.packet, vlan_separates)) {
+	kind = nrw_read_packet(skb, here.packet, !(here.port->mode & NRW_MODE_VLANS_ROUTED));
+	if (kind == NRW_UDP && nrw_open_udp(skb, here.packet, here.port->mode & NRW_MODE_OPEN_GTP))
+		kind = nrw_read_inner(skb, here.packet);
+	switch (kind) {
 	case NRW_TCP:
 		return nrw_tcp(&here);
 	case NRW_UDP:
@@ -116,6 +135,7 @@ int nrw_switch(struct __sk_buff *skb)
 		nrw_count(here.port->malformed);
 		return NRW_NEXT;
 	default:
+		nrw_note_unopened(&here);
 		return NRW_NEXT;
 	}
 }

@@ -122,7 +122,7 @@ fn run(rig: &mut Rig, input: &mut Unstructured<'_>) -> Result<()> {
         1 => WireFormat::Reserved,
         _ => WireFormat::Insert,
     });
-    rig.data_port().set_mode(layout::MODE_CONTROLLED);
+    rig.data_port().set_mode(rig::CONTROLLED);
     rig.data_port().set_syn(Rate::from_bytes_per_sec(10_000), Bytes::new(1000));
     rig.grant(&[1_250_000]);
     let flow = Packet::new(shape, PORT.fetch_add(1, Relaxed));
@@ -132,7 +132,7 @@ fn run(rig: &mut Rig, input: &mut Unstructured<'_>) -> Result<()> {
     }
     let police = if setting & 32 != 0 { layout::MODE_POLICE_SYN | layout::MODE_POLICE_UDP } else { 0 };
     let gate = if setting & 16 != 0 { layout::MODE_ONCE_PER_RTT } else { 0 };
-    rig.data_port().set_mode(layout::MODE_CONTROLLED | police | gate);
+    rig.data_port().set_mode(rig::CONTROLLED | police | gate);
     let mut next = [flow.seq, flow.ack];
     for _ in 0..PACKETS_MAX {
         let sent = packet(input, &flow, &mut next)?;

@@ -1,6 +1,5 @@
 //! Compares the configuration in force with a new one: which keys can change while the agent runs.
 
-use super::switch::least_watchdog;
 use super::{Capacity, Common, Config, Log, Port, Receiver, Sender, Switch};
 
 /// The outcome of a comparison. All keys are paths such as `ports.eth1.rate`.
@@ -94,6 +93,8 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
         tick: _,
         max_flows: _,
         watchdog: _,
+        vlans: _,
+        gtp: _,
         format: _,
         feedback: _,
         pin: _,
@@ -103,14 +104,8 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     } = new;
     let mut old = old.clone();
     common(keys, "switch", &mut old.common, &new.common);
-    // The watchdog's time and the tables' sizes belong to the loaded program. With a longer tick, this watchdog could
-    // expire between two ticks.
-    if least_watchdog(new.tick) <= old.watchdog {
-        compare!(keys, "switch.", old, new; now: tick; restart:);
-    } else {
-        compare!(keys, "switch.", old, new; now:; restart: tick);
-    }
-    compare!(keys, "switch.", old, new; now: format, feedback; restart: max_flows, watchdog, pin);
+    // The tables' sizes belong to the loaded program.
+    compare!(keys, "switch.", old, new; now: tick, watchdog, vlans, gtp, format, feedback; restart: max_flows, pin);
     compare!(keys, "", old, new; now:; restart: controller);
     ports(keys, &mut old, new);
     // An interface of a port that stays controlled until the restart cannot be uncontrolled at the same time.
@@ -151,6 +146,7 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
         capacity: _,
         shape: _,
         overhead: _,
+        encapsulation: _,
         limit: _,
         mtu: _,
         syn_share: _,
@@ -160,7 +156,7 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
     } = new;
     let name = format!("ports.{}.", old.interface);
     // HTB's unit and the controller's are built with these.
-    compare!(keys, name, old, new; now: limit, syn_share; restart: overhead, mtu);
+    compare!(keys, name, old, new; now: limit, syn_share; restart: overhead, encapsulation, mtu);
     match (old.capacity, new.capacity) {
         (Capacity::Known(before), Capacity::Known(after)) if before != after => {
             old.capacity = new.capacity;
@@ -258,26 +254,28 @@ mod tests {
 
     #[test]
     fn sizes_and_names_need_a_restart_and_leave_the_parameters_unchanged() {
-        let new = OLD.replace("[switch]", "[switch]\nname = 's'\nmax_flows = 10\nwatchdog = '2s'");
+        let new = OLD.replace("[switch]", "[switch]\nname = 's'\nmax_flows = 10");
         let (changed, restart) =
             keys(&(new + "[metrics]\nenabled = false\n[log]\nformat = 'json'\nlevel = 'debug'\n"));
         assert_eq!(changed, "log.level");
-        assert_eq!(restart, "switch.name metrics log.format switch.max_flows switch.watchdog");
+        assert_eq!(restart, "switch.name metrics log.format switch.max_flows");
     }
 
     #[test]
-    fn a_tick_that_the_running_watchdog_does_not_allow_needs_a_restart() {
-        let new = OLD.replace("[switch]", "[switch]\ntick = '400ms'\nwatchdog = '2s'");
-        assert_eq!(keys(&new), (String::new(), "switch.tick switch.watchdog".to_owned()));
-        let new = new.replace("400ms", "300ms");
-        assert_eq!(keys(&new), ("switch.tick".to_owned(), "switch.watchdog".to_owned()));
+    fn a_longer_tick_changes_now_together_with_its_watchdog() {
+        let new = OLD
+            .replace("[switch]", "[switch]\ntick = '400ms'\nwatchdog = '2s'\nvlans = 'routed'\ngtp = true");
+        let changed = "switch.tick switch.watchdog switch.vlans switch.gtp";
+        assert_eq!(keys(&new), (changed.to_owned(), String::new()));
     }
 
     #[test]
     fn a_measured_port_and_another_overhead_need_a_restart() {
-        let (changed, restart) =
-            keys(&OLD.replace("rate = '100mbit'", "capacity = 'measured'\noverhead = 38"));
-        assert_eq!((changed.as_str(), restart.as_str()), ("", "ports.eth1.overhead ports.eth1.capacity"));
+        let (changed, restart) = keys(
+            &OLD.replace("rate = '100mbit'", "capacity = 'measured'\noverhead = 38\nencapsulation = 36"),
+        );
+        let expected = "ports.eth1.overhead ports.eth1.encapsulation ports.eth1.capacity";
+        assert_eq!((changed.as_str(), restart.as_str()), ("", expected));
     }
 
     #[test]

@@ -30,6 +30,10 @@ pub struct Switch {
     pub max_flows: u32,
     /// The program stops writing rates if the agent does not run for this long.
     pub watchdog: Span,
+    /// Meaning of VLAN tags.
+    pub vlans: Vlans,
+    /// Whether flows inside GTP-U are handled like all others.
+    pub gtp: bool,
     /// How rates are written.
     pub format: Format,
     /// How often a flow gets its rate.
@@ -68,6 +72,16 @@ pub enum Feedback {
     OncePerRtt,
 }
 
+/// Meaning of VLAN tags for the identity of flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Vlans {
+    /// Flows of different VLANs may have the same addresses.
+    #[default]
+    Separate,
+    /// This host routes between VLANs, so data and ACKs of one flow have different tags.
+    Routed,
+}
+
 /// A controlled port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Port {
@@ -79,6 +93,8 @@ pub struct Port {
     pub shape: Option<Rate>,
     /// Bytes that the link adds to an IP datagram (`htb::Layout::overhead`).
     pub overhead: u32,
+    /// Bytes of headers between the Ethernet header and the IP datagrams of flows.
+    pub encapsulation: u32,
     /// Limit of each leaf's queue, packets.
     pub limit: u32,
     /// Largest IP datagram; `None`: the interface's MTU.
@@ -147,6 +163,9 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     let format = own.get("format", one_of(&formats)).unwrap_or_default();
     let ways = [("every-ack", Feedback::EveryAck), ("once-per-rtt", Feedback::OncePerRtt)];
     let feedback = own.get("feedback", one_of(&ways)).unwrap_or_default();
+    let meanings = [("separate", Vlans::Separate), ("routed", Vlans::Routed)];
+    let vlans = own.get("vlans", one_of(&meanings)).unwrap_or_default();
+    let gtp = own.get("gtp", yes_no).unwrap_or(false);
     let default_pin = PathBuf::from(crate::clean::PINS).join(&common.name);
     let pin = own.get("pin", |v| match yes_no(v) {
         Ok(wanted) => Ok(wanted.then_some(default_pin)),
@@ -184,6 +203,8 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
         tick,
         max_flows,
         watchdog,
+        vlans,
+        gtp,
         format,
         feedback,
         pin: pin.flatten(),
@@ -194,7 +215,7 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
 }
 
 /// The program must not stop because one tick is late.
-pub(super) fn least_watchdog(tick: Span) -> Span {
+fn least_watchdog(tick: Span) -> Span {
     tick.scale(3, 1)
 }
 
@@ -214,6 +235,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         table.problem("shape", "found it without capacity = \"measured\", expected `rate`, which shapes too");
     }
     let overhead = table.get("overhead", whole(0, 256)).unwrap_or(14);
+    let encapsulation = table.get("encapsulation", whole(0, 256)).unwrap_or(0);
     let limit = table.get("limit", unit(units::packets)).unwrap_or(1000);
     let mtu = table.get("mtu", unit(units::bytes));
     if let Some(mtu) = mtu
@@ -262,6 +284,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         capacity,
         shape,
         overhead,
+        encapsulation,
         limit,
         mtu,
         syn_share,

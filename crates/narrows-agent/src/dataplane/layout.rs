@@ -66,6 +66,13 @@ pub const MODE_ONCE_PER_RTT: u32 = 1 << 1;
 pub const MODE_POLICE_UDP: u32 = 1 << 2;
 /// SYNs are limited to their part of the link.
 pub const MODE_POLICE_SYN: u32 = 1 << 3;
+/// This host routes between VLANs, so tags do not separate flows.
+pub const MODE_VLANS_ROUTED: u32 = 1 << 4;
+/// Flows inside GTP-U are handled like all others.
+pub const MODE_OPEN_GTP: u32 = 1 << 5;
+
+/// Kinds of packets inside which there may be flows that the program does not see (`enum nrw_unopened`).
+pub const UNOPENED: usize = 8;
 
 /// How packets carry rates (`NRW_FORMAT_`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -92,7 +99,7 @@ pub struct Key {
     pub sport: [u8; 2],
     /// Destination port, network order.
     pub dport: [u8; 2],
-    /// VLAN id in host order; 0: none.
+    /// VLAN id in host order; 0: none, or tags do not separate flows.
     pub vlan: [u8; 2],
     /// 4 or 6.
     pub family: u8,
@@ -198,7 +205,8 @@ pub(super) struct RawSlot {
     /// fields.
     pub(super) belief: [AtomicU32; 11],
     pub(super) mark: AtomicU32,
-    pub(super) pad: [AtomicU32; 4],
+    pub(super) vlan: AtomicU32,
+    pub(super) pad: [AtomicU32; 3],
 }
 
 /// Size of `struct nrw_half`, which only the program reads.
@@ -219,6 +227,7 @@ pub(super) struct RawBucket {
 #[repr(C)]
 pub(super) struct RawPort {
     pub(super) heartbeat_ns: AtomicU64,
+    pub(super) watchdog_ns: AtomicU64,
     pub(super) mode: AtomicU32,
     pub(super) format: AtomicU32,
     pub(super) priority: [AtomicU32; LEAVES],
@@ -228,6 +237,7 @@ pub(super) struct RawPort {
     pub(super) arrived_bytes: [AtomicU64; LEAVES],
     pub(super) arrived_packets: [AtomicU64; LEAVES],
     pub(super) counters: [AtomicU64; 13],
+    pub(super) unopened: [AtomicU64; UNOPENED],
     pub(super) unconfirmed: AtomicU32,
     pub(super) newcomers: AtomicU32,
     pub(super) newcomers_tick: AtomicU32,
@@ -240,15 +250,16 @@ pub(super) struct RawPort {
 const _: () = {
     use core::mem::offset_of;
     assert!(size_of::<Key>() == 40);
-    assert!(size_of::<RawSlot>() == 192 && size_of::<RawPort>() == 376);
+    assert!(size_of::<RawSlot>() == 192 && size_of::<RawPort>() == 448);
     assert!(offset_of!(RawSlot, flags) == 44 && offset_of!(RawSlot, last_ns) == 64);
     assert!(offset_of!(RawSlot, rtt_receiver_us) == 80 && offset_of!(RawSlot, waits) == 92);
     assert!(offset_of!(RawSlot, marked_unlimited) == 108 && offset_of!(RawSlot, code) == 116);
     assert!(offset_of!(RawSlot, gate_us) == 120 && offset_of!(RawSlot, belief) == 128);
-    assert!(offset_of!(RawSlot, mark) == 172);
-    assert!(offset_of!(RawPort, grants) == 32 && offset_of!(RawPort, arrived_bytes) == 72);
-    assert!(offset_of!(RawPort, udp) == 256 && offset_of!(RawPort, syn_again) == 336);
-    assert!(offset_of!(RawPort, counters) == 136 && offset_of!(RawPort, unconfirmed) == 240);
+    assert!(offset_of!(RawSlot, mark) == 172 && offset_of!(RawSlot, vlan) == 176);
+    assert!(offset_of!(RawPort, grants) == 40 && offset_of!(RawPort, arrived_bytes) == 80);
+    assert!(offset_of!(RawPort, udp) == 328 && offset_of!(RawPort, syn_again) == 408);
+    assert!(offset_of!(RawPort, counters) == 144 && offset_of!(RawPort, unopened) == 248);
+    assert!(offset_of!(RawPort, unconfirmed) == 312);
 };
 
 /// Each field is listed once, by its width. A test finds a field that is missing.
@@ -269,6 +280,7 @@ impl RawSlot {
             &self.gate_us,
             &self.rtt_us,
             &self.mark,
+            &self.vlan,
         ];
         single.into_iter().chain(&self.waits).chain(&self.belief).chain(&self.pad)
     }

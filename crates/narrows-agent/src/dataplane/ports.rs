@@ -4,10 +4,10 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use libbpf_rs::MapHandle;
 use narrows_control::feedback::code::RateCode;
-use narrows_control::units::{Bytes, Rate, Time};
+use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::Error;
-use super::layout::{GRANTS, LEAVES, MODE_CONTROLLED, PORTS_MAX, RawBucket, RawPort, WireFormat};
+use super::layout::{GRANTS, LEAVES, MODE_CONTROLLED, PORTS_MAX, RawBucket, RawPort, UNOPENED, WireFormat};
 use super::memory::Memory;
 
 /// The program's counters of a port. All increase, except `unconfirmed`.
@@ -43,6 +43,8 @@ pub struct Counters {
     pub syn_policed: u64,
     /// Packets of known flows with unexpected sequence numbers or an unexpected interface. They change nothing.
     pub implausible: u64,
+    /// Packets inside which there may be flows that the program does not see, by kind.
+    pub unopened: [u64; UNOPENED],
     /// Flows of which packets of both sides were not seen yet.
     pub unconfirmed: u32,
 }
@@ -61,6 +63,11 @@ impl Port<'_> {
     /// Records the time at which the agent last ran (CLOCK_MONOTONIC).
     pub fn beat(&self, now: Time) {
         self.0.heartbeat_ns.store(now.as_nanos(), Relaxed);
+    }
+
+    /// Sets the time without a heartbeat after which the program stops working.
+    pub fn set_watchdog(&self, watchdog: Span) {
+        self.0.watchdog_ns.store(watchdog.as_nanos(), Relaxed);
     }
 
     /// Sets the mode: `layout::MODE_CONTROLLED` and other flags.
@@ -143,6 +150,7 @@ impl Port<'_> {
             watchdog,
             syn_policed,
             implausible,
+            unopened: core::array::from_fn(|i| self.0.unopened[i].load(Relaxed)),
             unconfirmed: self.0.unconfirmed.load(Relaxed),
         }
     }

@@ -40,18 +40,13 @@ impl Default for Sizes {
 /// Constants that are set before load and cannot change later.
 #[derive(Copy, Clone, Debug)]
 pub struct Tunables {
-    /// The program stops working if the agent does not run for this long.
-    pub watchdog: Span,
     /// A SYN without an answer expires after this time (BRF-15).
     pub handshake_timeout: Span,
-    /// Whether flows of different VLANs may have the same addresses. Disable it on a host that routes between
-    /// VLANs, where data and ACKs of one flow have different tags.
-    pub vlan_separates: bool,
 }
 
 impl Default for Tunables {
     fn default() -> Self {
-        Tunables { watchdog: Span::from_secs(1), handshake_timeout: Span::from_secs(3), vlan_separates: true }
+        Tunables { handshake_timeout: Span::from_secs(3) }
     }
 }
 
@@ -96,9 +91,7 @@ impl Switch {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::SwitchSkelBuilder::default().open(&mut storage).map_err(&failed)?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-            rodata.watchdog_ns = tunables.watchdog.as_nanos();
             rodata.handshake_ns = tunables.handshake_timeout.as_nanos();
-            rodata.vlan_separates = u8::from(tunables.vlan_separates);
             rodata.syn_seed = seed()?;
         }
         for map in [&mut open.maps.slots, &mut open.maps.flows, &mut open.maps.free_slots] {

@@ -50,6 +50,8 @@ seen! {
     passed_n: u16,
     /// Mark of the first packet of the data direction.
     mark: u32,
+    /// VLAN of the data at its port; 0: none.
+    vlan: u32,
     /// The controlled port.
     port: u8,
     /// The leaf that the flow's packets join.

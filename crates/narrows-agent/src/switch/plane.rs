@@ -43,7 +43,8 @@ impl FlowTable for Switch {
     }
 
     fn tags(&self, slot: u32) -> Tags {
-        let tags = |slot: Slot<'_>| Tags { vlan: u16::from_ne_bytes(slot.key().vlan), mark: slot.mark() };
+        let tags =
+            |slot: Slot<'_>| Tags { vlan: u16::try_from(slot.vlan()).unwrap_or_default(), mark: slot.mark() };
         self.slots.get(slot).map(tags).unwrap_or_default()
     }
 

@@ -23,7 +23,7 @@ use interfaces::Interfaces;
 use super::core::{Asked, Switch};
 use super::link::Link;
 use super::policers;
-use super::view::{self, Meters};
+use super::view::{self, Meters, UNOPENED};
 use crate::cli::{Failure, Services};
 use crate::clock;
 use crate::config;
@@ -317,6 +317,12 @@ impl Runner {
             let Some(port) = self.ports.get_mut(number) else { continue };
             if counters.refused != port.refused.0 {
                 port.refused = (counters.refused, Some(now));
+            }
+            for ((kind, count), reported) in UNOPENED.iter().zip(counters.unopened).zip(&mut port.unopened) {
+                if count > 0 && !*reported {
+                    *reported = true;
+                    events::unopened(&port.interface, kind.encapsulation, kind.advice);
+                }
             }
             let flood = port.refused.1.is_some_and(|last| now.since(last) < FLOOD_OVER);
             record.set_unconfirmed_max(if flood {

@@ -7,6 +7,7 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::core::{Flow, Switch};
 use super::table::{FlowTable, Orders};
+use crate::dataplane::layout;
 use crate::dataplane::ports::Counters;
 use crate::htb::LeafStats;
 use crate::status::{FlowStatus, LEAF_NAMES, LeafStatus, PortStatus};
@@ -126,7 +127,8 @@ pub(super) fn port(
 
 /// The program's counters by name.
 pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
-    [
+    let unopened = UNOPENED.iter().map(|kind| kind.name).zip(counters.unopened);
+    let counters = [
         ("udp_policed", counters.udp_policed),
         ("stamped", counters.stamped),
         ("inserted", counters.inserted),
@@ -141,7 +143,36 @@ pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
         ("syn_policed", counters.syn_policed),
         ("implausible", counters.implausible),
         ("unconfirmed", u64::from(counters.unconfirmed)),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .to_vec()
+    ];
+    counters.into_iter().chain(unopened).map(|(name, value)| (name.to_owned(), value)).collect()
 }
+
+/// Packets inside which there may be flows that the program does not see.
+pub(super) struct Unopened {
+    /// The counter's name.
+    pub(super) name: &'static str,
+    /// For people.
+    pub(super) encapsulation: &'static str,
+    /// How to have these flows rated.
+    pub(super) advice: &'static str,
+}
+
+const fn closed(name: &'static str, encapsulation: &'static str) -> Unopened {
+    Unopened { name, encapsulation, advice: "control a port where their packets are in no tunnel" }
+}
+
+/// In the order of the program's counters (`enum nrw_unopened`).
+pub(super) const UNOPENED: [Unopened; layout::UNOPENED] = [
+    closed("unopened_vlans", "more than two VLAN tags"),
+    closed("unopened_mpls", "MPLS"),
+    closed("unopened_pppoe", "PPPoE with compression or several links"),
+    Unopened {
+        name: "unopened_gtp",
+        encapsulation: "GTP-U",
+        advice: "set gtp = true in [switch], and send GTP-U without fragments and without segmentation offload",
+    },
+    closed("unopened_vxlan", "VXLAN or Geneve"),
+    closed("unopened_ip", "IP in IP"),
+    closed("unopened_gre", "GRE"),
+    closed("unopened_ipsec", "IPsec"),
+];

@@ -69,7 +69,7 @@ fn mac(net: &Net, host: &str, interface: &str) -> [u8; 6] {
 }
 
 /// For all received IPv4 frames (packet(7)).
-fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
+pub(crate) fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
     // SAFETY: a plain system call.
     #[allow(unsafe_code)]

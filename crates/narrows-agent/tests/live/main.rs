@@ -22,4 +22,5 @@ mod pinned;
 mod rates;
 mod reload;
 mod share;
+mod trunk;
 mod vanish;

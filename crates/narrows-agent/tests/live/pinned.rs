@@ -1,14 +1,17 @@
 //! Pinned mode: the data plane and its flows outlive the agent.
 
+use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use narrows_agent::clock;
+use narrows_control::rate::Leaf;
 use narrows_lab::patiently;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use super::agent::{Agent, since};
+use super::agent::{Agent, counter, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
@@ -79,5 +82,40 @@ fn a_pinned_data_plane_and_its_flows_outlive_the_agent() {
         assert!(cleaned.failed.is_empty(), "{cleaned:?}");
         assert!(!pin.exists(), "{cleaned:?}");
         assert!(!net.says("r", "tc qdisc show dev c").contains("htb 4e57: root"), "{cleaned:?}");
+    });
+}
+
+/// The next agent's tick is longer than the first agent's watchdog.
+#[test]
+fn a_pinned_data_plane_follows_the_watchdog_of_the_running_agent() {
+    patiently(|| {
+        let Some(net) = Net::star(Forwarding::Router, 1) else { return };
+        let bpffs = Bpffs::mount();
+        let pin = bpffs.path().join("sw");
+        let more = format!("pin = {pin:?}\nwatchdog = \"60ms\"");
+        let mut switch = Agent::switch_with(&net, "100mbit", &more, "");
+        switch.kill();
+        let text = fs::read_to_string(switch.config()).expect("a file");
+        let new = "watchdog = \"9s\"\ntick = \"1s\"\nmax_flows = 100";
+        fs::write(switch.config(), text.replace("watchdog = \"60ms\"", new)).expect("a file");
+        switch.restart();
+        let log = switch.log();
+        assert!(log.contains("event=\"max-flows-kept\" wanted=100 pinned=131072"), "{log}");
+
+        let (before, to) = (switch.port(), net.server(9, false));
+        net.inside("s1", || {
+            let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+            for _ in 0..50 {
+                // A closed port is reported to the next call.
+                let _ = socket.send_to(b"hello", to);
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let after = switch.port();
+        let sent = after.leaves[Leaf::Udp as usize].packets - before.leaves[Leaf::Udp as usize].packets;
+        let [missed, before] = [&after, &before].map(|port| counter(port, "watchdog"));
+        println!("{sent} datagrams were handled, {} passed without the agent", missed - before);
+        assert_eq!(missed, before);
+        assert!(sent >= 50, "{sent}");
     });
 }

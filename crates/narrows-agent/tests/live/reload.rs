@@ -14,7 +14,7 @@ use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
 /// Changes the file of an agent, asks for a reload, and returns the new lines of the log.
-fn reload(agent: &mut Agent, found: &str, replacement: &str) -> String {
+pub(crate) fn reload(agent: &mut Agent, found: &str, replacement: &str) -> String {
     let before = agent.log();
     let text = fs::read_to_string(agent.config()).expect("a file");
     assert!(text.contains(found), "{text}");

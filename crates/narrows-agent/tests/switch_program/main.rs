@@ -2,6 +2,7 @@
 
 mod forged;
 mod life;
+mod outside;
 mod real;
 mod rig;
 mod stamping;

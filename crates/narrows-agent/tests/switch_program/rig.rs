@@ -5,7 +5,7 @@ use std::process::Command;
 use narrows_agent::dataplane::layout::{self, Key, WireFormat};
 use narrows_agent::dataplane::program::{Sizes, Switch, TestRun, Tunables};
 use narrows_control::feedback::code::RateCode;
-use narrows_control::units::{Bytes, Rate, Time};
+use narrows_control::units::{Bytes, Rate, Span, Time};
 use nix::sched::{CloneFlags, unshare};
 use nix::time::{ClockId, clock_gettime};
 
@@ -13,6 +13,8 @@ use nix::time::{ClockId, clock_gettime};
 pub(crate) const DATA: u8 = 0;
 /// ACKs of this data leave by this port, which is not controlled.
 pub(crate) const ACKS: u8 = 1;
+/// The mode of the first port.
+pub(crate) const CONTROLLED: u32 = layout::MODE_CONTROLLED | layout::MODE_OPEN_GTP;
 pub(crate) const PASS: i32 = -1;
 pub(crate) const DROP: i32 = 2;
 pub(crate) const PRIORITIES: [u32; 4] = [0x1_0010, 0x1_0011, 0x1_0020, 0x1_0030];
@@ -60,12 +62,14 @@ fn try_rig(sizes: Sizes, tunables: Tunables) -> Result<Rig, String> {
         rig.switch.set_interface(ifindex, port).map_err(|e| e.to_string())?;
         let port = rig.switch.ports.get(port).unwrap();
         port.beat(Time::from_nanos(u64::MAX));
+        port.set_watchdog(Span::from_secs(1));
+        port.set_mode(layout::MODE_OPEN_GTP);
         port.set_format(WireFormat::Insert);
         port.set_priorities(PRIORITIES);
         port.set_unconfirmed_max(32);
         port.set_udp(Rate::from_bytes_per_sec(1), Bytes::new(10_000));
     }
-    rig.data_port().set_mode(layout::MODE_CONTROLLED);
+    rig.data_port().set_mode(CONTROLLED);
     Ok(rig)
 }
 
@@ -138,10 +142,33 @@ pub(crate) enum Shape {
     V6Extensions,
     Vlan,
     QinQ,
+    Pppoe,
+    /// IPv6 in a PPPoE session in a VLAN.
+    PppoeVlanV6,
+    /// IPv4 in GTP-U over IPv4, with UDP's checksum.
+    Gtp,
+    /// The same without UDP's checksum, with a sequence number.
+    GtpBare,
+    /// IPv6 in GTP-U over IPv4, with UDP's checksum.
+    GtpMixed,
+    /// IPv6 in GTP-U over IPv6, with 5G's extension header.
+    GtpV6,
 }
 
-pub(crate) const SHAPES: [Shape; 6] =
-    [Shape::V4, Shape::V4Options, Shape::V6, Shape::V6Extensions, Shape::Vlan, Shape::QinQ];
+pub(crate) const SHAPES: [Shape; 12] = [
+    Shape::V4,
+    Shape::V4Options,
+    Shape::V6,
+    Shape::V6Extensions,
+    Shape::Vlan,
+    Shape::QinQ,
+    Shape::Pppoe,
+    Shape::PppoeVlanV6,
+    Shape::Gtp,
+    Shape::GtpBare,
+    Shape::GtpMixed,
+    Shape::GtpV6,
+];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
@@ -196,7 +223,10 @@ impl Packet {
         self
     }
     fn v6(&self) -> bool {
-        matches!(self.shape, Shape::V6 | Shape::V6Extensions)
+        matches!(
+            self.shape,
+            Shape::V6 | Shape::V6Extensions | Shape::PppoeVlanV6 | Shape::GtpMixed | Shape::GtpV6
+        )
     }
     fn ends(&self) -> ([u8; 16], [u8; 16], u16, u16) {
         let end = |last| {
@@ -214,7 +244,7 @@ impl Packet {
     pub(crate) fn key(&self) -> Key {
         let (saddr, daddr, sport, dport) = self.ends();
         let vlan: u16 = match self.shape {
-            Shape::Vlan => 5,
+            Shape::Vlan | Shape::PppoeVlanV6 => 5,
             Shape::QinQ => 7 ^ (5 << 4),
             _ => 0,
         };
@@ -236,7 +266,12 @@ impl Packet {
             Shape::V6 => (14, 54),
             Shape::V6Extensions => (14, 54 + 24),
             Shape::Vlan => (18, 38),
-            Shape::QinQ => (22, 42),
+            Shape::QinQ | Shape::Pppoe => (22, 42),
+            Shape::PppoeVlanV6 => (26, 66),
+            Shape::Gtp => (50, 70),
+            Shape::GtpBare => (54, 74),
+            Shape::GtpMixed => (50, 90),
+            Shape::GtpV6 => (78, 118),
         }
     }
     /// The frame with correct checksums.
@@ -259,12 +294,7 @@ impl Packet {
         ]);
         tcp.extend(&self.options);
         tcp.extend((0..self.payload).map(|i| i as u8));
-        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-        match self.shape {
-            Shape::Vlan => frame.extend([0x81, 0, 0, 5]),
-            Shape::QinQ => frame.extend([0x88, 0xa8, 0, 7, 0x81, 0, 0, 5]),
-            _ => {}
-        }
+        let mut ip = Vec::new();
         if self.v6() {
             let extensions: &[u8] = match self.shape {
                 // Hop by hop, then destination options: padding only.
@@ -273,32 +303,102 @@ impl Packet {
                 }
                 _ => &[],
             };
-            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
-            frame.extend(((extensions.len() + tcp.len()) as u16).to_be_bytes());
-            frame.extend([if extensions.is_empty() { 6 } else { 0 }, 64]);
-            frame.extend(saddr);
-            frame.extend(daddr);
-            frame.extend(extensions);
+            let next = if extensions.is_empty() { 6 } else { 0 };
+            ip.extend(ipv6_header(&saddr, &daddr, next, extensions.len() + tcp.len()));
+            ip.extend(extensions);
         } else {
             let options: &[u8] = if self.shape == Shape::V4Options { &[1, 1, 1, 1, 7, 3, 4, 0] } else { &[] };
-            let header = 20 + options.len();
-            let mut ip = vec![0x40 | (header / 4) as u8, 0];
-            ip.extend(((header + tcp.len()) as u16).to_be_bytes());
-            ip.extend([0, 1, 0, 0, 64, 6, 0, 0]);
-            ip.extend(&saddr[..4]);
-            ip.extend(&daddr[..4]);
-            ip.extend(options);
-            let sum = !fold(sum(&ip));
-            ip[10..12].copy_from_slice(&sum.to_be_bytes());
-            frame.extend([8, 0]);
-            frame.extend(ip);
+            ip.extend(ipv4_header(&saddr[..4], &daddr[..4], options, 6, tcp.len()));
         }
-        let at = frame.len();
-        frame.extend(&tcp);
-        let check = !fold(tcp_sum(&frame, self.offsets().0, at, frame.len()));
-        frame[at + 16..at + 18].copy_from_slice(&check.to_be_bytes());
+        let at = ip.len();
+        ip.extend(&tcp);
+        let check = !fold(l4_sum(&ip, 0, at, ip.len()));
+        ip[at + 16..at + 18].copy_from_slice(&check.to_be_bytes());
+        self.wrap(&ip)
+    }
+    /// The datagram with the headers outside it.
+    fn wrap(&self, ip: &[u8]) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        match self.shape {
+            Shape::Vlan | Shape::PppoeVlanV6 => frame.extend([0x81, 0, 0, 5]),
+            Shape::QinQ => frame.extend([0x88, 0xa8, 0, 7, 0x81, 0, 0, 5]),
+            _ => {}
+        }
+        match self.shape {
+            Shape::Pppoe | Shape::PppoeVlanV6 => {
+                frame.extend([0x88, 0x64, 0x11, 0, 0, 9]);
+                frame.extend((ip.len() as u16 + 2).to_be_bytes());
+                frame.extend([0, if self.v6() { 0x57 } else { 0x21 }]);
+                frame.extend(ip);
+            }
+            Shape::Gtp | Shape::GtpBare | Shape::GtpMixed | Shape::GtpV6 => {
+                frame.extend(if self.shape == Shape::GtpV6 { [0x86, 0xdd] } else { [8, 0] });
+                frame.extend(self.in_gtp(ip));
+            }
+            _ => {
+                frame.extend(if self.v6() { [0x86, 0xdd] } else { [8, 0] });
+                frame.extend(ip);
+            }
+        }
         frame
     }
+    /// The datagram of the tunnel.
+    fn in_gtp(&self, ip: &[u8]) -> Vec<u8> {
+        // A sequence number; 5G's session container, whose length is one word.
+        let (flags, optional): (u8, &[u8]) = match self.shape {
+            Shape::GtpBare => (0x32, &[0, 1, 0, 0]),
+            Shape::GtpV6 => (0x34, &[0, 0, 0, 0x85, 1, 0, 9, 0]),
+            _ => (0x30, &[]),
+        };
+        let inside = optional.len() + ip.len();
+        let (udp_len, ports) = (16 + inside, [2153_u16, 2152].map(u16::to_be_bytes).concat());
+        let [a, b] = [1, 2].map(|last| {
+            let mut addr = [0x20, 1, 0xd, 0xb8, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+            if self.shape != Shape::GtpV6 {
+                addr[..4].copy_from_slice(&[192, 0, 2, last]);
+            }
+            addr
+        });
+        let mut outer = match self.shape {
+            Shape::GtpV6 => ipv6_header(&a, &b, 17, udp_len),
+            _ => ipv4_header(&a[..4], &b[..4], &[], 17, udp_len),
+        };
+        let at = outer.len();
+        outer.extend(ports);
+        outer.extend((udp_len as u16).to_be_bytes());
+        outer.extend([0, 0, flags, 255]);
+        outer.extend((inside as u16).to_be_bytes());
+        outer.extend([0, 0, 0, 77]);
+        outer.extend(optional);
+        outer.extend(ip);
+        if self.shape != Shape::GtpBare {
+            let check = !fold(l4_sum(&outer, 0, at, outer.len()));
+            outer[at + 6..at + 8].copy_from_slice(&check.to_be_bytes());
+        }
+        outer
+    }
+}
+
+fn ipv4_header(saddr: &[u8], daddr: &[u8], options: &[u8], protocol: u8, payload: usize) -> Vec<u8> {
+    let header = 20 + options.len();
+    let mut ip = vec![0x40 | (header / 4) as u8, 0];
+    ip.extend(((header + payload) as u16).to_be_bytes());
+    ip.extend([0, 1, 0, 0, 64, protocol, 0, 0]);
+    ip.extend(saddr);
+    ip.extend(daddr);
+    ip.extend(options);
+    let sum = !fold(sum(&ip));
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+    ip
+}
+
+fn ipv6_header(saddr: &[u8], daddr: &[u8], next: u8, payload: usize) -> Vec<u8> {
+    let mut ip = vec![0x60, 0, 0, 0];
+    ip.extend((payload as u16).to_be_bytes());
+    ip.extend([next, 64]);
+    ip.extend(saddr);
+    ip.extend(daddr);
+    ip
 }
 
 fn sum(bytes: &[u8]) -> u64 {
@@ -312,20 +412,56 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Sum over the TCP segment from `l4` to `end` with its pseudo header.
-fn tcp_sum(frame: &[u8], l3: usize, l4: usize, end: usize) -> u64 {
-    let addresses = if frame[l3] >> 4 == 6 { &frame[l3 + 8..l3 + 40] } else { &frame[l3 + 12..l3 + 20] };
-    sum(addresses) + 6 + (end - l4) as u64 + sum(&frame[l4..end])
+/// Sum over the TCP segment or UDP datagram from `l4` to `end` with its pseudo header.
+fn l4_sum(frame: &[u8], l3: usize, l4: usize, end: usize) -> u64 {
+    let (addresses, protocol) = match frame[l3] >> 4 {
+        // Extension headers are in front of TCP only.
+        6 => (&frame[l3 + 8..l3 + 40], if frame[l3 + 6] == 17 { 17 } else { 6 }),
+        _ => (&frame[l3 + 12..l3 + 20], u64::from(frame[l3 + 9])),
+    };
+    sum(addresses) + protocol + (end - l4) as u64 + sum(&frame[l4..end])
 }
 
-/// Whether both checksums are correct. `Packet` must have made the frame; it may be modified.
+fn word(frame: &[u8], at: usize) -> usize {
+    usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]))
+}
+
+/// Where a datagram's header and the datagram end, if the header's checksum is correct.
+fn ends(frame: &[u8], l3: usize) -> Option<(usize, usize)> {
+    if frame[l3] >> 4 == 6 {
+        return Some((l3 + 40, l3 + 40 + word(frame, l3 + 4)));
+    }
+    let header = usize::from(frame[l3] & 15) * 4;
+    let is_correct = fold(sum(&frame[l3..l3 + header])) == 0xffff;
+    is_correct.then(|| (l3 + header, l3 + word(frame, l3 + 2)))
+}
+
+/// Whether all checksums are correct, and all lengths of headers outside the datagram. `Packet` must have made the frame;
+/// it may be modified.
 pub(crate) fn checksums_are_correct(frame: &[u8], (l3, l4): (usize, usize)) -> bool {
-    let word = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
-    let (end, ip) = if frame[l3] >> 4 == 6 {
-        (l3 + 40 + word(l3 + 4), true)
-    } else {
-        let header = usize::from(frame[l3] & 15) * 4;
-        (l3 + word(l3 + 2), fold(sum(&frame[l3..l3 + header])) == 0xffff)
-    };
-    ip && end <= frame.len() && fold(tcp_sum(frame, l3, l4, end)) == 0xffff
+    let Some((_, end)) = ends(frame, l3) else { return false };
+    let inside = end <= frame.len() && fold(l4_sum(frame, l3, l4, end)) == 0xffff;
+    inside && lengths_outside_are_correct(frame, l3, end)
+}
+
+fn lengths_outside_are_correct(frame: &[u8], l3: usize, end: usize) -> bool {
+    let mut at = 12;
+    while matches!(word(frame, at), 0x8100 | 0x88a8) {
+        at += 4;
+    }
+    if word(frame, at) == 0x8864 {
+        return at + 10 == l3 && word(frame, at + 6) == end - l3 + 2;
+    }
+    at += 2;
+    if at == l3 {
+        return true;
+    }
+    // GTP-U.
+    let Some((udp, outer_end)) = ends(frame, at) else { return false };
+    let check = word(frame, udp + 6);
+    let has_checksum = at + 40 == udp || check != 0;
+    outer_end == end
+        && word(frame, udp + 4) == end - udp
+        && word(frame, udp + 10) == end - udp - 16
+        && (!has_checksum || fold(l4_sum(frame, at, udp, end)) == 0xffff)
 }

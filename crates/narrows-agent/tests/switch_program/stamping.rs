@@ -111,9 +111,14 @@ fn random_headers_give_the_reference_result() {
         bytes.resize(bytes.len().next_multiple_of(4), 1);
         bytes
     });
-    let packet =
-        (words, 0usize..6, prop_oneof![Just(0usize), 1usize..50], proptest::option::of(0u8..16), 0usize..40);
-    let mut runner = TestRunner::new(Config { cases: 3000, failure_persistence: None, ..Config::default() });
+    let packet = (
+        words,
+        0..SHAPES.len(),
+        prop_oneof![Just(0usize), 1usize..50],
+        proptest::option::of(0u8..16),
+        0usize..40,
+    );
+    let mut runner = TestRunner::new(Config { cases: 6000, failure_persistence: None, ..Config::default() });
     let flows: Vec<Packet> = (0..).zip(SHAPES).map(|(n, shape)| Packet::new(shape, 50_000 + n)).collect();
     for flow in &flows {
         rig.grant(&[1_250_000]);

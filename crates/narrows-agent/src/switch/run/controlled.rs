@@ -8,6 +8,7 @@ use narrows_control::units::{Bytes, Rate, Time};
 use crate::claim::claim;
 use crate::cli::Failure;
 use crate::config;
+use crate::dataplane::layout::UNOPENED;
 use crate::events;
 use crate::guard::{Charge, Guardian};
 use crate::htb::{self, Htb, LeafStats, Rtnl};
@@ -44,6 +45,8 @@ pub(super) struct Controlled {
     pub(super) syn_share: f64,
     /// Number of new flows refused so far, and the time of the last refusal.
     pub(super) refused: (u64, Option<Time>),
+    /// For which kinds of tunnels it was reported that flows inside are not rated.
+    pub(super) unopened: [bool; UNOPENED],
 }
 
 struct Queue {
@@ -60,7 +63,8 @@ impl Controlled {
             config::Capacity::Measured => None,
         };
         let mtu = port.mtu.unwrap_or(mtu);
-        let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead) };
+        // HTB counts the encapsulation as a part of the packet, and the controller does not.
+        let framing = Framing { mtu: mtu.get(), overhead: u64::from(port.overhead + port.encapsulation) };
         let layout = htb::Layout {
             limits: [port.limit; LEAVES],
             overhead: port.overhead,
@@ -83,6 +87,7 @@ impl Controlled {
             shaped: known.is_some() || port.shape.is_some(),
             syn_share: port.syn_share,
             refused: (0, None),
+            unopened: [false; UNOPENED],
         }
     }
 

@@ -35,6 +35,9 @@ impl Runner {
                 super::start::prepare(&record, &new);
             }
         }
+        if let Some(record) = self.switch.table().ports.get(PLAIN) {
+            super::start::prepare_plain(&record, &new);
+        }
         self.interfaces.look_now();
         Ok(())
     }

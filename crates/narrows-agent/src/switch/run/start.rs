@@ -85,8 +85,7 @@ impl Runner {
             interfaces.all.push(Interface::new(name, PLAIN));
         }
         let record = plane.ports.get(PLAIN).ok_or("too many ports")?;
-        record.set_mode(0);
-        record.beat(clock::now());
+        prepare_plain(&record, config);
         if let Some(folder) = &config.pin {
             plane.forget_other_interfaces(
                 folder,
@@ -147,7 +146,7 @@ fn existing(
 /// A new data plane, or a pinned one of an earlier agent.
 fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
     let sizes = Sizes { flows: config.max_flows, ..Sizes::default() };
-    let tunables = Tunables { watchdog: config.watchdog, ..Tunables::default() };
+    let tunables = Tunables::default();
     match &config.pin {
         Some(folder) if folder.join("program").exists() => {
             let plane = Plane::open_pinned(folder)?;
@@ -157,7 +156,10 @@ fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
                     let problems = vec![config::Problem { key: "ports".into(), text }];
                     Err(config::Invalid { source: folder.display().to_string(), problems }.into())
                 }
-                None => Ok(plane),
+                None => {
+                    report_kept_size(config.max_flows, plane.slots.len());
+                    Ok(plane)
+                }
             }
         }
         Some(folder) => {
@@ -167,6 +169,15 @@ fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
             Ok(plane)
         }
         None => Ok(Plane::load(sizes, tunables)?),
+    }
+}
+
+/// A pinned table keeps its size.
+fn report_kept_size(wanted: u32, pinned: u32) {
+    if wanted != pinned {
+        let advice =
+            "the pinned table keeps its size; to change it, stop the agent and run narrows-agent clean";
+        tracing::warn!(event = "max-flows-kept", wanted, pinned, "{advice}");
     }
 }
 
@@ -226,8 +237,26 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch) {
         config::Feedback::EveryAck => 0,
         config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
     };
-    record.set_mode(layout::MODE_CONTROLLED | layout::MODE_POLICE_UDP | layout::MODE_POLICE_SYN | once);
+    let police = layout::MODE_POLICE_UDP | layout::MODE_POLICE_SYN;
+    record.set_mode(layout::MODE_CONTROLLED | police | once | parsing(config));
+    record.set_watchdog(config.watchdog);
     record.beat(clock::now());
+}
+
+/// Settings of the record of all uncontrolled interfaces.
+pub(super) fn prepare_plain(record: &Record<'_>, config: &config::Switch) {
+    record.set_mode(parsing(config));
+    record.set_watchdog(config.watchdog);
+    record.beat(clock::now());
+}
+
+/// How the program reads packets. It must be the same at all ports, so that both directions of a flow have one key.
+fn parsing(config: &config::Switch) -> u32 {
+    let routed = match config.vlans {
+        config::Vlans::Separate => 0,
+        config::Vlans::Routed => layout::MODE_VLANS_ROUTED,
+    };
+    routed | if config.gtp { layout::MODE_OPEN_GTP } else { 0 }
 }
 
 #[cfg(test)]

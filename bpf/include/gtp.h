@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Packets of subscribers inside GTP-U (3GPP TS 29.281), and other tunnels over UDP, which stay
+ * closed.
+ *
+ * A tunnel's endpoint id is another one in each direction, and exists only between base station and
+ * gateway. It does not separate flows.
+ *
+ * GTP-U is opened only if the configuration says so. Otherwise any host could send packets with
+ * other hosts' addresses inside its datagrams, past the filters of its provider.
+ */
+#ifndef NRW_GTP_H
+#define NRW_GTP_H
+
+#include "packet.h"
+
+/* IANA's port numbers. */
+#define NRW_PORT_GTP		bpf_htons(2152)
+#define NRW_PORT_VXLAN		bpf_htons(4789)
+#define NRW_PORT_GENEVE		bpf_htons(6081)
+
+#define NRW_GTP_V1		0x30	/* version 1, protocol type GTP */
+#define NRW_GTP_V1_MASK		0xf0
+#define NRW_GTP_EXTENDED	0x04	/* extension headers follow */
+#define NRW_GTP_OPTIONAL	0x07	/* the four optional bytes are there if one of these flags is set */
+#define NRW_GTP_DATA		255	/* message type G-PDU: a datagram of a subscriber */
+#define NRW_GTP_EXTENSIONS	4	/* extension headers that are skipped; 5G has one, the PDU session container */
+
+struct nrw_gtp {
+	__u8 flags;
+	__u8 type;
+	__be16 length;		/* of the rest behind this structure */
+	__be32 tunnel;
+};
+
+/*
+ * Returns the offset of the datagram in a G-PDU whose header is at `at`; 0: there is none, or too
+ * many headers precede it. A wrong result does no harm: the lengths that nrw_read_inner() checks would
+ * have to fit by chance.
+ */
+static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 flags)
+{
+	struct { __be16 sequence; __u8 number; __u8 next; } optional;
+	__u8 words, next;
+
+	at += sizeof(struct nrw_gtp);
+	if (!(flags & NRW_GTP_OPTIONAL))
+		return at;
+	if (bpf_skb_load_bytes(skb, at, &optional, sizeof(optional)))
+		return 0;
+	at += sizeof(optional);
+	next = flags & NRW_GTP_EXTENDED ? optional.next : 0;
+	for (int i = 0; i < NRW_GTP_EXTENSIONS && next; i++) {
+		/* The length is the first byte, in words, and the next header's type is the last byte. */
+		if (bpf_skb_load_bytes(skb, at, &words, sizeof(words)) || !words)
+			return 0;
+		at += words * 4U;
+		if (bpf_skb_load_bytes(skb, at - 1, &next, sizeof(next)))
+			return 0;
+	}
+	return next ? 0 : at;
+}
+
+/*
+ * Looks for the datagram of a subscriber in the G-PDU behind a UDP header, and sets `l3` to it. All
+ * lengths must agree, because the inserted option changes them. A super-packet holds several G-PDUs.
+ */
+static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet *p, const struct nrw_udp *udp)
+{
+	const __u32 header = p->l4 + sizeof(*udp);
+	struct nrw_gtp gtp;
+
+	if (p->fragment || skb->gso_size || bpf_ntohs(udp->length) != p->l4_len ||
+	    bpf_skb_load_bytes(skb, header, &gtp, sizeof(gtp)))
+		return 0;
+	if ((gtp.flags & NRW_GTP_V1_MASK) != NRW_GTP_V1 ||
+	    bpf_ntohs(gtp.length) + sizeof(*udp) + sizeof(gtp) != p->l4_len)
+		return 0;
+	if (gtp.type != NRW_GTP_DATA) {
+		p->unopened = NRW_OPENED;
+		return 0;
+	}
+	p->tunnel.l3 = p->l3;
+	p->tunnel.l4 = p->l4;
+	p->tunnel.l3_len = p->l3_len;
+	p->tunnel.family = p->key.family;
+	p->l3 = nrw_skip_gtp(skb, header, gtp.flags);
+	return p->l3 != 0;
+}
+
+/*
+ * Looks into a UDP datagram. Returns whether a datagram of a subscriber may follow, for
+ * nrw_read_inner(). Not static, for the same reason as nrw_read_packet(). Together, both functions
+ * would need too much of the stack.
+ */
+__noinline int nrw_open_udp(struct __sk_buff *skb, struct nrw_packet *p, int opens_gtp)
+{
+	struct nrw_udp udp;
+
+	if (!p || p->l4_len < sizeof(udp) || bpf_skb_load_bytes(skb, p->l4, &udp, sizeof(udp)))
+		return 0;
+	if (udp.dport == NRW_PORT_VXLAN || udp.dport == NRW_PORT_GENEVE)
+		p->unopened = NRW_UNOPENED_VXLAN;
+	if (udp.dport != NRW_PORT_GTP)
+		return 0;
+	p->unopened = NRW_UNOPENED_GTP;
+	return opens_gtp && nrw_open_gtp(skb, p, &udp);
+}
+
+/* The packet becomes the inner TCP segment, if there is one. Otherwise it stays UDP, as which it was counted. */
+__noinline int nrw_read_inner(struct __sk_buff *skb, struct nrw_packet *p)
+{
+	__u32 bytes, packets, end;
+	__u8 version;
+	int proto;
+
+	if (!p)
+		return NRW_UDP;
+	end = p->tunnel.l3 + p->tunnel.l3_len;
+	bytes = p->bytes;
+	packets = p->packets;
+	if (bpf_skb_load_bytes(skb, p->l3, &version, sizeof(version)))
+		return NRW_UDP;
+	__builtin_memset(p->key.saddr, 0, sizeof(p->key.saddr));
+	__builtin_memset(p->key.daddr, 0, sizeof(p->key.daddr));
+	proto = version >> 4 == 4 ? nrw_read_ipv4(skb, p) : version >> 4 == 6 ? nrw_read_ipv6(skb, p) : -1;
+	if (proto == -1 || p->l3 + p->l3_len != end)
+		return NRW_UDP;
+	if (proto != IPPROTO_TCP) {
+		p->unopened = NRW_OPENED;
+		return NRW_UDP;
+	}
+	if (nrw_read_tcp(skb, p) != NRW_TCP) {
+		p->bytes = bytes;
+		p->packets = packets;
+		return NRW_UDP;
+	}
+	p->unopened = NRW_OPENED;
+	p->in_gtp = 1;
+	return NRW_TCP;
+}
+
+#endif
