@@ -72,7 +72,7 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 
 /*
  * Changes from the rate to CUBIC. CUBIC's window is the window of half the rate, and its threshold
- * is half of the data in flight.
+ * is half of the data in flight (RFC 5681). During a recovery that is all unacknowledged data.
  */
 static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -82,9 +82,13 @@ static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *t
 	conn->halvings = NRW_HALVINGS;
 	packet = packet ? packet : 1;
 	filled = conn->granted * conn->srtt / 1000000 / packet + 1;
+	if (nrw_ca_state(tp) > NRW_CA_DISORDER)
+		filled = nrw_max(filled, tp->packets_out);
 	window = nrw_rate_in_force(conn, tp) * conn->srtt / 1000000 / packet + 1;
 	tp->snd_cwnd = nrw_min(nrw_max(window, 4), tp->snd_cwnd_clamp);
 	nrw_to_cubic(conn, tp, NRW_MODE_ORPHANED);
+	/* a recovery that began under the rate continues by proportional rate reduction from here */
+	conn->prr_delivered = 0;
 	tp->snd_ssthresh = nrw_min(nrw_max(filled / 2, tp->snd_cwnd), TCP_INFINITE_SSTHRESH);
 	nrw_count(orphaned);
 }
@@ -170,13 +174,15 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 		else
 			nrw_on_silence(conn, now);
 	}
-	/* no hand-over during a recovery that the other algorithm began */
-	if (nrw_ca_state(tp) <= NRW_CA_DISORDER) {
-		if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
-			nrw_orphan(conn, tp);
-		else if (conn->mode == NRW_MODE_ORPHANED && has_rate)
-			nrw_adopt(conn, tp, now, rate);
-	}
+	/*
+	 * Both changes are possible during a recovery. After an outage the window of a fast path may
+	 * be lost. At the least rate of BRF-92 its recovery would take hundreds of RTTs. Under
+	 * CUBIC the flow would exceed its rate for so long that the switch would demote it.
+	 */
+	if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
+		nrw_orphan(conn, tp);
+	else if (conn->mode == NRW_MODE_ORPHANED && has_rate)
+		nrw_adopt(conn, tp, now, rate);
 	if (conn->mode == NRW_MODE_RATED) {
 		nrw_follow_target(conn, tp, now);
 		nrw_choose_gap(conn);

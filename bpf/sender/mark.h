@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * States whether the application limits the flow (BRF-100), on one data packet per RTT, at the
- * egress of interfaces.
+ * egress of interfaces. Without feedback, each data packet states it.
  */
 #ifndef NRW_MARK_H
 #define NRW_MARK_H
@@ -32,8 +32,13 @@ int nrw_mark(struct __sk_buff *skb)
 	if (seg.sport != bpf_htons(sk->src_port))
 		return NRW_TCX_NEXT;
 	mark = conn->mark;
-	/* Read without the socket's lock. A mark that is sent twice or lost does no harm. */
-	conn->mark = 0;
+	/*
+	 * A flow without feedback keeps its mark: a switch that has just started then recognizes
+	 * the flow by its first data packet. Read without the socket's lock. A mark that is sent
+	 * twice or lost does no harm.
+	 */
+	if (conn->mode != NRW_MODE_ORPHANED)
+		conn->mark = 0;
 	if (!nrw_padding_write(skb, &seg, mark))
 		nrw_count(marked);
 	return NRW_TCX_NEXT;

@@ -18,7 +18,7 @@ use narrows_agent::status::Snapshot;
 use narrows_agent::status::client::Client;
 use narrows_agent::status::server::{FOLDER, Request, path_of};
 use narrows_control::units::{Bytes, Rate};
-use narrows_lab::{Need, can_run};
+use narrows_lab::{Need, can_run, mount_bpffs, with_own_mounts};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_narrows-agent");
 
@@ -221,6 +221,12 @@ fn an_interface_deleted_during_the_start_ends_the_agent() {
         .unwrap();
 }
 
+/// Writes an agent's configuration. `config` follows the name in the first table.
+fn configure(folder: &tempfile::TempDir, role: &str, name: &str, config: &str) {
+    let text = format!("[{role}]\nname = {name:?}\n{config}\n[metrics]\nenabled = false\n");
+    fs::write(folder.path().join("config"), text).unwrap();
+}
+
 /// An agent with its configuration.
 struct Agent {
     child: Child,
@@ -235,12 +241,16 @@ impl Agent {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("guard-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = tempfile::tempdir().unwrap();
-        let text = format!("[{role}]\nname = {name:?}\n{config}\n[metrics]\nenabled = false\n");
-        fs::write(folder.path().join("config"), text).unwrap();
+        configure(&folder, role, &name, config);
         let child = Agent::spawn(role, &folder);
         let mut agent = Agent { child, role, name, folder };
         agent.wait();
         agent
+    }
+
+    /// Changes its configuration for the next start.
+    fn configure(&self, config: &str) {
+        configure(&self.folder, self.role, &self.name, config);
     }
 
     /// A switch with two ports, `a` and `y`, and the uncontrolled interface `x`.
@@ -521,6 +531,67 @@ fn a_pinned_switch_restarts_while_a_port_is_missing() {
             nix::mount::umount2(folder.path(), nix::mount::MntFlags::MNT_DETACH).unwrap();
         })
         .unwrap();
+}
+
+/// By default a dead agent leaves its data plane to the next one, and a stop removes everything.
+#[test]
+fn by_default_the_data_plane_stays_until_a_stop() {
+    let Some(lab) = kernel::lab() else { return };
+    with_own_mounts(|| {
+        mount_bpffs();
+        lab.here().run(|| {
+            run("ip link add name y type veth peer name y-peer");
+            let port = |name, rate| format!("[[ports]]\ninterface = '{name}'\nrate = '{rate}'\n");
+            let ports = port("a", "10mbit") + &port("y", "20mbit");
+            let mut switch = Agent::start("switch", &ports);
+            let pins = Path::new(clean::PINS).join(&switch.name);
+            let kept = || (htb_of(&lab, "a"), htb_of(&lab, "y"), pins.join("program").exists());
+            assert_eq!(kept(), (true, true, true), "{}", switch.said());
+            switch.kill_with_guardian();
+            assert_eq!(kept(), (true, true, true));
+            switch.restart();
+            assert_eq!(switch.said().matches("event=\"taken-over\"").count(), 1, "{}", switch.said());
+
+            // Other ports: the data plane does not fit.
+            switch.kill_with_guardian();
+            switch.configure(&(port("y", "20mbit") + &port("a", "10mbit")));
+            switch.restart();
+            assert!(switch.said().contains("event=\"pins-removed\""), "{}", switch.said());
+            assert_eq!(switch.present(), ["y", "a"]);
+
+            // It is not taken over if nothing should be pinned: two programs would write into each packet.
+            switch.kill_with_guardian();
+            switch.configure(&format!("pin = false\n{ports}"));
+            switch.restart();
+            assert_eq!(kept(), (true, true, false), "{}", switch.said());
+            switch.kill_with_guardian();
+            switch.configure(&ports);
+            switch.restart();
+
+            switch.signal(nix::sys::signal::SIGTERM);
+            assert!(switch.child.0.wait().unwrap().success(), "{}", switch.said());
+            assert_eq!(kept(), (false, false, false));
+            assert!(!Path::new(clean::PINS).exists() && !path_of(&switch.name).exists());
+        })
+    })
+    .unwrap();
+}
+
+/// Without bpffs the default is that nothing is pinned, and the guardian removes what a dead agent leaves.
+#[test]
+fn without_bpffs_nothing_is_pinned() {
+    let Some(lab) = kernel::lab() else { return };
+    with_own_mounts(|| {
+        lab.here().run(|| {
+            let mut switch = Agent::start("switch", "[[ports]]\ninterface = 'a'\nrate = '10mbit'");
+            let reason = "event=\"not-pinned\" reason=\"found no bpffs at /sys/fs/bpf\"";
+            assert!(switch.said().contains(reason), "{}", switch.said());
+            assert!(htb_of(&lab, "a"));
+            switch.child.0.kill().unwrap();
+            assert!(patience(|| !htb_of(&lab, "a")), "{}", switch.said());
+        })
+    })
+    .unwrap();
 }
 
 /// A guardian that is killed alone is replaced, and the next one knows what it has to remove.

@@ -46,11 +46,15 @@ fn data(net: &Net, forth: bool) -> Vec<Seen> {
     net.switch.seen().into_iter().filter(|s| s.forth == forth && s.payload > 0).collect()
 }
 
+/// Whether a packet is between two times, given in seconds after the first packet.
+fn within(packets: &[Seen], packet: &Seen, from: f64, to: f64) -> bool {
+    let start = packets.first().map_or(0, |p| p.at_ns) as f64;
+    (from..to).contains(&((packet.at_ns as f64 - start) / NS))
+}
+
 /// L3 bytes/s between two times, given in seconds after the first packet.
 fn rate(packets: &[Seen], from: f64, to: f64) -> f64 {
-    let start = packets.first().map_or(0, |p| p.at_ns) as f64;
-    let within = |p: &&Seen| (from..to).contains(&((p.at_ns as f64 - start) / NS));
-    packets.iter().filter(within).map(|p| p.l3 as f64).sum::<f64>() / (to - from)
+    packets.iter().filter(|p| within(packets, p, from, to)).map(|p| p.l3 as f64).sum::<f64>() / (to - from)
 }
 
 fn assert_near(what: &str, measured: f64, expected: f64, tolerance: f64) {
@@ -125,9 +129,49 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
         let packets = data(&net, true);
         let alone = rate(&packets, 2.0, 2.5);
         assert!(alone > 1.3 * WRITTEN as f64, "CUBIC grows: {alone:.0} bytes/s");
+        // A switch that has just started recognizes the flow by its first packet.
+        let orphan: Vec<_> = packets.iter().filter(|p| within(&packets, p, 2.0, 2.5)).collect();
+        let marked = orphan.iter().filter(|p| [0xFD02, 0xFE02].contains(&p.first_options)).count();
+        assert_eq!(marked, orphan.len(), "every data packet is marked");
         // CUBIC has left a queue at the test's switch. It drains first, and a recovery in progress ends by
         // CUBIC's rules.
         assert_near("rate after all", rate(&packets, 6.0, 7.8), WRITTEN as f64, 0.03);
+    });
+}
+
+/// A flow with a large window gets a low rate. Then all that is in flight is lost, and the feedback ends: at the
+/// least rate, the recovery would take half a minute.
+#[test]
+fn missing_feedback_leads_to_cubic_during_a_long_recovery() {
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net =
+            Net::with_delay(5 * DELAY_NS, Behaviour { handshake: Some(0xFFFF), ..Behaviour::default() });
+        let sender = must(Sender::load(&sender(&net, "a", "lost")));
+        let (mut adopted, mut orphaned) = (0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| net.transfer(7 * SECOND, false, greedy));
+            std::thread::sleep(2 * SECOND);
+            // 200 kbit/s
+            net.switch.change(|b| (b.acks, b.lose_each) = (code(25_000), 1));
+            std::thread::sleep(SECOND / 8);
+            net.switch.change(|b| (b.acks, b.lose_each) = (Some(0xFFFF), 0));
+            adopted = sender.counters().adopted;
+            let begun = switch::now_ns();
+            while orphaned == 0 && switch::now_ns() - begun < 4_000_000_000 {
+                std::thread::sleep(SECOND / 20);
+                orphaned = sender.counters().orphaned;
+            }
+        });
+        let counters = sender.counters();
+        let packets = data(&net, true);
+        let (before, after) = (rate(&packets, 1.5, 1.9), rate(&packets, 6.0, 6.8));
+        println!("{before:.0}, then {after:.0} bytes/s, {counters:?}");
+        assert_eq!((counters.awaiting, adopted), (1, 1), "{counters:?}");
+        assert_eq!(orphaned, 1, "{counters:?}");
+        assert!(after > 0.3 * before, "{before:.0}, then {after:.0} bytes/s");
     });
 }
 

@@ -4,29 +4,59 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 
 use nix::sched::{CloneFlags, setns};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
-static TURN: Mutex<()> = Mutex::new(());
+static FREE: Mutex<u8> = Mutex::new(Room::Whole as u8);
+static FREED: Condvar = Condvar::new();
 
-/// Namespaces, deleted on drop. Only one test at a time can have namespaces, because two tests that send at full rate
-/// would disturb each other's measurements.
+/// How much of the machine a test needs for its measurements.
+#[derive(Clone, Copy, Debug)]
+pub enum Room {
+    /// Two such tests may run at once.
+    Half = 1,
+    /// The test runs alone.
+    Whole = 2,
+}
+
+/// A part of the machine, free again on drop.
+#[derive(Debug)]
+struct Held(Room);
+
+impl Held {
+    fn wait_for(room: Room) -> Held {
+        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = FREED.wait_while(free, |free| *free < room as u8);
+        *waited.unwrap_or_else(PoisonError::into_inner) -= room as u8;
+        Held(room)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.0 as u8;
+        FREED.notify_all();
+    }
+}
+
+/// Namespaces, deleted on drop. While they exist, their test has its part of the machine to itself, because tests that
+/// send at full rate would disturb each other's measurements.
 #[derive(Debug)]
 pub struct Hosts {
     prefix: String,
     spaces: Vec<String>,
-    _turn: MutexGuard<'static, ()>,
+    _held: Held,
 }
 
 impl Hosts {
-    /// Starts without hosts. All names begin with `tag`.
-    pub fn new(tag: &str) -> Self {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Starts without hosts, when this part of the machine is free. All names begin with `tag`.
+    pub fn new(tag: &str, room: Room) -> Self {
+        let held = Held::wait_for(room);
         let prefix = format!("{tag}{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        Hosts { prefix, spaces: Vec::new(), _turn: turn }
+        Hosts { prefix, spaces: Vec::new(), _held: held }
     }
 
     /// Creates a host with its loopback interface up.

@@ -12,7 +12,7 @@ mod need;
 mod patience;
 mod watch;
 
-pub use hosts::{Hosts, must, says};
+pub use hosts::{Hosts, Room, must, says};
 pub use mounts::{mount_bpffs, with_own_mounts};
 pub use need::{Need, can_run, skip};
 pub use patience::patiently;

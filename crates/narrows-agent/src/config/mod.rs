@@ -19,7 +19,7 @@ use toml::Table;
 pub use hosts::{Mode, Receiver, Scope, Sender};
 pub use reader::Problem;
 pub use reload::Plan;
-pub use switch::{Capacity, Controller, Feedback, Format, Port, Switch, Vlans};
+pub use switch::{Capacity, Controller, Feedback, Format, Pin, Port, Switch, Vlans};
 
 use crate::netns::Netns;
 use reader::{Problems, Reader, hint, one_of, text, yes_no};

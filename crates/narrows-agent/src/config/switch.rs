@@ -1,11 +1,11 @@
 //! `[switch]`, its `[[ports]]` and `[controller]`.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use narrows_control::rate::{PortId, RateController, brf};
 use narrows_control::units::{Bytes, Rate, Span};
-use toml::Table;
+use toml::{Table, Value};
 
 use crate::channel::KeyFiles;
 
@@ -15,6 +15,9 @@ use super::{Common, common, interface, interfaces, params, path, plain_name, uni
 /// Maximum number of ports: NRW_PORTS_MAX of bpf/include/maps.h minus one, because all uncontrolled interfaces share
 /// one record.
 const PORTS_MAX: usize = 63;
+
+/// The default of `pin`.
+const UNTIL_STOPPED: &str = "until-stopped";
 
 /// SYNs have 40 to 100 bytes: at 100 Mbit/s this share lets more than 2,500 connections start per second.
 const SYN_SHARE: f64 = 0.02;
@@ -38,14 +41,40 @@ pub struct Switch {
     pub format: Format,
     /// How often a flow gets its rate.
     pub feedback: Feedback,
-    /// Folder of the pinned program and maps, which then outlive the agent; `None`: nothing is pinned.
-    pub pin: Option<PathBuf>,
+    /// How long program, maps and queues live.
+    pub pin: Pin,
     /// Controlled ports.
     pub ports: Vec<Port>,
     /// Interfaces that are not controlled but through which ACKs leave.
     pub interfaces: Vec<String>,
     /// The SDN controller.
     pub controller: Option<Controller>,
+}
+
+impl Switch {
+    /// Folder of the pinned program, maps and attachments.
+    pub fn pins(&self) -> PathBuf {
+        match &self.pin {
+            Pin::In(folder) => folder.clone(),
+            Pin::Never | Pin::UntilStopped | Pin::Always => {
+                Path::new(crate::clean::PINS).join(&self.common.name)
+            }
+        }
+    }
+}
+
+/// How long the data plane lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// Until the agent ends in any way.
+    Never,
+    /// Until the agent is stopped. If the agent dies, the next one takes over the flows. Where the kernel cannot pin it,
+    /// the data plane lives as with [`Pin::Never`].
+    UntilStopped,
+    /// Until `narrows-agent clean`.
+    Always,
+    /// As with [`Pin::Always`], pinned in this folder of a bpffs.
+    In(PathBuf),
 }
 
 /// How a rate is written (`NRW_FORMAT_` of bpf/include/wire.h).
@@ -166,10 +195,13 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     let meanings = [("separate", Vlans::Separate), ("routed", Vlans::Routed)];
     let vlans = own.get("vlans", one_of(&meanings)).unwrap_or_default();
     let gtp = own.get("gtp", yes_no).unwrap_or(false);
-    let default_pin = PathBuf::from(crate::clean::PINS).join(&common.name);
-    let pin = own.get("pin", |v| match yes_no(v) {
-        Ok(wanted) => Ok(wanted.then_some(default_pin)),
-        Err(_) => path(v).map(Some).map_err(|_| "true, false or an absolute path in a bpffs".to_owned()),
+    let pin = own.get("pin", |v| match v {
+        Value::Boolean(true) => Ok(Pin::Always),
+        Value::Boolean(false) => Ok(Pin::Never),
+        Value::String(text) if text == UNTIL_STOPPED => Ok(Pin::UntilStopped),
+        _ => path(v)
+            .map(Pin::In)
+            .map_err(|_| format!("true, false, {UNTIL_STOPPED:?} or an absolute path in a bpffs")),
     });
     let uncontrolled = own.get("interfaces", interfaces).unwrap_or_default();
     own.done();
@@ -207,7 +239,7 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
         gtp,
         format,
         feedback,
-        pin: pin.flatten(),
+        pin: pin.unwrap_or(Pin::UntilStopped),
         ports,
         interfaces: uncontrolled,
         controller,

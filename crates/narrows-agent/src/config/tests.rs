@@ -25,7 +25,8 @@ fn a_minimal_switch_has_defaults() {
     let content = "[switch]\n[[ports]]\ninterface = 'eth1'\nrate = '100mbit'";
     let Config::Switch(switch) = Config::parse(content, "f").unwrap() else { panic!() };
     assert_eq!((switch.tick, switch.watchdog), (Span::from_millis(10), Span::from_secs(1)));
-    assert_eq!((switch.format, switch.feedback, switch.pin), (Format::Insert, Feedback::EveryAck, None));
+    assert_eq!((switch.format, switch.feedback), (Format::Insert, Feedback::EveryAck));
+    assert_eq!(switch.pin, Pin::UntilStopped);
     assert_eq!(switch.common.metrics.unwrap().address.to_string(), "127.0.0.1:9471");
     let port = &switch.ports[0];
     assert_eq!(port.capacity, Capacity::Known(Rate::from_bits_per_sec(100_000_000)));

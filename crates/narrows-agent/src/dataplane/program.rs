@@ -189,6 +189,13 @@ impl Switch {
         }
     }
 
+    /// Whether the kernel has tcx, without which nothing can be pinned. Attaches the program to the loopback interface for
+    /// a moment, whose packets pass unchanged.
+    pub fn has_tcx(&self) -> bool {
+        nix::net::if_::if_nametoindex("lo")
+            .is_ok_and(|index| sys::attach_tcx_egress(self.program.as_fd(), index).is_ok())
+    }
+
     /// Attaches by clsact, even if the kernel supports tcx.
     pub fn attach_clsact(&self, ifindex: u32) -> Result<Attachment, Error> {
         let failed = bpf("attach to the egress hook (clsact)");

@@ -2,6 +2,7 @@
 
 mod controlled;
 mod interfaces;
+mod pins;
 mod reload;
 mod start;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use narrows_agent::host::{Namespace, Scope};
 use narrows_agent::netns::Netns;
-use narrows_lab::{Hosts, Need};
+use narrows_lab::{Hosts, Need, Room};
 
 use super::switch::{Behaviour, Switch};
 
@@ -65,8 +65,13 @@ const B: &str = "10.7.0.2";
 
 impl Net {
     pub(super) fn new(behaviour: Behaviour) -> Self {
+        Net::with_delay(DELAY_NS, behaviour)
+    }
+
+    /// With this delay in each direction.
+    pub(super) fn with_delay(delay_ns: u64, behaviour: Behaviour) -> Self {
         cgroup();
-        let mut hosts = Hosts::new("nrwh");
+        let mut hosts = Hosts::new("nrwh", Room::Whole);
         hosts.add("s");
         for (side, address) in [("a", A), ("b", B)] {
             hosts.add(side);
@@ -78,7 +83,7 @@ impl Net {
         }
         let middle = Netns::named(&hosts.name("s"));
         let enter = move || middle.enter().expect("the namespace is there");
-        let switch = Switch::start(["toa".into(), "tob".into()], DELAY_NS, behaviour, enter);
+        let switch = Switch::start(["toa".into(), "tob".into()], delay_ns, behaviour, enter);
         Net { switch, hosts }
     }
 

@@ -1,7 +1,7 @@
 //! A network namespace of one test with a veth pair, removed when the test ends.
 
 use narrows_agent::netns::Netns;
-use narrows_lab::{Hosts, Need, can_run};
+use narrows_lab::{Hosts, Need, Room, can_run};
 
 /// A namespace with two ends of a veth: `a` (10.99.0.1) here and `b` (10.99.0.2) in a second one.
 pub(crate) struct Lab(Hosts);
@@ -12,7 +12,7 @@ pub(crate) fn lab() -> Option<Lab> {
     if !can_run(&[Need::Root, Need::Tool("ip -V"), Need::Tool("tc -V"), Need::Tool("nsenter -V")]) {
         return None;
     }
-    let mut hosts = Hosts::new("nwcore");
+    let mut hosts = Hosts::new("nwcore", Room::Whole);
     hosts.add("a");
     hosts.add("b");
     // Fixed addresses and no IPv6: only packets of the test are sent.

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use narrows_agent::clock;
 use narrows_agent::status::client::Client;
 use narrows_agent::status::server::{Request, path_of};
 use narrows_agent::status::{PortStatus, Snapshot};
+use narrows_agent::{clean, clock};
 use narrows_control::units::{Span, Time};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -67,7 +67,10 @@ impl Agent {
 
     /// BRF at these hosts, each with one interface: (host, interface).
     pub(crate) fn sender(net: &Net, choice: &str, hosts: &[(&str, &str)]) -> Agent {
-        let mut config = format!("[sender]\nchoice = \"{choice}\"\n");
+        // Names of algorithms are global to the machine, and another test may have a sender.
+        let algorithm =
+            format!("nwl{}", std::process::id() % 100_000 * 100 + NEXT.fetch_add(1, Ordering::Relaxed) % 100);
+        let mut config = format!("[sender]\nchoice = \"{choice}\"\nalgorithm = \"{algorithm}\"\n");
         for (host, interface) in hosts {
             let path = format!("/run/netns/{}", net.name(host));
             config += &format!("[[namespaces]]\npath = {path:?}\ninterfaces = [{interface:?}]\n");
@@ -189,6 +192,8 @@ impl Drop for Agent {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // A killed agent leaves them.
+        let _ = fs::remove_dir_all(Path::new(clean::PINS).join(&self.name));
         if thread::panicking() {
             eprintln!("--- log of {} {}:\n{}", self.role, self.name, self.log());
         }

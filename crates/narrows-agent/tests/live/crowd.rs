@@ -133,7 +133,7 @@ fn percentile(of: &[f64], percent: usize) -> f64 {
 fn a_crowd_leaves_the_queue_short() {
     patiently(|| {
         let crowd = crowd();
-        let Some(net) = Net::star(Forwarding::Router, 1) else { return };
+        let Some(net) = Net::star_alone(Forwarding::Router, 1) else { return };
         let (_, files) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
         setrlimit(Resource::RLIMIT_NOFILE, files, files).expect("a limit up to its maximum");
         let switch = Agent::switch_with(&net, &format!("{}mbit", crowd.mbit), "max_flows = 16384", "");

@@ -95,6 +95,12 @@ impl Flow {
         self.shared.sender.get().map_or(0, |stream| tcp_info(stream).1)
     }
 
+    /// Packets that arrived so far, acknowledged selectively or not. Unlike [`Flow::received`], it does not stop while
+    /// an earlier packet is missing.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.shared.sender.get().map_or(0, |stream| u64::from(tcp_info(stream).2))
+    }
+
     /// Errors so far.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -167,8 +173,8 @@ fn set_congestion(socket: &impl std::os::fd::AsFd, name: &str) {
 }
 
 /// From `struct tcp_info` (uapi/linux/tcp.h), of which the C library declares only the beginning:
-/// `tcpi_total_retrans` and `tcpi_bytes_acked`.
-pub(crate) fn tcp_info(stream: &TcpStream) -> (u32, u64) {
+/// `tcpi_total_retrans`, `tcpi_bytes_acked` and `tcpi_delivered`.
+pub(crate) fn tcp_info(stream: &TcpStream) -> (u32, u64, u32) {
     let mut info = [0u8; 256];
     let mut len = info.len() as libc::socklen_t;
     // SAFETY: the kernel writes at most `len` bytes.
@@ -177,9 +183,9 @@ pub(crate) fn tcp_info(stream: &TcpStream) -> (u32, u64) {
         let to = info.as_mut_ptr().cast();
         libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut len);
     }
-    let retransmitted = u32::from_ne_bytes([info[100], info[101], info[102], info[103]]);
+    let number = |at: usize| u32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
     let acked = info[120..128].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-    (retransmitted, acked)
+    (number(100), acked, number(192))
 }
 
 /// Mbit/s that each flow delivers in this time.

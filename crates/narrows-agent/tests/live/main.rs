@@ -1,7 +1,7 @@
 //! Tests of the whole system: the real binary, namespaces, veth, a path of 20 ms, plain programs, and their failure
 //! modes. They need root. Without it they are skipped, or fail with NARROWS_REQUIRE_KERNEL=1.
 //!
-//! All tests print the figures that they judge. They run one at a time, because each uses one or two cores.
+//! All tests print the figures that they judge. Two run at a time; those that need both cores run alone.
 
 mod agent;
 mod beside;
@@ -21,6 +21,7 @@ mod path;
 mod pinned;
 mod rates;
 mod reload;
+mod restart;
 mod share;
 mod trunk;
 mod vanish;

@@ -7,11 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use narrows_agent::netns::Netns;
-use narrows_lab::{Hosts, Need, can_run, must};
+use narrows_lab::{Hosts, Need, Room, can_run, must};
 use serde_json::json;
 
 /// RTT of the path between switch and receiver.
 pub(crate) const RTT_MS: u64 = 20;
+
+/// The wire's own rate, a little above the switch's: without HTB the wire then still has a rate of its own, and not
+/// the machine's.
+const WIRE: &str = "rate 110mbit burst 32kb limit 1500000";
 
 /// How Linux implements the switch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -20,7 +24,7 @@ pub(crate) enum Forwarding {
     Bridge,
 }
 
-/// A network. Only one test at a time has one.
+/// A network.
 pub(crate) struct Net {
     // Dropped before the namespaces that they work in.
     relays: Vec<Relay>,
@@ -36,22 +40,32 @@ struct Relay {
 
 impl Net {
     /// An empty network, or the reason why there is none.
-    pub(crate) fn empty(forwarding: Forwarding) -> Option<Net> {
+    pub(crate) fn empty(forwarding: Forwarding, room: Room) -> Option<Net> {
         let tools = ["ip -V", "tc -V", "nsenter -V", "ethtool --version", "iperf3 --version"];
         let needs = [Need::Root, Need::Btf].into_iter().chain(tools.map(Need::Tool));
         can_run(&needs.collect::<Vec<_>>()).then(|| Net {
             relays: Vec::new(),
             forwarding,
-            hosts: Hosts::new("nwl"),
+            hosts: Hosts::new("nwl", room),
         })
     }
 
     /// `s1`.. - `r` - (20 ms) - `c`. The port to control is `c` of `r`; its other interfaces are `s1`..
     pub(crate) fn star(forwarding: Forwarding, senders: usize) -> Option<Net> {
-        let mut net = Net::empty(forwarding)?;
+        Net::star_on(forwarding, senders, WIRE, Room::Half)
+    }
+
+    /// Like [`Net::star`], while no other test measures.
+    pub(crate) fn star_alone(forwarding: Forwarding, senders: usize) -> Option<Net> {
+        Net::star_on(forwarding, senders, WIRE, Room::Whole)
+    }
+
+    /// Like [`Net::star`]; `wire` is the token bucket (tc-tbf(8)) of the cable.
+    pub(crate) fn star_on(forwarding: Forwarding, senders: usize, wire: &str, room: Room) -> Option<Net> {
+        let mut net = Net::empty(forwarding, room)?;
         net.switch("r");
         net.host("c");
-        net.cable("r", "c", RTT_MS, 0.0);
+        net.cable_on("r", "c", RTT_MS, 0.0, wire);
         net.address("c", "r", 9, 1);
         net.address("r", "c", 9, 2);
         net.route("c", "r", 9);
@@ -139,6 +153,10 @@ impl Net {
 
     /// A cable with a delay in the round trip, and loss of what `a` sends.
     pub(crate) fn cable(&mut self, a: &str, b: &str, rtt_ms: u64, loss: f64) {
+        self.cable_on(a, b, rtt_ms, loss, WIRE);
+    }
+
+    fn cable_on(&mut self, a: &str, b: &str, rtt_ms: u64, loss: f64, wire: &str) {
         let middle = format!("{a}{b}");
         self.host(&middle);
         // It sends no packets of its own.
@@ -148,9 +166,7 @@ impl Net {
             self.join_bridge(host, other);
         }
         let space = self.name(&middle);
-        // The wire's own rate, a little above the switch's: without HTB the wire then still has a rate of its
-        // own, and not the machine's.
-        must(&format!("tc -n {space} qdisc add dev {b} root tbf rate 110mbit burst 32kb limit 1500000"));
+        must(&format!("tc -n {space} qdisc add dev {b} root tbf {wire}"));
         let netns = format!("/run/netns/{space}");
         self.relays.push(Relay::start(&netns, [a, b], rtt_ms * 1_000_000 / 2, loss));
     }

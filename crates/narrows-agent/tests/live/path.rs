@@ -1,6 +1,6 @@
 //! Two switches on a path, and losses before a switch.
 
-use narrows_lab::{patiently, says};
+use narrows_lab::{Room, patiently, says};
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::net::{Forwarding, Net};
 fn the_narrower_of_two_switches_decides() {
     patiently(|| {
         for (first, second) in [(40, 94), (94, 40)] {
-            let Some(mut net) = Net::empty(Forwarding::Router) else { return };
+            let Some(mut net) = Net::empty(Forwarding::Router, Room::Half) else { return };
             // s1 - q - r - (20 ms) - c
             net.switch("q");
             net.switch("r");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use narrows_agent::clock;
 use narrows_control::units::Span;
-use narrows_lab::patiently;
+use narrows_lab::{Room, patiently};
 
 use super::agent::{Agent, since};
 use super::flow::{Flow, Sends, all_well, rates};
@@ -133,7 +133,7 @@ impl Drop for Forwarder {
 /// `s1` - `r` - `edge` - `c`: `r` adds the headers at its port `edge`, which is controlled, and `edge` removes them.
 fn a_flow_is_rated(headers: Headers, more: &str) {
     // Only hosts have addresses, as with a bridge.
-    let Some(mut net) = Net::empty(Forwarding::Bridge) else { return };
+    let Some(mut net) = Net::empty(Forwarding::Bridge, Room::Half) else { return };
     for host in ["s1", "r", "edge", "c"] {
         net.host(host);
     }

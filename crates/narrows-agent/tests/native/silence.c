@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The sender's rate while no feedback arrives, computed by bpf/sender/rate.h as a normal program. It
- * prints the rate after each RTT of a silence that CUBIC does not end, because the connection is in a
- * recovery.
+ * prints the rate after each RTT of a silence that CUBIC does not end.
  */
 #include <linux/types.h>
 #include <stdio.h>

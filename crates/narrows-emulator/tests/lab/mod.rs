@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use narrows_lab::{Hosts, Need, can_run};
+use narrows_lab::{Hosts, Need, Room, can_run};
 use serde_json::{Value, json};
 
 /// `a` - `r` - `b`, with the interfaces `x` (on a and b), `ra` and `rb` (on the relay).
@@ -18,7 +18,7 @@ impl Lab {
         if !can_run(&[Need::Root].into_iter().chain(tools.map(Need::Tool)).collect::<Vec<_>>()) {
             return None;
         }
-        let mut hosts = Hosts::new("nwe");
+        let mut hosts = Hosts::new("nwe", Room::Whole);
         hosts.add("r");
         for (host, address) in [("a", "10.77.0.1"), ("b", "10.77.0.2")] {
             hosts.add(host);

@@ -209,7 +209,8 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
         steps = port_rate(plan, number)
         rates += [(when, device, rate) for when, rate in steps[1:]]
         tables.append(_port(controller, device, steps[0][1], layout.mtu))
-    config = {"switch": {"max_flows": MAX_FLOWS, "interfaces": others}, "ports": tables}
+    # Nothing is pinned: the namespaces end with the run, and so should what is loaded for them.
+    config = {"switch": {"max_flows": MAX_FLOWS, "interfaces": others, "pin": False}, "ports": tables}
     if layout.control:
         config["controller"] = control.uplink(node, prefix)
     name = layout.namespace(node)

@@ -222,7 +222,7 @@ def bpffs() -> Finding:
         remedy = f"found a read-only bpffs at {BPFFS}: mount -o remount,rw {BPFFS}"
     else:
         have = len(systems) == 1
-    return Finding("bpffs", have, (), "narrows cc; pin = true of narrows-agent", remedy, BPFFS)
+    return Finding("bpffs", have, (), "narrows cc; pin of narrows-agent", remedy, BPFFS)
 
 
 def is_bpffs(path: str) -> bool:

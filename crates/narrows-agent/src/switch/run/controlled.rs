@@ -5,6 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use narrows_control::rate::LEAVES;
 use narrows_control::units::{Bytes, Rate, Time};
 
+use super::pins::Life;
 use crate::claim::claim;
 use crate::cli::Failure;
 use crate::config;
@@ -25,8 +26,7 @@ pub(super) struct Controlled {
     layout: htb::Layout,
     /// The configured MTU, which overrides the interface's.
     mtu: Option<Bytes>,
-    /// HTB outlives the agent (pinned mode).
-    keep: bool,
+    life: Life,
     pub(super) framing: Framing,
     pub(super) stats: [LeafStats; LEAVES],
     /// Counters of the port's earlier HTBs.
@@ -57,7 +57,7 @@ struct Queue {
 
 impl Controlled {
     /// The port without its queue. `mtu` is the interface's.
-    pub(super) fn new(port: &config::Port, mtu: Bytes, keep: bool) -> Controlled {
+    pub(super) fn new(port: &config::Port, mtu: Bytes, life: Life) -> Controlled {
         let known = match port.capacity {
             config::Capacity::Known(rate) => Some(rate),
             config::Capacity::Measured => None,
@@ -75,7 +75,7 @@ impl Controlled {
             queue: None,
             layout,
             mtu: port.mtu,
-            keep,
+            life,
             framing,
             stats: [LeafStats::default(); LEAVES],
             earlier: [LeafStats::default(); LEAVES],
@@ -101,12 +101,12 @@ impl Controlled {
         let claim = claim(link)?;
         let mtu = self.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
         // The guardian is charged first: it skips missing objects. A pinned data plane keeps its queues.
-        if !self.keep {
+        if self.life == Life::Process {
             guardian.charge(&Charge::Htb(htb::Remains::before(rtnl, link.index)?))?;
         }
         (self.layout.mtu, self.framing.mtu) = (mtu, mtu.get());
         let mut htb = Htb::install(link.index, &self.layout)?;
-        if self.keep {
+        if self.life == Life::Always {
             htb.keep();
         }
         self.capacity = self.capacity.map(|_| self.framing.l3(self.layout.link));

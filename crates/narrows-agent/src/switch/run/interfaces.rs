@@ -3,6 +3,7 @@
 use narrows_control::units::{Span, Time};
 
 use super::Runner;
+use super::pins::{Life, Pins};
 use crate::cli::{Failure, Services};
 use crate::clock;
 use crate::dataplane::program::{Attachment, Switch as Plane};
@@ -54,20 +55,15 @@ impl Interface {
     }
 
     /// Attaches the program.
-    pub(super) fn attach(
-        &mut self,
-        plane: &Plane,
-        pin: Option<&std::path::Path>,
-        index: u32,
-    ) -> Result<(), Failure> {
+    pub(super) fn attach(&mut self, plane: &Plane, pins: Option<&Pins>, index: u32) -> Result<(), Failure> {
         plane.set_interface(index, self.number)?;
-        let pinned = pin.and_then(|folder| Plane::open_attachment(folder, index).ok());
-        let attachment = match (pinned, pin) {
+        let pinned = pins.and_then(|pins| Plane::open_attachment(pins.folder(), index).ok());
+        let attachment = match (pinned, pins) {
             (Some(attachment), _) => attachment,
             (None, None) => plane.attach(index)?,
-            (None, Some(folder)) => {
+            (None, Some(pins)) => {
                 let attachment = plane.attach(index)?;
-                Plane::pin_attachment(&attachment, folder, index)?;
+                Plane::pin_attachment(&attachment, pins.folder(), index)?;
                 attachment
             }
         };
@@ -79,7 +75,8 @@ impl Interface {
 /// The interfaces of a switch, and the reports about them.
 pub(super) struct Interfaces {
     pub(super) all: Vec<Interface>,
-    pub(super) pin: Option<std::path::PathBuf>,
+    /// `None`: the data plane is not pinned.
+    pub(super) pins: Option<Pins>,
     rtnl: Rtnl,
     watch: LinkWatch,
     /// Reports that were not examined yet.
@@ -89,15 +86,19 @@ pub(super) struct Interfaces {
 
 impl Interfaces {
     /// Call this function before the first interface is looked up, so that no report is missed.
-    pub(super) fn new(pin: Option<std::path::PathBuf>) -> Result<Interfaces, Failure> {
+    pub(super) fn new() -> Result<Interfaces, Failure> {
         Ok(Interfaces {
             all: Vec::new(),
-            pin,
+            pins: None,
             rtnl: Rtnl::open()?,
             watch: LinkWatch::open()?,
             changes: LinkChanges::default(),
             looked_at: Time::ZERO,
         })
+    }
+
+    pub(super) fn life(&self) -> Life {
+        self.pins.as_ref().map_or(Life::Process, Pins::life)
     }
 
     pub(super) fn status(&self) -> Vec<InterfaceStatus> {
@@ -206,8 +207,8 @@ impl Runner {
         let name = interface.name.as_str();
         tracing::warn!(event = "interface-gone", interface = name, reason, "the others stay controlled");
         interface.refusal.clear();
-        if let Some(folder) = &self.interfaces.pin {
-            Plane::unpin_attachment(folder, index);
+        if let Some(pins) = &self.interfaces.pins {
+            Plane::unpin_attachment(pins.folder(), index);
         }
         if let Some(port) = self.ports.get_mut(usize::from(interface.number)) {
             port.lose();
@@ -229,8 +230,7 @@ impl Runner {
                 core.counters.capacity = port.capacity;
             }
         }
-        if let Err(error) = interface.attach(self.switch.table(), self.interfaces.pin.as_deref(), link.index)
-        {
+        if let Err(error) = interface.attach(self.switch.table(), self.interfaces.pins.as_ref(), link.index) {
             if let Some(port) = self.ports.get_mut(number) {
                 port.give_back();
             }

@@ -104,7 +104,7 @@ impl Runner {
         let found = Rtnl::open()?.link(&port.interface);
         let mtu = found.as_ref().map_or(1500, |link| link.mtu);
         let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(mtu)));
-        let controlled = Controlled::new(port, mtu, self.interfaces.pin.is_some());
+        let controlled = Controlled::new(port, mtu, self.interfaces.life());
         let capacity = controlled.capacity;
         let counters =
             PortCounters { capacity, limit_packets: [port.limit; LEAVES], ..PortCounters::default() };

@@ -1,22 +1,18 @@
 //! Starts a switch: program, queues, records, attachments, controller, in this order.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
 use narrows_control::units::{Bytes, Rate, Time};
 use nix::net::if_::if_indextoname;
 
 use super::controlled::Controlled;
 use super::interfaces::{Interface, Interfaces, PLAIN};
+use super::pins;
 use super::{Runner, UNCONFIRMED_MIN};
-use crate::bpffs;
 use crate::cli::{Failure, Services};
 use crate::clock;
 use crate::config;
 use crate::dataplane::layout::{self, WireFormat};
 use crate::dataplane::ports::Port as Record;
-use crate::dataplane::program::{Sizes, Switch as Plane, Tunables};
 use crate::htb::{self, Htb, Rtnl};
 use crate::switch::core::{Port, Switch};
 use crate::switch::link::{Link, PortDescription};
@@ -47,15 +43,17 @@ impl Runner {
         services: &mut Services,
         found: &mut Vec<(String, u32)>,
     ) -> Result<Runner, Failure> {
-        let mut interfaces = Interfaces::new(config.pin.clone())?;
+        let mut interfaces = Interfaces::new()?;
         let mut rtnl = Rtnl::open()?;
-        let plane = load(config, &mut rtnl)?;
+        let plane;
+        (plane, interfaces.pins) = pins::load(config, &mut rtnl)?;
+        let life = interfaces.life();
         let (mut ports, mut cores, mut descriptions) = (Vec::new(), Vec::new(), Vec::new());
         for (number, port) in (0u8..).zip(&config.ports) {
             let link = existing(&mut rtnl, &port.interface, found)?;
             interfaces.all.push(Interface::new(&port.interface, number));
             let mtu = port.mtu.unwrap_or(Bytes::new(u64::from(link.as_ref().map_or(1500, |link| link.mtu))));
-            let mut controlled = Controlled::new(port, mtu, config.pin.is_some());
+            let mut controlled = Controlled::new(port, mtu, life);
             if let Some(link) = &link {
                 controlled.take(link, &mut rtnl, &mut services.guardian)?;
             }
@@ -86,15 +84,15 @@ impl Runner {
         }
         let record = plane.ports.get(PLAIN).ok_or("too many ports")?;
         prepare_plain(&record, config);
-        if let Some(folder) = &config.pin {
+        if let Some(pins) = &interfaces.pins {
             plane.forget_other_interfaces(
-                folder,
+                pins.folder(),
                 &found.iter().map(|(_, index)| *index).collect::<Vec<_>>(),
             )?;
         }
         for interface in &mut interfaces.all {
             if let Some((_, index)) = found.iter().find(|(name, _)| interface.is_called(name)) {
-                interface.attach(&plane, config.pin.as_deref(), *index)?;
+                interface.attach(&plane, interfaces.pins.as_ref(), *index)?;
             }
         }
         let link = match &config.controller {
@@ -143,88 +141,6 @@ fn existing(
     }
 }
 
-/// A new data plane, or a pinned one of an earlier agent.
-fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<Plane, Failure> {
-    let sizes = Sizes { flows: config.max_flows, ..Sizes::default() };
-    let tunables = Tunables::default();
-    match &config.pin {
-        Some(folder) if folder.join("program").exists() => {
-            let plane = Plane::open_pinned(folder)?;
-            let wanted: Vec<_> = config.ports.iter().map(|port| port.interface.as_str()).collect();
-            match port_mismatch(&plane.controlled()?, &wanted, &rtnl.links()?) {
-                Some(text) => {
-                    let problems = vec![config::Problem { key: "ports".into(), text }];
-                    Err(config::Invalid { source: folder.display().to_string(), problems }.into())
-                }
-                None => {
-                    report_kept_size(config.max_flows, plane.slots.len());
-                    Ok(plane)
-                }
-            }
-        }
-        Some(folder) => {
-            check_hidden(folder)?;
-            let plane = Plane::load(sizes, tunables)?;
-            plane.pin(folder)?;
-            Ok(plane)
-        }
-        None => Ok(Plane::load(sizes, tunables)?),
-    }
-}
-
-/// A pinned table keeps its size.
-fn report_kept_size(wanted: u32, pinned: u32) {
-    if wanted != pinned {
-        let advice =
-            "the pinned table keeps its size; to change it, stop the agent and run narrows-agent clean";
-        tracing::warn!(event = "max-flows-kept", wanted, pinned, "{advice}");
-    }
-}
-
-/// Refuses a folder where another mount hides the pinned data plane of an earlier agent, because two programs would
-/// then write into each packet.
-fn check_hidden(folder: &Path) -> Result<(), Failure> {
-    let text = match bpffs::is_hidden(&folder.join("program")) {
-        Ok(false) => return Ok(()),
-        Ok(true) => format!(
-            "found a pinned data plane that a second mount at {} hides, expected one mount \
-             (narrows-agent clean removes what is hidden)",
-            bpffs::PATH
-        ),
-        Err(error) if bpffs::covered().is_ok_and(|covered| covered > 0) => format!(
-            "found several mounts at {}, and looking below the upper one failed ({error}); expected one mount \
-             (run narrows-agent clean in a shell of root)",
-            bpffs::PATH
-        ),
-        Err(error) => {
-            let error = error.to_string();
-            tracing::warn!(event = "hidden-pins-unknown", folder = %folder.display(), error);
-            return Ok(());
-        }
-    };
-    let problems = vec![config::Problem { key: "pin".into(), text }];
-    Err(config::Invalid { source: folder.display().to_string(), problems }.into())
-}
-
-/// Compares the pinned ports with the `wanted` ones, because flows identify their port by its number. Returns what
-/// differs. New ports may follow the pinned ones. A port whose interface had vanished is not pinned. An interface that
-/// was created again under its old name has another index.
-fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
-    let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
-    let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();
-    let same = |(number, found): (&u8, &&str)| {
-        wanted.get(usize::from(*number)).is_some_and(|wanted| *found == "(gone)" || found == wanted)
-    };
-    if pinned.keys().zip(&found).all(same) {
-        return None;
-    }
-    let (found, wanted) = (found.join(", "), wanted.join(", "));
-    Some(format!(
-        "found the pinned ports {found}, expected [[ports]] in the same order; the configuration has {wanted} \
-         (narrows-agent clean removes what is pinned)"
-    ))
-}
-
 /// Settings of a controlled port's record.
 pub(super) fn prepare(record: &Record<'_>, config: &config::Switch) {
     record.set_format(match config.format {
@@ -257,39 +173,4 @@ fn parsing(config: &config::Switch) -> u32 {
         config::Vlans::Routed => layout::MODE_VLANS_ROUTED,
     };
     routed | if config.gtp { layout::MODE_OPEN_GTP } else { 0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pinned_ports_must_be_the_same_in_the_same_order() {
-        let link = |(index, name): (u32, &str)| htb::Link {
-            index,
-            name: name.into(),
-            mtu: 1500,
-            mac: String::new(),
-            ethernet: true,
-        };
-        let links: Vec<_> = [(1, "lo"), (7, "eth1"), (8, "eth2"), (9, "eth3")].map(link).into();
-        let pinned = BTreeMap::from([(0, 8), (1, 7)]);
-        let refused = |wanted: &[&str]| port_mismatch(&pinned, wanted, &links);
-        assert_eq!(refused(&["eth2", "eth1"]), None);
-        assert_eq!(refused(&["eth2", "eth1", "eth3"]), None, "a new port");
-        let vanished = BTreeMap::from([(1, 7)]);
-        assert_eq!(port_mismatch(&vanished, &["eth2", "eth1"], &links), None);
-        assert!(port_mismatch(&vanished, &["eth1", "eth2"], &links).is_some());
-        for wanted in [&["eth1", "eth2"][..], &["eth2"], &["eth3", "eth2", "eth1"], &["eth2", "eth3"]] {
-            assert!(refused(wanted).is_some(), "{wanted:?}");
-        }
-        assert_eq!(
-            refused(&["eth1"]).unwrap(),
-            "found the pinned ports eth2, eth1, expected [[ports]] in the same order; the configuration has eth1 \
-             (narrows-agent clean removes what is pinned)"
-        );
-        let remade = BTreeMap::from([(0, 8), (1, 70)]);
-        assert_eq!(port_mismatch(&remade, &["eth2", "eth1"], &links), None);
-        assert_eq!(port_mismatch(&BTreeMap::new(), &["eth1"], &links), None, "pinned, and no more");
-    }
 }

@@ -160,8 +160,10 @@ pub struct Brf {
     base_at: Time,
     /// Upper bound after idle time until the next feedback.
     restart: Option<Rate>,
-    /// Feedback from a message of its own, received while CUBIC was active.
+    /// Feedback received while CUBIC was active: from a message of its own, or in an ACK during a recovery.
     word: Option<Rate>,
+    /// Feedback arrived during a recovery in which the transport sets CUBIC's window.
+    is_called_back: bool,
     /// Time of the last feedback or the last restart from idle.
     heard_at: Time,
     halvings: u32,
@@ -217,6 +219,7 @@ impl Brf {
             base_at: Time::ZERO,
             restart: None,
             word: None,
+            is_called_back: false,
             heard_at: Time::ZERO,
             halvings: 0,
             halved_at: Time::ZERO,
@@ -302,17 +305,21 @@ impl Brf {
         }
     }
 
-    /// Switches to CUBIC or back, but not during a recovery that the other algorithm began.
+    /// Switches to CUBIC or back, during a recovery as well. After an outage the window of a fast path may be
+    /// lost. At the least rate of BRF-92 its recovery would take hundreds of RTTs. Under CUBIC the flow would
+    /// exceed its rate for so long that the switch would demote it.
     fn change_mode(&mut self, ack: &Ack, window: &mut Window) {
-        if !matches!(ack.state, State::Open | State::Disorder) {
-            return;
-        }
         match &self.mode {
             Mode::Rated => {
                 let most = self.params.silence.as_ref().map_or(u32::MAX, |s| s.halvings);
                 if self.halvings > most {
                     self.halvings = most;
-                    let was_filled = self.segments_in_srtt(self.granted, 1);
+                    let mut was_filled = self.segments_in_srtt(self.granted, 1);
+                    if !matches!(ack.state, State::Open | State::Disorder) {
+                        // Half of all unacknowledged data (RFC 5681), so that CUBIC ends a long recovery soon.
+                        let outstanding = ack.snd_nxt.saturating_sub(ack.snd_una);
+                        was_filled = was_filled.max(u32::try_from(outstanding).unwrap_or(u32::MAX));
+                    }
                     window.cwnd = self.segments_in_srtt(self.rate(), 1).max(self.params.min_window);
                     window.ssthresh = (was_filled / 2).max(window.cwnd);
                     self.mode = Mode::Orphaned(self.start_cubic(ack.now, window));
@@ -320,6 +327,7 @@ impl Brf {
             }
             Mode::Orphaned(_) => {
                 if let Some(feedback) = ack.feedback.or(self.word.take()) {
+                    self.is_called_back = false;
                     self.granted = self.segments_per_rtt(u64::from(window.cwnd));
                     self.base = self.granted;
                     self.base_at = ack.now;
@@ -429,6 +437,17 @@ impl Controller for Brf {
         self.decide(window);
     }
 
+    fn on_sample(&mut self, ack: &Ack) {
+        // The transport sets CUBIC's window in a reduction, without `on_ack`. It returns the window to this
+        // controller with the next ACK.
+        if matches!(self.mode, Mode::Orphaned(_))
+            && matches!(ack.state, State::Cwr | State::Recovery)
+            && ack.feedback.is_some()
+        {
+            (self.word, self.is_called_back) = (ack.feedback, true);
+        }
+    }
+
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         // BRF-91: a loss does not change the network's rate.
         if let Some(cubic) = self.cubic() {
@@ -479,6 +498,7 @@ impl Controller for Brf {
     fn recovery(&self) -> Recovery {
         match self.mode {
             Mode::Rated => Recovery::Controller,
+            Mode::Orphaned(_) if self.is_called_back => Recovery::Controller,
             Mode::Unrated(_) | Mode::Orphaned(_) => Recovery::Transport,
         }
     }

@@ -202,9 +202,6 @@ fn feedback_that_returns_takes_over_from_cubic_without_a_jump() {
     }
     assert_eq!(brf.recovery(), Recovery::Transport);
     let cubic_rate = Rate::of(Bytes::new(u64::from(w.cwnd) * 1500), RTT);
-    // The switch back waits until CUBIC's recovery is over.
-    brf.on_ack(&Ack { state: State::Loss, ..ack(ms(400), Some(mbit(640))) }, &mut w);
-    assert_eq!(brf.recovery(), Recovery::Transport);
     brf.on_ack(&ack(ms(401), Some(mbit(640))), &mut w);
     assert_eq!(brf.recovery(), Recovery::Controller);
     let rate = w.pacing_rate.map_or(0.0, Rate::as_f64);
@@ -213,6 +210,62 @@ fn feedback_that_returns_takes_over_from_cubic_without_a_jump() {
         brf.on_ack(&ack(ms(421 + 20 * n), Some(mbit(640))), &mut w);
     }
     assert_eq!(w.pacing_rate, Some(mbit(640)));
+}
+
+/// In a reduction the transport sets CUBIC's window, and only samples reach the controller.
+#[test]
+fn feedback_that_returns_takes_over_during_a_recovery() {
+    for state in [State::Cwr, State::Recovery, State::Loss] {
+        let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
+        for n in 1..400 {
+            brf.on_ack(&ack(ms(n), None), &mut w);
+        }
+        w.cwnd = 40;
+        let (silent, rated) = (ack(ms(400), None), Ack { state, ..ack(ms(401), Some(mbit(64))) });
+        brf.on_sample(&Ack { state, ..silent });
+        assert_eq!(brf.recovery(), Recovery::Transport, "{state:?}");
+        brf.on_sample(&rated);
+        brf.on_ack(&rated, &mut w);
+        assert_eq!(brf.recovery(), Recovery::Controller, "{state:?}");
+        // From CUBIC's 40 packets per 20 ms, 24 Mbit/s, at most twice as fast after one RTT.
+        assert_eq!(w.pacing_rate, Some(mbit(48)), "{state:?}");
+    }
+}
+
+/// A reduction that the transport runs ends with the ACK after the feedback.
+#[test]
+fn feedback_during_a_reduction_returns_the_window_to_the_controller() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
+    for n in 1..400 {
+        brf.on_ack(&ack(ms(n), None), &mut w);
+    }
+    brf.on_sample(&ack(ms(400), Some(mbit(64))));
+    assert_eq!(brf.recovery(), Recovery::Transport, "outside of a reduction on_ack() follows");
+    brf.on_sample(&Ack { state: State::Recovery, ..ack(ms(401), Some(mbit(64))) });
+    assert_eq!(brf.recovery(), Recovery::Controller);
+    brf.on_ack(&Ack { state: State::Recovery, ..ack(ms(402), None) }, &mut w);
+    assert!(w.pacing_rate.is_some());
+}
+
+#[test]
+fn silence_leads_to_cubic_during_a_recovery() {
+    for state in [State::Cwr, State::Recovery, State::Loss] {
+        let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
+        for n in 1..282 {
+            brf.on_ack(&Ack { state, ..ack(ms(n), None) }, &mut w);
+        }
+        assert_eq!((brf.recovery(), w.pacing_rate, w.ssthresh), (Recovery::Transport, None, 53), "{state:?}");
+    }
+}
+
+#[test]
+fn the_threshold_of_a_recovery_is_half_of_the_unacknowledged_data() {
+    let (mut brf, mut w) = established(Params::default(), Some(mbit(1)));
+    for n in 1..282 {
+        let outstanding = Ack { snd_una: 100, snd_nxt: 1900, ..ack(ms(n), None) };
+        brf.on_ack(&Ack { state: State::Recovery, ..outstanding }, &mut w);
+    }
+    assert_eq!((w.pacing_rate, w.ssthresh), (None, 900));
 }
 
 #[test]

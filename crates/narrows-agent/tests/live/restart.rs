@@ -1,0 +1,121 @@
+//! The switch restarts without pins on a port that is slower than its wire. Meanwhile the senders use CUBIC on the
+//! whole wire, so that the windows of all flows are in flight when the switch returns.
+
+use std::thread;
+use std::time::Duration;
+
+use narrows_agent::clock;
+use narrows_control::units::Span;
+use narrows_lab::{Room, patiently};
+
+use super::agent::{Agent, since};
+use super::flow::{Flow, all_well};
+use super::net::{Forwarding, Net, RTT_MS};
+
+/// Ten times the port's rate.
+const WIRE: &str = "rate 1gbit burst 256kb limit 4000000";
+/// Packets per second of half of 100 Mbit/s at the controller's target: 0.98 / 1514 bytes / 2.
+const SHARE: f64 = 0.98 * 100e6 / 8.0 / 1514.0 / 2.0;
+/// A flow is back at its share if it has 90 % of it in all periods of this length.
+const LASTING: Span = Span::from_millis(400);
+const WATCHED: Span = Span::from_millis(2500);
+const DEADLINE: Span = Span::from_millis(1000 + 4 * RTT_MS);
+
+fn open(net: &Net, i: usize) -> Flow {
+    Flow::from_sender(net, i, 5000 + i as u16)
+}
+
+fn unpinned(net: &Net) -> Agent {
+    Agent::switch_with(net, "100mbit", "pin = false", "")
+}
+
+fn is_shaped(net: &Net) -> bool {
+    net.says("r", "tc qdisc show dev c").contains("htb 4e57: root")
+}
+
+/// When every flow is back at its share for the rest of the samples (time, packets delivered of each flow). The first
+/// packets do not count as such, because those on the wire are delivered faster than the port sends.
+fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
+    let is_fair = |at: &Span, from: &[u64; 2]| {
+        let (later, to) = samples.iter().find(|(later, _)| *later >= *at + LASTING)?;
+        let expected = 0.9 * SHARE * (*later - *at).as_secs_f64();
+        Some(from.iter().zip(to).all(|(from, to)| (to - from) as f64 >= expected))
+    };
+    let mut judged: Vec<_> =
+        samples.iter().filter_map(|(at, delivered)| Some((*at, is_fair(at, delivered)?))).collect();
+    let fair_at_the_end = judged.iter().rev().take_while(|(_, fair)| *fair).count();
+    judged.drain(..judged.len() - fair_at_the_end);
+    judged.first().map(|(at, _)| *at)
+}
+
+/// Kills the switch and starts it again after `unshaped`. Returns when every flow is back at its share, counted from
+/// the moment at which the port is shaped again. `None` if a flow is not back in [`WATCHED`].
+fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration) -> Option<Span> {
+    switch.kill();
+    thread::sleep(unshaped / 2);
+    let before = flows.map(Flow::delivered);
+    thread::sleep(unshaped / 2);
+    let free: Vec<f64> = flows
+        .iter()
+        .zip(before)
+        .map(|(flow, before)| (flow.delivered() - before) as f64 / SHARE / (unshaped.as_secs_f64() / 2.0))
+        .collect();
+    thread::scope(|scope| {
+        let restarted = scope.spawn(|| switch.restart());
+        while !is_shaped(net) && !restarted.is_finished() {
+            thread::sleep(Duration::from_millis(2));
+        }
+        let begun = clock::now();
+        let mut samples = Vec::new();
+        while since(begun) < WATCHED {
+            samples.push((since(begun), flows.map(Flow::delivered)));
+            thread::sleep(Duration::from_millis(10));
+        }
+        restarted.join().expect("the switch starts again");
+        let back = back_at(&samples);
+        println!("without the switch {free:.1?} shares; back after {back:?}");
+        all_well(&flows);
+        back
+    })
+}
+
+#[test]
+fn every_flow_is_back_at_its_share_soon_after_a_restart() {
+    patiently(|| {
+        let Some(net) = Net::star_on(Forwarding::Router, 2, WIRE, Room::Whole) else { return };
+        let mut switch = unpinned(&net);
+        let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
+        let flows = [open(&net, 1), open(&net, 2)];
+        flows.iter().for_each(Flow::wait_for_data);
+        thread::sleep(Duration::from_millis(500));
+        for _ in 0..2 {
+            let back = recovery(&net, &mut switch, flows.each_ref(), Duration::from_secs(3));
+            assert!(back.is_some_and(|after| after <= DEADLINE), "{back:?}: {:#?}", switch.fresh().flows);
+        }
+    });
+}
+
+/// The measurement: NARROWS_RESTARTS runs (default: 50), each with new connections.
+#[test]
+#[ignore = "takes ten minutes"]
+fn restarts() {
+    let runs = std::env::var("NARROWS_RESTARTS").ok().and_then(|n| n.parse().ok()).unwrap_or(50).max(1);
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        let Some(net) = Net::star_on(Forwarding::Router, 2, WIRE, Room::Whole) else { return };
+        let mut switch = unpinned(&net);
+        let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
+        let flows = [open(&net, 1), open(&net, 2)];
+        flows.iter().for_each(Flow::wait_for_data);
+        thread::sleep(Duration::from_secs(1));
+        times.push(recovery(&net, &mut switch, flows.each_ref(), Duration::from_secs(4)));
+    }
+    let in_time = times.iter().flatten().filter(|after| **after <= DEADLINE).count();
+    times.sort_by_key(|time| time.unwrap_or(Span::MAX));
+    println!(
+        "{in_time} of {runs} within {DEADLINE:?}; median {:?}, longest {:?}",
+        times[runs / 2],
+        times.last()
+    );
+    assert_eq!(in_time, runs, "{times:?}");
+}
