@@ -228,7 +228,7 @@ figures = st.tuples(st.integers(1, 14), st.sampled_from(["", "a", "b"])).map(
 
 
 def with_small_groups(columns):
-    """The columns with at most two in a group, which fit beside names."""
+    """The columns with at most two in a group, so that they fit next to names."""
     return [
         replace(column, group=column.group and f"{column.group}{i // 2}") for i, column in enumerate(columns)
     ]
