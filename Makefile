@@ -109,7 +109,10 @@ export PROPTEST_RNG_SEED
 rust-test: ## Rust tests: unit tests, vectors, properties, behaviour snapshots
 	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet
 
-# These tests measure in real time, so nothing else runs beside them.
+# These tests wait for other programs, but measure nothing, so several run at once.
+WAITING_TESTS = $(filter-out %/test_agents.py %/test_two_controllers.py,$(wildcard tests/python/controller/test_*.py)) \
+  tests/python/kernel/test_package.py tests/python/kernel/test_vm_guest.py
+# The other tests in these folders measure in real time, so nothing else runs at the same time.
 REAL_TIME_TESTS = tests/python/kernel tests/python/controller
 
 FUZZ_SECONDS ?= 60
@@ -123,7 +126,8 @@ soak: setup try-agent ## Agents and controllers under faults and attacks, as roo
 
 python-test: setup try-agent ## Python tests; browser and kernel tests only if a browser is installed and as root
 	$(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile
-	$(BIN)/pytest $(REAL_TIME_TESTS)
+	$(BIN)/pytest $(WAITING_TESTS) --numprocesses=3 --dist=loadfile
+	$(BIN)/pytest $(REAL_TIME_TESTS) $(WAITING_TESTS:%=--ignore=%)
 
 crates: ## Package narrows-control and narrows-sim as for crates.io, and build them and their documentation
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet -p narrows-control -p narrows-sim
