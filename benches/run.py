@@ -80,8 +80,8 @@ SCENARIOS = [
     Scenario("J", "A with Reno in place of CUBIC", 60, ns3=False),
     Scenario("K", "A with BBR v3 in place of CUBIC", 60, ns3=False),
 ]
-# The result is their ratio, so they alternate. They run often, as a run takes a tenth of a second, and twice
-# that on a busy machine.
+# The result is their ratio, so they alternate. They run often, because a run takes a tenth of a second, or
+# twice that on a busy machine.
 PAIR = ("J", "K")
 PAIRS = 15
 FLOWS_IN_F = 100_000

@@ -269,7 +269,7 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		/*
 		 * A new connection with the addresses of the old one. Only the agent can free the
 		 * slot, and does so within a tick. The new connection is then adopted with its
-		 * data, as the half-open entry stays.
+		 * data, because the half-open entry stays.
 		 */
 		if (!nrw_replaceable(slot, h->now)) {
 			nrw_count(h->port->implausible);

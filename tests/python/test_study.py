@@ -432,7 +432,7 @@ def test_the_two_paths_of_the_gain_study_have_the_rtts_that_they_say() -> None:
     study = load_study(find_study("bbr-gain"))
 
     def round_trips(plan: dict[str, Any]) -> list[float]:
-        """Propagation there and back of each host, ms; the hosts' links come in pairs."""
+        """Two-way propagation delay of each host, ms. The hosts' links come in pairs."""
         delays = [link["delay"][0][1] / 1e6 for link in plan["links"]]
         return [sum(delays[i : i + 2]) + sum(delays[-2:]) for i in range(0, len(delays) - 2, 2)]
 

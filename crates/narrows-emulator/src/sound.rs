@@ -85,7 +85,7 @@ impl Soundness {
                 }
             };
             count(l.kernel_drops, "dropped by the kernel before the relay");
-            count(l.overflow, "dropped, as the relay's memory is full (bounds.relay_bytes)");
+            count(l.overflow, "dropped, because the relay's memory is full (bounds.relay_bytes)");
             count(l.refused, "refused by the device after the relay");
             if l.decides_per_packet {
                 count(

@@ -110,7 +110,7 @@ fn errors(seed: u64) -> Vec<f64> {
         paths.push(upward.chain(downward).collect::<Vec<usize>>());
         let delays = [ms(1 + dice.roll(12)), ms(1 + dice.roll(3))];
         let (a, b) = (net.host(switches[from], delays[0]), net.host(switches[to], delays[1]));
-        // Starts are in order, as the results number flows by their start.
+        // Starts are in order, because the results number flows by their start.
         net.add(a, b, tcp("brf")).start = at(10 * n + dice.roll(10));
     }
     let r = net.run();

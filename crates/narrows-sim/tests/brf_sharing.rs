@@ -176,7 +176,7 @@ fn brf_20_to_22_classes_share_by_their_number_of_flows_and_borrow() {
         let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 12);
         net.plan.controllers[0].limit = packets(200);
         net.add(senders[0], client, tcp("brf")).count = rated;
-        // Starts later, as flows are numbered in the order of their starts.
+        // It starts later, because flows are numbered in the order of their starts.
         let cubic = net.add(senders[1], client, tcp("cubic"));
         (cubic.count, cubic.start) = (other, at(10));
         let r = net.run();

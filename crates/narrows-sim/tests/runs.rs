@@ -257,7 +257,7 @@ proptest! {
             *json.pointer_mut(path).unwrap() = absurd(with);
         }
         if let Ok(mut plan) = serde_json::from_value::<Plan>(json) {
-            // The length of the run, the samples and the number of flows are not changed, as they determine the run time.
+            // The length of the run, the samples and the number of flows are not changed, because they determine the run time.
             plan.duration = plan.duration.as_nanos().min(20_000_000).into_span();
             plan.probes.interval = Span::ZERO;
             for f in &mut plan.flows {

@@ -218,7 +218,7 @@ def _type(hint: Any) -> str:
 
 
 def _union(members: list[Any]) -> str:
-    """Tables that can stand in one place have one name for the reader."""
+    """Tables that are alternatives in the same place have the same name in the reference."""
     return " or ".join(dict.fromkeys(_type(member) for member in members))
 
 

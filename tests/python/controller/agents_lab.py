@@ -118,7 +118,7 @@ def start_switch(lab):
 
 
 def start_senders(lab, *hosts, interface="eth0"):
-    """One agent for all hosts. Its algorithm has a unique name, as a kernel has one algorithm per name."""
+    """One agent for all hosts. Its algorithm has a unique name, which the kernel requires."""
     text = f'[sender]\nalgorithm = "brf{secrets.token_hex(3)}"\n' + "".join(
         f'[[namespaces]]\npath = "/run/netns/{lab.hosts[host]}"\ninterfaces = ["{interface}"]\n'
         for host in hosts

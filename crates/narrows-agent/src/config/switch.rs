@@ -333,7 +333,7 @@ fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
     // A name may be this host's; only an address shows it.
     let is_elsewhere = |a: &String| a.parse::<std::net::SocketAddr>().is_ok_and(|a| !a.ip().is_loopback());
     if addresses.iter().flatten().any(is_elsewhere) && keys == Some(None) {
-        table.problem("key", "found nothing, expected a file, as the controller is on another host");
+        table.problem("key", "found nothing, expected a file, because the controller is on another host");
     }
     table.done();
     Some(Controller { addresses: addresses?, keys: keys?, name })

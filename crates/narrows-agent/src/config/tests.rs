@@ -272,7 +272,10 @@ fn the_keys_of_the_channel_are_all_or_none_and_an_old_secret_is_refused() {
     let Config::Switch(switch) = with(files).unwrap() else { panic!() };
     assert_eq!(switch.controller.unwrap().keys.unwrap().trusted, std::path::Path::new("/t"));
     for (own, expected) in [
-        ("", "f.toml: controller.key: found nothing, expected a file, as the controller is on another host"),
+        (
+            "",
+            "f.toml: controller.key: found nothing, expected a file, because the controller is on another host",
+        ),
         (
             "key = '/k'\ntrusted = '/t'",
             "f.toml: controller.certificate: found nothing, expected all or none of key, certificate, trusted",

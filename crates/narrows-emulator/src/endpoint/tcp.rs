@@ -61,7 +61,7 @@ fn family(address: &SocketAddr) -> AddressFamily {
 fn tcp_socket(address: &SocketAddr) -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let fd = socket(family(address), SockType::Stream, flags, None)?;
-    // Reuse ports of connections in TIME_WAIT, as a source of many flows would otherwise run out of ports.
+    // Reuse ports of connections in TIME_WAIT, because a source of many flows would otherwise run out of ports.
     setsockopt(&fd, sockopt::ReuseAddr, &true)?;
     Ok(fd)
 }

@@ -168,7 +168,7 @@ impl Receiver {
         if self.ecn {
             p.flags |= flag::ECE;
         }
-        // The echo is kept, as the SYN-ACK may have to be retransmitted.
+        // The echo is kept, because the SYN-ACK may have to be retransmitted.
         if let Some(echo) = self.echo {
             p.set_echo(echo);
         }

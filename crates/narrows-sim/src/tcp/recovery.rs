@@ -182,7 +182,7 @@ impl Sender {
             self.window.cwnd = self.window.ssthresh.max(1);
         }
         self.cwnd_stamp = now;
-        // The marker stays, as the DSACKs of spurious retransmissions arrive an RTT later.
+        // The marker stays, because the DSACKs of spurious retransmissions arrive an RTT later.
         self.state = next;
         self.cc.on_recovered(now, &mut self.window);
     }

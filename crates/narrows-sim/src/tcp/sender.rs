@@ -287,7 +287,7 @@ impl Sender {
     fn on_syn_ack(&mut self, io: &mut Io<'_>, p: &Packet) {
         self.phase = Phase::Established;
         self.ts_recent = p.ts;
-        // With timestamps a retransmitted SYN gives a sample too, as the echo identifies the SYN that was answered.
+        // With timestamps a retransmitted SYN gives a sample too, because the echo identifies the SYN that was answered.
         let is_first = self.syn_tries == 1;
         let rtt =
             if is_first { Some(io.now.since(self.syn_sent_at)) } else { echo_rtt(io.timestamp(), p.ts_echo) };

@@ -134,7 +134,11 @@ fn existing(
             Ok(Some(link))
         }
         Err(htb::Error::NoInterface(_)) => {
-            tracing::warn!(event = "interface-missing", interface = name, "it is taken when it appears");
+            tracing::warn!(
+                event = "interface-missing",
+                interface = name,
+                "the agent takes it when it appears"
+            );
             Ok(None)
         }
         Err(error) => Err(error),

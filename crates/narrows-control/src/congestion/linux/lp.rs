@@ -185,7 +185,7 @@ impl Lp {
         Lp { params, ..Lp::default() }
     }
 
-    /// The tick of the sender's host at a time.
+    /// The clock of the sender's host at a tick of the simulation.
     fn here(&self, tick: u32) -> u32 {
         tick.wrapping_add((self.params.uptime.as_nanos() / Timestamps::TICK.as_nanos()) as u32)
     }

@@ -200,7 +200,7 @@ mod tests {
 
     const T: Span = Span::from_millis(20);
 
-    /// A link of rate `link(t in ms)` whose senders fill `demand` of their rates. Returns the
+    /// A link with the rate `link(ms)`. Its senders use the part `demand` of their rates. Returns the
     /// estimate at every ms.
     fn run(initial: u64, ms: u64, link: impl Fn(u64) -> u64, demand: f64) -> Vec<u64> {
         run_with(Params::resolved(), initial, ms, link, demand)

@@ -122,7 +122,10 @@ fn reports_add_up_to_life_times() {
         assert!((lived - 1.17).abs() < 0.02, "{report_every}: {lived}");
         assert_eq!((begun, firsts, lasts), (2.0, 2.0, 2.0), "{report_every}");
         let sent = net.port.departed[Leaf::Elephant as usize].as_f64() - net.traced("weight");
-        assert!((0.0..10_000.0).contains(&sent), "all but the handshakes, and what was counted and not told");
+        assert!(
+            (0.0..10_000.0).contains(&sent),
+            "all bytes except the handshakes and the bytes counted since the last report"
+        );
     }
 }
 

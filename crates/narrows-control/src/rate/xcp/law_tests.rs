@@ -75,7 +75,7 @@ fn a_packet_gets_its_share_and_at_most_another_routers_grant() {
     let (granted, positive, negative) = after(-1000);
     assert_eq!(granted, -1000);
     assert!((positive - 2288.8).abs() < 1e-6 && (negative - 3288.8).abs() < 1e-6, "{positive} {negative}");
-    // More than the amount to take back here, so nothing is given either.
+    // Another router took back more than this router has to, so this router neither takes nor gives.
     let (granted, positive, negative) = after(i64::MIN);
     assert_eq!((granted, negative), (i64::MIN, 1_240_000.0));
     assert!(positive.abs() < 1e-6, "{positive}");
