@@ -42,9 +42,17 @@ impl Agents for Built {
         if config.set_default {
             services.guardian.charge(&Charge::Default(host::DefaultBefore::read(&config.algorithm)?))?;
         }
-        let sender = host::Sender::load(&options)?;
+        let mut sender = host::Sender::load(&options)?;
         services.ready()?;
+        let mut refusal = String::new();
         wait(services, &Config::Sender(config.clone()), || {
+            if let Err(error) = sender.follow_interfaces() {
+                let text = error.to_string();
+                if text != refusal {
+                    tracing::warn!(event = "interface-refused", error = text);
+                    refusal = text;
+                }
+            }
             let counted = sender.counters();
             vec![
                 ("asked", counted.asked),
@@ -84,11 +92,11 @@ fn scope(scope: &config::Scope, interfaces: &[String]) -> host::Scope {
     }
 }
 
-/// Publishes the programs' counters until the agent is asked to stop.
+/// Publishes the programs' counters until the agent is asked to stop. `counters` is called every [`SHOW_EVERY`].
 fn wait(
     services: &mut Services,
     config: &Config,
-    counters: impl Fn() -> Vec<(&'static str, u64)>,
+    mut counters: impl FnMut() -> Vec<(&'static str, u64)>,
 ) -> Result<(), Failure> {
     let (started, role, name) = (clock::now(), config.role(), config.common().name.clone());
     let mut config = config.clone();

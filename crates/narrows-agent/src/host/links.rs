@@ -5,7 +5,7 @@
 use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,24 @@ use super::{HostError, Namespace, netns};
 #[derive(Debug, Default)]
 pub(super) struct Links {
     pins: Option<Pins>,
+    interfaces: Vec<AtInterface>,
     // Never read: they exist for their drop.
-    raw: Vec<OwnedFd>,
     links: Vec<Link>,
+}
+
+/// A traffic control program at an interface, which can vanish and come back.
+#[derive(Debug)]
+struct AtInterface {
+    name: String,
+    /// Whether the interface is in the agent's own network namespace. An agent that has dropped its privileges cannot
+    /// enter other ones.
+    is_here: bool,
+    program: OwnedFd,
+    at: libbpf_sys::bpf_attach_type,
+    link: OwnedFd,
+    /// Where the link is pinned.
+    pin: Option<PathBuf>,
+    is_missing: bool,
 }
 
 #[derive(Debug)]
@@ -64,41 +79,96 @@ impl Links {
         namespace: &Namespace,
         interface: &str,
     ) -> Result<(), HostError> {
-        let fd = program.as_fd_raw();
-        let link = netns::within(namespace, || {
-            let index = netns::interface(interface)?.cast_signed();
-            // SAFETY: a plain system call; without options the last pointer may be null.
-            let link = unsafe { libbpf_sys::bpf_link_create(fd, index, at, std::ptr::null()) };
-            if link < 0 {
-                return Err(HostError::Missing {
-                    what: "attaching to an interface (tcx)",
-                    found: io::Error::from_raw_os_error(-link).to_string(),
-                    remedy: "Linux 6.6 or later with CONFIG_NET_XGRESS is needed, or configure no interfaces"
-                        .into(),
-                });
-            }
-            // SAFETY: the kernel has just opened it for us alone.
-            Ok(unsafe { OwnedFd::from_raw_fd(link) })
-        })?;
-        if let Some(pins) = &self.pins {
-            // Interfaces of several namespaces may have the same name.
-            let path = pins.path(&format!("{name}_{}_{interface}", self.raw.len()));
-            let path_c = CString::new(path.as_os_str().as_bytes())
-                .map_err(|error| HostError::file(&path)(io::Error::other(error)))?;
-            // SAFETY: the path is a string with its end, which outlives the call.
-            let ret = unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), path_c.as_ptr()) };
-            if ret < 0 {
-                return Err(HostError::file(path)(io::Error::from_raw_os_error(-ret)));
-            }
-        }
-        self.raw.push(link);
+        let attached = program.as_fd().try_clone_to_owned();
+        let program = attached.map_err(HostError::file("a descriptor of a program"))?;
+        let link = netns::within(namespace, || create(&program, netns::interface(interface)?, at))?;
+        // Interfaces of several namespaces may have the same name.
+        let file = format!("{name}_{}_{interface}", self.interfaces.len());
+        let interface = AtInterface {
+            name: interface.to_owned(),
+            is_here: namespace.path.is_none(),
+            program,
+            at,
+            link,
+            pin: self.pins.as_ref().map(|pins| pins.path(&file)),
+            is_missing: false,
+        };
+        interface.pin()?;
+        self.interfaces.push(interface);
         Ok(())
+    }
+
+    /// Attaches programs again whose interface has vanished and come back.
+    ///
+    /// # Errors
+    /// If the kernel refuses. The next call tries again.
+    pub(super) fn follow_interfaces(&mut self) -> Result<(), HostError> {
+        self.interfaces.iter_mut().filter(|interface| interface.is_here).try_for_each(AtInterface::follow)
     }
 
     /// Whether the links outlive the process.
     pub(super) fn is_pinned(&self) -> bool {
         self.pins.is_some()
     }
+}
+
+impl AtInterface {
+    fn follow(&mut self) -> Result<(), HostError> {
+        let Ok(index) = netns::interface(&self.name) else {
+            if !self.is_missing {
+                tracing::warn!(event = "interface-gone", interface = self.name, "its packets are not marked");
+            }
+            self.is_missing = true;
+            return Ok(());
+        };
+        // The link of a deleted interface has no index, also if a new interface has the old one's index.
+        if index_of(&self.link).is_none_or(|held| held == index) {
+            return Ok(());
+        }
+        self.link = create(&self.program, index, self.at)?;
+        self.pin()?;
+        self.is_missing = false;
+        tracing::info!(event = "interface-back", interface = self.name, index);
+        Ok(())
+    }
+
+    /// Pins the link instead of an earlier one.
+    fn pin(&self) -> Result<(), HostError> {
+        let Some(path) = &self.pin else { return Ok(()) };
+        let _ = fs::remove_file(path);
+        let path_c = CString::new(path.as_os_str().as_bytes())
+            .map_err(|error| HostError::file(path)(io::Error::other(error)))?;
+        // SAFETY: the path is a string with its end, which outlives the call.
+        let ret = unsafe { libbpf_sys::bpf_obj_pin(self.link.as_raw_fd(), path_c.as_ptr()) };
+        if ret < 0 { Err(HostError::file(path)(io::Error::from_raw_os_error(-ret))) } else { Ok(()) }
+    }
+}
+
+/// Attaches a program to an interface of the current namespace.
+fn create(program: &OwnedFd, index: u32, at: libbpf_sys::bpf_attach_type) -> Result<OwnedFd, HostError> {
+    // SAFETY: a plain system call; without options the last pointer may be null.
+    let link = unsafe {
+        libbpf_sys::bpf_link_create(program.as_raw_fd(), index.cast_signed(), at, std::ptr::null())
+    };
+    if link < 0 {
+        return Err(HostError::Missing {
+            what: "attaching to an interface (tcx)",
+            found: io::Error::from_raw_os_error(-link).to_string(),
+            remedy: "Linux 6.6 or later with CONFIG_NET_XGRESS is needed, or configure no interfaces".into(),
+        });
+    }
+    // SAFETY: the kernel has just opened it for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
+/// Index of a link's interface: 0 if it was deleted, `None` if the kernel does not tell.
+fn index_of(link: &OwnedFd) -> Option<u32> {
+    let mut info = libbpf_sys::bpf_link_info::default();
+    let mut len = u32::try_from(size_of_val(&info)).ok()?;
+    // SAFETY: pointer and length are those of a plain structure that outlives the call.
+    let ret = unsafe { libbpf_sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut info, &raw mut len) };
+    // SAFETY: this member of the union is valid for links of this type, and any bytes are valid numbers.
+    (ret == 0).then_some(unsafe { info.__bindgen_anon_1.tcx.ifindex })
 }
 
 impl Pins {
@@ -120,15 +190,4 @@ pub(super) fn unpin(folder: &Path, role: &str) -> Result<(), HostError> {
         }
     }
     Ok(())
-}
-
-/// The descriptor for system calls.
-trait AsFdRaw {
-    fn as_fd_raw(&self) -> i32;
-}
-
-impl AsFdRaw for ProgramMut<'_> {
-    fn as_fd_raw(&self) -> i32 {
-        std::os::fd::AsFd::as_fd(self).as_raw_fd()
-    }
 }

@@ -98,6 +98,15 @@ impl Sender {
         Ok(Sender { counters: Words::new(&skel.maps.bss)?, defaults, links })
     }
 
+    /// Attaches to interfaces that have vanished and come back. Call this function from time to time, in the network
+    /// namespace in which the sender was loaded. Interfaces of other namespaces stay without the programs.
+    ///
+    /// # Errors
+    /// If the kernel refuses to attach. The next call tries again.
+    pub fn follow_interfaces(&mut self) -> Result<(), HostError> {
+        self.links.follow_interfaces()
+    }
+
     /// The present counters.
     pub fn counters(&self) -> SenderCounters {
         let [asked, rated, awaiting, unrated, orphaned, adopted, marked, restored] = self.counters.read();

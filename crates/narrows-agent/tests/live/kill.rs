@@ -67,7 +67,7 @@ fn connections_outlive_their_switch_and_get_rates_from_the_next_one() {
     });
 }
 
-fn sender_counter(sender: &Agent, name: &str) -> u64 {
+pub(crate) fn sender_counter(sender: &Agent, name: &str) -> u64 {
     let status = sender.status(0).expect("the sender answers");
     status.counters.iter().find(|(n, _)| n == name).map_or(0, |(_, value)| *value)
 }

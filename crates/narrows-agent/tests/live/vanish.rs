@@ -1,4 +1,4 @@
-//! An interface vanishes and comes back: the others stay controlled, and its flow gets its share again.
+//! Interfaces vanish and come back: the others stay controlled, and their flows get their shares again.
 
 use std::thread;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use narrows_lab::patiently;
 
 use super::agent::{Agent, since};
 use super::flow::{Flow, all_well, rates};
+use super::kill::sender_counter;
 use super::net::{Forwarding, Net};
 
 #[test]
@@ -51,5 +52,36 @@ fn an_interface_that_comes_back_has_its_share_again_and_the_others_keep_theirs()
         for rate in &then {
             assert!((rate - 46.7).abs() < 0.15 * 46.7, "{then:?} {:#?}", status.flows);
         }
+    });
+}
+
+#[test]
+fn a_senders_interface_that_comes_back_has_the_program_again() {
+    patiently(|| {
+        let Some(net) = Net::star(Forwarding::Router, 1) else { return };
+        let _switch = Agent::switch(&net, "100mbit");
+        let netns = net.name("s1");
+        let config = format!("[sender]\nnetns = \"{netns}\"\nchoice = \"all\"\ninterfaces = [\"r\"]\n");
+        let sender = Agent::start("sender", &config);
+        let flow = Flow::from_sender(&net, 1, 5001);
+        flow.wait_for_data();
+        let marked = || sender_counter(&sender, "marked");
+        let wait_for_marks = |what: &str| {
+            let (begun, before) = (clock::now(), marked());
+            while marked() <= before {
+                assert!(since(begun) < Span::from_secs(20), "no marks {what}:\n{}", sender.log());
+                thread::sleep(Duration::from_millis(50));
+            }
+        };
+        wait_for_marks("at first");
+
+        net.says("r", "ip link del dev s1");
+        thread::sleep(Duration::from_millis(500));
+        net.link("s1", "r");
+        net.attach_sender("s1", "r", 1);
+        wait_for_marks("after the interface is back");
+        all_well(&[&flow]);
+        let log = sender.log();
+        assert!(log.contains("interface-gone") && log.contains("interface-back"), "{log}");
     });
 }
