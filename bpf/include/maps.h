@@ -114,7 +114,7 @@ struct nrw_slot {
 /* nrw_port.mode */
 #define NRW_MODE_CONTROLLED	(1U << 0)	/* flows that leave here are counted, classified and given rates */
 #define NRW_MODE_ONCE_PER_RTT	(1U << 1)	/* rates are written once per RTT (the paper's gate); default: into every ACK */
-#define NRW_MODE_POLICE_UDP	(1U << 2)
+#define NRW_MODE_POLICE_UDP	(1U << 2)	/* UDP may not borrow: what exceeds its bucket is dropped */
 #define NRW_MODE_POLICE_SYN	(1U << 3)
 #define NRW_MODE_VLANS_ROUTED	(1U << 4)	/* this host routes between VLANs: data and ACKs of a flow have different tags */
 #define NRW_MODE_OPEN_GTP	(1U << 5)	/* flows inside GTP-U are handled like all others */
@@ -154,7 +154,7 @@ struct nrw_port {
 	__u64 watchdog_ns;	/* without a heartbeat for longer than this, the agent counts as dead */
 	__u32 mode;
 	__u32 format;		/* NRW_FORMAT_ */
-	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf */
+	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf; of UDP, of its first queue */
 	__u16 grants[NRW_GRANTS]; /* for the newcomers since the last tick, see nrw_grant_of() */
 	__u32 tick;		/* increases with every tick of the agent and restarts the count of newcomers */
 	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */

@@ -8,6 +8,7 @@
 #define NRW_NS_PER_US		1000ULL
 #define NRW_US_PER_S		1000000ULL
 #define NRW_LOCK_TRIES		16
+#define NRW_UDP_QUEUES		32	/* UDP_QUEUES of crates/narrows-agent/src/htb/layout.rs; a power of two */
 
 /* HTB uses the class whose handle is the packet's priority (net/sched/sch_htb.c, htb_classify). */
 static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
@@ -19,6 +20,17 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 	h->skb->priority = h->port->priority[leaf];
 	__sync_fetch_and_add(&h->port->arrived_bytes[leaf], h->packet->bytes);
 	__sync_fetch_and_add(&h->port->arrived_packets[leaf], h->packet->packets);
+}
+
+/*
+ * UDP has a leaf for each value of a hash of the five-tuple (with IPv6, of addresses and flow
+ * label), so that a flow that sends too much delays few others. The kernel's hash is seeded, so
+ * an attacker cannot choose flows that share a leaf.
+ */
+static __always_inline void nrw_steer_udp(struct nrw_here *h)
+{
+	nrw_steer(h, NRW_LEAF_UDP);
+	h->skb->priority += bpf_get_hash_recalc(h->skb) & (NRW_UDP_QUEUES - 1);
 }
 
 /*

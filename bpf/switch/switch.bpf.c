@@ -46,7 +46,7 @@ static __always_inline int nrw_udp(struct nrw_here *h)
 	nrw_note_unopened(h);
 	if (!nrw_controlled(h->port))
 		return NRW_NEXT;
-	nrw_steer(h, NRW_LEAF_UDP);
+	nrw_steer_udp(h);
 	if ((h->port->mode & NRW_MODE_POLICE_UDP) && !nrw_police_udp(h->port, h->now, h->packet->bytes)) {
 		nrw_count(h->port->udp_policed);
 		return TC_ACT_SHOT;

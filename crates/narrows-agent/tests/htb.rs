@@ -4,7 +4,7 @@ mod kernel;
 
 use std::net::UdpSocket;
 
-use narrows_agent::htb::{Htb, Layout, LeafStats, Remains, Rtnl};
+use narrows_agent::htb::{Htb, Layout, LeafStats, Remains, Rtnl, UDP_QUEUES};
 use narrows_control::rate::{Class, Leaf};
 use narrows_control::units::{Bytes, Rate};
 
@@ -35,7 +35,7 @@ fn htb_is_installed_as_laid_out_and_removed_afterwards() {
             assert_eq!(htb.stats().unwrap().unwrap(), [LeafStats::default(); 4]);
             htb.set_class(Class::Rated, mbit(60), mbit(100)).unwrap();
             htb.set_class(Class::OtherTcp, mbit(35), mbit(100)).unwrap();
-            htb.set_class(Class::Udp, mbit(5), mbit(5)).unwrap();
+            htb.set_class(Class::Udp, mbit(5), mbit(95)).unwrap();
             // An independent check that shares no code with the agent.
             let classes = tc(&lab, "class");
             for expected in [
@@ -43,13 +43,16 @@ fn htb_is_installed_as_laid_out_and_removed_afterwards() {
                 "htb 4e57:10 parent 4e57:1 rate 60Mbit ceil 100Mbit",
                 "htb 4e57:12 parent 4e57:10 leaf",
                 "prio 2 rate 35Mbit ceil 100Mbit",
-                "prio 3 rate 5Mbit ceil 5Mbit",
+                "htb 4e57:30 parent 4e57:1 rate 5Mbit ceil 95Mbit",
+                "htb 4e57:11f parent 4e57:30 leaf",
+                "prio 3 rate 8bit ceil 1Tbit",
             ] {
                 assert!(classes.contains(expected), "{expected} is not in\n{classes}");
             }
             let qdiscs = tc(&lab, "qdisc");
             assert!(qdiscs.contains("default 0x20"), "{qdiscs}");
-            assert_eq!(qdiscs.matches("limit 1000p").count(), 4, "{qdiscs}");
+            assert_eq!(qdiscs.matches("limit 1000p").count(), 3, "{qdiscs}");
+            assert_eq!(qdiscs.matches("limit 100p").count(), usize::from(UDP_QUEUES), "{qdiscs}");
             htb.remove().unwrap();
         })
         .unwrap();

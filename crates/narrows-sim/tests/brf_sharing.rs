@@ -214,6 +214,32 @@ fn brf_21_and_23_udp_is_policed_to_its_share_and_never_queued() {
     assert!((0.9 * 5.0..=5.0 * 1500.0 / 1472.0).contains(&udp), "{udp}");
 }
 
+/// With a ceiling, a flood of UDP has an idle port up to the ceiling, and next to TCP its share. A small flow of UDP
+/// loses nothing.
+#[test]
+fn brf_23_udp_borrows_what_tcp_leaves_idle() {
+    let params = serde_json::json!({ "udp_ceiling": 0.95 });
+    let (mut net, senders, client) = star(mbit(RATE), &[20, 20, 20, 20], params, 10);
+    net.plan.controllers[0].limit = packets(1000);
+    for (sender, rate) in [(senders[0], 200), (senders[1], 2)] {
+        net.add(sender, client, TransportPlan::Udp { rate: mbit(rate), packet: 1500 });
+    }
+    for sender in &senders[2..] {
+        net.add(*sender, client, tcp("brf")).start = at(3_000);
+    }
+    let r = net.run();
+    // Payload of packets of 1500 bytes.
+    let udp = |flow, from, to| goodput(&r, flow, from, to) / (1472.0 / 1500.0);
+    assert_near(udp(0, 1.0, 3.0) + udp(1, 1.0, 3.0), 95.0, 0.01);
+    assert_near(udp(0, 5.0, 10.0) + udp(1, 5.0, 10.0), 5.0, 0.1);
+    for (from, to) in [(1.0, 3.0), (5.0, 10.0)] {
+        assert_near(udp(1, from, to), 2.0, 0.01);
+    }
+    for flow in [2, 3] {
+        assert_near(goodput(&r, flow, 5.0, 10.0), part(0.95 / 2.0), 0.02);
+    }
+}
+
 /// Packets of elephants wait for each other; packets of a mouse overtake them (BRF-50, BRF-51).
 #[test]
 fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {

@@ -76,6 +76,7 @@ def test_parameters_get_their_units_back(plan):
         "eta": 0.95,
         "capacity_initial": "10000000B/s",
         "mode": "resolved",
+        "udp_ceiling": 0.0,
     }
 
 
@@ -105,11 +106,19 @@ def test_signals_that_stock_hosts_do_not_send_are_refused(plan):
 
 def test_shares_by_address_reach_the_agent_and_others_are_refused(plan):
     (port,) = agents_of(plan(TWO + 'params = { share = "receiver-prefix/24" }\n'))[0].config["ports"]
-    assert port["params"] == {"share": "receiver-prefix/24"}
+    assert port["params"] == {"share": "receiver-prefix/24", "udp_ceiling": 0.0}
     for share in ("vlan", "mark"):
         complaint = rf"controllers.0.params.share: found '{share}', expected an address or a prefix"
         with pytest.raises(ScenarioError, match=complaint):
             agents_of(plan(TWO + f'params = {{ share = "{share}" }}\n'))
+
+
+def test_udp_borrows_as_in_the_simulator(plan):
+    told = TWO + "params = { udp_ceiling = 0.8 }\n"
+    ports = [
+        agents_of(plan(text))[0].config["ports"][0] for text in (TWO, told, told + 'capacity = "measured"\n')
+    ]
+    assert [port["params"].get("udp_ceiling") for port in ports] == [0.0, 0.8, None]
 
 
 def test_a_measured_port_is_shaped_all_the_same(plan):
@@ -121,12 +130,12 @@ def test_a_measured_port_is_shaped_all_the_same(plan):
     assert switch.rates == ((2_000_000_000, port["interface"], 5_000_000),)
 
 
-def test_flows_take_the_runs_own_algorithm_and_all_leaves_are_sampled(plan):
+def test_flows_take_the_runs_own_algorithm_and_the_whole_htb_is_sampled(plan):
     made = plan(TWO.replace('cc = "brf"', 'cc = "cubic"', 1))
     told = spec(made, lay_out(made), PREFIX, 0, 10_000_000)
     assert [flow["congestion"] for flow in told["flows"]] == [None, "brf12_3"]
     at_port = [queue for queue in told["queues"] if queue["link"] == bottleneck(made)]
-    assert [queue["handle"] for queue in at_port] == ["4e57:11", "4e57:12", "4e57:20", "4e57:30"]
+    assert [queue["handle"] for queue in at_port] == ["4e57:"]
     assert all(queue["header"] == 0 for queue in at_port)
 
 

@@ -46,11 +46,17 @@ pub(super) fn signal(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Defaults of the kind's parameters on a real switch: room for the flows of the whole switch, and rates in
-/// ACKs.
+/// Share of the link up to which UDP borrows by default. The rest is for the first packets of new flows.
+const UDP_CEILING: f64 = 0.95;
+
+/// Defaults of the kind's parameters on a real switch: room for the flows of the whole switch, rates in ACKs, and UDP that
+/// borrows. The rate controller ignores the ceiling where it measures the capacity.
 pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Table) {
     if KINDS.contains(&name) {
         params.entry("max_flows").or_insert(i64::from(max_flows).into());
+    }
+    if name == "brf" {
+        params.entry("udp_ceiling").or_insert(UDP_CEILING.into());
     }
     if let Some(signal) = signal(name) {
         params.entry("signal").or_insert(signal.into());

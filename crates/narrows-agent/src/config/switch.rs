@@ -287,6 +287,10 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         params = params::in_base_units(given, |key, text| table.problem(&format!("params.{key}"), text));
     }
     let mut needs_controller = false;
+    if measured && params.contains_key("udp_ceiling") {
+        let text = "found it with capacity = \"measured\", expected `rate`, without which UDP cannot borrow";
+        table.problem("params.udp_ceiling", text);
+    }
     params::set_defaults(&controller, max_flows, &mut params);
     match params::build(&controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
         Err(trouble) => table.problem("params", trouble),

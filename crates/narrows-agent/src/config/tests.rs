@@ -88,6 +88,23 @@ fn times_in_brfs_parameters_require_units() {
 }
 
 #[test]
+fn udp_borrows_by_default_where_the_capacity_is_configured() {
+    let with = |rest: &str| format!("[switch]\n[[ports]]\ninterface='a'\n{rest}");
+    let ceiling = |rest: &str| {
+        let Config::Switch(switch) = Config::parse(&with(rest), "f").unwrap() else { panic!() };
+        switch.ports[0].params.get("udp_ceiling").and_then(toml::Value::as_float)
+    };
+    assert_eq!(ceiling("rate = '1gbit'"), Some(0.95));
+    assert_eq!(ceiling("rate = '1gbit'\nparams = { udp_share = '20%', udp_ceiling = '50%' }"), Some(0.5));
+    assert_eq!(ceiling("rate = '1gbit'\ncontroller = 'rcp'"), None);
+    let refused = "f.toml: ports[0].params: udp_ceiling is 0.1, but must be from udp_share (0.2) to 1, or 0";
+    assert_eq!(problems(&with("rate = '1gbit'\nparams = { udp_share = 0.2, udp_ceiling = 0.1 }")), [refused]);
+    let refused = "f.toml: ports[0].params.udp_ceiling: found it with capacity = \"measured\", expected `rate`, \
+                   without which UDP cannot borrow";
+    assert_eq!(problems(&with("capacity = 'measured'\nparams = { udp_ceiling = 0.5 }")), [refused]);
+}
+
+#[test]
 fn a_share_names_its_subscribers_and_is_brfs() {
     let port = "[switch]\n[[ports]]\ninterface='a'\nrate='1gbit'";
     let with = |share: &str| problems(&format!("{port}\nparams = {{ share = {share} }}"));

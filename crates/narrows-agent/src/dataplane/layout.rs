@@ -62,7 +62,7 @@ pub const ANSWER_ASKS: u32 = 1 << 14;
 pub const MODE_CONTROLLED: u32 = 1 << 0;
 /// The paper's gate (BRF-60); default: every ACK.
 pub const MODE_ONCE_PER_RTT: u32 = 1 << 1;
-/// UDP is limited to its share.
+/// UDP may not borrow: what exceeds its token bucket is dropped.
 pub const MODE_POLICE_UDP: u32 = 1 << 2;
 /// SYNs are limited to their part of the link.
 pub const MODE_POLICE_SYN: u32 = 1 << 3;

@@ -7,7 +7,9 @@ use narrows_control::feedback::code::RateCode;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::Error;
-use super::layout::{GRANTS, LEAVES, MODE_CONTROLLED, PORTS_MAX, RawBucket, RawPort, UNOPENED, WireFormat};
+use super::layout::{
+    GRANTS, LEAVES, MODE_CONTROLLED, MODE_POLICE_UDP, PORTS_MAX, RawBucket, RawPort, UNOPENED, WireFormat,
+};
 use super::memory::Memory;
 
 /// The program's counters of a port. All increase, except `unconfirmed`.
@@ -17,7 +19,7 @@ pub struct Counters {
     pub arrived_bytes: [u64; LEAVES],
     /// Packets offered to each leaf.
     pub arrived_packets: [u64; LEAVES],
-    /// UDP packets that were dropped because they exceeded their share.
+    /// UDP packets that were dropped because they exceeded UDP's share, at a port where UDP may not borrow.
     pub udp_policed: u64,
     /// Rates written into an existing option.
     pub stamped: u64,
@@ -108,6 +110,17 @@ impl Port<'_> {
     /// Sets the token bucket of UDP (`layout::MODE_POLICE_UDP`), L3 bytes.
     pub fn set_udp(&self, rate: Rate, burst: Bytes) {
         self.0.udp.set(rate, burst);
+    }
+
+    /// Sets whether UDP is policed by its token bucket.
+    pub fn set_udp_policing(&self, is_policed: bool) {
+        let mode = self.0.mode.load(Relaxed) & !MODE_POLICE_UDP;
+        self.set_mode(mode | if is_policed { MODE_POLICE_UDP } else { 0 });
+    }
+
+    /// Whether UDP is policed by its token bucket.
+    pub fn polices_udp(&self) -> bool {
+        self.0.mode.load(Relaxed) & MODE_POLICE_UDP != 0
     }
 
     /// Sets the token bucket of SYNs (`layout::MODE_POLICE_SYN`), L3 bytes. A second bucket of the same size is for

@@ -1,6 +1,6 @@
 //! The HTB classes, and how the rate controller's classes map to HTB classes.
 
-use narrows_control::rate::{Class, LEAVES};
+use narrows_control::rate::{Class, LEAVES, Leaf};
 use narrows_control::units::{Bytes, Rate};
 
 /// Major number of our HTB: "NW".
@@ -12,6 +12,25 @@ pub(super) const ETHERNET_HEADER: u32 = 14;
 /// HTB refuses a rate of zero. One packet per second replaces a rate of zero, as in `narrows_control::rate::brf`.
 pub(super) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
+/// Queues of UDP. A hash of the flow selects one, and they take turns. The control loop reads their counters every 10 ms,
+/// and each takes about a microsecond of the kernel (measured). A power of two; NRW_UDP_QUEUES of bpf/switch/queue.h.
+pub const UDP_QUEUES: u16 = 32;
+
+/// Minor number of UDP's first queue.
+const UDP_FIRST: u16 = 0x100;
+const UDP_END: u16 = UDP_FIRST + UDP_QUEUES;
+
+/// The rate of each of UDP's queues. HTB sends a leaf within its own rate before all others, so the rates of these
+/// leaves are next to nothing: they borrow UDP's rate from their parent, in turns.
+const UDP_QUEUE_RATE: Rate = Rate::from_bytes_per_sec(1);
+
+/// The ceiling of each of UDP's queues, which must not limit it: their parent's ceiling does.
+const NO_CEILING: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
+
+/// The limit of each of UDP's queues is this part of the port's limit. Together they can hold more packets than the
+/// other leaves, but not as many times more as there are of them.
+const UDP_LIMIT_PART: u32 = 10;
+
 /// Parameters of a port's HTB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -19,7 +38,7 @@ pub struct Layout {
     pub link: Rate,
     /// Largest IP datagram.
     pub mtu: Bytes,
-    /// Limit of each leaf's queue in packets, in the order of `Leaf`.
+    /// Limit of each leaf's queue in packets, in the order of `Leaf`. Each of UDP's queues has a tenth of its limit.
     pub limits: [u32; LEAVES],
     /// Bytes that the link adds to an IP datagram. 14: frames, as Linux counts them by default; 0: L3; 38:
     /// Ethernet on the wire with preamble, checksum and gap. The module's documentation describes the effect
@@ -44,7 +63,7 @@ pub(super) struct Node {
     pub(super) priority: u32,
 }
 
-/// The order starts at the root, because a class needs its parent.
+/// The classes whose rates change. The order starts at the root, because a class needs its parent.
 pub(super) const CLASSES: [Node; 6] = [
     Node { minor: 0x1, parent: 0, priority: 0 },
     Node { minor: 0x10, parent: 0x1, priority: 0 },
@@ -63,10 +82,37 @@ const UDP: usize = 5;
 /// Minor number of the class for unclassified packets.
 pub(super) const DEFAULT_MINOR: u16 = 0x20;
 
-/// The class of a leaf. Invalid numbers give the default class.
-pub(super) fn leaf_node(leaf: usize) -> &'static Node {
-    let at = [MOUSE, ELEPHANT, OTHER_TCP, UDP].get(leaf).copied().unwrap_or(OTHER_TCP);
-    &CLASSES[at]
+/// UDP's queues.
+pub(super) fn udp_queues() -> impl Iterator<Item = Node> {
+    let class = CLASSES[UDP];
+    (UDP_FIRST..UDP_END).map(move |minor| Node { minor, parent: class.minor, priority: class.priority })
+}
+
+/// The leaf classes with the leaf that each belongs to.
+pub(super) fn leaves() -> impl Iterator<Item = (Leaf, Node)> {
+    let tcp = [(Leaf::Mouse, MOUSE), (Leaf::Elephant, ELEPHANT), (Leaf::OtherTcp, OTHER_TCP)];
+    let udp = udp_queues().map(|node| (Leaf::Udp, node));
+    tcp.into_iter().map(|(leaf, at)| (leaf, CLASSES[at])).chain(udp)
+}
+
+/// The leaf of a class, by its handle. `None` for inner classes.
+pub(super) fn leaf_of(class: u32) -> Option<Leaf> {
+    let minor = (class & 0xffff) as u16;
+    match (class >> 16 == u32::from(HANDLE), minor) {
+        (false, _) => None,
+        (_, UDP_FIRST..UDP_END) => Some(Leaf::Udp),
+        _ => leaves().take(LEAVES - 1).find(|(_, node)| node.minor == minor).map(|(leaf, _)| leaf),
+    }
+}
+
+/// The minor number of a leaf's first class.
+pub(super) fn first_minor(leaf: Leaf) -> u16 {
+    leaves().find(|(of, _)| *of == leaf).map_or(DEFAULT_MINOR, |(_, node)| node.minor)
+}
+
+/// The limit of each queue of a leaf.
+pub(super) fn queue_limit(leaf: Leaf, limit: u32) -> u32 {
+    if leaf == Leaf::Udp { (limit / UDP_LIMIT_PART).max(1) } else { limit }
 }
 
 /// `major:minor` of our HTB.
@@ -88,6 +134,7 @@ impl Node {
         match self.minor {
             0x1 | 0x10 => (link, link),
             0x11 => (link - LEAST_RATE, link),
+            UDP_FIRST..UDP_END => (UDP_QUEUE_RATE, NO_CEILING),
             _ => (LEAST_RATE, link),
         }
     }
@@ -127,6 +174,18 @@ mod tests {
             assert_eq!(of(RATED), rate);
             assert!(of(MOUSE) + of(ELEPHANT) <= rate.max(LEAST_RATE + LEAST_RATE));
         }
+    }
+
+    #[test]
+    fn every_leaf_has_its_classes_and_no_two_the_same() {
+        let minors: std::collections::BTreeSet<u16> =
+            CLASSES.into_iter().chain(udp_queues()).map(|node| node.minor).collect();
+        assert_eq!(minors.len(), CLASSES.len() + usize::from(UDP_QUEUES));
+        assert!(leaves().all(|(leaf, node)| leaf_of(handle(node.minor)) == Some(leaf)));
+        let inner = [0x1, 0x10, 0x30].map(handle);
+        assert!(inner.into_iter().chain([0x0001_0011, 0]).all(|class| leaf_of(class).is_none()));
+        let first = [Leaf::Mouse, Leaf::Elephant, Leaf::OtherTcp, Leaf::Udp].map(first_minor);
+        assert_eq!(first, [0x11, 0x12, 0x20, 0x100]);
     }
 
     #[test]

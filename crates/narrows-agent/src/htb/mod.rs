@@ -7,8 +7,12 @@
 //!       :11  mice, priority 0            leaf pfifo
 //!       :12  elephants, priority 1       leaf pfifo
 //!     :20  other TCP, priority 2         leaf pfifo
-//!     :30  UDP, priority 3, ceil = rate  leaf pfifo (BRF-23)
+//!     :30  UDP, priority 3 (BRF-23)
+//!       :100 to :11f  its queues         leaf pfifo
 //! ```
+//!
+//! UDP's flows are told apart by a hash, which the data plane adds to UDP's first class. A flow that sends too much fills
+//! its own queue. Classes with lower priority values borrow first, so UDP borrows what no TCP uses at that moment.
 //!
 //! The data plane classifies packets: it writes `major:minor` of the leaf into `skb->priority`
 //! ([`Htb::priority`]). The major number is "NW", not the usual 1, to distinguish our HTB from an
@@ -31,13 +35,13 @@ use narrows_control::rate::{Class, LEAVES, Leaf};
 use narrows_control::units::{Bytes, Rate};
 use netlink_packet_route::tc::TcMessage;
 
-pub use layout::{HANDLE, Layout};
+pub use layout::{HANDLE, Layout, UDP_QUEUES};
 pub use qdisc::{Previous, Remains};
 pub use rtnl::{Error, Link, Rtnl};
 pub use stats::LeafStats;
 pub use watch::{LinkChanges, LinkWatch};
 
-use layout::{CLASSES, Node, leaf_node, nodes_of};
+use layout::{CLASSES, Node, leaf_of, leaves, nodes_of, queue_limit, udp_queues};
 
 /// HTB at one port. Dropping it removes HTB and restores the previous qdisc.
 #[derive(Debug)]
@@ -87,13 +91,17 @@ impl Htb {
         for at in 0..CLASSES.len() {
             htb.write(at)?;
         }
+        for node in udp_queues() {
+            let (rate, ceil) = node.start(layout.link);
+            htb.create(&node, rate, ceil)?;
+        }
         htb.set_limits(layout.limits)?;
         Ok(htb)
     }
 
-    /// The value of `skb->priority` that puts a packet into `leaf`.
+    /// The value of `skb->priority` that puts a packet into `leaf`. UDP's queues have this value and those after it.
     pub fn priority(leaf: Leaf) -> u32 {
-        layout::handle(leaf_node(leaf as usize).minor)
+        layout::handle(layout::first_minor(leaf))
     }
 
     /// Sets rate and ceiling of a class. Sends nothing if they are unchanged.
@@ -114,8 +122,8 @@ impl Htb {
     /// Sets the limits of the leaves' queues, packets. Queued packets stay.
     pub fn set_limits(&mut self, limits: [u32; LEAVES]) -> Result<(), Error> {
         self.layout.limits = limits;
-        for (leaf, limit) in limits.iter().enumerate() {
-            let message = encode::pfifo(self.index, leaf_node(leaf), *limit);
+        for (leaf, node) in leaves() {
+            let message = encode::pfifo(self.index, &node, queue_limit(leaf, limits[leaf as usize]));
             self.rtnl.create(rtnl::Object::Qdisc, message, "a leaf's queue")?;
         }
         Ok(())
@@ -131,14 +139,12 @@ impl Htb {
     pub fn stats(&mut self) -> Result<Option<[LeafStats; LEAVES]>, Error> {
         let mut leaves = [LeafStats::default(); LEAVES];
         let mut found = false;
-        for message in self.rtnl.dump_classes(self.index)? {
-            for (leaf, stats) in leaves.iter_mut().enumerate() {
-                if u32::from(message.header.handle) == layout::handle(leaf_node(leaf).minor) {
-                    *stats = stats::of(&message);
-                    found = true;
-                }
+        self.rtnl.each_class(self.index, |class, attributes| {
+            if let Some(leaf) = leaf_of(class) {
+                leaves[leaf as usize] += stats::of(attributes);
+                found = true;
             }
-        }
+        })?;
         Ok(found.then_some(leaves))
     }
 
@@ -173,6 +179,10 @@ impl Htb {
 
     fn write(&mut self, at: usize) -> Result<(), Error> {
         let (Some(node), Some(&(rate, ceil))) = (CLASSES.get(at), self.rates.get(at)) else { return Ok(()) };
+        self.create(node, rate, ceil)
+    }
+
+    fn create(&mut self, node: &Node, rate: Rate, ceil: Rate) -> Result<(), Error> {
         let message = encode::class(self.index, node, rate, ceil, self.frame());
         self.rtnl.create(rtnl::Object::Class, message, "an HTB class")
     }
@@ -186,7 +196,7 @@ impl Htb {
     fn has_my_shape(&mut self) -> Result<bool, Error> {
         let shape = |m: &TcMessage| (u32::from(m.header.handle), u32::from(m.header.parent));
         let mut found: Vec<_> = self.rtnl.dump_classes(self.index)?.iter().map(shape).collect();
-        let mut mine: Vec<_> = CLASSES.iter().map(Node::place).collect();
+        let mut mine: Vec<_> = CLASSES.into_iter().chain(udp_queues()).map(|node| node.place()).collect();
         found.sort_unstable();
         mine.sort_unstable();
         Ok(found == mine && qdisc::root_overhead(&mut self.rtnl, self.index)? == Some(self.layout.overhead))

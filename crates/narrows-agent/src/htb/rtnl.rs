@@ -3,14 +3,19 @@
 use std::io;
 
 use netlink_packet_core::{
-    DecodeError, DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST,
-    NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla,
+    DecodeError, DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE, NLM_F_REQUEST, NLMSG_DONE,
+    NLMSG_ERROR, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkLayerType, LinkMessage};
 use netlink_packet_route::tc::TcMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
+
+/// An answer about a class (include/uapi/linux/rtnetlink.h): `struct tcmsg`, with its handle at this place, and attributes.
+const RTM_NEWTCLASS: u16 = 40;
+const TCM_HANDLE: usize = 8;
+const TCMSG: usize = 20;
 
 /// Errors of rtnetlink requests.
 #[derive(Debug, thiserror::Error)]
@@ -169,6 +174,46 @@ impl Rtnl {
         Ok(self.ask(request, NLM_F_DUMP, "reading HTB's classes")?.into_iter().filter_map(class).collect())
     }
 
+    /// Calls `each` with the handle of each class and its attributes in the kernel's format.
+    pub(super) fn each_class(&mut self, index: u32, each: impl FnMut(u32, &[u8])) -> Result<(), Error> {
+        let request = RouteNetlinkMessage::GetTrafficClass(TcMessage::with_index(index as i32));
+        let failed = |source| Error::Kernel { doing: "reading HTB's classes".to_owned(), source };
+        self.send(request, NLM_F_DUMP).map_err(failed)?;
+        self.read_classes(each).map_err(failed)
+    }
+
+    fn read_classes(&mut self, mut each: impl FnMut(u32, &[u8])) -> io::Result<()> {
+        let garbled = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{error}"));
+        // The kernel's messages of a dump have at most 32 KiB.
+        let mut datagram = Vec::with_capacity(1 << 16);
+        loop {
+            datagram.clear();
+            self.socket.recv(&mut datagram, 0)?;
+            let mut rest = datagram.as_slice();
+            while !rest.is_empty() {
+                let message = NetlinkBuffer::new_checked(rest).map_err(garbled)?;
+                rest = rest.get((message.length() as usize).next_multiple_of(4)..).unwrap_or_default();
+                match message.message_type() {
+                    _ if message.sequence_number() != self.sequence => {}
+                    NLMSG_DONE => return Ok(()),
+                    NLMSG_ERROR => {
+                        let code =
+                            message.payload().first_chunk().map_or(0, |code| i32::from_ne_bytes(*code));
+                        return Err(io::Error::from_raw_os_error(-code));
+                    }
+                    RTM_NEWTCLASS => {
+                        let class = message.payload();
+                        let handle = class.get(TCM_HANDLE..).and_then(|rest| rest.first_chunk());
+                        if let (Some(handle), Some(attributes)) = (handle, class.get(TCMSG..)) {
+                            each(u32::from_ne_bytes(*handle), attributes);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
     /// Sends a request and collects its answers. `doing` appears in errors.
     fn ask(
         &mut self,
@@ -177,6 +222,11 @@ impl Rtnl {
         doing: &str,
     ) -> Result<Vec<RouteNetlinkMessage>, Error> {
         let failed = |source| Error::Kernel { doing: doing.to_owned(), source };
+        self.send(request, flags).map_err(failed)?;
+        self.answers(flags & NLM_F_DUMP == NLM_F_DUMP).map_err(failed)
+    }
+
+    fn send(&mut self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
@@ -185,8 +235,7 @@ impl Rtnl {
         message.finalize();
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0).map_err(failed)?;
-        self.answers(flags & NLM_F_DUMP == NLM_F_DUMP).map_err(failed)
+        self.socket.send(&bytes, 0).map(drop)
     }
 
     /// Reads until the acknowledgement, or the end of a dump.

@@ -1,12 +1,14 @@
 //! Counters of a class, from `TCA_STATS2` (include/uapi/linux/gen_stats.h).
 
-use netlink_packet_core::Nla;
-use netlink_packet_route::tc::{TcAttribute, TcMessage, TcStats2};
+use netlink_packet_core::NlasIterator;
 
-use super::rtnl::value;
-
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_BASIC: u16 = 1;
+const TCA_STATS_QUEUE: u16 = 3;
 /// 64-bit packet count; the kernel adds it once 32 bits are not enough.
 const TCA_STATS_PKT64: u16 = 8;
+/// Length of `struct nlattr`, before the value.
+const NLATTR: usize = 4;
 
 /// A leaf's counters in the kernel. Bytes count IP datagrams and the layout's overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,31 +41,83 @@ impl LeafStats {
     }
 }
 
-pub(super) fn of(message: &TcMessage) -> LeafStats {
+/// The sum of the queues of a leaf.
+impl std::ops::AddAssign for LeafStats {
+    fn add_assign(&mut self, other: LeafStats) {
+        self.bytes = self.bytes.wrapping_add(other.bytes);
+        self.packets = self.packets.wrapping_add(other.packets);
+        self.queued_packets = self.queued_packets.saturating_add(other.queued_packets);
+        self.queued_bytes = self.queued_bytes.saturating_add(other.queued_bytes);
+        self.drops = self.drops.wrapping_add(other.drops);
+        self.overlimits = self.overlimits.wrapping_add(other.overlimits);
+    }
+}
+
+/// The counters in the attributes of a class. Attributes that are missing or too short count as zero.
+///
+/// The control loop reads the queues of UDP of all ports a hundred times a second, so nothing is allocated here.
+pub(super) fn of(class: &[u8]) -> LeafStats {
     let mut stats = LeafStats::default();
-    let parts = message.attributes.iter().filter_map(|a| match a {
-        TcAttribute::Stats2(parts) => Some(parts),
-        _ => None,
-    });
-    for part in parts.flatten() {
-        match part {
-            TcStats2::Basic(basic) => {
-                stats.bytes = basic.bytes;
-                stats.packets = stats.packets.max(u64::from(basic.packets));
+    let of = |attributes, kind| {
+        values(attributes).filter(move |(found, _)| *found == kind).map(|(_, value)| value)
+    };
+    for (kind, value) in of(class, TCA_STATS2).flat_map(values) {
+        let word =
+            |at: usize| value.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes);
+        let long = || value.first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
+        match kind {
+            TCA_STATS_BASIC => {
+                stats.bytes = long();
+                stats.packets = stats.packets.max(word(8).into());
             }
-            TcStats2::Queue(queue) => {
-                stats.queued_packets = queue.qlen;
-                stats.queued_bytes = queue.backlog;
-                stats.drops = queue.drops;
-                stats.overlimits = queue.overlimits;
+            TCA_STATS_QUEUE => {
+                stats.queued_packets = word(0);
+                stats.queued_bytes = word(4);
+                stats.drops = word(8);
+                stats.overlimits = word(16);
             }
-            TcStats2::Other(other) if other.kind() == TCA_STATS_PKT64 => {
-                if let Ok(bytes) = value(other).try_into() {
-                    stats.packets = u64::from_ne_bytes(bytes);
-                }
-            }
+            TCA_STATS_PKT64 => stats.packets = long(),
             _ => {}
         }
     }
     stats
+}
+
+/// Kinds and values of attributes, up to the first one that is invalid.
+fn values(attributes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let valid = NlasIterator::new(attributes).map_while(Result::ok);
+    valid.filter_map(|nla| Some((nla.kind(), nla.into_inner().get(NLATTR..usize::from(nla.length()))?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let length = (NLATTR + value.len()) as u16;
+        [&length.to_ne_bytes(), &kind.to_ne_bytes(), value].concat()
+    }
+
+    #[test]
+    fn counters_are_read_and_truncated_attributes_are_not() {
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
+        let basic = [&7_000_000_000_u64.to_ne_bytes()[..], &words(&[5, 0])].concat();
+        let stats = [
+            attribute(TCA_STATS_BASIC, &basic),
+            attribute(TCA_STATS_QUEUE, &words(&[1, 2, 3, 4, 5])),
+            attribute(TCA_STATS_PKT64, &6_000_000_000_u64.to_ne_bytes()),
+        ];
+        let class = attribute(TCA_STATS2, &stats.concat());
+        let expected = LeafStats {
+            bytes: 7_000_000_000,
+            packets: 6_000_000_000,
+            queued_packets: 1,
+            queued_bytes: 2,
+            drops: 3,
+            overlimits: 5,
+        };
+        assert_eq!(of(&class), expected);
+        // The outer attribute then exceeds the message.
+        (0..class.len()).for_each(|length| assert_eq!(of(&class[..length]), LeafStats::default()));
+    }
 }

@@ -214,6 +214,9 @@ impl Runner {
                     let Some(record) = record else { continue };
                     match class {
                         Class::Udp => {
+                            let queues =
+                                self.switch.ports().get(number).is_some_and(|p| p.controller.queues_udp());
+                            record.set_udp_policing(port.capacity.is_none() || !queues);
                             let capacity = port.capacity.unwrap_or(*rate);
                             let (rate, burst) = policers::udp(*ceil, capacity, Bytes::new(port.framing.mtu));
                             record.set_udp(rate, burst);

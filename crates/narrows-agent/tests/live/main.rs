@@ -24,4 +24,5 @@ mod reload;
 mod restart;
 mod share;
 mod trunk;
+mod udp;
 mod vanish;

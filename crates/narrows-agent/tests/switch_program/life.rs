@@ -2,6 +2,7 @@
 
 use narrows_agent::dataplane::layout;
 use narrows_agent::dataplane::program::{Sizes, Switch, Tunables};
+use narrows_agent::htb::UDP_QUEUES;
 use narrows_agent::switch::table::{FlowTable, Tags};
 use narrows_control::feedback::option::{Format, read};
 use narrows_control::rate::RateOption;
@@ -346,6 +347,24 @@ fn udp_is_limited_to_its_burst() {
     assert!(verdicts[passed as usize..].iter().all(|v| *v == DROP));
     let counters = rig.data_port().counters();
     assert_eq!((counters.udp_policed, counters.arrived_packets[3]), (20 - passed, 20));
+}
+
+/// The same five-tuple always has the same queue, and other five-tuples have all queues about equally often.
+#[test]
+fn udp_flows_have_queues_of_their_own() {
+    let Some(rig) = rig() else { return };
+    for (shape, protocol) in [(Shape::V4, 23), (Shape::V6, 20), (Shape::Vlan, 27)] {
+        let mut flows = [0; UDP_QUEUES as usize];
+        for port in 0..1_000 {
+            let mut udp = Packet::new(shape, 40_000 + port).payload(60).bytes();
+            udp[protocol] = 17;
+            let queues = [(); 2].map(|()| rig.send_bytes(DATA, 0, &udp).priority - PRIORITIES[3]);
+            assert_eq!(queues[0], queues[1], "{shape:?}");
+            flows[queues[0] as usize] += 1;
+        }
+        // 31 expected; a binomial number is outside of these bounds in one of a million runs.
+        assert!(flows.iter().all(|n| (5..65).contains(n)), "{shape:?}: {flows:?}");
+    }
 }
 
 /// A SYN without data: 60 bytes.

@@ -371,6 +371,12 @@ pub trait RateController: Send {
         if self.uses_headers() { Queueing::Own } else { Queueing::Classes }
     }
 
+    /// Whether UDP waits in a queue for each flow and may borrow, at a port with a configured capacity. Otherwise it
+    /// is policed: a packet that would have to wait is dropped (BRF-23).
+    fn queues_udp(&self) -> bool {
+        false
+    }
+
     /// Whether it uses congestion headers. If so, [`on_arrival`](RateController::on_arrival) and
     /// [`on_departure`](RateController::on_departure) are called for each data packet.
     fn uses_headers(&self) -> bool {

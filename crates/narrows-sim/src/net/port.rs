@@ -146,7 +146,7 @@ impl Port {
     pub(crate) fn control(
         &mut self,
         plan: &ControllerPlan,
-        queueing: Queueing,
+        controller: &dyn RateController,
         link: &LinkPlan,
         switch: u32,
     ) {
@@ -154,10 +154,12 @@ impl Port {
             self.service = Service::new(&RatePlan::Steps { steps: steps.clone(), period: None });
         }
         let mut limit = plan.limit;
+        let queueing = controller.queueing();
         self.keeps_own_queue = queueing == Queueing::Own;
         match (queueing, &link.queue) {
             (Queueing::Classes, _) => {
-                let htb = Htb::controlled(self.service.configured_rate(Time::ZERO), limit);
+                let queues_udp = plan.capacity_is_configured && controller.queues_udp();
+                let htb = Htb::controlled(self.service.configured_rate(Time::ZERO), limit, queues_udp);
                 self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
             }
             // The rate controller must see each packet when it leaves. A plain FIFO computes departures on arrival, so a

@@ -35,7 +35,7 @@ impl World<'_> {
         for (i, plan) in self.plan.controllers.iter().enumerate() {
             let link = plan.link as usize;
             let controller = build_rate_controller(plan, i as u32)?;
-            self.ports[link].control(plan, controller.queueing(), &self.plan.links[link], i as u32);
+            self.ports[link].control(plan, controller.as_ref(), &self.plan.links[link], i as u32);
             let node = self.ports[link].from;
             self.switches_at[node as usize].push(i as u32);
             for port in self.ports.iter_mut().filter(|p| p.to == node) {

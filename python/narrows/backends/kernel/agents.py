@@ -29,10 +29,8 @@ BRF = "brf"
 """The congestion controller that comes with the agent."""
 KINDS = (BRF, "rcp", "bdr", PACEC)
 """The agent's rate controllers (crates/narrows-agent/src/config/params.rs)."""
-HTB = "4e57"
-"""Major number of the agent's HTB (crates/narrows-agent/src/htb/layout.rs)."""
-LEAVES = ("11", "12", "20", "30")
-"""Leaves of the agent's HTB: BRF's mice and elephants, other TCP, UDP."""
+HTB = "4e57:"
+"""Handle of the agent's HTB (crates/narrows-agent/src/htb/layout.rs)."""
 MAX_FLOWS = 16_384
 """Size of a switch's flow table. The switch scans the whole table five times a second."""
 LIMIT = 1_000_000
@@ -268,6 +266,11 @@ def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:
 def _port(controller: Plan, device: str, rate: int, mtu: int) -> dict[str, Any]:
     words = f"{rate}B/s"
     capacity = {"rate": words} if controller["told"] else {"capacity": "measured", "shape": words}
+    params = {key: _param(key, value) for key, value in controller["params"].items()}
+    if controller["kind"] == BRF:
+        # The agent's default differs from the simulator's. Where the capacity is measured, UDP cannot borrow.
+        ceiling = params.pop("udp_ceiling", 0.0)
+        params |= {"udp_ceiling": ceiling} if controller["told"] else {}
     limit = controller["limit"]
     packets = limit.get("packets")
     if packets is None:
@@ -278,7 +281,7 @@ def _port(controller: Plan, device: str, rate: int, mtu: int) -> dict[str, Any]:
         "overhead": 0,  # HTB counts L3, as the simulator does
         "limit": f"{max(1, min(packets, LIMIT))}p",
         "controller": controller["kind"],
-        "params": {key: _param(key, value) for key, value in controller["params"].items()},
+        "params": params,
     }
 
 

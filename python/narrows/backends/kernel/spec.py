@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from narrows.backends.kernel import cc
-from narrows.backends.kernel.agents import HTB, LEAVES, algorithm, is_brf, port_rate
+from narrows.backends.kernel.agents import HTB, algorithm, is_brf, port_rate
 from narrows.backends.kernel.commands import HANDLE, leaf_classes
 from narrows.backends.kernel.layout import WIRE, Layout, Port, has_agent
 from narrows.backends.kernel.namespaces import path
@@ -106,9 +106,9 @@ def _congestion(flow: Plan, prefix: str) -> str | None:
 
 
 def _classes(port: Port, controlled: set[int]) -> list[str]:
-    """The classes of a port's queue, in our HTB or in the agent's."""
+    """The classes of a port's queue in our HTB, or the agent's HTB as a whole, which has many classes."""
     if port.link in controlled:
-        return [f"{HTB}:{leaf}" for leaf in LEAVES]
+        return [HTB]
     return [] if port.queue is None else leaf_classes(port.queue)
 
 

@@ -157,8 +157,9 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch) {
         config::Feedback::EveryAck => 0,
         config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
     };
-    let police = layout::MODE_POLICE_UDP | layout::MODE_POLICE_SYN;
-    record.set_mode(layout::MODE_CONTROLLED | police | once | parsing(config));
+    // The rate controller decides about UDP with its first rates.
+    let udp = if record.polices_udp() { layout::MODE_POLICE_UDP } else { 0 };
+    record.set_mode(layout::MODE_CONTROLLED | udp | layout::MODE_POLICE_SYN | once | parsing(config));
     record.set_watchdog(config.watchdog);
     record.beat(clock::now());
 }

@@ -222,6 +222,8 @@ impl Brf {
         if !self.is_literal() {
             self.acks.observe(now, port.arrived[Leaf::OtherTcp as usize], self.period);
         }
+        let tcp = rated(&port.arrived) + port.arrived[Leaf::OtherTcp as usize];
+        self.udp.observe(now, tcp, self.period);
         self.update_split(now, actions);
         self.advertise(now, actions);
 

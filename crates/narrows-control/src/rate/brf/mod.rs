@@ -21,6 +21,7 @@
 //! | `obedience` | flows that claim to follow their rate but do not |
 //! | `advert` | flows whose ACKs take another path |
 //! | `aggregate` | counts instead of packets, for a data plane that counts |
+//! | `udp` | what UDP may use |
 //! | `capacity` | estimates a link's rate that is not configured |
 //!
 //! A new configured capacity takes effect at once. In resolved mode the same call recomputes class
@@ -46,6 +47,7 @@ mod split;
 mod subscribers;
 mod table;
 mod timers;
+mod udp;
 
 use std::collections::VecDeque;
 
@@ -64,9 +66,9 @@ use self::predictor::Predictor;
 use self::split::{Basis, Splitter};
 use self::table::{FlowId, List, Table};
 use self::timers::Timers;
+use self::udp::Udp;
 use crate::rate::aggregate::Aggregated;
 use crate::rate::half_open::{HalfOpenTable, Side};
-use crate::rate::policer::Policer;
 use crate::rate::subscriber::Share;
 use crate::rate::{
     Action, Admission, Class, CongestionKind, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId,
@@ -99,8 +101,7 @@ pub struct Brf {
     link: Rate,
     estimator: Option<Estimator>,
     acks: Acks,
-    udp: Policer,
-    udp_seen: Option<Time>,
+    udp: Udp,
 
     phase: Phase,
     /// T.
@@ -146,8 +147,7 @@ impl Brf {
             link: Rate::ZERO,
             estimator: None,
             acks: Acks::default(),
-            udp: Policer::default(),
-            udp_seen: None,
+            udp: Udp::new(&params),
             phase: Phase::Settle { until: Time::NEVER },
             period,
             rtt_max: Span::ZERO,
@@ -225,7 +225,7 @@ impl Brf {
 
     /// Updates the split between the classes, and the allocations.
     fn update_split(&mut self, now: Time, actions: &mut Vec<Action>) {
-        let udp = self.udp_seen.is_some_and(|at| now.since(at) < self.idle_after());
+        let udp = self.udp.is_active(now, self.idle_after());
         let flows = || (self.table.len(List::Rated) as u64, self.table.len(List::Other) as u64);
         let (rated, other) = self.shares.weights().unwrap_or_else(flows);
         if self.splitter.update(
@@ -241,14 +241,23 @@ impl Brf {
         }
         // Shaping a measured link to its own estimate would keep the estimate from rising.
         let ceil = if self.estimator.is_some() { Rate::MAX } else { self.link };
-        self.splitter.push(ceil, actions);
+        self.splitter.push(ceil, self.udp_ceil(), actions);
     }
 
-    fn police_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action>) -> Admission {
-        self.udp_seen = Some(now);
+    /// The rate up to which UDP may borrow; `None` if it may not (BRF-23). Where the capacity is measured, the queue is
+    /// elsewhere, and nothing here could serve TCP first.
+    fn udp_ceil(&self) -> Option<Rate> {
+        (self.udp.borrows() && self.estimator.is_none()).then(|| self.udp.ceil(self.link))
+    }
+
+    fn on_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action>) -> Admission {
+        self.udp.record(now);
         self.update_split(now, actions);
+        if self.udp_ceil().is_some() {
+            return Admission::Queue(Leaf::Udp);
+        }
         let rate = self.splitter.current().udp;
-        if self.udp.admit(now, size, rate, split::burst(rate, self.mtu)) {
+        if self.udp.police(now, size, rate, split::burst(rate, self.mtu)) {
             Admission::Queue(Leaf::Udp)
         } else {
             Admission::Drop
@@ -308,6 +317,10 @@ impl RateController for Brf {
         "brf"
     }
 
+    fn queues_udp(&self) -> bool {
+        self.udp.borrows()
+    }
+
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
         if port.capacity.is_none() {
             self.estimator = Some(Estimator::new(now, &self.params, self.mtu));
@@ -328,7 +341,7 @@ impl RateController for Brf {
             self.refresh_link(now, port, actions);
         }
         if packet.key.proto == Proto::Udp {
-            return self.police_udp(now, packet.size, actions);
+            return self.on_udp(now, packet.size, actions);
         }
         let found = self.on_tcp(now, Side::Sender, packet, actions);
         if let Some(id) = found {

@@ -127,6 +127,9 @@ params! {
     share: Share = Share::Flow, Share::Flow;
     /// UDP's share of the link while any UDP traffic is active (BRF-21).
     udp_share: f64 = 0.05, 0.05;
+    /// Share of the link up to which UDP may borrow what no TCP uses (BRF-23). 0: UDP does not borrow. It has no
+    /// effect if the capacity is measured.
+    udp_ceiling: f64 = 0.0, 0.0;
     /// Weight of a new sample in the predictor (BRF-31).
     predictor_weight: f64 = 0.25, 0.25;
     /// Samples that a level of the predictor needs (BRF-31).
@@ -182,6 +185,13 @@ pub enum Trouble {
         /// The product.
         product: f64,
     },
+    /// A ceiling of UDP below its share.
+    LowCeiling {
+        /// The value of `udp_ceiling`.
+        found: f64,
+        /// The value of `udp_share`.
+        share: f64,
+    },
     /// The paper's rules divide the capacity among flows only.
     LiteralShare {
         /// The value of `share`.
@@ -193,6 +203,9 @@ impl core::fmt::Display for Trouble {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Trouble::OutOfRange { name, found, range } => write!(f, "{name} is {found}, but must be {range}"),
+            Trouble::LowCeiling { found, share } => {
+                write!(f, "udp_ceiling is {found}, but must be from udp_share ({share}) to 1, or 0")
+            }
             Trouble::LiteralShare { found } => {
                 write!(f, "share is \"{found}\", but must be \"flow\" if mode is \"literal\"")
             }
@@ -248,6 +261,10 @@ impl Params {
                 return Err(Trouble::OutOfRange { name, found: count as f64, range: "from 1 to 2^31" });
             }
         }
+        let ceilings = self.udp_share..=1.0;
+        if self.udp_ceiling != 0.0 && !ceilings.contains(&self.udp_ceiling) {
+            return Err(Trouble::LowCeiling { found: self.udp_ceiling, share: self.udp_share });
+        }
         if self.mode == Mode::Literal && self.share != Share::Flow {
             return Err(Trouble::LiteralShare { found: self.share });
         }
@@ -300,6 +317,15 @@ mod tests {
         let trouble = Params { share, ..Params::literal() }.check().unwrap_err();
         let text = "share is \"receiver-address\", but must be \"flow\" if mode is \"literal\"";
         assert_eq!(trouble.to_string(), text);
+    }
+
+    #[test]
+    fn the_ceiling_of_udp_is_0_or_at_least_its_share() {
+        let with = |udp_ceiling| Params { udp_share: 0.2, udp_ceiling, ..Params::resolved() }.check();
+        assert!([0.0, 0.2, 0.95, 1.0].into_iter().all(|ceiling| with(ceiling) == Ok(None)));
+        assert!([-0.5, 0.1, 1.01, f64::NAN].into_iter().all(|ceiling| with(ceiling).is_err()));
+        let text = "udp_ceiling is 0.1, but must be from udp_share (0.2) to 1, or 0";
+        assert_eq!(with(0.1).unwrap_err().to_string(), text);
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub(super) struct Splitter {
     current: Split,
     basis: Option<Basis>,
     computed_at: Time,
-    told: Option<(Split, Rate)>,
+    told: Option<(Split, Rate, Option<Rate>)>,
 }
 
 impl Splitter {
@@ -115,15 +115,16 @@ impl Splitter {
     }
 
     /// Class rates for HTB if they have changed. `ceil` is the link's rate, so that classes borrow
-    /// unused shares (BRF-22). UDP may not borrow (BRF-23).
-    pub(super) fn push(&mut self, ceil: Rate, actions: &mut Vec<Action>) {
-        if self.told == Some((self.current, ceil)) {
+    /// unused shares (BRF-22). `udp_ceil` is UDP's; with `None` UDP may not borrow (BRF-23).
+    pub(super) fn push(&mut self, ceil: Rate, udp_ceil: Option<Rate>, actions: &mut Vec<Action>) {
+        if self.told == Some((self.current, ceil, udp_ceil)) {
             return;
         }
-        self.told = Some((self.current, ceil));
+        self.told = Some((self.current, ceil, udp_ceil));
         let Split { rated, other, udp } = self.current;
+        let udp_ceil = udp_ceil.unwrap_or(udp);
         for (class, rate, ceil) in
-            [(Class::Rated, rated, ceil), (Class::OtherTcp, other, ceil), (Class::Udp, udp, udp)]
+            [(Class::Rated, rated, ceil), (Class::OtherTcp, other, ceil), (Class::Udp, udp, udp_ceil)]
         {
             let rate = rate.max(LEAST_RATE);
             actions.push(Action::SetClass { class, rate, ceil: ceil.max(rate) });
@@ -188,12 +189,15 @@ mod tests {
         let (mut s, mut actions) = (Splitter::new(1.0, 0.05), Vec::new());
         let link = Rate::from_bytes_per_sec(1_000_000);
         s.update(Time::ZERO, Span::ZERO, Basis { link, rated: 1, other: 0, udp: false, acks: Rate::ZERO });
-        s.push(link, &mut actions);
+        s.push(link, None, &mut actions);
         assert_eq!(actions.len(), 3);
         assert!(actions.iter().all(
             |a| matches!(a, Action::SetClass { rate, ceil, .. } if rate <= ceil && *rate >= LEAST_RATE)
         ));
-        s.push(link, &mut actions);
+        s.push(link, None, &mut actions);
         assert_eq!(actions.len(), 3);
+        let ceil = link.mul_f64(0.95);
+        s.push(link, Some(ceil), &mut actions);
+        assert_eq!(actions[5..], [Action::SetClass { class: Class::Udp, rate: LEAST_RATE, ceil }]);
     }
 }

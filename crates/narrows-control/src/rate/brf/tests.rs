@@ -201,6 +201,42 @@ fn udp_is_policed_to_its_share() {
     assert!(net.actions.contains(&class));
 }
 
+/// An idle link is UDP's up to its ceiling. Next to a greedy flow it gets its share, until the flow ends.
+#[test]
+fn udp_borrows_what_tcp_leaves_idle() {
+    let mut net = Net::new(Params { udp_ceiling: 0.95, ..Params::resolved() }, LINK);
+    assert!(net.brf.queues_udp());
+    let mut datagram = packet(7, 1448, TcpFlags::default(), RateOption::Absent);
+    datagram.key.proto = Proto::Udp;
+    for _ in 0..100 {
+        assert_eq!(net.offer(&datagram), Admission::Queue(Leaf::Udp), "nothing is policed");
+    }
+    let told = |net: &Net| {
+        let classes = net.actions.iter().rev().filter_map(|action| match action {
+            Action::SetClass { class: Class::Udp, rate, ceil } => Some((*rate, *ceil)),
+            _ => None,
+        });
+        classes.into_iter().next().unwrap()
+    };
+    assert_eq!(told(&net), (mbit(5.0), mbit(95.0)));
+    net.sender(1, 20, 0).limit = Rate::MAX;
+    for _ in 0..500 {
+        net.run(net.now + 1);
+        net.offer(&datagram);
+    }
+    assert_eq!(told(&net), (mbit(5.0), mbit(5.0)));
+    net.senders.clear();
+    net.run(net.now + 500);
+    assert_eq!(told(&net), (LEAST_RATE, mbit(95.0)), "and without UDP nothing is reserved");
+
+    let mut measured = Brf::new(Params { udp_ceiling: 0.95, ..Params::resolved() }, 1, Bytes::new(MTU));
+    let (port, mut actions) = (PortCounters::default(), Vec::new());
+    measured.on_start(Time::ZERO, &port, &mut actions);
+    measured.on_data(Time::ZERO, &datagram, &port, &mut actions);
+    let classes = actions.iter().filter(|a| matches!(a, Action::SetClass { class: Class::Udp, .. }));
+    assert!(classes.into_iter().all(|a| matches!(a, Action::SetClass { rate, ceil, .. } if rate == ceil)));
+}
+
 #[test]
 fn flows_end_by_reset_by_both_fins_and_by_silence() {
     let mut net = resolved();

@@ -2,10 +2,11 @@
 //!
 //! A class below its rate sends first. A class between its rate and its ceiling borrows the remaining
 //! capacity. Classes with lower priority values borrow first; classes with equal values take turns, a quantum
-//! at a time. A class may have several leaves in strict priority (BRF-25).
+//! at a time. A class may have several leaves in strict priority (BRF-25), or a queue for each flow (BRF-23).
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
+use super::flow_queues::FlowQueues;
 use super::{Discipline, Leaf, Losses, Next, Waiting};
 use crate::engine::Slab;
 use crate::packet::Packet;
@@ -30,11 +31,54 @@ struct Class {
     ceil: Bucket,
     priority: u8,
     /// The bands of the class, in strict priority.
-    bands: Vec<Leaf>,
+    bands: Vec<Band>,
     /// Bytes that the class may still send in this round of each level (Linux: leaf.deficit[level]).
     deficit: [i64; 2],
     /// Packets that would have to wait are dropped instead (BRF-23).
     is_policed: bool,
+}
+
+/// A leaf of a class.
+enum Band {
+    Fifo(Leaf),
+    PerFlow(Box<FlowQueues>),
+}
+
+impl Band {
+    /// Adds a packet of a flow. `false`: its queue is full.
+    fn push(&mut self, flow: u32, waiting: Waiting) -> bool {
+        match self {
+            Band::Fifo(queue) => {
+                let fits = queue.fits(waiting.size);
+                if fits {
+                    queue.push(waiting);
+                }
+                fits
+            }
+            Band::PerFlow(queues) => queues.push(flow, waiting),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Waiting> {
+        match self {
+            Band::Fifo(queue) => queue.pop(),
+            Band::PerFlow(queues) => queues.pop(),
+        }
+    }
+
+    fn len(&self) -> u32 {
+        match self {
+            Band::Fifo(queue) => queue.len(),
+            Band::PerFlow(queues) => queues.len(),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Band::Fifo(queue) => queue.bytes(),
+            Band::PerFlow(queues) => queues.bytes(),
+        }
+    }
 }
 
 /// A token bucket. Tokens are bytes x 1e9, so that integer arithmetic is exact.
@@ -105,12 +149,17 @@ impl Htb {
         Htb::with(classes)
     }
 
-    /// The queue of a port with a rate controller: rated flows in two bands, other TCP, and policed UDP.
-    pub(crate) fn controlled(capacity: Rate, limit: LimitPlan) -> Self {
+    /// The queue of a port with a rate controller: rated flows in two bands, other TCP, and UDP. UDP is policed, or has a
+    /// queue for each flow and borrows last.
+    pub(crate) fn controlled(capacity: Rate, limit: LimitPlan, queues_udp: bool) -> Self {
+        let mut udp = Class::new(capacity, capacity, u8::from(queues_udp), &[limit], !queues_udp);
+        if queues_udp {
+            udp.bands = vec![Band::PerFlow(Box::new(FlowQueues::new(limit)))];
+        }
         Htb::with(vec![
             Class::new(capacity, capacity, 0, &[limit, limit], false),
             Class::new(capacity, capacity, 0, &[limit], false),
-            Class::new(capacity, capacity, 0, &[limit], true),
+            udp,
         ])
     }
 
@@ -143,7 +192,7 @@ impl Htb {
     fn send(&mut self, class: usize, level: usize) -> Next {
         let n = self.classes.len();
         let c = &mut self.classes[class];
-        let Some(waiting) = c.bands.iter_mut().find_map(Leaf::pop) else { return Next::Empty };
+        let Some(waiting) = c.bands.iter_mut().find_map(Band::pop) else { return Next::Empty };
         // Borrowed bytes are not charged to the class's own rate (Linux `htb_charge_class`).
         if level == OWN {
             c.rate.charge(waiting.size);
@@ -164,7 +213,7 @@ impl Class {
             rate: Bucket::new(rate),
             ceil: Bucket::new(ceil.max(rate)),
             priority,
-            bands: limits.iter().map(|&l| Leaf::new(l)).collect(),
+            bands: limits.iter().map(|&l| Band::Fifo(Leaf::new(l))).collect(),
             deficit: [0; 2],
             is_policed,
         }
@@ -176,7 +225,7 @@ impl Class {
     }
 
     fn is_empty(&self) -> bool {
-        self.bands.iter().all(|b| b.head().is_none())
+        self.bands.iter().all(|band| band.len() == 0)
     }
 
     /// The bytes that are sent in 10 ms, but at least one packet. Linux takes 0.1 s (r2q = 10); our classes
@@ -187,7 +236,7 @@ impl Class {
 }
 
 impl Discipline for Htb {
-    fn enqueue(&mut self, waiting: Waiting, leaf: usize, _packets: &mut Slab<Packet>, losses: &mut Losses) {
+    fn enqueue(&mut self, waiting: Waiting, leaf: usize, packets: &mut Slab<Packet>, losses: &mut Losses) {
         let last = self.leaves.len().saturating_sub(1);
         let Some(&(c, band)) = self.leaves.get(leaf.min(last)) else {
             losses.dropped.push(waiting.packet);
@@ -201,9 +250,9 @@ impl Discipline for Htb {
                 return;
             }
         }
-        match class.bands.get_mut(band) {
-            Some(queue) if queue.fits(waiting.size) => queue.push(waiting),
-            _ => losses.dropped.push(waiting.packet),
+        let flow = packets.get(waiting.packet).flow;
+        if !class.bands.get_mut(band).is_some_and(|band| band.push(flow, waiting)) {
+            losses.dropped.push(waiting.packet);
         }
     }
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod codel;
 pub(crate) mod fifo;
+pub(crate) mod flow_queues;
 pub(crate) mod fq_codel;
 pub(crate) mod htb;
 pub(crate) mod priority;

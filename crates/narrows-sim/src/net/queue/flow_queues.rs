@@ -1,0 +1,90 @@
+//! Queues of single flows that take turns: UDP's at a controlled port (BRF-23).
+//!
+//! A flow that sends too much fills its own queue. A queue sends a quantum and passes the turn on (deficit round robin),
+//! as the leaves of one priority do in Linux's HTB.
+
+use super::{Leaf, Waiting};
+use crate::plan::LimitPlan;
+
+/// As the agent's HTB has (crates/narrows-agent/src/htb/layout.rs). The agent hashes flows into queues; here the first 32
+/// flows never share one.
+const QUEUES: usize = 32;
+/// Each queue has this part of the limit, as in the agent's HTB.
+const LIMIT_PART: u64 = 10;
+/// Two full packets.
+const QUANTUM: i64 = 3_000;
+
+/// The queues.
+pub(crate) struct FlowQueues {
+    queues: Vec<(Leaf, i64)>,
+    turn: usize,
+    packets: u32,
+}
+
+impl FlowQueues {
+    pub(crate) fn new(limit: LimitPlan) -> Self {
+        let part = |whole: u64| (whole / LIMIT_PART).max(1);
+        let limit = LimitPlan {
+            packets: limit.packets.map(|packets| part(packets.into()) as u32),
+            bytes: limit.bytes.map(|bytes| narrows_control::units::Bytes::new(part(bytes.get()))),
+        };
+        FlowQueues { queues: vec![(Leaf::new(limit), QUANTUM); QUEUES], turn: 0, packets: 0 }
+    }
+
+    /// Adds a packet of a flow, unless its queue is full.
+    pub(crate) fn push(&mut self, flow: u32, waiting: Waiting) -> bool {
+        let (queue, _) = &mut self.queues[flow as usize % QUEUES];
+        if !queue.fits(waiting.size) {
+            return false;
+        }
+        queue.push(waiting);
+        self.packets += 1;
+        true
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Waiting> {
+        if self.packets == 0 {
+            return None;
+        }
+        while self.queues[self.turn].0.head().is_none() {
+            self.turn = (self.turn + 1) % QUEUES;
+        }
+        let (queue, deficit) = &mut self.queues[self.turn];
+        let waiting = queue.pop()?;
+        self.packets -= 1;
+        *deficit -= i64::from(waiting.size);
+        if *deficit <= 0 {
+            *deficit += QUANTUM;
+            self.turn = (self.turn + 1) % QUEUES;
+        }
+        Some(waiting)
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.packets
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.queues.iter().map(|(queue, _)| queue.bytes()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use narrows_control::units::Time;
+
+    #[test]
+    fn flows_take_turns_and_a_full_queue_is_one_flows() {
+        let mut queues = FlowQueues::new(LimitPlan::packets(100));
+        let packet = |packet, size| Waiting { packet, since: Time::ZERO, size };
+        let taken = (0..30).filter(|n| queues.push(1, packet(*n, 1500))).count();
+        assert_eq!(taken, 10);
+        assert!((0..4).all(|n| queues.push(2, packet(100 + n, 750))));
+        assert_eq!((queues.len(), queues.bytes()), (14, 10 * 1500 + 4 * 750));
+        let order: Vec<u32> = std::iter::from_fn(|| queues.pop()).map(|w| w.packet / 100).collect();
+        // The quantum is two packets of the first flow, and four of the second.
+        assert_eq!(order, [0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(queues.bytes(), 0);
+    }
+}
