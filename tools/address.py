@@ -4,7 +4,7 @@
     python3 tools/address.py https://github.com/OWNER/NAME https://OWNER.github.io/NAME/
 
 `Cargo.toml` states the address: `repository` and `homepage` of the workspace. Pages that are read outside the
-repository, e.g. the README on PyPI, need the whole address in each link, so they repeat it.
+repository, e.g. the README on PyPI, need absolute links, so they repeat it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def team(repository: str) -> str:
 
 
 def replacements(old: tuple[str, str], new: tuple[str, str]) -> dict[str, str]:
-    """Each text that follows from the old address, and its successor."""
+    """The texts that depend on the old address, and their replacements."""
     return dict(zip((*old, team(old[0])), (*new, team(new[0])), strict=True))
 
 
@@ -53,7 +53,7 @@ def main(words: list[str], root: Path) -> int:
     if len(words) != 2 or not REPOSITORY.fullmatch(words[0]) or not SITE.fullmatch(words[1]):
         print(
             f"found {' '.join(words)}, expected two addresses: https://github.com/OWNER/NAME, and the "
-            "site's, which ends with /",
+            "address of the site, which ends with /",
             file=sys.stderr,
         )
         return 2

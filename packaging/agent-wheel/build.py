@@ -65,7 +65,7 @@ def machine(binary: bytes) -> str:
 
 
 def stripped(binary: Path) -> bytes:
-    """The program without symbols, as in the Debian package; llvm-strip handles every machine."""
+    """The program without symbols, as in the Debian package. llvm-strip handles all architectures."""
     with tempfile.TemporaryDirectory() as folder:
         copy = shutil.copy2(binary, folder)
         subprocess.run(["llvm-strip", copy], check=True)

@@ -10,7 +10,7 @@ if [ ! -x "$cargo_deb" ]; then
   # A debug build compiles twice as fast, and its speed does not matter. Without defaults it needs no liblzma but xz.
   cargo install cargo-deb --version '^3' --locked --quiet --debug --no-default-features --root target/tools
 fi
-# `make agent` builds in a folder of its own, so that it can run beside other builds.
+# `make agent` builds in a separate folder, so that it can run at the same time as other builds.
 export CARGO_TARGET_DIR=$PWD/target/agent
 rm -rf target/agent-docs
 "$CARGO_TARGET_DIR/$target/release/narrows-agent" generate target/agent-docs

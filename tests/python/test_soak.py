@@ -1,4 +1,4 @@
-"""The pure parts of the soak: the schedule of faults, and the judgement of goodput."""
+"""The pure functions of the soak: the schedule of faults, and the judgement of goodput."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP_S = 0.25
 
 
 def samples(seconds, goodput):
-    """Reports about two flows, from their goodput in parts of the fair share by flow and time."""
+    """Reports about two flows. `goodput(flow, at_s)` is a part of the fair share."""
     received, found = {1: 0, 2: 0}, []
     for step in range(int(seconds / STEP_S) + 1):
         at_s = step * STEP_S
@@ -29,8 +29,8 @@ def samples(seconds, goodput):
 
 
 def judged(found, *faults):
-    """The worst of rated flows and of others, and the number of stalls."""
-    figures = judge(found, [Disturbance(0, 0, "the begin"), *faults], (1, 2), CAPACITY_BPS)
+    """The worst figures of rated flows and of other flows, and the number of stalls."""
+    figures = judge(found, [Disturbance(0, 0, "the start"), *faults], (1, 2), CAPACITY_BPS)
     return figures.rated, figures.orphans, figures.stalls
 
 
@@ -71,7 +71,7 @@ def test_time_below_half_counts_from_the_end_of_a_fault():
     assert "after kill switch" in figures.longest_where
 
 
-def test_a_fault_begins_the_time_again():
+def test_a_new_fault_restarts_the_time_below_half():
     starved = samples(60, lambda flow, at_s: 0 if 20 <= at_s < 30 else 1)
     figures, _, _ = judged(starved, Disturbance(20, 21, "pause switch"), Disturbance(25, 28, "kill switch"))
     assert figures.longest_s == pytest.approx(4, abs=1)
@@ -84,7 +84,7 @@ def test_nothing_is_judged_while_the_receiver_is_not_scheduled():
     assert (stalls, figures.least) == (1, 1) and figures.longest_s < RECENT_S
 
 
-def test_connections_older_than_their_agent_are_judged_apart():
+def test_connections_older_than_their_agent_are_judged_separately():
     uneven = samples(30, lambda flow, at_s: 0.3 if at_s >= 12 else 1)
     rated, orphans, _ = judged(uneven, Disturbance(4, 5, "kill sender", frozenset((1, 2))))
     assert "flow 2" in rated.least_where and "flow 1" in orphans.least_where

@@ -126,7 +126,7 @@ def _options():
         for part in (command, *below.values()):
             for option in part.params:
                 if option.param_type_name != "option" or option.hidden:
-                    continue  # a hidden option only names its successor
+                    continue  # the help of a hidden option only names the option that replaces it
                 if option.name not in ("help", "version"):
                     yield pytest.param(option, id=f"{entry.name} {part.name} {option.opts[0]}")
 

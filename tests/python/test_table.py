@@ -1,4 +1,4 @@
-"""Tables fit the terminal: every command at 80 and 120 columns, and the layout for any columns."""
+"""Tables fit the terminal. Every command is tested at 80 and 120 columns, and the layout with any columns."""
 
 import fcntl
 import json
@@ -38,7 +38,7 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios"
 WIDTHS = (80, 120)
 FIGURE = re.compile(r"\d+\.\d+")
 CODE = re.compile(r"\x1b\[[0-9;]*m")
-"""A terminal's code for bold or a colour."""
+"""A terminal's control sequence for bold or a colour."""
 SWEEP = """
 name = "wide"
 [topology]
@@ -60,7 +60,7 @@ seeds = 2
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Makes stdout a terminal of this width."""
+    """A function that makes stdout a terminal of a given width."""
 
     def of(width):
         monkeypatch.setenv("COLUMNS", str(width))
@@ -72,7 +72,7 @@ def terminal(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch, backend):
-    """An empty folder with `wide.toml`, and no tests of the kernel in `doctor`."""
+    """A folder with `wide.toml` only. `doctor` does not test the kernel."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sweep, "simulator", lambda: backend)
     monkeypatch.setattr(features, "qdiscs", list)
@@ -82,7 +82,7 @@ def folder(tmp_path, monkeypatch, backend):
 
 
 def study_on_both_sides(monkeypatch):
-    """A study with a column for the claims on real stacks."""
+    """A study whose table has a column for real stacks."""
     loaded = load_study(find_study("brf"))
     findings = [judge(claim, {}) for claim in loaded.claims]
     outcome = Outcome(loaded, True, {}, findings, real=Real(findings=findings))
@@ -125,7 +125,7 @@ WITHOUT = {
     "controller": "logs",
     "cc": "prints the agent's lines",
     "vm": "prints paths",
-    "validate": "its tables have a test of their own",
+    "validate": "its tables have a separate test",
 }
 
 
@@ -157,10 +157,10 @@ def test_a_command_prints_no_line_wider_than_the_terminal(narrows, terminal, mon
     code, out, _ = narrows(*call)
     lines = printed(out)
     assert code in (0, 1) and lines
-    # A line with paths is left to the terminal, so that a copied path is whole.
+    # Lines with paths do not wrap, so that users can copy a path.
     assert [line for line in lines if len(line) > width and not line.startswith("tables in ")] == []
     assert "…" not in out
-    # Nothing is lost. A narrow table may repeat headings and names.
+    # No content is lost. A narrow table may repeat headings and names.
     assert Counter(FIGURE.findall(whole)) <= Counter(FIGURE.findall(out))
     assert Counter("".join(whole.split())) <= Counter("".join("".join(lines).split()))
 
@@ -198,7 +198,7 @@ def test_json_and_pipes_have_whole_rows(narrows, terminal):
 
 
 def test_a_real_terminal_has_its_own_width():
-    """The test is not of `COLUMNS`, which shells do not export."""
+    """The width is the terminal's own, because shells do not export `COLUMNS`."""
     for width in WIDTHS:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
@@ -228,7 +228,7 @@ figures = st.tuples(st.integers(1, 14), st.sampled_from(["", "a", "b"])).map(
 
 
 def with_small_groups(columns):
-    """The columns with at most two in a group, so that they fit next to names."""
+    """The same columns in groups of at most two, so that each group fits next to the names."""
     return [
         replace(column, group=column.group and f"{column.group}{i // 2}") for i, column in enumerate(columns)
     ]

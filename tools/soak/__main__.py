@@ -2,8 +2,8 @@
 
     tools/soak --minutes 60 --seed 1        # .venv/bin/python tools/soak, as root
 
-Flows come and go through a switch of 100 Mbit/s. Agents and controllers are killed and started again,
-interfaces go down or vanish, and hosts off the path forge packets. The seed determines the faults.
+Flows start and end at a switch of 100 Mbit/s. The soak kills and restarts agents and controllers, and takes
+interfaces down or removes them. A host off the path forges packets. The seed determines the faults.
 The exit code is 1 if a check fails.
 """
 
@@ -27,11 +27,11 @@ from schedule import schedule
 def main() -> int:
     """Runs the soak."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60, help="time under load (default: 60)")
+    parser.add_argument("--minutes", type=float, default=60, help="time under load, min (default: 60)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the faults (default: 1)")
     parser.add_argument("--every", type=float, default=8, help="mean time between faults, s (default: 8)")
-    parser.add_argument("--no-pin", action="store_true", help="the data plane ends with the agent")
-    parser.add_argument("--keep", type=Path, help="folder for logs and configurations (default: removed)")
+    parser.add_argument("--no-pin", action="store_true", help="end the data plane with the agent")
+    parser.add_argument("--keep", type=Path, help="folder for logs and configurations (default: not kept)")
     options = parser.parse_args()
     agent = find()
     if os.geteuid() != 0 or agent is None:

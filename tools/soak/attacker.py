@@ -1,9 +1,9 @@
-"""The attackers of the soak. SIGTERM ends them.
+"""The attackers of the soak. They run until SIGTERM.
 
-    attacker.py packets FILE ADDRESS PORT SEED   # forged packets of the flows in FILE, the server's reports
-    attacker.py bytes SEED PORT...               # random bytes for ports of loopback
+    attacker.py packets FILE ADDRESS PORT SEED   # forge packets of the flows in FILE, the server's reports
+    attacker.py bytes SEED PORT...               # send random bytes to ports of loopback
 
-The attacker who forges packets is not on the path. It knows addresses and ports, and guesses the rest.
+The forger of packets is not on the path. It knows addresses and ports, and guesses all other fields.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from reports import last, say
 
 EVERY_S = 0.005
 REPORTS = 200
-"""After so many packets it reads the flows again and reports."""
+"""Number of packets after which the forger reads the flows again and reports."""
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 FLAGS = {
     "ACK": ACK, "RST": RST, "RST with ACK": RST | ACK, "FIN": FIN | ACK, "SYN": SYN, "SYN-ACK": SYN | ACK,
 }  # fmt: skip
 RATES = (10, 0, 65534, 65535)
-"""Values of the rate option: 10 bytes/s, zero, the largest one, a request."""
+"""Values of the rate option: 10 bytes/s, zero, the largest value, a request."""
 BEGINNINGS = (
     b"",
     b"\x04\x00\x00\x08\x00\x00\x00\x01",  # OpenFlow's hello
-    b"\x16\x03\x01\x00\xff\x01",  # a ClientHello of TLS
+    b"\x16\x03\x01\x00\xff\x01",  # start of a TLS ClientHello
     b"GET /metrics HTTP/1.1\r\n",
     b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
 )
@@ -47,7 +47,7 @@ def checksum(data: bytes) -> int:
 
 
 def forged(dice: random.Random, flags: int, source: End, target: End) -> bytes:
-    """An IPv4 packet of a flow with invented numbers, and sometimes a rate or payload."""
+    """An IPv4 packet of a flow with random numbers, and sometimes with a rate or payload."""
     options = b"\x01\x01\xfd\x06NW" + struct.pack("!H", dice.choice(RATES)) if dice.random() < 0.5 else b""
     payload = bytes(dice.choice((0, 0, 0, 100)))
     length = 20 + len(options) + len(payload)
@@ -61,7 +61,7 @@ def forged(dice: random.Random, flags: int, source: End, target: End) -> bytes:
 
 
 def forge(reports: Path, server: End, seed: int) -> None:
-    """Sends forged packets of both directions for ever."""
+    """Sends forged packets of both directions forever."""
     dice, sent = random.Random(seed), Counter[str]()
     raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
     while True:
@@ -79,7 +79,7 @@ def forge(reports: Path, server: End, seed: int) -> None:
 
 
 def pester(seed: int, ports: list[int]) -> None:
-    """Connects to ports of loopback again and again, and sends random bytes."""
+    """Repeatedly connects to ports of loopback and sends random bytes."""
     dice = random.Random(seed)
     held: list[socket.socket] = []
     while True:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 WINDOW_S = 5.0
-"""A flow is judged over windows of this length in which nothing happened."""
+"""Length of the windows over which a flow is judged. They contain no fault."""
 SETTLED_S = 5.0
 """Such a window begins at least this long after the last fault."""
 RECENT_S = 1.0
-"""The time until a flow has its share again is measured with windows of this length."""
+"""Length of the windows that measure the time until a flow has its share again."""
 HALF = 0.5
 STALL_S = 1.0
-"""A receiver that is this late was not scheduled, so its machine is too busy to judge anything."""
+"""If the receiver reports this late, the machine is too busy for any judgement."""
 
 
 @dataclass(frozen=True)
@@ -28,47 +28,48 @@ class Sample:
     received: dict[int, int]
     """Bytes of each long flow."""
     since_s: dict[int, float]
-    """When the flow's present connection began."""
+    """Start of the flow's current connection."""
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """A fault that may take away a flow's share, from its begin until everything runs again."""
+    """A fault that may reduce a flow's share, from its start until all programs run again."""
 
     begin_s: float
     end_s: float
     name: str
     orphans: frozenset[int] = frozenset()
-    """Flows whose sender's agent ended. Their connections may stay with CUBIC until they end."""
+    """Flows whose sender's agent ended. Their connections may use CUBIC until they close."""
 
 
 @dataclass
 class Worst:
-    """The worst of some flows. Parts are parts of a fair share."""
+    """The worst figures of a group of flows."""
 
     windows: int = 0
     least: float = 1.0
-    """In a window."""
+    """Smallest goodput in a window, as a part of the fair share."""
     least_where: str = ""
     longest_s: float = 0.0
-    """Longest time below half of the fair share, without the times of faults."""
+    """Longest time below half of the fair share, not counting the faults themselves."""
     longest_where: str = ""
 
 
 @dataclass
 class Figures:
-    """The result."""
+    """Figures of all long flows."""
 
     rated: Worst = field(default_factory=Worst)
     orphans: Worst = field(default_factory=Worst)
     """Connections that are older than their sender's agent."""
     stalls: int = 0
+    """How often the receiver was not scheduled for `STALL_S`."""
 
 
 def fair_bytes(samples: Sequence[Sample], capacity_bps: float) -> list[float]:
-    """The fair share of a flow from the first sample to each, in bytes: an equal part for each connection.
+    """For each sample, the bytes of a fair share since the first one. All connections have equal shares.
 
-    Short connections often need less. The fair share is then an underestimate.
+    Short connections often use less. The fair share is then an underestimate.
     """
     sums = [0.0]
     for before, now in pairwise(samples):

@@ -1,4 +1,4 @@
-"""Counts of what agents and controllers use: eBPF objects, queues, descriptors, threads, memory."""
+"""Counts of the resources of agents and controllers: eBPF objects, queues, descriptors, threads, memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALGORITHMS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 _BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
 _NEXT_ID = {"eBPF programs": 11, "eBPF maps": 12, "eBPF links": 31}
-"""Commands of the system call bpf(2) that return the next id. They count the objects of the whole machine."""
+"""Commands of bpf(2) that return the next id. Ids are global, so the counts are of the whole machine."""
 
 Inventory = dict[str, int]
 
@@ -41,7 +41,7 @@ def _lines(*command: str) -> list[str]:
 
 
 def htb_classes(namespace: str) -> int:
-    """Number of HTB classes at all interfaces of a namespace."""
+    """Number of HTB classes on all interfaces of a namespace."""
     shown = json.loads("".join(_lines("tc", "-j", "-n", namespace, "qdisc", "show")) or "[]")
     ports = {queue["dev"] for queue in shown if queue["kind"] == "htb"}
     return sum(len(_lines("tc", "-n", namespace, "class", "show", "dev", port)) for port in ports)
@@ -70,12 +70,12 @@ class Usage:
     """Resident memory."""
 
     def most(self, other: Usage) -> Usage:
-        """The larger value of each."""
+        """The larger value of each resource."""
         return Usage(**{name: max(value, vars(other)[name]) for name, value in vars(self).items()})
 
 
 def usage(pid: int) -> Usage | None:
-    """The resources of a process; none if it has ended."""
+    """The resources of a process, or none if it has ended."""
     process = Path(f"/proc/{pid}")
     try:
         status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
@@ -90,7 +90,7 @@ def usage(pid: int) -> Usage | None:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started and has not waited for."""
+    """The child processes of a process, including zombies."""
     found: list[int] = []
     for thread in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):

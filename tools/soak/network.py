@@ -1,11 +1,11 @@
 """The network of a soak, in namespaces: two senders, a router, a receiver, and an attacker off their path.
 
     s1 --+
-    s2 --+-- router == c        == 100 Mbit/s, controlled where the router sends
+    s2 --+-- router == c        == 100 Mbit/s, controlled at the router
     x  --+
 
-An interface of the router has the name of its host, and each host calls its interface `r`.
-The base class and the keys are those of the tests of the controller.
+Each interface of the router has the name of the host behind it. The interface of each host is called `r`.
+The base class and the keys come from the controller's tests.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SENDERS = ("s1", "s2")
 HOSTS = (*SENDERS, "x", "c")
 RATE_MBIT = 100
 WIRE_MBIT = 200
-"""Rate of a sender's cable, so that flows without a switch do not use the whole machine."""
+"""Rate of a sender's cable. It limits the load on the machine while the switch does not run."""
 SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_filter": 0}
-"""Without `rp_filter` the router forwards packets with forged sources."""
+"""Without `rp_filter`, the router forwards packets with forged source addresses."""
 
 
 class Network(Lab):
@@ -40,7 +40,7 @@ class Network(Lab):
         super().__init__(folder, Shape((), dict.fromkeys(HOSTS, "")), tag="soak", keys=keys)
 
     def address(self, host: str, end: int = 1) -> str:
-        """The address of a host, or (2) of the router's interface to it."""
+        """The address of a host (`end` 1), or of the router's interface to it (2)."""
         return f"10.78.{HOSTS.index(host) + 1}.{end}"
 
     def _build(self) -> None:
@@ -53,7 +53,7 @@ class Network(Lab):
             self.connect(host)
 
     def connect(self, host: str) -> None:
-        """Makes the cable between a host and the router."""
+        """Connects a host to the router by a cable."""
         space = self.hosts[host]
         run(
             "ip", "link", "add", host, "netns", self.net, "type", "veth", "peer", "name", "r", "netns", space
@@ -71,5 +71,5 @@ class Network(Lab):
         self.inside(self.net, "ip", "link", "delete", host)
 
     def set_link(self, host: str, state: str) -> None:
-        """Sets the router's interface up or down. Both ends lose or get their carrier."""
+        """Sets the router's interface up or down. The carrier of both ends changes."""
         self.inside(self.net, "ip", "link", "set", host, state)

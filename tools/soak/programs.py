@@ -1,4 +1,4 @@
-"""The programs of a soak: agents and controllers, which are killed and started again, and the traffic."""
+"""The programs of a soak: agents and controllers, which are killed and restarted, and the traffic."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from schedule import CONTROLLERS
 
 HERE = Path(__file__).parent
 OPENFLOW, AGENTS, HTTP = 6653, 6690, 6680
-"""Ports of the first controller. Those of the second one follow."""
+"""Ports of the first controller. The second controller uses the next port number of each."""
 METRICS = 9471
 OPEN_PORTS = (OPENFLOW, OPENFLOW + 1, AGENTS, AGENTS + 1, HTTP, HTTP + 1, METRICS)
 LONG_FLOWS = 3
 """Number of long flows of each sender."""
 MAX_FLOWS = 256
-"""Few slots, so that a leak shows as a lack of them."""
+"""Small, so that leaked slots exhaust the table during the run."""
 FORGET_S = 5
-"""A flow whose end the switch has not seen loses its slot after this time (default: 60 s)."""
+"""Time after which the slot of a silent flow is freed (the agent's default is 60 s)."""
 
 Start = Callable[[], "subprocess.Popen[bytes]"]
 
 
 class Program:
-    """A program that can be killed and started again."""
+    """A program that can be killed and restarted."""
 
     def __init__(self, name: str, start: Start, log: Path, answers: Callable[[], bool]) -> None:
         self.name, self.log, self.answers = name, log, answers
@@ -41,27 +41,27 @@ class Program:
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
         self.idle, self.most, self.end = Usage(), Usage(), Usage()
-        """Before the load, at any time, and after the load."""
+        """Usage before the load, largest usage, and usage after the load."""
 
     def start(self) -> None:
-        """Starts it."""
+        """Starts the program."""
         self.starts += 1
         self.process = self._start()
 
     @property
     def pid(self) -> int | None:
-        """Its number while it runs."""
+        """The process id while the program runs."""
         return self.process.pid if self.process is not None and self.process.poll() is None else None
 
     def send(self, number: signal.Signals, guardian: bool = False, itself: bool = True) -> None:
-        """Sends a signal to it, to its guardian, or to both at once."""
+        """Sends a signal to the program, to its guardian, or to both at once."""
         if (pid := self.pid) is None:
             return
         for target in [*([pid] if itself else []), *(children(pid) if guardian else [])]:
             os.kill(target, number)
 
     def stop(self, patience_s: float = 20) -> bool:
-        """Ends it in order. Returns whether it ended in time."""
+        """Sends SIGTERM, and kills the program after `patience_s`. Returns whether it ended in time."""
         if self.process is not None:
             self.send(signal.SIGCONT)
             self.send(signal.SIGTERM)
@@ -74,13 +74,13 @@ class Program:
         return True
 
     def measure(self) -> Usage:
-        """Its present resources."""
+        """The program's current usage."""
         now = usage(self.pid or 0) or Usage()
         self.most = self.most.most(now)
         return now
 
     def tail(self) -> str:
-        """The end of its log, in one line."""
+        """The end of the program's log, in one line."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return " / ".join(lines[-3:])
 
@@ -156,18 +156,18 @@ class Programs:
         return Program(name, lambda: self.network.start(space, *command, log=log.name), log, answers)
 
     def pester(self, seed: int) -> subprocess.Popen[bytes]:
-        """Starts the attacker of the ports in the router's namespace."""
+        """Starts the attacker that sends random bytes, in the router's namespace."""
         words = (str(HERE / "attacker.py"), "bytes", str(seed), *map(str, OPEN_PORTS))
         return self.network.start(self.network.net, sys.executable, *words, log="bytes.log")
 
     def status(self) -> dict | None:
-        """The status of the switch's agent; none while it does not answer."""
+        """The status of the switch's agent, or none while it does not answer."""
         command = [self.agent, "status", "--json", "--name", self.agent_name("switch"), "--flows", "20"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def active(self) -> list[str]:
-        """The controllers that are active and know the switch's agent."""
+        """The controllers that are active and connected to the switch's agent."""
         found = []
         for number, name in enumerate(CONTROLLERS):
             state = self.network.get("state", HTTP + number)

@@ -13,15 +13,15 @@ def report(result: Result, programs: list[Program], title: str) -> str:
     """Tables of faults, programs, the machine and flows, and the failures."""
     figures, counts = result.figures, result.connections
     flows = {
-        "long connections that ended in order": counts["long"],
-        "short connections that ended in order": counts["short"],
+        "long connections that closed normally": counts["long"],
+        "short connections that closed normally": counts["short"],
         "connections that broke": counts["broken"],
-        "connections that could not begin (no route)": counts["refused"],
+        "connections that could not open (no route)": counts["refused"],
         "forged packets": result.forged.total(),
-        "of these found implausible by the last switch": result.switch["implausible"],
+        "implausible packets (last agent of the switch)": result.switch["implausible"],
         **_goodput("", figures.rated),
         **_goodput(", older than the agent", figures.orphans),
-        "times that the receiver was not scheduled": figures.stalls,
+        "stalls of the receiver": figures.stalls,
     }
     parts = [
         f"{title}: {result.seconds / 60:.1f} min, {result.faults.total()} faults\n",

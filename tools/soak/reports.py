@@ -1,4 +1,4 @@
-"""The reports of the traffic: one JSON object a line."""
+"""Reports of traffic and attackers: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 LONGEST = 1 << 16
-"""Longest line, bytes."""
+"""Longest line in bytes."""
 
 
 def say(**fields: object) -> None:
-    """Reports these fields."""
+    """Prints a report with these fields."""
     print(json.dumps(fields), flush=True)
 
 
 def last(path: Path) -> dict[str, Any]:
-    """The last report in a file; empty if there is none."""
+    """The last report in a file, or an empty one if there is none."""
     if not path.exists():
         return {}
     with path.open("rb") as file:
@@ -33,5 +33,5 @@ def every(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _is_whole(line: str) -> bool:
-    """Whether the line is a report. Programs also write errors, and may not have finished the last line."""
+    """Whether the line is a complete report. Files also contain errors, and may end within a line."""
     return line.startswith("{") and line.endswith("\n")

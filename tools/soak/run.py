@@ -1,4 +1,4 @@
-"""One soak: load, the faults of the schedule, and the checks of what they leave."""
+"""One soak: load, the scheduled faults, and the checks afterwards."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ from schedule import AGENTS, CONTROLLERS, Fault
 
 STEP_S = 0.05
 START_S = 30.0
-"""A program that does not answer this long after its start hangs."""
+"""Time after its start within which a program must answer."""
 WARM_S = 5.0
-"""Time without load before the programs are measured, and without events before they are measured again."""
+"""Time without load before the programs are measured, both before and after the load."""
 GOODPUT_BPS = RATE_MBIT * 1e6 * 0.98 * 1448 / 1514
-"""The payload that BRF gives to all flows of the port: eta, and headers of 66 bytes."""
+"""The payload that BRF allocates to all flows of the port: eta is 0.98, and headers take 66 bytes."""
 LEAST_PART = 0.5
+"""Smallest goodput of a flow in a window, as a part of its fair share."""
 LONGEST_S = 10.0
-"""No flow may have less than this part of its fair share in a window, or be below half of it for longer."""
+"""Longest time for which a flow may have less than half of its fair share."""
 LEAST_ORPHANED = 0.1
-"""The same for connections with CUBIC that are older than their sender's agent."""
+"""As `LEAST_PART`, for connections with CUBIC that are older than their sender's agent."""
 SIGNALS = {
     "kill": signal.SIGKILL,
     "terminate": signal.SIGTERM,
     "pause": signal.SIGSTOP,
     "reload": signal.SIGHUP,
 }
-"""By the first word of a kind of fault."""
+"""Signal of a fault, by the first word of its kind."""
 GROWTH = {"descriptors": 4, "threads": 3, "children": 0, "memory_mib": 32.0}
-"""A program may use this much more after the load than before it."""
+"""Accepted growth of a program's usage from before the load to after it."""
 
 
 @dataclass
 class Open:
-    """A fault that has begun and is not over."""
+    """A fault that has begun and has not ended."""
 
     fault: Fault
     begin_s: float
     end_s: float
-    """When what was broken is repaired."""
+    """Time of the repair."""
     is_repaired: bool = False
     attacker: subprocess.Popen[bytes] | None = None
 
@@ -62,9 +63,9 @@ class Result:
     failures: list[str] = field(default_factory=list)
     figures: Figures = field(default_factory=Figures)
     inventories: dict[str, Inventory] = field(default_factory=dict)
-    """By time: `before`, `idle`, `after`, `end`."""
+    """By phase: `before`, `idle`, `after`, `end`."""
     connections: Counter[str] = field(default_factory=Counter)
-    """By their end: `broken`, `refused`, `short`."""
+    """By outcome: `long`, `short`, `broken`, `refused`."""
     forged: Counter[str] = field(default_factory=Counter)
     """Forged packets by kind."""
     switch: Counter[str] = field(default_factory=Counter)
@@ -77,7 +78,7 @@ class Result:
 
 
 class Soak:
-    """One run. `close` removes what it has made."""
+    """One run. `close` ends its programs and removes its network."""
 
     def __init__(self, network: Network, programs: Programs, faults: list[Fault], seed: int) -> None:
         self.network, self.programs, self.seed = network, programs, seed
@@ -107,9 +108,9 @@ class Soak:
             time.sleep(0.3)
 
     def load(self, seconds: float) -> None:
-        """Causes the faults of the schedule while flows come and go."""
+        """Causes the scheduled faults while flows start and end."""
         begin_s = time.monotonic()
-        self.disturbances.append(Disturbance(begin_s, begin_s, "the begin"))
+        self.disturbances.append(Disturbance(begin_s, begin_s, "the start"))
         second_s = begin_s
         while (now_s := time.monotonic()) < begin_s + seconds:
             while self.due and begin_s + self.due[0].at_s <= now_s:
@@ -122,7 +123,7 @@ class Soak:
         self.result.seconds = time.monotonic() - begin_s
 
     def finish(self) -> None:
-        """Repairs everything, ends the load, and compares what is left with the state before the load."""
+        """Repairs all faults, ends the load, and checks that it left no objects."""
         wait(lambda: self._repair(time.monotonic()) or not self.open, START_S)
         for sender in SENDERS:
             client = self.programs.traffic[f"client-{sender}"]
@@ -148,7 +149,7 @@ class Soak:
         self._compare("idle", "after")
 
     def end(self) -> None:
-        """Stops agents and controllers in order, and checks that nothing is left."""
+        """Stops agents and controllers with SIGTERM, and checks that no object remains."""
         for program in reversed(self.programs.deployed.values()):
             if not program.stop():
                 self.result.fail(f"{program.name} does not end after SIGTERM")
@@ -177,7 +178,7 @@ class Soak:
         self.open.append(begun)
 
     def _repair(self, now_s: float) -> None:
-        """Ends the faults whose time has come. A fault is over when its program answers again."""
+        """Repairs the faults that are due. A fault has ended when its program answers again."""
         for begun in list(self.open):
             fault, program = begun.fault, self.programs.deployed.get(begun.fault.target)
             if now_s < begun.end_s:
@@ -197,7 +198,7 @@ class Soak:
         self._find_ended()
 
     def _undo(self, begun: Open, program: Program | None) -> bool:
-        """Repairs what a fault has broken. Returns false if the program has not ended yet."""
+        """Repairs a fault. Returns false if its program has not ended yet."""
         match begun.fault.kind.name:
             case "link down":
                 self.network.set_link(begun.fault.target, "up")
@@ -215,7 +216,7 @@ class Soak:
         return True
 
     def _find_ended(self) -> None:
-        """Finds programs that ended without a fault, and starts them again."""
+        """Reports programs that ended without a fault, and restarts them."""
         broken = {begun.fault.target for begun in self.open if not begun.is_repaired}
         for program in (*self.programs.deployed.values(), *self.programs.traffic.values()):
             if program.process is not None and program.pid is None and program.name not in broken:
@@ -258,7 +259,7 @@ class Soak:
                     self.result.fail(f"{name}: {word} in its log: {log[log.index(word) :][:2000]}")
 
     def _compare(self, before: str, after: str) -> None:
-        """Waits for a while until nothing is left that was not there before."""
+        """Waits until no kind of object has a larger count than before. Fails after `START_S`."""
 
         def left() -> dict[str, int]:
             now = self.result.inventories[after] = inventory(self.network.net)
@@ -266,7 +267,7 @@ class Soak:
 
         old = self.result.inventories[before]
         if not wait(lambda: not left(), START_S):
-            self.result.fail(f"more than {before}: {left()}")
+            self.result.fail(f"objects that remain, compared with {before!r}: {left()}")
 
     def _judge(self) -> None:
         found = samples(self.programs.traffic["server"].log)
@@ -292,7 +293,7 @@ class Soak:
 
 
 def orphans(fault: Fault) -> frozenset[int]:
-    """The long flows whose sender's agent ends by a fault."""
+    """The long flows whose sender's agent is ended by this fault."""
     if not fault.target.startswith("sender-") or fault.kind.name.startswith("pause"):
         return frozenset()
     first = 1 + LONG_FLOWS * SENDERS.index(fault.target.removeprefix("sender-"))

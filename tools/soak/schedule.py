@@ -10,7 +10,7 @@ AGENTS = ("switch", "sender-s1", "sender-s2")
 CONTROLLERS = ("east", "west")
 LINKS = ("s1", "s2", "c")
 REST_S = 3.0
-"""A target has no new fault until this time after the end of its last one."""
+"""Least time between the end of a target's fault and the start of its next one."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class Kind:
 
     name: str
     weight: int
-    """How often it occurs, relative to the others."""
+    """Frequency, relative to the other kinds."""
     targets: tuple[str, ...]
     shortest_s: float = 0.0
     longest_s: float = 0.0
     disturbs: bool = True
-    """Whether flows may get less than their share. Otherwise their windows are judged as usual."""
+    """Whether the fault may reduce the flows' shares. If not, windows with this fault are judged as well."""
 
 
 KINDS = (
@@ -45,7 +45,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault at a time after the begin of the load."""
+    """A fault. Its time counts from the start of the load."""
 
     at_s: float
     kind: Kind

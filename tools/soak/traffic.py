@@ -1,10 +1,10 @@
-"""The traffic of the soak, one process in each network namespace. SIGTERM ends it.
+"""The traffic of the soak, one process per network namespace. It runs until SIGTERM.
 
     traffic.py server ADDRESS
-    traffic.py client ADDRESS FIRST COUNT SEED   # COUNT long flows with ids from FIRST on, and short flows
+    traffic.py client ADDRESS FIRST COUNT SEED   # COUNT long flows, whose ids start at FIRST, and short flows
 
-The server reports what it has received, and the clients what they have sent, one JSON object a line.
-Each connection begins with eight bytes, its id.
+The server reports the bytes that it received, and the clients report the outcomes of their connections.
+Each line of a report is a JSON object. The first eight bytes of each connection are the flow's id.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from reports import say
 
 PORT = 5001
 SHORT = 1 << 32
-"""Ids from here on are those of short flows."""
+"""Smallest id of a short flow."""
 REPORT_S = 0.25
 LONG_S = (10, 40)
-"""Least and largest duration of a long flow's connection. The flow then continues with another one."""
+"""Range of the duration of a long flow's connection. The flow then continues with a new connection."""
 SEND_BUFFER = 500_000
-"""It holds less than a second's data at a fair share, so that a connection that is closed soon ends."""
+"""Holds less than a second of data at a fair share, so that a closed connection ends soon."""
 SHORT_EVERY_S = 0.5
 SHORT_BYTES = (10_000, 2_000_000)
-"""Least and largest size of a short flow. Sizes have a Pareto distribution."""
+"""Range of the sizes of short flows, which have a Pareto distribution."""
 SHAPE = 1.1
 KEEPALIVE_S = 20
 
@@ -48,7 +48,7 @@ class Server:
         self._since_s: dict[int, float] = {}
 
     def serve(self) -> None:
-        """Serves for ever."""
+        """Serves forever."""
         due_s = time.monotonic()
         while True:
             for key, _ in self._selector.select(timeout=REPORT_S / 2):
@@ -64,7 +64,7 @@ class Server:
     def _accept(self) -> None:
         connection, peer = self._listener.accept()
         connection.setblocking(False)
-        # A peer that vanishes while its interface is down must not leave a connection.
+        # If a peer vanishes while its interface is down, keepalive ends the connection.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEPALIVE_S)
         self._flows[connection] = None
@@ -93,7 +93,7 @@ class Server:
 
 
 class Client:
-    """Long flows, one connection after the other, and short flows that come and go."""
+    """Long flows, each a sequence of connections, and short flows of one connection."""
 
     def __init__(self, address: str, flows: range, seed: int) -> None:
         self._address, self._flows, self._seed = address, flows, seed
@@ -101,7 +101,7 @@ class Client:
         self._counts = dict.fromkeys(("long", "short", "broken", "refused"), 0)
 
     def run(self) -> None:
-        """Sends for ever."""
+        """Sends forever."""
         for flow in self._flows:
             threading.Thread(target=self._send, args=(flow,), daemon=True).start()
         number, dice = SHORT, random.Random(self._seed)
@@ -118,7 +118,7 @@ class Client:
             self._counts[what] += 1
 
     def _connect(self, flow: int) -> socket.socket | None:
-        """A connection, or none while there is no route or no answer."""
+        """A new connection, or none if there is no route or no answer."""
         try:
             connection = socket.create_connection((self._address, PORT), timeout=30)
         except OSError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 WIDEST = 100_000
-"""Columns of the console without a terminal. No line is longer."""
+"""Columns of the console without a terminal, more than any line has."""
 
 HEADINGS = {
     "goodput_bps": ("goodput", 1e6, "Mbit/s"),

@@ -1,12 +1,12 @@
 """Tables that fit the terminal.
 
-A table that is wider than the terminal is changed until it fits. Nothing is left out:
+A table that is wider than the terminal is changed until it fits, without loss of content:
 
 1. Columns of text wrap at words.
-2. Columns of figures without room form further tables below. Each repeats the columns that name a row.
+2. Columns of figures that do not fit move to further tables below, which repeat the columns that name a row.
 3. Columns that name a row wrap if they take more than half of the width.
 
-Without a terminal, each row stays one line.
+Without a terminal, each row is one line.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from rich.segment import Segment, Segments
 from rich.text import Text
 
 GAP = 2
-"""Columns of the terminal between two columns of a table."""
+"""Spaces between two columns of a table."""
 LEAST_NAME = 8
-"""Narrowest wrapped column that names a row."""
+"""Least width of a wrapped column that names a row."""
 LEAST_TEXT = 16
-"""Narrowest wrapped column of text, unless its longest word is shorter."""
+"""Least width of a wrapped column of text, unless its longest word is shorter."""
 _PIECE = re.compile(r"[^.,:=/ -]*[.,:=/ -]*")
 """Part of a name up to a character after which a line may end."""
 
@@ -36,14 +36,14 @@ Cell = str | Text
 
 
 class Kind(Enum):
-    """The contents of a column, which determine what happens if the table is too wide."""
+    """The contents of a column. They determine how it changes if the table is too wide."""
 
     NAME = auto()
-    """Names the row. Each table of a wide table repeats it."""
+    """The name of the row. All parts of a divided table repeat it."""
     TEXT = auto()
-    """Words, which can be wrapped."""
+    """Words. They can wrap."""
     FIGURE = auto()
-    """A figure, which is never wrapped."""
+    """A figure. It never wraps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ def _taken(widths: Iterable[int]) -> int:
 
 
 def _narrowed(widths: dict[int, int], room: int) -> dict[int, int]:
-    """Take from the widest column until all fit, or are as narrow as names may be."""
+    """Narrow the widest column until all fit, or until all have the least width of names."""
     while _taken(widths.values()) > room and max(widths.values(), default=0) > LEAST_NAME:
         widths[max(widths, key=lambda i: widths[i])] -= 1
     return widths
 
 
 def _widened(table: dict[int, int], columns: Sequence[Size], width: int) -> dict[int, int]:
-    """Give the unused width to the columns that wrap, the narrowest first."""
+    """Give the unused width to the wrapped columns, the narrowest first."""
     while _taken(table.values()) < width:
         wrapped = [i for i, given in table.items() if given < columns[i].widest]
         if not wrapped:
@@ -184,14 +184,14 @@ class Table:
 
 
 def _stripped(line: list[Segment]) -> list[Segment]:
-    """A line without spaces at its end."""
+    """A line without trailing spaces."""
     while line and not line[-1].text.strip():
         line = line[:-1]
     return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else line
 
 
 def broken(name: str, width: int) -> str:
-    """A name in lines of at most `width`, which end after a dot or a similar character if possible."""
+    """A name in lines of at most `width` columns. A line ends after a dot or similar if possible."""
     lines = []
     for whole in name.split("\n"):
         line = ""

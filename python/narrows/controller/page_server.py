@@ -1,6 +1,6 @@
-"""The page's server: uvicorn with bounds in number and in time.
+"""The page's server: uvicorn with limits on the number and the idle time of connections.
 
-uvicorn bounds requests. A connection without a request would stay for ever, and take a file descriptor.
+uvicorn limits only requests. A connection without a request would stay open and occupy a file descriptor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Bounds:
     Args:
         most: largest number of connections.
         most_each: largest number of connections from one address.
-        request_s: a request must arrive within this time after the connection, or after the answer before it.
+        request_s: a request must arrive within this time, counted from the opening or from the last answer.
         read_s: a client that reads nothing for this time is disconnected.
     """
 
@@ -98,7 +98,7 @@ def _protocol(bounds: Bounds) -> type[H11Protocol]:
         def on_response_complete(self) -> None:
             self._await_request()
             super().on_response_complete()
-            # The next request may have come before this answer.
+            # The next request may have arrived before the end of this answer.
             self._look_for_request()
 
         def pause_writing(self) -> None:
@@ -138,18 +138,18 @@ def server(
 
     Args:
         app: the application.
-        key: file of the private key; none: no TLS.
+        key: file of the private key (none: no TLS).
         certificate: file of the certificate.
         bounds: bounds for connections.
     """
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            # Other loops do not accept by the socket's own method.
+            # Other event loops do not call the socket's own `accept`.
             loop="asyncio",
             http=_protocol(bounds or Bounds()),
             ws="none",
-            lifespan="off",  # there is nothing to start or to end
+            lifespan="off",  # the application has no startup or shutdown
             ssl_keyfile=key,
             ssl_certfile=certificate,
             log_level="warning",

@@ -32,7 +32,7 @@ _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "share",
         "Share of the goodput",
-        "Percent of the goodput of both flows that the row's controller gets beside the column's. "
+        "Share of both flows' goodput that the row's controller gets against the column's, in percent. "
         "Blue is more than half, brown is less. The diagonal shows the larger share of two equal flows, "
         "mean over seeds.",
         SHARE,

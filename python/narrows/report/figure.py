@@ -23,11 +23,11 @@ _LABELS = 100
 _LINE = 20
 """Height of a line of the legend in files."""
 _END = re.compile(r"(?<=[.?!])\s+(?=[A-Z0-9`])")
-"""Between two sentences of a caption."""
+"""The space between two sentences of a caption."""
 _SOURCE = re.compile(r"The paper's [\w., ]+\.$")
 """A sentence that only names the paper's figure or table."""
 _FEWEST_WORDS = 4
-"""Shortest sentence that describes a figure. Shorter ones are remarks, e.g. "First seed."."""
+"""Fewest words of a sentence that describes a figure. Shorter ones are remarks, e.g. "First seed."."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     file: str
     title: str
     point: str
-    """Point of the sweep or experiment of the study, or nothing if the figure shows all points."""
+    """Point of the sweep, or experiment of the study. Empty if the figure shows all points."""
     command: str
     """The command that wrote the file."""
     summary: str
@@ -117,7 +117,7 @@ img { background: white; max-width: 100% }
 
 
 def _page(entries: Sequence[Entry]) -> str:
-    """The figures with title, sentence and links to their files, in the order of the index."""
+    """The page: each figure with title, sentence and links to its files, in the order of the index."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
         groups.setdefault(_stem(entry.file), []).append(entry)

@@ -100,7 +100,7 @@ def boxes(findings: Sequence[Finding]) -> Figure:
         )
         panels.append(Panel(title, chart))
     caption = (
-        "The spread of each algorithm's errors over its cells. Boxes are quartiles. Whiskers end at "
+        "The spread of each algorithm's errors over its cells. Boxes show quartiles. Whiskers end at "
         "1.5 times the interquartile range."
     )
     return Figure("boxes", "Errors by algorithm", caption, panels, columns=1)

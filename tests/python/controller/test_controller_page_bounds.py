@@ -1,4 +1,4 @@
-"""Connections to the page are bounded in number, by address and in time."""
+"""Limits on connections to the page: in all, by address, and in time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def connect(port, source="127.0.0.1", send=b""):
 
 
 def ends(connection):
-    """Whether the server closes it. A hang fails by the guard."""
+    """Whether the server closes the connection. The guard against hangs fails if it does not."""
     with contextlib.suppress(ConnectionResetError):
         while connection.recv(1 << 16):
             pass
@@ -89,7 +89,7 @@ def test_idle_connections_end_and_leave_their_places():
         idle = [connect(port, send=begun) for begun in (b"", b"GET /", REQUEST[:-2])]
         assert all(map(ends, idle))
         answered = connect(port, send=REQUEST)
-        assert ends(answered), "also after an answer"
+        assert ends(answered), "the deadline also applies after an answer"
         assert is_served(connect(port))
 
 
@@ -110,7 +110,7 @@ def test_a_stream_stays_while_its_client_reads_and_ends_if_it_does_not():
         assert live.recv(1 << 16).startswith(b"HTTP/1.1 200")
         flood = connect(port, send=REQUEST.replace(b"/ ", b"/flood "))
         time.sleep(2)
-        assert ends(flood), "it sent what fits into the buffers"
+        assert ends(flood), "it sent until the buffers were full"
         live.settimeout(0.1)
         with contextlib.suppress(TimeoutError):
             while True:

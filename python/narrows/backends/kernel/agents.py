@@ -207,7 +207,7 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
         steps = port_rate(plan, number)
         rates += [(when, device, rate) for when, rate in steps[1:]]
         tables.append(_port(controller, device, steps[0][1], layout.mtu))
-    # Nothing is pinned: the namespaces end with the run, and so should what is loaded for them.
+    # Nothing is pinned, so that all programs and maps end with the run, as its namespaces do.
     config = {"switch": {"max_flows": MAX_FLOWS, "interfaces": others, "pin": False}, "ports": tables}
     if layout.control:
         config["controller"] = control.uplink(node, prefix)
@@ -268,7 +268,7 @@ def _port(controller: Plan, device: str, rate: int, mtu: int) -> dict[str, Any]:
     capacity = {"rate": words} if controller["told"] else {"capacity": "measured", "shape": words}
     params = {key: _param(key, value) for key, value in controller["params"].items()}
     if controller["kind"] == BRF:
-        # The agent's default differs from the simulator's. Where the capacity is measured, UDP cannot borrow.
+        # The agent's default differs from the simulator's. UDP cannot borrow if the capacity is measured.
         ceiling = params.pop("udp_ceiling", 0.0)
         params |= {"udp_ceiling": ceiling} if controller["told"] else {}
     limit = controller["limit"]

@@ -106,7 +106,7 @@ def _congestion(flow: Plan, prefix: str) -> str | None:
 
 
 def _classes(port: Port, controlled: set[int]) -> list[str]:
-    """The classes of a port's queue in our HTB, or the agent's HTB as a whole, which has many classes."""
+    """The classes of a port's queue in our HTB. The agent's HTB has many classes, so it counts as a whole."""
     if port.link in controlled:
         return [HTB]
     return [] if port.queue is None else leaf_classes(port.queue)

@@ -140,8 +140,8 @@ class Network {
     Routes m_routes;
 };
 
-// Where ns-3 leaves a choice, the value is Linux's: an initial window of 10, an ACK for two segments, SACK, timestamps,
-// a timeout of at least 200 ms. `buffer` is that of a socket, in bytes.
+// Options of ns-3 have Linux's values: an initial window of 10, an ACK for two segments, SACK, timestamps,
+// a timeout of at least 200 ms. `buffer` is the size of a socket's buffer in bytes.
 inline void TcpAsLinux(uint32_t mss, uint32_t buffer) {
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(mss));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
