@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Packets of subscribers inside GTP-U (3GPP TS 29.281), and other tunnels over UDP, which stay
- * closed.
+ * Reads the packets of subscribers inside GTP-U (3GPP TS 29.281). Other tunnels over UDP are only
+ * counted.
  *
- * A tunnel's endpoint id is another one in each direction, and exists only between base station and
- * gateway. It does not separate flows.
+ * A flow's key does not include the tunnel endpoint id. This id differs by direction, and exists
+ * only between base station and gateway.
  *
- * GTP-U is opened only if the configuration says so. Otherwise any host could send packets with
- * other hosts' addresses inside its datagrams, past the filters of its provider.
+ * GTP-U is opened only if the configuration allows it. Otherwise any host could put packets with
+ * other hosts' addresses inside its datagrams, where its provider does not filter them.
  */
 #ifndef NRW_GTP_H
 #define NRW_GTP_H
@@ -24,7 +24,7 @@
 #define NRW_GTP_EXTENDED	0x04	/* extension headers follow */
 #define NRW_GTP_OPTIONAL	0x07	/* the four optional bytes are there if one of these flags is set */
 #define NRW_GTP_DATA		255	/* message type G-PDU: a datagram of a subscriber */
-#define NRW_GTP_EXTENSIONS	4	/* extension headers that are skipped; 5G has one, the PDU session container */
+#define NRW_GTP_EXTENSIONS	4	/* most extension headers that are skipped; 5G has one (PDU session container) */
 
 struct nrw_gtp {
 	__u8 flags;
@@ -34,9 +34,9 @@ struct nrw_gtp {
 };
 
 /*
- * Returns the offset of the datagram in a G-PDU whose header is at `at`; 0: there is none, or too
- * many headers precede it. A wrong result does no harm: the lengths that nrw_read_inner() checks would
- * have to fit by chance.
+ * Returns the offset of the datagram in a G-PDU whose header is at `at`, or 0 if there is none or too
+ * many headers precede it. A wrong result does no harm, because the lengths that nrw_read_inner()
+ * checks fit only by chance.
  */
 static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 flags)
 {
@@ -63,7 +63,8 @@ static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 
 
 /*
  * Looks for the datagram of a subscriber in the G-PDU behind a UDP header, and sets `l3` to it. All
- * lengths must agree, because the inserted option changes them. A super-packet holds several G-PDUs.
+ * lengths must agree, because the inserted option changes them. Super-packets stay closed, because
+ * they hold several G-PDUs.
  */
 static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet *p, const struct nrw_udp *udp)
 {
@@ -89,9 +90,9 @@ static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet
 }
 
 /*
- * Looks into a UDP datagram. Returns whether a datagram of a subscriber may follow, for
- * nrw_read_inner(). Not static, for the same reason as nrw_read_packet(). Together, both functions
- * would need too much of the stack.
+ * Looks into a UDP datagram. Returns whether it may contain a datagram of a subscriber, for
+ * nrw_read_inner(). Not static, for the same reason as nrw_read_packet(). In one function, both would
+ * need too much of the stack.
  */
 __noinline int nrw_open_udp(struct __sk_buff *skb, struct nrw_packet *p, int opens_gtp)
 {
@@ -107,7 +108,7 @@ __noinline int nrw_open_udp(struct __sk_buff *skb, struct nrw_packet *p, int ope
 	return opens_gtp && nrw_open_gtp(skb, p, &udp);
 }
 
-/* The packet becomes the inner TCP segment, if there is one. Otherwise it stays UDP, as which it was counted. */
+/* Makes `p` describe the inner TCP segment, if there is one. Otherwise the packet stays UDP. */
 __noinline int nrw_read_inner(struct __sk_buff *skb, struct nrw_packet *p)
 {
 	__u32 bytes, packets, end;

@@ -107,21 +107,21 @@ struct nrw_slot {
 	__u8 learn_reverse_n;	/* P like learn_data_n, for the other direction */
 	__u16 pad;
 	__u32 mark;		/* P mark of the first packet of the data direction that was seen: a subscriber */
-	__u32 vlan;		/* P VLAN of the data at its port, as in the key but in both modes: a subscriber */
+	__u32 vlan;		/* P VLAN of the data at its port (a subscriber), as in the key but in both modes */
 	__u32 pad2[3];
 };
 
 /* nrw_port.mode */
 #define NRW_MODE_CONTROLLED	(1U << 0)	/* flows that leave here are counted, classified and given rates */
 #define NRW_MODE_ONCE_PER_RTT	(1U << 1)	/* rates are written once per RTT (the paper's gate); default: into every ACK */
-#define NRW_MODE_POLICE_UDP	(1U << 2)	/* UDP may not borrow: what exceeds its bucket is dropped */
+#define NRW_MODE_POLICE_UDP	(1U << 2)	/* UDP may not borrow: packets above its bucket are dropped */
 #define NRW_MODE_POLICE_SYN	(1U << 3)
 #define NRW_MODE_VLANS_ROUTED	(1U << 4)	/* this host routes between VLANs: data and ACKs of a flow have different tags */
 #define NRW_MODE_OPEN_GTP	(1U << 5)	/* flows inside GTP-U are handled like all others */
 
 /*
- * Packets inside which there may be flows that the program does not see. nrw_packet.unopened is one
- * of these numbers, and nrw_port.unopened has a counter for each, in this order.
+ * Kinds of packets that may contain flows that the program does not see. nrw_packet.unopened is one of
+ * these numbers, and nrw_port.unopened has a counter for each, in this order.
  */
 enum nrw_unopened {
 	NRW_OPENED,		/* not such a packet */
@@ -154,7 +154,7 @@ struct nrw_port {
 	__u64 watchdog_ns;	/* without a heartbeat for longer than this, the agent counts as dead */
 	__u32 mode;
 	__u32 format;		/* NRW_FORMAT_ */
-	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf; of UDP, of its first queue */
+	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf (UDP: of its first queue) */
 	__u16 grants[NRW_GRANTS]; /* for the newcomers since the last tick, see nrw_grant_of() */
 	__u32 tick;		/* increases with every tick of the agent and restarts the count of newcomers */
 	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */

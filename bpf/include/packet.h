@@ -82,7 +82,7 @@ struct nrw_pppoe {
 	__be16 protocol;
 };
 
-/* The IP header of a GTP-U packet, and the UDP header behind it. The fields of nrw_packet describe the inner packet. */
+/* The outer IP and UDP headers of a GTP-U packet. The fields of nrw_packet describe the inner packet. */
 struct nrw_tunnel {
 	__u32 l3;
 	__u32 l4;
@@ -103,7 +103,7 @@ struct nrw_packet {
 	__u32 ack;
 	__u8 flags;
 	__u8 header_len;	/* of TCP, 20 to 60 */
-	__u8 fragment;		/* one of several fragments: its length is not the datagram's */
+	__u8 fragment;		/* a fragment: its length is not the datagram's */
 	__u8 unopened;		/* enum nrw_unopened */
 	__u8 in_pppoe;		/* a PPPoE header precedes the IP header */
 	__u8 in_gtp;		/* `tunnel` is valid */
@@ -147,9 +147,9 @@ static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_pa
 }
 
 /*
- * A frame whose EtherType is not that of IP. Returns the EtherType of the IP packet in a PPPoE
- * session, or 0. The session's number does not separate flows, as only the port at the session has
- * it.
+ * Reads a frame whose EtherType is not that of IP. Returns the EtherType of the IP packet in a PPPoE
+ * session, or 0. A flow's key does not include the session id, because only the port at the session
+ * has it.
  */
 static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw_packet *p, __be16 type)
 {

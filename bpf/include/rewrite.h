@@ -22,12 +22,12 @@ enum nrw_written {
 #define NRW_UDP_LENGTH		4	/* offsets in the UDP header */
 #define NRW_UDP_CHECK		6
 #define NRW_GTP_LENGTH		2	/* offset in GTP-U's header */
-#define NRW_PPPOE_LENGTH	4	/* so far before the IP header */
+#define NRW_PPPOE_LENGTH	4	/* distance before the IP header */
 
 /*
  * Adds to the checksum of a TCP segment in GTP-U. The kernel's helper would treat it as the outer
- * checksum: if the device will complete that one, the helper assumes that it will complete this one,
- * too.
+ * checksum: if the device completes the outer checksum, the helper assumes that the device also
+ * completes this one.
  */
 static __always_inline int nrw_add_inner(struct __sk_buff *skb, const struct nrw_packet *p, __u64 sum)
 {
@@ -61,7 +61,7 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 	}
 	if (bpf_skb_store_bytes(skb, p->l4 + at, &value, sizeof(value), 0))
 		return NRW_UNTOUCHED;
-	/* The outer checksum stays right: the inner one balances the change. */
+	/* The outer checksum stays correct, because the inner one compensates the change. */
 	if (p->in_gtp)
 		return nrw_add_inner(skb, p, to + (__u16)~from) ? NRW_BROKEN : NRW_WRITTEN;
 	return bpf_l4_csum_replace(skb, p->l4 + NRW_TCP_CHECK, from, to, sizeof(to)) ? NRW_BROKEN : NRW_WRITTEN;
@@ -76,7 +76,7 @@ static __always_inline int nrw_has_room(const struct nrw_packet *p)
 	return p->header_len + NRW_OPT_PADDED <= 60;
 }
 
-/* An IP packet of this length becomes longer by the option. */
+/* Adds the option's length to the length of an IP packet. */
 static __always_inline int nrw_grow_ip(struct __sk_buff *skb, __u32 l3, __u32 l3_len, __u32 family)
 {
 	__be16 old, new;
@@ -92,7 +92,7 @@ static __always_inline int nrw_grow_ip(struct __sk_buff *skb, __u32 l3, __u32 l3
 	return bpf_l3_csum_replace(skb, l3 + offsetof(struct iphdr, check), old, new, sizeof(new));
 }
 
-/* A length field becomes larger by the option. */
+/* Adds the option's length to a length field. */
 static __always_inline int nrw_grow_field(struct __sk_buff *skb, __u32 at)
 {
 	__be16 length;
@@ -104,7 +104,7 @@ static __always_inline int nrw_grow_field(struct __sk_buff *skb, __u32 at)
 }
 
 /*
- * The headers outside an IP packet that has grown. UDP's checksum covers the inner packet. The sum of
+ * Updates the headers outside an IP packet that has grown. UDP's checksum covers the inner packet. The sum of
  * the segment and its pseudo header is the same as before, because it includes a checksum. The same
  * applies to an IPv4 header. These fields change the sum of the datagram:
  *
@@ -112,7 +112,7 @@ static __always_inline int nrw_grow_field(struct __sk_buff *skb, __u32 at)
  * - the lengths of UDP and of GTP-U, and that of an inner IPv6 header: 8 more each
  * - the length in the outer pseudo header: 8 more
  *
- * A datagram without a checksum stays so (BPF_F_MARK_MANGLED_0).
+ * A datagram without a checksum does not get one (BPF_F_MARK_MANGLED_0).
  */
 static __always_inline int nrw_grow_outside(struct __sk_buff *skb, const struct nrw_packet *p)
 {

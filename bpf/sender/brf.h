@@ -72,7 +72,8 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 
 /*
  * Changes from the rate to CUBIC. CUBIC's window is the window of half the rate, and its threshold
- * is half of the data in flight (RFC 5681). During a recovery that is all unacknowledged data.
+ * is half of the data in flight (RFC 5681). During a recovery, all unacknowledged data counts as in
+ * flight.
  */
 static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -175,9 +176,10 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 			nrw_on_silence(conn, now);
 	}
 	/*
-	 * Both changes are possible during a recovery. After an outage the window of a fast path may
-	 * be lost. At the least rate of BRF-92 its recovery would take hundreds of RTTs. Under
-	 * CUBIC the flow would exceed its rate for so long that the switch would demote it.
+	 * Both changes are possible during a recovery. An outage of a fast path may lose a large
+	 * window. Without a change to CUBIC, its recovery at the least rate of BRF-92 would take
+	 * hundreds of RTTs. Without a change back, CUBIC would exceed the flow's rate for so long
+	 * that the switch would demote the flow.
 	 */
 	if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
 		nrw_orphan(conn, tp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * States whether the application limits the flow (BRF-100), on one data packet per RTT, at the
- * egress of interfaces. Without feedback, each data packet states it.
+ * egress of interfaces. Without feedback, each data packet carries the mark.
  */
 #ifndef NRW_MARK_H
 #define NRW_MARK_H
@@ -34,8 +34,8 @@ int nrw_mark(struct __sk_buff *skb)
 	mark = conn->mark;
 	/*
 	 * A flow without feedback keeps its mark: a switch that has just started then recognizes
-	 * the flow by its first data packet. Read without the socket's lock. A mark that is sent
-	 * twice or lost does no harm.
+	 * the flow by its first data packet. The mark is read without the socket's lock, because a
+	 * mark that is sent twice or lost does no harm.
 	 */
 	if (conn->mode != NRW_MODE_ORPHANED)
 		conn->mark = 0;

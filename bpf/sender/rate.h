@@ -96,7 +96,7 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 	__u64 since_halved = conn->halvings ? now - conn->halved_us : conn->srtt;
 
 	if ((since > patience || now - conn->feedback_us > 4 * patience) && since_halved >= conn->srtt) {
-		/* bounded, although the change to CUBIC ends the count */
+		/* bounded here, although the change to CUBIC also ends the count */
 		if (conn->halvings < NRW_HALVINGS_MAX)
 			conn->halvings++;
 		conn->halved_us = now;

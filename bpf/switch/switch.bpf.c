@@ -28,7 +28,7 @@ char LICENSE[] SEC("license") = "GPL";
 /* Other programs of the hook run after this one. The value equals TCX_NEXT. */
 #define NRW_NEXT	TC_ACT_UNSPEC
 
-/* The port counts packets inside which there may be flows that this program does not see. */
+/* Counts packets that may contain flows that this program does not see. */
 static __always_inline void nrw_note_unopened(struct nrw_here *h)
 {
 	__u32 kind = h->packet->unopened;

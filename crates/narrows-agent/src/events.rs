@@ -105,8 +105,8 @@ pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
     }
 }
 
-/// Logs that packets leave by `port` inside which there may be flows that the agent does not see. Call it once for each
-/// kind of packets.
+/// Logs that packets leaving by `port` may contain flows that the agent does not see. Call it once for each kind of
+/// packets.
 pub fn unopened(port: &str, encapsulation: &str, advice: &str) {
     tracing::warn!(port, event = "unopened", encapsulation, "flows inside are not rated: {advice}");
 }

@@ -336,7 +336,7 @@ fn start_below_hidden_pins(tag: &str, before: &[&str], expected: &str) {
 #[test]
 fn a_switch_whose_pinned_data_plane_is_hidden_does_not_start() {
     let expected = "a pinned data plane that a second mount at /sys/fs/bpf hides, expected one mount \
-                    (narrows-agent clean removes what is hidden)";
+                    (narrows-agent clean removes the hidden one)";
     start_below_hidden_pins("deny", &[], expected);
 }
 
@@ -346,7 +346,7 @@ fn a_switch_that_cannot_look_below_a_mount_does_not_start() {
         return;
     }
     let expected = "several mounts at /sys/fs/bpf, and looking below the upper one failed (Operation not \
-                    permitted (os error 1)); expected one mount (run narrows-agent clean in a shell of root)";
+                    permitted (os error 1)); expected one mount (run narrows-agent clean in a root shell)";
     // Without CAP_SYS_ADMIN it cannot make a mount namespace.
     start_below_hidden_pins("look", &["setpriv", "--bounding-set=-sys_admin", "--"], expected);
 }

@@ -533,7 +533,7 @@ fn a_pinned_switch_restarts_while_a_port_is_missing() {
         .unwrap();
 }
 
-/// By default a dead agent leaves its data plane to the next one, and a stop removes everything.
+/// By default the next agent takes over the data plane of a dead agent, and a stop removes everything.
 #[test]
 fn by_default_the_data_plane_stays_until_a_stop() {
     let Some(lab) = kernel::lab() else { return };
@@ -559,7 +559,7 @@ fn by_default_the_data_plane_stays_until_a_stop() {
             assert!(switch.said().contains("event=\"pins-removed\""), "{}", switch.said());
             assert_eq!(switch.present(), ["y", "a"]);
 
-            // It is not taken over if nothing should be pinned: two programs would write into each packet.
+            // It is removed if `pin` is false, because otherwise two programs would write into each packet.
             switch.kill_with_guardian();
             switch.configure(&format!("pin = false\n{ports}"));
             switch.restart();
@@ -577,7 +577,7 @@ fn by_default_the_data_plane_stays_until_a_stop() {
     .unwrap();
 }
 
-/// Without bpffs the default is that nothing is pinned, and the guardian removes what a dead agent leaves.
+/// Without bpffs nothing is pinned by default, and the guardian removes the objects of a dead agent.
 #[test]
 fn without_bpffs_nothing_is_pinned() {
     let Some(lab) = kernel::lab() else { return };

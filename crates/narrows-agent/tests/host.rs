@@ -139,7 +139,7 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
     });
 }
 
-/// A flow with a large window gets a low rate. Then all that is in flight is lost, and the feedback ends: at the
+/// A flow with a large window gets a low rate. Then all data in flight is lost, and the feedback ends. At the
 /// least rate, the recovery would take half a minute.
 #[test]
 fn missing_feedback_leads_to_cubic_during_a_long_recovery() {

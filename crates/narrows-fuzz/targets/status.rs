@@ -10,7 +10,7 @@ fuzz_target!(|input: &[u8]| {
     bounded(1 << 20, || {
         if let Ok(Ok(request)) = read_request(input) {
             let again = serde_json::to_vec(&request).expect("JSON");
-            // Not by the socket: with its defaults the request may be longer than a line may be.
+            // Not through `read_request`: with its defaults, the request may exceed the longest line.
             assert_eq!(serde_json::from_slice::<Request>(&again).expect("a request"), request);
         }
         if let Ok(snapshot) = serde_json::from_slice::<Snapshot>(input) {

@@ -22,7 +22,7 @@ pub enum Room {
     Whole = 2,
 }
 
-/// A part of the machine, free again on drop.
+/// A reserved part of the machine, which is free again on drop.
 #[derive(Debug)]
 struct Held(Room);
 
@@ -42,7 +42,7 @@ impl Drop for Held {
     }
 }
 
-/// Namespaces, deleted on drop. While they exist, their test has its part of the machine to itself, because tests that
+/// Namespaces, deleted on drop. While they exist, a part of the machine is reserved for their test, because tests that
 /// send at full rate would disturb each other's measurements.
 #[derive(Debug)]
 pub struct Hosts {
@@ -52,7 +52,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Starts without hosts, when this part of the machine is free. All names begin with `tag`.
+    /// Waits until this part of the machine is free, and starts without hosts. All names begin with `tag`.
     pub fn new(tag: &str, room: Room) -> Self {
         let held = Held::wait_for(room);
         let prefix = format!("{tag}{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

@@ -214,8 +214,8 @@ fn brf_21_and_23_udp_is_policed_to_its_share_and_never_queued() {
     assert!((0.9 * 5.0..=5.0 * 1500.0 / 1472.0).contains(&udp), "{udp}");
 }
 
-/// With a ceiling, a flood of UDP has an idle port up to the ceiling, and next to TCP its share. A small flow of UDP
-/// loses nothing.
+/// With a ceiling, a UDP flood gets an idle port up to the ceiling, and its share next to TCP. A small UDP flow loses
+/// nothing.
 #[test]
 fn brf_23_udp_borrows_what_tcp_leaves_idle() {
     let params = serde_json::json!({ "udp_ceiling": 0.95 });

@@ -50,7 +50,7 @@ pub(super) fn signal(name: &str) -> Option<&'static str> {
 const UDP_CEILING: f64 = 0.95;
 
 /// Defaults of the kind's parameters on a real switch: room for the flows of the whole switch, rates in ACKs, and UDP that
-/// borrows. The rate controller ignores the ceiling where it measures the capacity.
+/// borrows. The rate controller ignores the ceiling if it measures the capacity.
 pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Table) {
     if KINDS.contains(&name) {
         params.entry("max_flows").or_insert(i64::from(max_flows).into());

@@ -288,7 +288,8 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     }
     let mut needs_controller = false;
     if measured && params.contains_key("udp_ceiling") {
-        let text = "found it with capacity = \"measured\", expected `rate`, without which UDP cannot borrow";
+        let text =
+            "found it with capacity = \"measured\", expected `rate`, because UDP cannot borrow otherwise";
         table.problem("params.udp_ceiling", text);
     }
     params::set_defaults(&controller, max_flows, &mut params);

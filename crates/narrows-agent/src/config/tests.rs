@@ -100,7 +100,7 @@ fn udp_borrows_by_default_where_the_capacity_is_configured() {
     let refused = "f.toml: ports[0].params: udp_ceiling is 0.1, but must be from udp_share (0.2) to 1, or 0";
     assert_eq!(problems(&with("rate = '1gbit'\nparams = { udp_share = 0.2, udp_ceiling = 0.1 }")), [refused]);
     let refused = "f.toml: ports[0].params.udp_ceiling: found it with capacity = \"measured\", expected `rate`, \
-                   without which UDP cannot borrow";
+                   because UDP cannot borrow otherwise";
     assert_eq!(problems(&with("capacity = 'measured'\nparams = { udp_ceiling = 0.5 }")), [refused]);
 }
 

@@ -62,7 +62,7 @@ pub const ANSWER_ASKS: u32 = 1 << 14;
 pub const MODE_CONTROLLED: u32 = 1 << 0;
 /// The paper's gate (BRF-60); default: every ACK.
 pub const MODE_ONCE_PER_RTT: u32 = 1 << 1;
-/// UDP may not borrow: what exceeds its token bucket is dropped.
+/// UDP may not borrow: packets above its token bucket are dropped.
 pub const MODE_POLICE_UDP: u32 = 1 << 2;
 /// SYNs are limited to their part of the link.
 pub const MODE_POLICE_SYN: u32 = 1 << 3;
@@ -71,7 +71,7 @@ pub const MODE_VLANS_ROUTED: u32 = 1 << 4;
 /// Flows inside GTP-U are handled like all others.
 pub const MODE_OPEN_GTP: u32 = 1 << 5;
 
-/// Kinds of packets inside which there may be flows that the program does not see (`enum nrw_unopened`).
+/// Number of kinds of packets that may contain flows that the program does not see (`enum nrw_unopened`).
 pub const UNOPENED: usize = 8;
 
 /// How packets carry rates (`NRW_FORMAT_`).

@@ -19,7 +19,7 @@ pub struct Counters {
     pub arrived_bytes: [u64; LEAVES],
     /// Packets offered to each leaf.
     pub arrived_packets: [u64; LEAVES],
-    /// UDP packets that were dropped because they exceeded UDP's share, at a port where UDP may not borrow.
+    /// UDP packets that were dropped because they exceeded UDP's share at a port where UDP may not borrow.
     pub udp_policed: u64,
     /// Rates written into an existing option.
     pub stamped: u64,
@@ -45,7 +45,7 @@ pub struct Counters {
     pub syn_policed: u64,
     /// Packets of known flows with unexpected sequence numbers or an unexpected interface. They change nothing.
     pub implausible: u64,
-    /// Packets inside which there may be flows that the program does not see, by kind.
+    /// Packets that may contain flows that the program does not see, by kind.
     pub unopened: [u64; UNOPENED],
     /// Flows of which packets of both sides were not seen yet.
     pub unconfirmed: u32,

@@ -189,8 +189,8 @@ impl Switch {
         }
     }
 
-    /// Whether the kernel has tcx, without which nothing can be pinned. Attaches the program to the loopback interface for
-    /// a moment, whose packets pass unchanged.
+    /// Whether the kernel has tcx, which pinning needs. Attaches the program to the loopback interface for a moment; its
+    /// packets pass unchanged.
     pub fn has_tcx(&self) -> bool {
         nix::net::if_::if_nametoindex("lo")
             .is_ok_and(|index| sys::attach_tcx_egress(self.program.as_fd(), index).is_ok())

@@ -28,7 +28,7 @@ pub(super) struct Links {
 struct AtInterface {
     name: String,
     /// Whether the interface is in the agent's own network namespace. An agent that has dropped its privileges cannot
-    /// enter other ones.
+    /// enter other namespaces.
     is_here: bool,
     program: OwnedFd,
     at: libbpf_sys::bpf_attach_type,
@@ -98,7 +98,7 @@ impl Links {
         Ok(())
     }
 
-    /// Attaches programs again whose interface has vanished and come back.
+    /// Attaches programs again to interfaces that have vanished and come back.
     ///
     /// # Errors
     /// If the kernel refuses. The next call tries again.
@@ -121,7 +121,7 @@ impl AtInterface {
             self.is_missing = true;
             return Ok(());
         };
-        // The link of a deleted interface has no index, also if a new interface has the old one's index.
+        // The link of a deleted interface has no index, even if a new interface has the old one's index.
         if index_of(&self.link).is_none_or(|held| held == index) {
             return Ok(());
         }
@@ -132,13 +132,13 @@ impl AtInterface {
         Ok(())
     }
 
-    /// Pins the link instead of an earlier one.
+    /// Pins the link, and replaces an earlier pin.
     fn pin(&self) -> Result<(), HostError> {
         let Some(path) = &self.pin else { return Ok(()) };
         let _ = fs::remove_file(path);
         let path_c = CString::new(path.as_os_str().as_bytes())
             .map_err(|error| HostError::file(path)(io::Error::other(error)))?;
-        // SAFETY: the path is a string with its end, which outlives the call.
+        // SAFETY: the path is NUL-terminated and outlives the call.
         let ret = unsafe { libbpf_sys::bpf_obj_pin(self.link.as_raw_fd(), path_c.as_ptr()) };
         if ret < 0 { Err(HostError::file(path)(io::Error::from_raw_os_error(-ret))) } else { Ok(()) }
     }
@@ -157,11 +157,11 @@ fn create(program: &OwnedFd, index: u32, at: libbpf_sys::bpf_attach_type) -> Res
             remedy: "Linux 6.6 or later with CONFIG_NET_XGRESS is needed, or configure no interfaces".into(),
         });
     }
-    // SAFETY: the kernel has just opened it for us alone.
+    // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
-/// Index of a link's interface: 0 if it was deleted, `None` if the kernel does not tell.
+/// Index of a link's interface: 0 if it was deleted, `None` if the kernel does not report it.
 fn index_of(link: &OwnedFd) -> Option<u32> {
     let mut info = libbpf_sys::bpf_link_info::default();
     let mut len = u32::try_from(size_of_val(&info)).ok()?;

@@ -98,8 +98,8 @@ impl Sender {
         Ok(Sender { counters: Words::new(&skel.maps.bss)?, defaults, links })
     }
 
-    /// Attaches to interfaces that have vanished and come back. Call this function from time to time, in the network
-    /// namespace in which the sender was loaded. Interfaces of other namespaces stay without the programs.
+    /// Attaches to interfaces that have vanished and come back. Call this function periodically, in the network
+    /// namespace in which the sender was loaded. The programs are not attached again in other namespaces.
     ///
     /// # Errors
     /// If the kernel refuses to attach. The next call tries again.

@@ -12,23 +12,24 @@ pub(super) const ETHERNET_HEADER: u32 = 14;
 /// HTB refuses a rate of zero. One packet per second replaces a rate of zero, as in `narrows_control::rate::brf`.
 pub(super) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// Queues of UDP. A hash of the flow selects one, and they take turns. The control loop reads their counters every 10 ms,
-/// and each takes about a microsecond of the kernel (measured). A power of two; NRW_UDP_QUEUES of bpf/switch/queue.h.
+/// Number of UDP's queues. A hash of the flow selects one, and they take turns. The control loop reads their counters
+/// every 10 ms, which takes the kernel about a microsecond for each (measured). A power of two; NRW_UDP_QUEUES of
+/// bpf/switch/queue.h.
 pub const UDP_QUEUES: u16 = 32;
 
 /// Minor number of UDP's first queue.
 const UDP_FIRST: u16 = 0x100;
 const UDP_END: u16 = UDP_FIRST + UDP_QUEUES;
 
-/// The rate of each of UDP's queues. HTB sends a leaf within its own rate before all others, so the rates of these
-/// leaves are next to nothing: they borrow UDP's rate from their parent, in turns.
+/// The rate of each UDP queue. HTB serves leaves within their own rates before all others. These rates are therefore
+/// nearly zero, and the leaves borrow UDP's rate from their parent, in turns.
 const UDP_QUEUE_RATE: Rate = Rate::from_bytes_per_sec(1);
 
-/// The ceiling of each of UDP's queues, which must not limit it: their parent's ceiling does.
+/// The ceiling of each UDP queue. It is too high to limit a queue, because their parent's ceiling limits them all.
 const NO_CEILING: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 
-/// The limit of each of UDP's queues is this part of the port's limit. Together they can hold more packets than the
-/// other leaves, but not as many times more as there are of them.
+/// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together then hold 3.2 times as
+/// many packets as another leaf, instead of 32 times as many.
 const UDP_LIMIT_PART: u32 = 10;
 
 /// Parameters of a port's HTB.
@@ -38,7 +39,7 @@ pub struct Layout {
     pub link: Rate,
     /// Largest IP datagram.
     pub mtu: Bytes,
-    /// Limit of each leaf's queue in packets, in the order of `Leaf`. Each of UDP's queues has a tenth of its limit.
+    /// Limit of each leaf's queue in packets, in the order of `Leaf`. Each UDP queue has a tenth of UDP's limit.
     pub limits: [u32; LEAVES],
     /// Bytes that the link adds to an IP datagram. 14: frames, as Linux counts them by default; 0: L3; 38:
     /// Ethernet on the wire with preamble, checksum and gap. The module's documentation describes the effect
@@ -88,7 +89,7 @@ pub(super) fn udp_queues() -> impl Iterator<Item = Node> {
     (UDP_FIRST..UDP_END).map(move |minor| Node { minor, parent: class.minor, priority: class.priority })
 }
 
-/// The leaf classes with the leaf that each belongs to.
+/// The leaf classes, each with its leaf.
 pub(super) fn leaves() -> impl Iterator<Item = (Leaf, Node)> {
     let tcp = [(Leaf::Mouse, MOUSE), (Leaf::Elephant, ELEPHANT), (Leaf::OtherTcp, OTHER_TCP)];
     let udp = udp_queues().map(|node| (Leaf::Udp, node));
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_leaf_has_its_classes_and_no_two_the_same() {
+    fn every_leaf_has_classes_and_no_class_occurs_twice() {
         let minors: std::collections::BTreeSet<u16> =
             CLASSES.into_iter().chain(udp_queues()).map(|node| node.minor).collect();
         assert_eq!(minors.len(), CLASSES.len() + usize::from(UDP_QUEUES));

@@ -11,8 +11,9 @@
 //!       :100 to :11f  its queues         leaf pfifo
 //! ```
 //!
-//! UDP's flows are told apart by a hash, which the data plane adds to UDP's first class. A flow that sends too much fills
-//! its own queue. Classes with lower priority values borrow first, so UDP borrows what no TCP uses at that moment.
+//! The data plane selects the queue of a UDP flow: it adds a hash of the flow to the number of UDP's first class. A flow
+//! that sends too much fills its own queue. Classes with lower priority values borrow first, so UDP borrows only
+//! capacity that TCP does not use at that moment.
 //!
 //! The data plane classifies packets: it writes `major:minor` of the leaf into `skb->priority`
 //! ([`Htb::priority`]). The major number is "NW", not the usual 1, to distinguish our HTB from an
@@ -99,7 +100,7 @@ impl Htb {
         Ok(htb)
     }
 
-    /// The value of `skb->priority` that puts a packet into `leaf`. UDP's queues have this value and those after it.
+    /// The value of `skb->priority` that puts a packet into `leaf`. UDP's queues have this value and the following ones.
     pub fn priority(leaf: Leaf) -> u32 {
         layout::handle(layout::first_minor(leaf))
     }

@@ -12,7 +12,8 @@ use netlink_packet_route::tc::TcMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-/// An answer about a class (include/uapi/linux/rtnetlink.h): `struct tcmsg`, with its handle at this place, and attributes.
+/// A message about a class (include/uapi/linux/rtnetlink.h): `struct tcmsg`, which has the handle at this offset, and
+/// attributes.
 const RTM_NEWTCLASS: u16 = 40;
 const TCM_HANDLE: usize = 8;
 const TCMSG: usize = 20;
@@ -184,7 +185,7 @@ impl Rtnl {
 
     fn read_classes(&mut self, mut each: impl FnMut(u32, &[u8])) -> io::Result<()> {
         let garbled = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{error}"));
-        // The kernel's messages of a dump have at most 32 KiB.
+        // Messages of a dump from the kernel have at most 32 KiB.
         let mut datagram = Vec::with_capacity(1 << 16);
         loop {
             datagram.clear();

@@ -41,7 +41,7 @@ impl LeafStats {
     }
 }
 
-/// The sum of the queues of a leaf.
+/// The sum over the queues of a leaf.
 impl std::ops::AddAssign for LeafStats {
     fn add_assign(&mut self, other: LeafStats) {
         self.bytes = self.bytes.wrapping_add(other.bytes);

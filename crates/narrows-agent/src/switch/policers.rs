@@ -3,8 +3,8 @@
 use narrows_control::rate::brf::burst;
 use narrows_control::units::{Bytes, Rate, Span};
 
-/// The bucket of UDP, at a port where its class cannot borrow (BRF-23) or the rate controller has no ceiling for it.
-/// `rate` is the largest rate of the UDP class, including borrowed bandwidth (BRF-22).
+/// The bucket of UDP. It polices UDP at a port where UDP's class cannot borrow (BRF-23), or whose rate controller has no
+/// ceiling for UDP. `rate` is the largest rate of the UDP class, including borrowed bandwidth (BRF-22).
 ///
 /// The controller gives UDP a share once it has seen UDP packets. The first datagrams must pass so that the controller
 /// can see them. UDP therefore always gets at least a hundredth of the link.

@@ -147,18 +147,18 @@ pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
     counters.into_iter().chain(unopened).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Packets inside which there may be flows that the program does not see.
+/// A kind of packets that may contain flows that the program does not see.
 pub(super) struct Unopened {
     /// The counter's name.
     pub(super) name: &'static str,
-    /// For people.
+    /// The name in log messages.
     pub(super) encapsulation: &'static str,
     /// How to have these flows rated.
     pub(super) advice: &'static str,
 }
 
 const fn closed(name: &'static str, encapsulation: &'static str) -> Unopened {
-    Unopened { name, encapsulation, advice: "control a port where their packets are in no tunnel" }
+    Unopened { name, encapsulation, advice: "control a port where these flows are outside of the tunnel" }
 }
 
 /// In the order of the program's counters (`enum nrw_unopened`).

@@ -68,7 +68,7 @@ impl Net {
         Net::with_delay(DELAY_NS, behaviour)
     }
 
-    /// With this delay in each direction.
+    /// A network with this delay in each direction.
     pub(super) fn with_delay(delay_ns: u64, behaviour: Behaviour) -> Self {
         cgroup();
         let mut hosts = Hosts::new("nrwh", Room::Whole);

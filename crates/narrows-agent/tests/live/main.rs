@@ -1,7 +1,7 @@
 //! Tests of the whole system: the real binary, namespaces, veth, a path of 20 ms, plain programs, and their failure
 //! modes. They need root. Without it they are skipped, or fail with NARROWS_REQUIRE_KERNEL=1.
 //!
-//! All tests print the figures that they judge. Two run at a time; those that need both cores run alone.
+//! All tests print the figures that they judge. Two tests run at a time. Tests that need both cores run alone.
 
 mod agent;
 mod beside;

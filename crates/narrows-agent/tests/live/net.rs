@@ -13,8 +13,8 @@ use serde_json::json;
 /// RTT of the path between switch and receiver.
 pub(crate) const RTT_MS: u64 = 20;
 
-/// The wire's own rate, a little above the switch's: without HTB the wire then still has a rate of its own, and not
-/// the machine's.
+/// The wire's rate, a little above the switch's. Without HTB, the wire then limits flows, instead of the speed of the
+/// machine.
 const WIRE: &str = "rate 110mbit burst 32kb limit 1500000";
 
 /// How Linux implements the switch.
@@ -55,7 +55,7 @@ impl Net {
         Net::star_on(forwarding, senders, WIRE, Room::Half)
     }
 
-    /// Like [`Net::star`], while no other test measures.
+    /// Like [`Net::star`], but no other test measures at the same time.
     pub(crate) fn star_alone(forwarding: Forwarding, senders: usize) -> Option<Net> {
         Net::star_on(forwarding, senders, WIRE, Room::Whole)
     }

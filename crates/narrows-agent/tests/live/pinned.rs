@@ -106,7 +106,7 @@ fn a_pinned_data_plane_follows_the_watchdog_of_the_running_agent() {
         net.inside("s1", || {
             let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
             for _ in 0..50 {
-                // A closed port is reported to the next call.
+                // The next call returns the error if the port is closed.
                 let _ = socket.send_to(b"hello", to);
                 thread::sleep(Duration::from_millis(20));
             }

@@ -16,7 +16,7 @@ use super::net::{Forwarding, Net, RTT_MS};
 const WIRE: &str = "rate 1gbit burst 256kb limit 4000000";
 /// Packets per second of half of 100 Mbit/s at the controller's target: 0.98 / 1514 bytes / 2.
 const SHARE: f64 = 0.98 * 100e6 / 8.0 / 1514.0 / 2.0;
-/// A flow is back at its share if it has 90 % of it in all periods of this length.
+/// A flow has its share if it gets 90 % of it in all periods of this length.
 const LASTING: Span = Span::from_millis(400);
 const WATCHED: Span = Span::from_millis(2500);
 const DEADLINE: Span = Span::from_millis(1000 + 4 * RTT_MS);
@@ -33,8 +33,8 @@ fn is_shaped(net: &Net) -> bool {
     net.says("r", "tc qdisc show dev c").contains("htb 4e57: root")
 }
 
-/// When every flow is back at its share for the rest of the samples (time, packets delivered of each flow). The first
-/// packets do not count as such, because those on the wire are delivered faster than the port sends.
+/// Time from which every flow has its share for the rest of the samples (time, delivered packets of each flow). Early
+/// deliveries alone do not count, because packets on the wire arrive faster than the port sends.
 fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     let is_fair = |at: &Span, from: &[u64; 2]| {
         let (later, to) = samples.iter().find(|(later, _)| *later >= *at + LASTING)?;
@@ -48,8 +48,8 @@ fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     judged.first().map(|(at, _)| *at)
 }
 
-/// Kills the switch and starts it again after `unshaped`. Returns when every flow is back at its share, counted from
-/// the moment at which the port is shaped again. `None` if a flow is not back in [`WATCHED`].
+/// Kills the switch and starts it again after `unshaped`. Returns the time until every flow has its share again, counted
+/// from the moment when the port is shaped again. `None` if that takes longer than [`WATCHED`].
 fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration) -> Option<Span> {
     switch.kill();
     thread::sleep(unshaped / 2);

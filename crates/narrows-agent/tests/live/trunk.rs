@@ -1,7 +1,8 @@
 //! Routers whose controlled port is a trunk, carries PPPoE, or carries GTP-U.
 //!
 //! A user-space program is the router, so that the tests need no kernel with VLANs, PPP and GTP. It forwards between two
-//! interfaces and adds the headers to what leaves by the controlled port. Its peer, before the receiver, removes them.
+//! interfaces and adds the headers to packets that leave by the controlled port. Its peer, before the receiver, removes
+//! them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +81,7 @@ struct Forwarder {
 }
 
 impl Forwarder {
-    /// Frames from the first interface to the second one are changed by `there`, and those back by `back`.
+    /// `there` changes frames from the first interface to the second one, and `back` changes frames in return.
     fn start(
         net: &Net,
         host: &str,
@@ -193,7 +194,7 @@ fn a_flow_is_rated(headers: Headers, more: &str) {
     let is_rated = |f: &&&narrows_agent::status::FlowStatus| f.class == "rated" && f.leaf == "elephant";
     assert_eq!(seen.iter().filter(is_rated).count(), 1, "{:#?}", status.flows);
     assert!(inserted > 50);
-    // 98 % of the port, of which the headers, IP and TCP take a part.
+    // 98 % of the port's rate, less the headers, IP's and TCP's included.
     let payload = (1440.0 - 52.0) / (1440.0 + 14.0 + headers.len() as f64);
     let expected = 20.0 * 0.98 * payload;
     assert!((rate - expected).abs() < 0.1 * expected, "{rate}, expected {expected}");
@@ -211,7 +212,7 @@ fn a_flow_is_rated_inside_pppoe() {
     patiently(|| a_flow_is_rated(Headers::Pppoe, ""));
 }
 
-/// At first GTP-U is closed, which the log says.
+/// At first GTP-U is closed, and the log says that flows inside are not rated.
 #[test]
 fn a_flow_is_rated_inside_gtp() {
     patiently(|| a_flow_is_rated(Headers::GtpU, ""));

@@ -1,7 +1,7 @@
 //! UDP on an idle port, next to TCP, and a flow of UDP next to a flood of UDP.
 //!
-//! The kernel's counters of the switch's queues are judged, and not what an application receives: on a busy machine the
-//! receiver may lose what the network delivered.
+//! The tests judge the kernel's counters of the switch's queues. They do not judge the bytes that an application
+//! receives, because on a busy machine the receiver may lose packets that the network delivered.
 
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
@@ -19,13 +19,13 @@ use super::net::{Forwarding, Net};
 
 /// 100 Mbit/s of frames, in IP datagrams of 1500 bytes.
 const LINK: f64 = 100.0 * 1500.0 / 1514.0;
-/// UDP's floor and ceiling, as the agent's configuration has them by default.
+/// UDP's floor and ceiling, which are the agent's defaults.
 const FLOOR: f64 = 0.05 * LINK;
 const CEILING: f64 = 0.95 * LINK;
 /// Payload of each of two flows of TCP next to UDP.
 const TCP_SHARE: f64 = LINK * 0.98 * 0.95 / 2.0 * 1448.0 / 1500.0;
 const DATAGRAM: u64 = 1500;
-/// A sender that was kept waiting sends at most this many datagrams at once.
+/// A delayed sender sends at most this many datagrams at once.
 const BURST: u64 = 10;
 
 /// A flow of UDP.
@@ -36,7 +36,7 @@ struct Datagrams {
 }
 
 impl Datagrams {
-    /// A flow whose queue no other flow has.
+    /// Opens a flow whose queue none of the others uses.
     fn open(net: &Net, others: &[&Datagrams]) -> Datagrams {
         let to = net.server(7000, false);
         loop {
@@ -50,7 +50,7 @@ impl Datagrams {
                 assert!(since(begun).as_secs_f64() < 10.0, "no datagram reached a queue of UDP");
                 thread::sleep(Duration::from_millis(5));
             }
-            let queue = sent().map(|(queue, _)| queue).expect("one was found");
+            let queue = sent().map(|(queue, _)| queue).expect("a queue was found");
             if others.iter().all(|other| other.queue != queue) {
                 return Datagrams { socket, queue };
             }
@@ -124,7 +124,7 @@ fn queues(net: &Net) -> BTreeMap<String, Queue> {
     found
 }
 
-/// The part of a flow's datagrams that its queue dropped while `work` ran, and how many there were.
+/// The part of a flow's datagrams that its queue dropped while `work` ran, and the number of these datagrams.
 fn loss(net: &Net, flow: &Datagrams, work: impl FnOnce()) -> (f64, u64) {
     let before = queues(net)[&flow.queue];
     work();
@@ -148,7 +148,7 @@ fn carried(switch: &Agent, span: Duration) -> f64 {
 
 fn star() -> Option<(Net, UdpSocket)> {
     let net = Net::star(Forwarding::Router, 3)?;
-    // Nothing reads from it, but without it the receiver answers with ICMP.
+    // Nothing reads from this socket, but without it the receiver answers with ICMP.
     let sink = net.inside("c", || UdpSocket::bind("0.0.0.0:7000").expect("a socket"));
     Some((net, sink))
 }

@@ -56,7 +56,7 @@ fn an_interface_that_comes_back_has_its_share_again_and_the_others_keep_theirs()
 }
 
 #[test]
-fn a_senders_interface_that_comes_back_has_the_program_again() {
+fn a_sender_attaches_again_to_an_interface_that_comes_back() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Router, 1) else { return };
         let _switch = Agent::switch(&net, "100mbit");

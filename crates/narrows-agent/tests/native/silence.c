@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The sender's rate while no feedback arrives, computed by bpf/sender/rate.h as a normal program. It
- * prints the rate after each RTT of a silence that CUBIC does not end.
+ * prints the rate after each RTT of a silence during which the sender does not change to CUBIC.
  */
 #include <linux/types.h>
 #include <stdio.h>

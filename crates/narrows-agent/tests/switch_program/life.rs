@@ -349,7 +349,7 @@ fn udp_is_limited_to_its_burst() {
     assert_eq!((counters.udp_policed, counters.arrived_packets[3]), (20 - passed, 20));
 }
 
-/// The same five-tuple always has the same queue, and other five-tuples have all queues about equally often.
+/// A five-tuple always selects the same queue. Different five-tuples select all queues about equally often.
 #[test]
 fn udp_flows_have_queues_of_their_own() {
     let Some(rig) = rig() else { return };

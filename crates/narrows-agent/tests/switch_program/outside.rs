@@ -37,7 +37,7 @@ fn a_flow_between_vlans_is_one_flow_if_the_host_routes() {
     assert_eq!(rates, [RateOption::Assigned(Rate::from_bytes_per_sec(1_250_000)); 2]);
     assert_eq!(rig.slot_of(&tagged), None);
     let slot = rig.slot_of(&plain).expect("one flow");
-    // The subscriber's tag is that of the data.
+    // The tag of the data identifies the subscriber.
     assert_eq!(rig.switch.tags(slot), Tags { vlan: 5, mark: 0 });
     assert_eq!(rig.switch.slots.get(slot).unwrap().bytes(), 152);
 
@@ -118,7 +118,7 @@ fn packets_of_closed_tunnels_are_counted_and_pass_unchanged() {
     assert_eq!(rig.slot_of(&gtp), None, "GTP-U is opened only if the mode says so");
     assert_eq!(rig.data_port().counters().arrived_packets[3], 3, "GTP-U and VXLAN are UDP");
 
-    // Nothing is hidden in these: UDP, a control protocol of PPP, ICMP.
+    // These packets contain no flows: UDP, a control protocol of PPP, ICMP.
     let before = unopened();
     for frame in [udp(53), with_type(&ppp(0xc021)), datagram(1, &[8])] {
         assert_eq!(rig.send_bytes(DATA, 0, &frame).packet, frame);
@@ -131,9 +131,9 @@ fn is_udp(priority: u32) -> bool {
     (PRIORITIES[3]..PRIORITIES[3] + u32::from(UDP_QUEUES)).contains(&priority)
 }
 
-/// An inner segment is believed only if all headers agree on its length. Anything else stays UDP.
+/// An inner segment is used only if all headers agree on its length. Otherwise the packet stays UDP.
 #[test]
-fn a_gtp_packet_that_lies_stays_udp() {
+fn a_gtp_packet_with_contradictory_lengths_stays_udp() {
     let Some(rig) = rig() else { return };
     let flow = Packet::new(Shape::GtpV6, 40_000).payload(100);
     let whole = flow.bytes();
@@ -166,7 +166,7 @@ fn a_gtp_packet_that_lies_stays_udp() {
     assert!(is_udp(rig.send_bytes(DATA, 100, &whole).priority));
     assert!(is_udp(rig.send_bytes(DATA, 0, &fragment).priority));
     assert_eq!(rig.data_port().counters().unopened[3], counted + 2);
-    // An echo request, and a subscriber's own UDP, hide nothing.
+    // An echo request and a subscriber's own UDP contain no flows.
     let counted = rig.data_port().counters().unopened;
     assert!(is_udp(rig.send_bytes(DATA, 0, &change(udp + 9, 1)).priority));
     assert!(is_udp(rig.send_bytes(DATA, 0, &change(78 + 6, 17)).priority));
@@ -178,7 +178,7 @@ fn a_gtp_packet_that_lies_stays_udp() {
 
 /// A session's length that excludes a part of the datagram.
 #[test]
-fn a_pppoe_packet_that_lies_passes_unchanged() {
+fn a_pppoe_packet_with_a_wrong_length_passes_unchanged() {
     let Some(rig) = rig() else { return };
     let flow = Packet::new(Shape::Pppoe, 40_000).payload(100);
     let mut frame = flow.bytes();

@@ -426,7 +426,7 @@ fn word(frame: &[u8], at: usize) -> usize {
     usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]))
 }
 
-/// Where a datagram's header and the datagram end, if the header's checksum is correct.
+/// The ends of a datagram's header and of the datagram, if the header's checksum is correct.
 fn ends(frame: &[u8], l3: usize) -> Option<(usize, usize)> {
     if frame[l3] >> 4 == 6 {
         return Some((l3 + 40, l3 + 40 + word(frame, l3 + 4)));

@@ -371,8 +371,8 @@ pub trait RateController: Send {
         if self.uses_headers() { Queueing::Own } else { Queueing::Classes }
     }
 
-    /// Whether UDP waits in a queue for each flow and may borrow, at a port with a configured capacity. Otherwise it
-    /// is policed: a packet that would have to wait is dropped (BRF-23).
+    /// Whether UDP has per-flow queues and may borrow, at a port with a configured capacity. Otherwise UDP is
+    /// policed: a packet that would have to wait is dropped (BRF-23).
     fn queues_udp(&self) -> bool {
         false
     }

@@ -45,7 +45,7 @@ pub(super) struct Controlled {
     pub(super) syn_share: f64,
     /// Number of new flows refused so far, and the time of the last refusal.
     pub(super) refused: (u64, Option<Time>),
-    /// For which kinds of tunnels it was reported that flows inside are not rated.
+    /// Whether the log says that flows inside are not rated, by kind of tunnel.
     pub(super) unopened: [bool; UNOPENED],
 }
 

@@ -22,8 +22,8 @@ pub(super) enum Life {
     Always,
 }
 
-/// The pins of a data plane. Dropping them removes those that live until a stop, which does not happen if the agent is
-/// killed.
+/// The pins of a data plane. A drop removes pins that live until a stop. If the agent is killed, there is no drop, so
+/// they stay.
 pub(super) struct Pins {
     folder: PathBuf,
     life: Life,
@@ -47,7 +47,7 @@ impl Drop for Pins {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             tracing::warn!(event = "pins-remain", folder = %self.folder.display(), %error);
         }
-        // It is not empty if other agents have pins.
+        // The folder is not empty if other agents have pins.
         let _ = fs::remove_dir(clean::PINS);
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, O
     let folder = config.pins();
     match config.pin {
         Pin::Never => {
-            // An agent with another value of `pin` may have died. Two programs would write into each packet.
+            // An agent with another value of `pin` may have died. Its program and ours would write into each packet.
             replace(&folder, "pin is false now")?;
             Ok((new(config)?, None))
         }
@@ -142,7 +142,8 @@ fn refusal(folder: &Path, key: &str, text: String) -> Failure {
     config::Invalid { source: folder.display().to_string(), problems }.into()
 }
 
-/// Why this data plane does not fit the configuration. Another size of the table is only reported: the table keeps it.
+/// The reason why this data plane does not fit the configuration. A table of another size fits: it keeps its size, and
+/// the difference is logged.
 fn misfit(plane: &Plane, config: &config::Switch, rtnl: &mut Rtnl) -> Result<Option<String>, Failure> {
     let wanted: Vec<_> = config.ports.iter().map(|port| port.interface.as_str()).collect();
     let mismatch = port_mismatch(&plane.controlled()?, &wanted, &rtnl.links()?);
@@ -162,12 +163,12 @@ fn check_hidden(folder: &Path) -> Result<(), Failure> {
         Ok(false) => return Ok(()),
         Ok(true) => format!(
             "found a pinned data plane that a second mount at {} hides, expected one mount \
-             (narrows-agent clean removes what is hidden)",
+             (narrows-agent clean removes the hidden one)",
             bpffs::PATH
         ),
         Err(error) if bpffs::covered().is_ok_and(|covered| covered > 0) => format!(
             "found several mounts at {}, and looking below the upper one failed ({error}); expected one mount \
-             (run narrows-agent clean in a shell of root)",
+             (run narrows-agent clean in a root shell)",
             bpffs::PATH
         ),
         Err(error) => {
@@ -194,7 +195,7 @@ fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link
     let (found, wanted) = (found.join(", "), wanted.join(", "));
     Some(format!(
         "found the pinned ports {found}, expected [[ports]] in the same order; the configuration has {wanted} \
-         (narrows-agent clean removes what is pinned)"
+         (narrows-agent clean removes the pinned ports)"
     ))
 }
 
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!(
             refused(&["eth1"]).unwrap(),
             "found the pinned ports eth2, eth1, expected [[ports]] in the same order; the configuration has eth1 \
-             (narrows-agent clean removes what is pinned)"
+             (narrows-agent clean removes the pinned ports)"
         );
         let remade = BTreeMap::from([(0, 8), (1, 70)]);
         assert_eq!(port_mismatch(&remade, &["eth2", "eth1"], &links), None);

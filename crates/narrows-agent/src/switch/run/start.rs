@@ -157,7 +157,7 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch) {
         config::Feedback::EveryAck => 0,
         config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
     };
-    // The rate controller decides about UDP with its first rates.
+    // This does not change before the rate controller's first rates.
     let udp = if record.polices_udp() { layout::MODE_POLICE_UDP } else { 0 };
     record.set_mode(layout::MODE_CONTROLLED | udp | layout::MODE_POLICE_SYN | once | parsing(config));
     record.set_watchdog(config.watchdog);

@@ -305,9 +305,9 @@ impl Brf {
         }
     }
 
-    /// Switches to CUBIC or back, during a recovery as well. After an outage the window of a fast path may be
-    /// lost. At the least rate of BRF-92 its recovery would take hundreds of RTTs. Under CUBIC the flow would
-    /// exceed its rate for so long that the switch would demote it.
+    /// Switches to CUBIC or back, during a recovery as well. An outage of a fast path may lose a large window.
+    /// Without a change to CUBIC, its recovery at the least rate of BRF-92 would take hundreds of RTTs. Without a
+    /// change back, CUBIC would exceed the flow's rate for so long that the switch would demote the flow.
     fn change_mode(&mut self, ack: &Ack, window: &mut Window) {
         match &self.mode {
             Mode::Rated => {

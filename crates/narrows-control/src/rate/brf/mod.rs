@@ -21,7 +21,7 @@
 //! | `obedience` | flows that claim to follow their rate but do not |
 //! | `advert` | flows whose ACKs take another path |
 //! | `aggregate` | counts instead of packets, for a data plane that counts |
-//! | `udp` | what UDP may use |
+//! | `udp` | UDP's rates |
 //! | `capacity` | estimates a link's rate that is not configured |
 //!
 //! A new configured capacity takes effect at once. In resolved mode the same call recomputes class
@@ -244,8 +244,8 @@ impl Brf {
         self.splitter.push(ceil, self.udp_ceil(), actions);
     }
 
-    /// The rate up to which UDP may borrow; `None` if it may not (BRF-23). Where the capacity is measured, the queue is
-    /// elsewhere, and nothing here could serve TCP first.
+    /// The rate up to which UDP may borrow; `None` if it may not (BRF-23). If the capacity is measured, the queue is
+    /// in another device, which does not serve TCP first.
     fn udp_ceil(&self) -> Option<Rate> {
         (self.udp.borrows() && self.estimator.is_none()).then(|| self.udp.ceil(self.link))
     }

@@ -127,8 +127,8 @@ params! {
     share: Share = Share::Flow, Share::Flow;
     /// UDP's share of the link while any UDP traffic is active (BRF-21).
     udp_share: f64 = 0.05, 0.05;
-    /// Share of the link up to which UDP may borrow what no TCP uses (BRF-23). 0: UDP does not borrow. It has no
-    /// effect if the capacity is measured.
+    /// Share of the link up to which UDP may borrow capacity that TCP does not use (BRF-23). 0: UDP does not borrow.
+    /// It has no effect if the capacity is measured.
     udp_ceiling: f64 = 0.0, 0.0;
     /// Weight of a new sample in the predictor (BRF-31).
     predictor_weight: f64 = 0.25, 0.25;

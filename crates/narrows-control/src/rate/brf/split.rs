@@ -115,7 +115,7 @@ impl Splitter {
     }
 
     /// Class rates for HTB if they have changed. `ceil` is the link's rate, so that classes borrow
-    /// unused shares (BRF-22). `udp_ceil` is UDP's; with `None` UDP may not borrow (BRF-23).
+    /// unused shares (BRF-22). `udp_ceil` is UDP's ceiling. With `None`, UDP may not borrow (BRF-23).
     pub(super) fn push(&mut self, ceil: Rate, udp_ceil: Option<Rate>, actions: &mut Vec<Action>) {
         if self.told == Some((self.current, ceil, udp_ceil)) {
             return;

@@ -201,7 +201,7 @@ fn udp_is_policed_to_its_share() {
     assert!(net.actions.contains(&class));
 }
 
-/// An idle link is UDP's up to its ceiling. Next to a greedy flow it gets its share, until the flow ends.
+/// UDP may use an idle link up to its ceiling. Next to a greedy TCP flow it gets its share, until that flow ends.
 #[test]
 fn udp_borrows_what_tcp_leaves_idle() {
     let mut net = Net::new(Params { udp_ceiling: 0.95, ..Params::resolved() }, LINK);

@@ -1,8 +1,8 @@
-//! UDP's part of the link (BRF-21, BRF-23): its share is guaranteed, and beyond it UDP borrows what TCP leaves idle.
+//! UDP's part of the link (BRF-21, BRF-23): its share is guaranteed, and beyond it UDP borrows idle capacity.
 //!
-//! The queue serves UDP after TCP whenever UDP borrows, so a borrowed packet delays TCP by at most its own
-//! transmission. The ceiling has a different purpose: it follows the measured use of TCP, so that UDP does not fill the
-//! headroom that `eta` leaves on a busy link. There, UDP gets its share.
+//! Whenever UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission time.
+//! The ceiling has a different purpose: it follows the measured rate of TCP, so that UDP does not fill the headroom that
+//! `eta` leaves on a busy link. On a busy link, UDP gets its share.
 
 use super::params::Params;
 use crate::rate::policer::Policer;
@@ -11,7 +11,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// The ceiling changes in steps of this share of the link, because each change is a request to the kernel.
 const STEP: f64 = 0.01;
 
-/// Measures what TCP uses, and polices UDP where it may not borrow.
+/// Measures the rate of TCP, and polices UDP if it may not borrow.
 #[derive(Debug)]
 pub(super) struct Udp {
     share: f64,
@@ -41,12 +41,12 @@ impl Udp {
         self.ceiling > self.share
     }
 
-    /// A packet of UDP arrived.
+    /// Records the arrival of a UDP packet.
     pub(super) fn record(&mut self, now: Time) {
         self.seen = Some(now);
     }
 
-    /// Whether a packet of UDP arrived in this time.
+    /// Whether a UDP packet arrived within this time.
     pub(super) fn is_active(&self, now: Time, within: Span) -> bool {
         self.seen.is_some_and(|at| now.since(at) < within)
     }
@@ -56,7 +56,7 @@ impl Udp {
         self.policer.admit(now, size, rate, burst)
     }
 
-    /// Takes the total of TCP's bytes that have arrived. One sample per `period`.
+    /// Takes one sample per `period`. `tcp` is the total of TCP bytes that have arrived.
     pub(super) fn observe(&mut self, now: Time, tcp: Bytes, period: Span) {
         let Some((at, before)) = self.sampled else {
             self.sampled = Some((now, tcp));

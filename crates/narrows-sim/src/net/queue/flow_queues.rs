@@ -1,12 +1,12 @@
-//! Queues of single flows that take turns: UDP's at a controlled port (BRF-23).
+//! Per-flow queues that take turns, for UDP at a controlled port (BRF-23).
 //!
-//! A flow that sends too much fills its own queue. A queue sends a quantum and passes the turn on (deficit round robin),
-//! as the leaves of one priority do in Linux's HTB.
+//! A flow that sends too much fills its own queue. In each turn a queue sends a quantum (deficit round robin), as the
+//! leaves of one priority do in Linux's HTB.
 
 use super::{Leaf, Waiting};
 use crate::plan::LimitPlan;
 
-/// As the agent's HTB has (crates/narrows-agent/src/htb/layout.rs). The agent hashes flows into queues; here the first 32
+/// As in the agent's HTB (crates/narrows-agent/src/htb/layout.rs). The agent hashes flows into queues; here the first 32
 /// flows never share one.
 const QUEUES: usize = 32;
 /// Each queue has this part of the limit, as in the agent's HTB.
@@ -75,7 +75,7 @@ mod tests {
     use narrows_control::units::Time;
 
     #[test]
-    fn flows_take_turns_and_a_full_queue_is_one_flows() {
+    fn flows_take_turns_and_a_full_queue_drops_only_its_own_flow() {
         let mut queues = FlowQueues::new(LimitPlan::packets(100));
         let packet = |packet, size| Waiting { packet, since: Time::ZERO, size };
         let taken = (0..30).filter(|n| queues.push(1, packet(*n, 1500))).count();
@@ -83,7 +83,7 @@ mod tests {
         assert!((0..4).all(|n| queues.push(2, packet(100 + n, 750))));
         assert_eq!((queues.len(), queues.bytes()), (14, 10 * 1500 + 4 * 750));
         let order: Vec<u32> = std::iter::from_fn(|| queues.pop()).map(|w| w.packet / 100).collect();
-        // The quantum is two packets of the first flow, and four of the second.
+        // The quantum holds two packets of the first flow, or four of the second.
         assert_eq!(order, [0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(queues.bytes(), 0);
     }
