@@ -84,7 +84,7 @@ def test_connections_are_bounded_by_address_and_in_all():
             assert time.monotonic() < deadline_s, "the place is free again"
 
 
-def test_idle_connections_end_and_leave_their_places():
+def test_idle_connections_end_and_free_their_places():
     with page(most_each=3, request_s=0.3) as port:
         idle = [connect(port, send=begun) for begun in (b"", b"GET /", REQUEST[:-2])]
         assert all(map(ends, idle))
@@ -93,7 +93,7 @@ def test_idle_connections_end_and_leave_their_places():
         assert is_served(connect(port))
 
 
-def test_a_request_that_trickles_in_ends():
+def test_a_slow_request_ends():
     with page(request_s=0.5) as port:
         slow = connect(port, send=REQUEST[:-2])
         deadline_s = time.monotonic() + GUARD_S

@@ -180,9 +180,9 @@ fn check_hidden(folder: &Path) -> Result<(), Failure> {
     Err(refusal(folder, "pin", text))
 }
 
-/// Compares the pinned ports with the `wanted` ones, because flows identify their port by its number. Returns what
-/// differs. New ports may follow the pinned ones. A port whose interface had vanished is not pinned. An interface that
-/// was created again under its old name has another index.
+/// Compares the pinned ports with the `wanted` ones, because flows identify their port by its number. Returns a
+/// description of the difference. New ports may follow the pinned ones. A port whose interface had vanished is not
+/// pinned. An interface that was created again under its old name has another index.
 fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
     let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
     let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();

@@ -73,13 +73,13 @@ pub(super) struct Splitter {
     current: Split,
     basis: Option<Basis>,
     computed_at: Time,
-    told: Option<(Split, Rate, Option<Rate>)>,
+    announced: Option<(Split, Rate, Option<Rate>)>,
 }
 
 impl Splitter {
     pub(super) fn new(eta: f64, udp_share: f64) -> Self {
         let (current, computed_at) = (Split::default(), Time::ZERO);
-        Splitter { eta, udp_share, current, basis: None, computed_at, told: None }
+        Splitter { eta, udp_share, current, basis: None, computed_at, announced: None }
     }
 
     pub(super) fn current(&self) -> Split {
@@ -117,10 +117,10 @@ impl Splitter {
     /// Class rates for HTB if they have changed. `ceil` is the link's rate, so that classes borrow
     /// unused shares (BRF-22). `udp_ceil` is UDP's ceiling. With `None`, UDP may not borrow (BRF-23).
     pub(super) fn push(&mut self, ceil: Rate, udp_ceil: Option<Rate>, actions: &mut Vec<Action>) {
-        if self.told == Some((self.current, ceil, udp_ceil)) {
+        if self.announced == Some((self.current, ceil, udp_ceil)) {
             return;
         }
-        self.told = Some((self.current, ceil, udp_ceil));
+        self.announced = Some((self.current, ceil, udp_ceil));
         let Split { rated, other, udp } = self.current;
         let udp_ceil = udp_ceil.unwrap_or(udp);
         for (class, rate, ceil) in

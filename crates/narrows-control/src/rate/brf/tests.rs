@@ -211,23 +211,23 @@ fn udp_borrows_what_tcp_leaves_idle() {
     for _ in 0..100 {
         assert_eq!(net.offer(&datagram), Admission::Queue(Leaf::Udp), "nothing is policed");
     }
-    let told = |net: &Net| {
+    let udp_rates = |net: &Net| {
         let classes = net.actions.iter().rev().filter_map(|action| match action {
             Action::SetClass { class: Class::Udp, rate, ceil } => Some((*rate, *ceil)),
             _ => None,
         });
         classes.into_iter().next().unwrap()
     };
-    assert_eq!(told(&net), (mbit(5.0), mbit(95.0)));
+    assert_eq!(udp_rates(&net), (mbit(5.0), mbit(95.0)));
     net.sender(1, 20, 0).limit = Rate::MAX;
     for _ in 0..500 {
         net.run(net.now + 1);
         net.offer(&datagram);
     }
-    assert_eq!(told(&net), (mbit(5.0), mbit(5.0)));
+    assert_eq!(udp_rates(&net), (mbit(5.0), mbit(5.0)));
     net.senders.clear();
     net.run(net.now + 500);
-    assert_eq!(told(&net), (LEAST_RATE, mbit(95.0)), "and without UDP nothing is reserved");
+    assert_eq!(udp_rates(&net), (LEAST_RATE, mbit(95.0)), "and without UDP nothing is reserved");
 
     let mut measured = Brf::new(Params { udp_ceiling: 0.95, ..Params::resolved() }, 1, Bytes::new(MTU));
     let (port, mut actions) = (PortCounters::default(), Vec::new());
