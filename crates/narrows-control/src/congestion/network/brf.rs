@@ -160,7 +160,7 @@ pub struct Brf {
     base_at: Time,
     /// Upper bound after idle time until the next feedback.
     restart: Option<Rate>,
-    /// Feedback received while CUBIC was active: from a message of its own, or in an ACK during a recovery.
+    /// Feedback received while CUBIC was active: from a separate message, or in an ACK during a recovery.
     word: Option<Rate>,
     /// Feedback arrived during a recovery in which the transport sets CUBIC's window.
     is_called_back: bool,
