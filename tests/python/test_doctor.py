@@ -9,8 +9,7 @@ from narrows import extras
 from narrows.backends.kernel import agents, features, namespaces
 from narrows.backends.kernel.features import Finding
 from narrows.cli import doctor
-from narrows.cli.console import plain
-from narrows.cli.figures import WIDEST
+from narrows.cli.console import WIDEST, plain
 
 
 @pytest.fixture

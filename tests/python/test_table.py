@@ -266,10 +266,10 @@ def test_a_name_breaks_after_a_dot():
 
 def test_headings_of_all_figures_are_short_enough_to_stay_whole():
     table = Table()
-    table.name("flow")
+    table.add_name("flow")
     for title, _, unit in HEADINGS.values():
-        table.figure(f"{title}\n{unit}")
-    table.row("bbr", *["100.0 ± 10.0"] * len(HEADINGS))
+        table.add_figure(f"{title}\n{unit}")
+    table.add_row("bbr", *["100.0 ± 10.0"] * len(HEADINGS))
     console = plain(40)
     with console.capture() as capture:
         table.print(console)

@@ -57,12 +57,12 @@ def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> N
         if names:
             more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
             text = f"only in {label}: {', '.join(names[:_MOST_NAMES])}{more}"
-            console.print(text, highlight=False, markup=False)
+            console.print(text)
     if not comparison.pairs:
-        console.print("no flow or tight link in common", highlight=False)
+        console.print("no flow or tight link in common")
         return
     bounds = ", ".join(f"{HEADINGS[name][0]} {100 * part:g} %" for name, part in TOLERANCES.items())
-    console.print(f"tolerances: {bounds}; {'; '.join(_findings(comparison))}", highlight=False)
+    console.print(f"tolerances: {bounds}; {'; '.join(_findings(comparison))}")
 
 
 def _findings(comparison: Comparison) -> list[str]:
@@ -92,14 +92,14 @@ def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
     figures = list(dict.fromkeys(pair.figure for pair in pairs))
     table = Table()
     for factor in pairs[0].factors:
-        table.name(factor)
-    table.name(entity)
+        table.add_name(factor)
+    table.add_name(entity)
     for figure in figures:
         title, _, unit = HEADINGS[figure]
         heading = f"{title} {unit}" if unit else title
-        table.figure(f"{heading}\n{labels[0]}", figure)
-        table.figure(f"\n{labels[1]}", figure)
-        table.figure("\n%", figure)
+        table.add_figure(f"{heading}\n{labels[0]}", figure)
+        table.add_figure(f"\n{labels[1]}", figure)
+        table.add_figure("\n%", figure)
     rows: dict[tuple[str, ...], dict[str, Pair]] = {}
     for pair in pairs:
         rows.setdefault((*map(str, pair.factors.values()), pair.name), {})[pair.figure] = pair
@@ -107,7 +107,7 @@ def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
         cells: list[str] = []
         for figure in figures:
             cells += _cells(found.get(figure), HEADINGS[figure][1])
-        table.row(*key, *cells)
+        table.add_row(*key, *cells)
     return table
 
 

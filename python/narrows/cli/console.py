@@ -6,7 +6,8 @@ import sys
 
 from rich.console import Console
 
-from narrows.cli.figures import WIDEST
+WIDEST = 100_000
+"""Columns of the console without a terminal, more than any line has."""
 
 
 def plain(width: int | None = None) -> Console:

@@ -112,14 +112,14 @@ def _show(facts: dict[str, Any], console: Console) -> None:
     for file in facts["files"]:
         console.print(f"    {file['path']}: {file['state']}")
     table = Table()
-    table.name()
-    table.text()
-    table.row("  licence:", facts["licence"])
-    table.row("  source:", facts["source"])
-    table.row("  cite:", facts["citation"])
+    table.add_name()
+    table.add_text()
+    table.add_row("  licence:", facts["licence"])
+    table.add_row("  source:", facts["source"])
+    table.add_row("  cite:", facts["citation"])
     if State.PRESENT not in states or State.MISSING in states:
         command = f"narrows data fetch {facts['name']}" if facts["fetchable"] else facts["by_hand"]
-        table.row("  get it:", command)
+        table.add_row("  get it:", command)
     table.print(console)
 
 

@@ -66,12 +66,12 @@ def show(findings: list[Finding], ready: dict[str, bool], controls: list[str], c
         )
     console.print()
     table = Table()
-    table.name()
-    table.name("needed by")
-    table.text("for")
-    table.text("found")
+    table.add_name()
+    table.add_name("needed by")
+    table.add_text("for")
+    table.add_text("found")
     for finding in findings:
-        table.row(finding.name, ", ".join(finding.needed) or "-", finding.use, _found(finding))
+        table.add_row(finding.name, ", ".join(finding.needed) or "-", finding.use, _found(finding))
     table.print(console)
     console.print(
         f"\nLinux {os.uname().release}; with --on kernel cc may be: {', '.join(controls) or 'none found'}"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 
-WIDEST = 100_000
-"""Columns of the console without a terminal, more than any line has."""
-
 HEADINGS = {
     "goodput_bps": ("goodput", 1e6, "Mbit/s"),
     "share": ("share", 0.01, "%"),

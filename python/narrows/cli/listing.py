@@ -73,16 +73,16 @@ def list_names(kind: str | None, *, as_json: bool) -> None:
     console = plain()
     for name in [kind] if kind else list(KINDS):
         table = Table()
-        table.name(style="bold")
-        table.text()
+        table.add_name(style="bold")
+        table.add_text()
         rows = KINDS[name]()
         families = FAMILIES if name == "controllers" else ("",)
         for family in families:
             if family:
-                table.row(Text(family, "not bold dim"), "")
+                table.add_row(Text(family, "not bold dim"), "")
             for entry, about in rows:
                 if not family or _family(entry) == family:
-                    table.row(entry, about)
+                    table.add_row(entry, about)
         if kind is None:
             console.print(Text(name, "bold underline"))
         table.print(console)

@@ -41,7 +41,7 @@ def checked_seed(seed: int) -> int:
     return seed
 
 
-def overrides(texts: list[str], seed: int | None) -> dict[str, Any]:
+def overrides(texts: list[str], seed: int | None = None) -> dict[str, Any]:
     """The values of `--set` and `--seed`, by key of the scenario.
 
     Raises:

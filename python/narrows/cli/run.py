@@ -161,19 +161,16 @@ def show(results: Results, console: Console) -> None:
     if links:
         _table("link", links, summary.shown_of_links(links), alike).print(console)
     if any(row.name.endswith("(group)") for row in flows):
-        console.print(
-            "rows of a group have sums of share and retransmits, and means of the other figures",
-            highlight=False,
-        )
+        console.print("rows of a group have sums of share and retransmits, and means of the other figures")
     for note in _footnotes(results, flows, links):
-        console.print(note, highlight=False)
+        console.print(note)
     apart = [row for row in flows if summary.point_of(row.factors) not in alike]
     if alike and not apart:
-        console.print("=: all seeds give the same result", highlight=False)
+        console.print("=: all seeds give the same result")
     elif alike:
-        console.print("=: all seeds of this point give the same result", highlight=False)
+        console.print("=: all seeds of this point give the same result")
     if any(not math.isnan(f.half) for row in apart for f in row.figures.values()):
-        console.print("± is the 95 % confidence interval of the mean over seeds", highlight=False)
+        console.print("± is the 95 % confidence interval of the mean over seeds")
 
 
 def _footnotes(results: Results, flows: list[Row], links: list[Row]) -> Iterator[str]:
@@ -193,19 +190,19 @@ def _footnotes(results: Results, flows: list[Row], links: list[Row]) -> Iterator
 def _table(entity: str, rows: list[Row], figures: list[str], alike: Collection[tuple[Any, ...]]) -> Table:
     table = Table()
     for factor in rows[0].factors:
-        table.name(factor)
-    table.name(entity)
+        table.add_name(factor)
+    table.add_name(entity)
     with_cc = any(row.cc and row.cc != row.name for row in rows)
     if with_cc:
-        table.name("cc")
+        table.add_name("cc")
     for name in figures:
         title, _, unit = HEADINGS[name]
-        table.figure(f"{title}\n{unit}" if unit else title)
+        table.add_figure(f"{title}\n{unit}" if unit else title)
     for row in rows:
         cells = [_factor(value) for value in row.factors.values()] + [row.name]
         cells += [row.cc] if with_cc else []
         same = summary.point_of(row.factors) in alike
-        table.row(*cells, *(_cell(row.figures[name], HEADINGS[name][1], same) for name in figures))
+        table.add_row(*cells, *(_cell(row.figures[name], HEADINGS[name][1], same) for name in figures))
     return table
 
 

@@ -10,10 +10,11 @@ from narrows import extras, sweep
 from narrows.backends import Backend
 from narrows.cli.console import plain
 from narrows.cli.figures import number
+from narrows.cli.options import overrides
 from narrows.cli.table import Table
 from narrows.errors import NarrowsError, OutputError
 from narrows.results.results import Results
-from narrows.scenario.load import expand, load, parse_override
+from narrows.scenario.load import expand, load
 from narrows.scenario.named import HOST
 from narrows.scenario.resolve import Survey, survey
 from narrows.topology.place import place
@@ -26,7 +27,7 @@ def show(scenario: Path, out: Path | None, results: Path | None, override: list[
     """Print the tables of a scenario's network, or draw it."""
     if out is not None:
         extras.require("report", "show --out")
-    loaded = load(scenario, dict(parse_override(text) for text in override))
+    loaded = load(scenario, overrides(override))
     first = expand(loaded, 1)[0].scenario
     seen = survey(first)
     backend = _simulator()
@@ -77,16 +78,16 @@ def utilisations(results: Results, seen: Survey, folder: Path) -> dict[str, floa
 def links_table(seen: Survey, loads: dict[str, float]) -> Table:
     """A row per link."""
     table = Table()
-    table.name("link")
+    table.add_name("link")
     for heading in ["rate", "delay", "queue"] + (["load forth\n%", "load back\n%"] if loads else []):
-        table.figure(heading)
+        table.add_figure(heading)
     links = seen.graph.links
     for i in range(0, min(len(links), 2 * MOST_ROWS), 2):
         forth, back = links[i], links[i + 1]
         cells = [forth.name, _rate(forth.rate), _millis(forth.delay), _queue(seen.plan["links"][i]["queue"])]
         if loads:
             cells += [number(loads.get(d.name, math.nan), 0.01) for d in (forth, back)]
-        table.row(*cells)
+        table.add_row(*cells)
     return table
 
 
@@ -94,17 +95,17 @@ def flows_table(seen: Survey) -> Table:
     """A row per flow or group."""
     table = Table()
     for heading in ("flow", "from", "to"):
-        table.name(heading)
+        table.add_name(heading)
     for heading in ("flows", "RTT", "tightest"):
-        table.figure(heading)
-    table.text("path")
+        table.add_figure(heading)
+    table.add_text("path")
     graph = seen.graph
     for flow, path in itertools.islice(zip(seen.plan["flows"], seen.paths, strict=True), MOST_ROWS):
         crossed = [graph.links[link] for link in path.forth]
         rtt = sum(graph.links[link].delay for link in path.forth + path.back)
         nodes = [crossed[0].source, *(link.to for link in crossed)]
         names = [graph.nodes[node] for node in nodes]
-        table.row(
+        table.add_row(
             flow["name"],
             names[0].removesuffix(HOST),
             names[-1].removesuffix(HOST),

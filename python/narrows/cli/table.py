@@ -115,15 +115,15 @@ class Table:
         self._styles: list[str] = []
         self._rows: list[Sequence[Cell]] = []
 
-    def name(self, heading: str = "", *, style: str = "") -> None:
+    def add_name(self, heading: str = "", *, style: str = "") -> None:
         """Add a column that names the row. These columns come first."""
         self._add(heading, Kind.NAME, "", style)
 
-    def text(self, heading: str = "") -> None:
+    def add_text(self, heading: str = "") -> None:
         """Add a column of words."""
         self._add(heading, Kind.TEXT, "", "")
 
-    def figure(self, heading: str, group: str = "") -> None:
+    def add_figure(self, heading: str, group: str = "") -> None:
         """Add a column of figures. Adjacent columns with the same group stay together."""
         self._add(heading, Kind.FIGURE, group, "")
 
@@ -133,7 +133,7 @@ class Table:
         self._groups.append(group)
         self._styles.append(style)
 
-    def row(self, *cells: Cell) -> None:
+    def add_row(self, *cells: Cell) -> None:
         """Add a row with a cell for each column."""
         self._rows.append(cells)
 

@@ -196,13 +196,12 @@ def show(outcome: Outcome, console: Console) -> None:
         who = f" ({verdict.worst})" if verdict.worst else ""
         met = "met" if verdict.met else "missed"
         console.print(
-            f"{verdict.words}{who}: {percent(verdict.found)}, target {percent(verdict.target)}: {met}",
-            highlight=False,
+            f"{verdict.words}{who}: {percent(verdict.found)}, target {percent(verdict.target)}: {met}"
         )
     for finding, figure, error in judge.large(outcome.findings):
-        console.print(f"beyond 30 %: {finding.name} {figure} {percent(error, sign=True)}", highlight=False)
+        console.print(f"beyond 30 %: {finding.name} {figure} {percent(error, sign=True)}")
     for name, why in outcome.failed.items():
-        console.print(f"failed: {name}: {why}", highlight=False, markup=False)
+        console.print(f"failed: {name}: {why}")
 
 
 _TITLES = {
@@ -219,11 +218,11 @@ _TITLES = {
 def _table(names: tuple[str, ...], figures: tuple[str, ...]) -> Table:
     table = Table()
     for name in names:
-        table.name(name)
+        table.add_name(name)
     for heading in figures:
-        table.figure(heading)
+        table.add_figure(heading)
     for title in _TITLES.values():
-        table.figure(f"{title}\n{'points' if title == 'resent' else '%'}")
+        table.add_figure(f"{title}\n{'points' if title == 'resent' else '%'}")
     return table
 
 
@@ -233,7 +232,7 @@ def _flows(findings: list[Finding]) -> Table:
     for finding in findings:
         errors = finding.errors
         figures = (finding.real.median("goodput_bps") / 1e6, finding.real.median("rtt_mean_s") * 1e3)
-        table.row(
+        table.add_row(
             finding.algorithm,
             finding.cell.name,
             finding.flow,
@@ -248,7 +247,9 @@ def _medians(findings: list[Finding]) -> Table:
     table = _table(("median absolute error",), ("flows",))
     groups = {**judge.by_algorithm(findings), "all": findings}
     for name, rows in groups.items():
-        table.row(name, str(len(rows)), *(percent(judge.size(rows, figure), unit="") for figure in _TITLES))
+        table.add_row(
+            name, str(len(rows)), *(percent(judge.size(rows, figure), unit="") for figure in _TITLES)
+        )
     return table
 
 

@@ -90,19 +90,19 @@ def _say(line: str) -> None:
 def _show(outcome: Outcome, console: Console) -> None:
     """The verdicts as a table."""
     table = Table()
-    table.name("claim")
+    table.add_name("claim")
     for heading in ("says", "paper", "verdict", *([outcome.real.where] if outcome.real else [])):
-        table.text(heading)
+        table.add_text(heading)
     others = {finding.claim.id: finding for finding in outcome.real.findings} if outcome.real else {}
     for finding in outcome.findings:
         cells = [_verdict(finding)]
         if outcome.real:
             other = others.get(finding.claim.id)
             cells.append(Text() if other is None else _verdict(other))
-        table.row(finding.claim.id, finding.claim.says, finding.claim.value, *cells)
+        table.add_row(finding.claim.id, finding.claim.says, finding.claim.value, *cells)
     table.print(console)
     for note in outcome.notes:
-        console.print(note, highlight=False, markup=False)
+        console.print(note)
     if outcome.real:
         _show_real(outcome.real, console)
 
@@ -118,10 +118,7 @@ def _show_real(real: Real, console: Console) -> None:
         within = judged - len(comparison.large)
         doubtful = sum(bool(run.doubts) for run in real.runs[identity])
         doubts = f"; {doubtful} of {len(real.runs[identity])} runs: do not trust" if doubtful else ""
-        console.print(
-            f"{identity}: {within} of {judged} figures within their tolerance{doubts}",
-            highlight=False,
-        )
+        console.print(f"{identity}: {within} of {judged} figures within their tolerance{doubts}")
     for identity, sentences in real.left_out.items():
         for sentence in sentences:
-            console.print(f"{identity}: {sentence}", highlight=False, markup=False)
+            console.print(f"{identity}: {sentence}")
