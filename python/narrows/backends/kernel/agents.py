@@ -267,10 +267,11 @@ def _port(controller: Plan, device: str, rate: int, mtu: int) -> dict[str, Any]:
     words = f"{rate}B/s"
     capacity = {"rate": words} if controller["told"] else {"capacity": "measured", "shape": words}
     params = {key: _param(key, value) for key, value in controller["params"].items()}
-    if controller["kind"] == BRF:
-        # The agent's default differs from the simulator's. UDP cannot borrow if the capacity is measured.
-        ceiling = params.pop("udp_ceiling", 0.0)
-        params |= {"udp_ceiling": ceiling} if controller["told"] else {}
+    if not controller["told"]:
+        # If the capacity is measured, this has no effect in the simulator, and the agent refuses it.
+        params.pop("udp_ceiling", None)
+    elif controller["kind"] == BRF:
+        params.setdefault("udp_ceiling", 0.0)  # the simulator's default, not the agent's
     limit = controller["limit"]
     packets = limit.get("packets")
     if packets is None:
