@@ -53,9 +53,9 @@ class Connection(socket.socket):
 
 
 class ListeningSocket(socket.socket):
-    """A listening socket that accepts only what its gate admits.
+    """A listening socket that accepts only connections that its gate admits.
 
-    The connections are counted from the start, before the handshake of TLS.
+    A connection counts from its start, before the handshake of TLS.
     """
 
     def __init__(self, address: tuple[str, int], bounds: Bounds) -> None:
@@ -65,19 +65,20 @@ class ListeningSocket(socket.socket):
         self._gate = Gate(bounds.most, bounds.most_each)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next admitted connection.
+        """The next connection, if it is admitted.
 
         Raises:
-            BlockingIOError: there is none.
+            BlockingIOError: there is none, or it was refused. The event loop then handles other events before
+                the next connection, so that a flood of connections does not keep it from its work.
         """
-        while True:
-            peer, address = super().accept()
-            if self._gate.enter(address[0]):
-                connection = Connection(fileno=peer.detach())
-                connection.gate, connection.address = self._gate, address[0]
-                return connection, address
+        peer, address = super().accept()
+        if not self._gate.enter(address[0]):
             peer.close()
             WARNINGS.warn("page: too many connections from %s: refused", address[0])
+            raise BlockingIOError
+        connection = Connection(fileno=peer.detach())
+        connection.gate, connection.address = self._gate, address[0]
+        return connection, address
 
 
 def _protocol(bounds: Bounds) -> type[H11Protocol]:

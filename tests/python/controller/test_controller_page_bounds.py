@@ -84,6 +84,21 @@ def test_connections_are_bounded_by_address_and_in_all():
             assert time.monotonic() < deadline_s, "the place is free again"
 
 
+def test_refused_connections_do_not_keep_the_event_loop_from_its_work():
+    with ListeningSocket(("127.0.0.1", 0), Bounds(most=1)) as listening:
+        listening.setblocking(False)
+        admitted, refused, waiting = [connect(listening.getsockname()[1]) for _ in range(3)]
+        served, _ = listening.accept()
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+        assert ends(refused)
+        waiting.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            waiting.recv(1)
+        for connection in (admitted, refused, waiting, served):
+            connection.close()
+
+
 def test_idle_connections_end_and_free_their_places():
     with page(most_each=3, request_s=0.3) as port:
         idle = [connect(port, send=begun) for begun in (b"", b"GET /", REQUEST[:-2])]
