@@ -300,7 +300,7 @@ def test_the_page_of_a_folder_has_each_figure_once_with_one_sentence(tmp_path: P
         for size, caption, point in [
             (
                 "0.5bdp",
-                "The paper's Figures 5 and 6. First seed. Goodput of A & B over time. Blue is A.",
+                "Goodput of A & B over time. The paper's Figures 5 and 6. First seed. Blue is A.",
                 "p=1",
             ),
             ("5bdp", "Percent, e.g. of the link. More.", ""),
@@ -335,8 +335,8 @@ def test_each_figure_of_a_study_has_a_sentence_in_the_index(outcome: Outcome, tm
 def test_each_figure_of_the_library_has_a_sentence_that_is_not_a_source(name: str) -> None:
     for spec in load_study(find_study(name)).figures:
         sentence = figure.Figure(spec.id, spec.title, spec.caption, []).summary
-        assert len(sentence.split()) >= 3, spec.id
-        assert not re.fullmatch(r"The paper's (Figure|Table|Diagram)s? [\w, ]+\.", sentence), spec.id
+        assert len(sentence.split()) >= 4, spec.id
+        assert not sentence.startswith("The paper's "), spec.id
 
 
 def test_a_damaged_index_of_figures_removes_nothing(tmp_path: Path) -> None:

@@ -24,10 +24,6 @@ _LINE = 20
 """Height of a line of the legend in files."""
 _END = re.compile(r"(?<=[.?!])\s+(?=[A-Z0-9`])")
 """The space between two sentences of a caption."""
-_SOURCE = re.compile(r"The paper's [\w., ]+\.$")
-"""A sentence that only names the paper's figure or table."""
-_FEWEST_WORDS = 4
-"""Fewest words of a sentence that describes a figure. Shorter ones are remarks, e.g. "First seed."."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +63,8 @@ class Figure:
 
     @property
     def summary(self) -> str:
-        """The first sentence of the caption that says what the figure shows."""
-        sentences = _END.split(self.caption)
-        for sentence in sentences:
-            if len(sentence.split()) >= _FEWEST_WORDS and not _SOURCE.fullmatch(sentence):
-                return sentence
-        return sentences[0]
+        """The first sentence of the caption, which says what the figure shows."""
+        return _END.split(self.caption, maxsplit=1)[0]
 
     def specs(self) -> list[dict[str, Any]]:
         """Vega-Lite of each panel for the page, as wide as its place."""
