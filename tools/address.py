@@ -26,7 +26,7 @@ def stated(root: Path) -> tuple[str, str]:
 
 
 def team(repository: str) -> str:
-    """The beginning of a team's name in CODEOWNERS."""
+    """The owner's part of a team's name in CODEOWNERS."""
     return f"@{repository.split('/')[3]}/"
 
 
@@ -39,7 +39,7 @@ def repeated(root: Path, texts: list[str]) -> list[Path]:
     """Tracked text files that contain one of these texts."""
     patterns = [word for text in texts for word in ("-e", text)]
     listed = subprocess.run(
-        ["git", "grep", "-zIlF", *patterns], cwd=root, check=False, capture_output=True, text=True
+        ["git", "grep", "-zIlF", *patterns], cwd=root, check=True, stdout=subprocess.PIPE, text=True
     ).stdout
     return [root / name for name in listed.split("\0") if name]
 
@@ -47,22 +47,26 @@ def repeated(root: Path, texts: list[str]) -> list[Path]:
 def main(words: list[str], root: Path) -> int:
     """Print or set the address; returns the exit code."""
     old = stated(root)
-    if not words:
-        print(*old, *(path.relative_to(root) for path in repeated(root, [*old, team(old[0])])), sep="\n")
-        return 0
-    if len(words) != 2 or not REPOSITORY.fullmatch(words[0]) or not SITE.fullmatch(words[1]):
+    if words and (len(words) != 2 or not REPOSITORY.fullmatch(words[0]) or not SITE.fullmatch(words[1])):
         print(
             f"found {' '.join(words)}, expected two addresses: https://github.com/OWNER/NAME, and the "
             "address of the site, which ends with /",
             file=sys.stderr,
         )
         return 2
-    changes = replacements(old, (words[0], words[1]))
-    for path in repeated(root, list(changes)):
-        text = path.read_text(encoding="utf-8")
-        for before, after in changes.items():
-            text = text.replace(before, after)
-        path.write_text(text, encoding="utf-8")
+    changes = replacements(old, (words[0], words[1]) if words else old)
+    try:
+        files = repeated(root, list(changes))
+    except subprocess.CalledProcessError:
+        return 2  # git has printed the reason
+    if not words:
+        print(*old, sep="\n")
+    for path in files:
+        if words:
+            text = path.read_text(encoding="utf-8")
+            for before, after in changes.items():
+                text = text.replace(before, after)
+            path.write_text(text, encoding="utf-8")
         print(path.relative_to(root))
     return 0
 

@@ -73,3 +73,12 @@ def test_an_address_of_another_form_is_refused(copy, capsys, words):
     assert TOOL["main"](list(words), copy) == 2
     assert capsys.readouterr().err.startswith("found ")
     assert TOOL["stated"](copy) == TOOL["stated"](ROOT)
+
+
+def test_without_git_nothing_is_set(tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    shutil.copy(ROOT / "Cargo.toml", tmp_path)
+    assert TOOL["main"](list(NEW), tmp_path) == 2
+    _, err = capfd.readouterr()
+    assert err.startswith("fatal: not a git repository") and err.count("\n") == 1
+    assert TOOL["stated"](tmp_path) == TOOL["stated"](ROOT)
