@@ -119,10 +119,8 @@ FUZZ_SECONDS ?= 60
 fuzz: setup ## Fuzz all parsers that strangers can reach (FUZZ_SECONDS=600: ten minutes in all)
 	@$(BIN)/python tools/fuzz.py --seconds $(FUZZ_SECONDS)
 
-SOAK_MINUTES ?= 3
-SOAK_SEED ?= 1
 soak: setup try-agent ## Agents and controllers under faults and attacks, as root (SOAK_MINUTES=60: an hour)
-	$(BIN)/python tools/soak --minutes $(SOAK_MINUTES) --seed $(SOAK_SEED)
+	$(BIN)/python tools/soak $(SOAK_MINUTES:%=--minutes %) $(SOAK_SEED:%=--seed %)
 
 python-test: setup try-agent ## Python tests; browser and kernel tests only if a browser is installed and as root
 	$(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile

@@ -1,7 +1,8 @@
-"""The pure functions of the soak: the schedule of faults, and the judgement of goodput."""
+"""The parts of the soak without a network: options, the schedule of faults, and the judgement of goodput."""
 
 from __future__ import annotations
 
+import runpy
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ sys.path.append(str(Path(__file__).parents[2] / "tools/soak"))
 from fairness import RECENT_S, SETTLED_S, WINDOW_S, Disturbance, Sample, judge
 from schedule import KINDS, REST_S, schedule
 
+MAIN = Path(__file__).parents[2] / "tools/soak/__main__.py"
 CAPACITY_BPS = 80e6
 FAIR = CAPACITY_BPS / 8 / 2
 STEP_S = 0.25
@@ -91,3 +93,26 @@ def test_connections_older_than_their_agent_are_judged_separately():
     assert orphans.least == rated.least == pytest.approx(0.3, abs=1e-3)
     rated, orphans, _ = judged(uneven, Disturbance(4, 5, "pause sender"))
     assert orphans.windows == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--minutes", "0"),
+        ("--minutes", "inf"),
+        ("--minutes", "three"),
+        ("--every", "-1"),
+        ("--seed", "1.5"),
+        ("--keep", "full"),
+        ("--keep", "full/log"),
+    ],
+)
+def test_a_wrong_option_costs_one_line(words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("full").mkdir()
+    Path("full/log").touch()
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_path(str(MAIN))["parsed"](words)
+    assert stop.value.code == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert words[0] in line and words[1] in line

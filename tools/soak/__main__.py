@@ -10,13 +10,17 @@ The exit code is 1 if a check fails.
 from __future__ import annotations
 
 import argparse
-import os
-import signal
+import math
 import sys
 import tempfile
 from pathlib import Path
 
-from narrows.backends.kernel.agents import find
+from narrows.backends.kernel import features
+from narrows.backends.kernel.agents import program
+from narrows.cli.commands.shared import INTERRUPTED
+from narrows.cli.options import checked_seed
+from narrows.errors import NarrowsError
+from narrows.signals import terminable, undisturbed
 from network import Network
 from programs import Programs
 from report import report
@@ -24,37 +28,82 @@ from run import Soak
 from schedule import schedule
 
 
-def main() -> int:
-    """Runs the soak."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60, help="time under load, min (default: 60)")
+def parsed(words: list[str]) -> argparse.Namespace:
+    """The options. An invalid option ends the program with exit code 2."""
+    parser = argparse.ArgumentParser(
+        prog="soak", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--minutes", type=positive, default=3.0, help="time under load, min (default: 3)")
     parser.add_argument("--seed", type=int, default=1, help="seed of the faults (default: 1)")
-    parser.add_argument("--every", type=float, default=8, help="mean time between faults, s (default: 8)")
+    parser.add_argument(
+        "--every", type=positive, default=8.0, help="mean time between faults, s (default: 8)"
+    )
     parser.add_argument("--no-pin", action="store_true", help="end the data plane with the agent")
-    parser.add_argument("--keep", type=Path, help="folder for logs and configurations (default: not kept)")
-    options = parser.parse_args()
-    agent = find()
-    if os.geteuid() != 0 or agent is None:
-        missing = "root" if agent else "narrows-agent (make agent)"
-        print(f"soak: expected {missing}", file=sys.stderr)
-        return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    faults = list(schedule(options.seed, 60 * options.minutes, options.every))
-    with tempfile.TemporaryDirectory(prefix="narrows-soak-") as temporary:
-        folder = options.keep or Path(temporary)
+    parser.add_argument(
+        "--keep", type=new_folder, help="folder for logs and configurations (default: not kept)"
+    )
+    return parser.parse_args(words)
+
+
+def positive(text: str) -> float:
+    """A number above 0; for argparse."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number above 0")
+    return number
+
+
+def new_folder(text: str) -> Path:
+    """An empty folder; for argparse. The checks would also read the logs of an earlier soak."""
+    folder = Path(text)
+    try:
         folder.mkdir(parents=True, exist_ok=True)
-        network = Network(folder.resolve())
-        soak = Soak(network, Programs(network, agent, options.seed, not options.no_pin), faults, options.seed)
-        try:
-            soak.start()
-            soak.load(60 * options.minutes)
-            soak.finish()
-            soak.end()
-        finally:
-            soak.close()
-        title = f"Soak with seed {options.seed}{', not pinned' if options.no_pin else ''}"
-        print(report(soak.result, list(soak.programs.deployed.values()), title))
-    return 1 if soak.result.failures else 0
+        is_empty = not any(folder.iterdir())
+    except OSError as error:
+        raise argparse.ArgumentTypeError(
+            f"found {text!r} ({error.strerror}), expected a new folder"
+        ) from None
+    if not is_empty:
+        raise argparse.ArgumentTypeError(f"found {text!r} with files, expected a new or empty folder")
+    return folder.resolve()
+
+
+def soak(options: argparse.Namespace, folder: Path) -> int:
+    """Runs the soak, and returns the exit code."""
+    seconds = 60 * options.minutes
+    faults = list(schedule(options.seed, seconds, options.every))
+    network = Network(folder)
+    run = Soak(network, Programs(network, program(), options.seed, not options.no_pin), faults, options.seed)
+    try:
+        run.start()
+        run.load(seconds)
+        run.finish()
+        run.end()
+    finally:
+        with undisturbed():
+            run.close()
+    title = f"Soak with seed {options.seed}{', not pinned' if options.no_pin else ''}"
+    print(report(run.result, list(run.programs.deployed.values()), title))
+    return 1 if run.result.failures else 0
+
+
+def main() -> int:
+    """Checks the options and the machine, and runs the soak."""
+    options = parsed(sys.argv[1:])
+    try:
+        checked_seed(options.seed)
+        features.require(features.root, features.tools, features.sdn)
+        features.require(features.agent, features.kernel, features.qdiscs, parts=("deploy",))
+        with terminable(), tempfile.TemporaryDirectory(prefix="narrows-soak-") as temporary:
+            return soak(options, options.keep or Path(temporary))
+    except NarrowsError as error:
+        print(f"soak: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -11,9 +11,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-BPFFS = Path("/sys/fs/bpf")
-SOCKETS = Path("/run/narrows-agent")
-ALGORITHMS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+from narrows.backends.kernel.agency import SOCKETS
+from narrows.backends.kernel.features import BPFFS, CONGESTION
 
 _BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
 _NEXT_ID = {"eBPF programs": 11, "eBPF maps": 12, "eBPF links": 31}
@@ -51,9 +50,9 @@ def inventory(switch: str) -> Inventory:
     """The number of objects of each kind on this machine. `switch` is the switch's namespace."""
     return {
         **{kind: bpf_objects(kind) for kind in _NEXT_ID},
-        "pins": sum(not path.is_dir() for path in BPFFS.rglob("*")),
+        "pins": sum(not path.is_dir() for path in Path(BPFFS).rglob("*")),
         "HTB classes": htb_classes(switch),
-        "congestion control algorithms": len(ALGORITHMS.read_text().split()),
+        "congestion control algorithms": len(CONGESTION.read_text().split()),
         "status sockets": len(list(SOCKETS.glob("*.sock"))),
         "namespaces": len(_lines("ip", "netns", "list")),
     }

@@ -16,8 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/python/controller"))
 
-from agents_lab import keys_of  # noqa: E402
-from ovs_lab import Lab, Shape, run  # noqa: E402
+from agents_lab import Agents, TimelyLab, keys_of  # noqa: E402
+from ovs_lab import ROUTER_SYSCTLS, Shape, run  # noqa: E402
 from schedule import CONTROLLERS  # noqa: E402
 
 SENDERS = ("s1", "s2")
@@ -25,30 +25,23 @@ HOSTS = (*SENDERS, "x", "c")
 RATE_MBIT = 100
 WIRE_MBIT = 200
 """Rate of a sender's cable. It limits the load on the machine while the switch does not run."""
-SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_filter": 0}
-"""Without `rp_filter`, the router forwards packets with forged source addresses."""
 
 
-class Network(Lab):
+class Network(TimelyLab):
     """Namespaces, cables and keys. `close` ends all programs and removes everything."""
-
-    wrap = ("nice", "-n", "-15")  # so that other work on the machine delays the network less
 
     def __init__(self, folder: Path) -> None:
         keys = keys_of(folder, "switch", controllers=CONTROLLERS)
         keys.join("agents", ("switch", *CONTROLLERS))
         super().__init__(folder, Shape((), dict.fromkeys(HOSTS, "")), tag="soak", keys=keys)
+        self.agents = Agents(self)
 
     def address(self, host: str, end: int = 1) -> str:
         """The address of a host (`end` 1), or of the router's interface to it (2)."""
         return f"10.78.{HOSTS.index(host) + 1}.{end}"
 
     def _build(self) -> None:
-        for space in (self.net, *self.hosts.values()):
-            run("ip", "netns", "add", space)
-            self.inside(space, "ip", "link", "set", "lo", "up")
-            for key, value in SYSCTLS.items():
-                self.inside(space, "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{key}")
+        self._add_namespaces(ROUTER_SYSCTLS)
         for host in HOSTS:
             self.connect(host)
 

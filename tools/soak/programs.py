@@ -13,21 +13,25 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from machine import SOCKETS, Usage, children, usage
+import traffic
+from machine import Usage, children, usage
+from narrows.backends.kernel.agency import SOCKETS
+from narrows.backends.kernel.control import AGENTS, HTTP, OPENFLOW
 from network import RATE_MBIT, SENDERS, Network
 from schedule import CONTROLLERS
 
 HERE = Path(__file__).parent
-OPENFLOW, AGENTS, HTTP = 6653, 6690, 6680
-"""Ports of the first controller. The second controller uses the next port number of each."""
 METRICS = 9471
 OPEN_PORTS = (OPENFLOW, OPENFLOW + 1, AGENTS, AGENTS + 1, HTTP, HTTP + 1, METRICS)
+"""Ports of the controllers and of the switch. The second controller uses the next port number of each."""
+START_S = 30.0
+"""Time after its start within which a program must answer."""
 LONG_FLOWS = 3
 """Number of long flows of each sender."""
 MAX_FLOWS = 256
 """Small, so that leaked slots exhaust the table during the run."""
 FORGET_S = 5
-"""Time after which the slot of a silent flow is freed (the agent's default is 60 s)."""
+"""Time after which the slot of a silent flow is freed. The agent's default is longer."""
 
 Start = Callable[[], "subprocess.Popen[bytes]"]
 
@@ -103,12 +107,10 @@ class Programs:
         receiver = network.address("c")
         self._add("server", network.hosts["c"], HERE / "traffic.py", "server", receiver)
         for at, sender in enumerate(SENDERS):
-            flows = (str(1 + at * LONG_FLOWS), str(LONG_FLOWS), str(seed + at))
-            self._add(
-                f"client-{sender}", network.hosts[sender], HERE / "traffic.py", "client", receiver, *flows
-            )
-        reports = str(self.traffic["server"].log)
-        words = ("packets", reports, receiver, "5001", str(seed))
+            words = ("client", receiver, 1 + at * LONG_FLOWS, LONG_FLOWS, seed + at)
+            self._add(f"client-{sender}", network.hosts[sender], HERE / "traffic.py", *words)
+        reports = self.traffic["server"].log
+        words = ("packets", reports, receiver, traffic.PORT, seed)
         self._add("forger", network.hosts["x"], HERE / "attacker.py", *words)
 
     def agent_name(self, name: str) -> str:
@@ -122,6 +124,7 @@ class Programs:
             f'[[ports]]\ninterface = "c"\nrate = "{RATE_MBIT}mbit"\n'
             f'[ports.params]\nforget_after = "{FORGET_S}s"\n'
             f"[controller]\naddress = {json.dumps(addresses)}\n{self.network.keys.of('switch')}"
+            f'[metrics]\naddress = "127.0.0.1:{METRICS}"\n'
         )
 
     def _deploy(self, name: str, space: str, role: str, text: str, wrap: tuple[str, ...] = ()) -> None:
@@ -162,9 +165,7 @@ class Programs:
 
     def status(self) -> dict | None:
         """The status of the switch's agent, or none while it does not answer."""
-        command = [self.agent, "status", "--json", "--name", self.agent_name("switch"), "--flows", "20"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-        return json.loads(done.stdout) if done.returncode == 0 else None
+        return self.network.agents.status("switch", flows=20)
 
     def active(self) -> list[str]:
         """The controllers that are active and connected to the switch's agent."""

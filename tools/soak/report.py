@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairness import Worst
 from programs import Program
-from run import Result
+from result import Result
 
 TIMES = ("before", "idle", "after", "end")
 
@@ -16,9 +16,9 @@ def report(result: Result, programs: list[Program], title: str) -> str:
         "long connections that closed normally": counts["long"],
         "short connections that closed normally": counts["short"],
         "connections that broke": counts["broken"],
-        "connections that could not open (no route)": counts["refused"],
+        "connections that could not open": counts["refused"],
         "forged packets": result.forged.total(),
-        "implausible packets (last agent of the switch)": result.switch["implausible"],
+        "implausible packets (last data plane of the switch)": result.switch["implausible"],
         **_goodput("", figures.rated),
         **_goodput(", older than the agent", figures.orphans),
         "stalls of the receiver": figures.stalls,

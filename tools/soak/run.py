@@ -1,26 +1,23 @@
-"""One soak: load, the scheduled faults, and the checks afterwards."""
+"""One soak: its phases, and the checks."""
 
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter, deque
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import reports
-from fairness import Disturbance, Figures, Sample, judge
-from machine import Inventory, inventory
+from fairness import Disturbance, Sample, judge
+from faults import Faults
+from machine import inventory
+from narrows.errors import NarrowsError
 from network import RATE_MBIT, SENDERS, Network
-from programs import FORGET_S, LONG_FLOWS, Program, Programs, wait
+from programs import FORGET_S, LONG_FLOWS, START_S, Programs, wait
+from result import Result
 from schedule import AGENTS, CONTROLLERS, Fault
 
 STEP_S = 0.05
-START_S = 30.0
-"""Time after its start within which a program must answer."""
 WARM_S = 5.0
 """Time without load before the programs are measured, both before and after the load."""
 GOODPUT_BPS = RATE_MBIT * 1e6 * 0.98 * 1448 / 1514
@@ -31,63 +28,19 @@ LONGEST_S = 10.0
 """Longest time for which a flow may have less than half of its fair share."""
 LEAST_ORPHANED = 0.1
 """As `LEAST_PART`, for connections with CUBIC that are older than their sender's agent."""
-SIGNALS = {
-    "kill": signal.SIGKILL,
-    "terminate": signal.SIGTERM,
-    "pause": signal.SIGSTOP,
-    "reload": signal.SIGHUP,
-}
-"""Signal of a fault, by the first word of its kind."""
 GROWTH = {"descriptors": 4, "threads": 3, "children": 0, "memory_mib": 32.0}
 """Accepted growth of a program's usage from before the load to after it."""
-
-
-@dataclass
-class Open:
-    """A fault that has begun and has not ended."""
-
-    fault: Fault
-    begin_s: float
-    end_s: float
-    """Time of the repair."""
-    is_repaired: bool = False
-    attacker: subprocess.Popen[bytes] | None = None
-
-
-@dataclass
-class Result:
-    """The findings of a soak."""
-
-    seconds: float = 0.0
-    faults: Counter[str] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
-    figures: Figures = field(default_factory=Figures)
-    inventories: dict[str, Inventory] = field(default_factory=dict)
-    """By phase: `before`, `idle`, `after`, `end`."""
-    connections: Counter[str] = field(default_factory=Counter)
-    """By outcome: `long`, `short`, `broken`, `refused`."""
-    forged: Counter[str] = field(default_factory=Counter)
-    """Forged packets by kind."""
-    switch: Counter[str] = field(default_factory=Counter)
-    """Counters of the controlled port."""
-
-    def fail(self, text: str) -> None:
-        """Adds a failure."""
-        self.failures.append(text)
-        print(f"soak: {text}", file=sys.stderr, flush=True)
 
 
 class Soak:
     """One run. `close` ends its programs and removes its network."""
 
     def __init__(self, network: Network, programs: Programs, faults: list[Fault], seed: int) -> None:
-        self.network, self.programs, self.seed = network, programs, seed
+        self.network, self.programs = network, programs
         self.result = Result()
         self.due = deque(faults)
-        self.open: list[Open] = []
-        self.disturbances: list[Disturbance] = []
-
-    # The phases
+        self.faults = Faults(network, programs, seed, self.result)
+        self.begin_s = 0.0
 
     def start(self) -> None:
         """Starts agents and controllers without load, and measures them."""
@@ -95,9 +48,8 @@ class Soak:
         for program in self.programs.deployed.values():
             program.start()
         if not wait(lambda: all(p.answers() for p in self.programs.deployed.values()), START_S):
-            raise RuntimeError(
-                "; ".join(p.tail() for p in self.programs.deployed.values() if not p.answers())
-            )
+            late = "; ".join(p.tail() for p in self.programs.deployed.values() if not p.answers())
+            raise NarrowsError(f"no answer {START_S:.0f} s after the start: {late}")
         self._check_controllers()
         time.sleep(WARM_S)
         for program in self.programs.deployed.values():
@@ -109,22 +61,23 @@ class Soak:
 
     def load(self, seconds: float) -> None:
         """Causes the scheduled faults while flows start and end."""
-        begin_s = time.monotonic()
-        self.disturbances.append(Disturbance(begin_s, begin_s, "the start"))
-        second_s = begin_s
-        while (now_s := time.monotonic()) < begin_s + seconds:
-            while self.due and begin_s + self.due[0].at_s <= now_s:
-                self._begin(self.due.popleft(), now_s)
-            self._repair(now_s)
+        self.begin_s = second_s = time.monotonic()
+        while (now_s := time.monotonic()) < self.begin_s + seconds:
+            while self.due and self.begin_s + self.due[0].at_s <= now_s:
+                fault = self.due.popleft()
+                if fault.target == "switch" and fault.kind.ends_program:
+                    self._check_slots()
+                self.faults.begin(fault)
+            self.faults.repair()
             if now_s >= second_s:
                 second_s += 1
-                self._look(now_s - begin_s, seconds)
+                self._look(now_s - self.begin_s, seconds)
             time.sleep(STEP_S)
-        self.result.seconds = time.monotonic() - begin_s
+        self.result.seconds = time.monotonic() - self.begin_s
 
     def finish(self) -> None:
         """Repairs all faults, ends the load, and checks that it left no objects."""
-        wait(lambda: self._repair(time.monotonic()) or not self.open, START_S)
+        wait(self._is_repaired, 2 * START_S)
         for sender in SENDERS:
             client = self.programs.traffic[f"client-{sender}"]
             client.stop()
@@ -136,7 +89,8 @@ class Soak:
             self.result.fail(f"the switch still has flows: {json.dumps(status.get('flows'))}")
         self.programs.traffic["server"].stop()
         self._check_controllers()
-        self._check_switch()
+        self._check_slots()
+        self._check_logs()
         time.sleep(WARM_S)
         for program in self.programs.deployed.values():
             program.end = program.measure()
@@ -157,74 +111,6 @@ class Soak:
         self._compare("before", "end")
         self._judge()
 
-    # Faults
-
-    def _begin(self, fault: Fault, now_s: float) -> None:
-        self.result.faults[str(fault)] += 1
-        begun = Open(fault, now_s, now_s + fault.lasts_s)
-        program = self.programs.deployed.get(fault.target)
-        match fault.kind.name:
-            case "link down":
-                self.network.set_link(fault.target, "down")
-            case "link deleted":
-                self.network.disconnect(fault.target)
-            case "clean":
-                self.programs.clean()
-            case "hostile bytes":
-                begun.attacker = self.programs.pester(self.seed + self.result.faults.total())
-            case kind if program is not None:
-                guardian, itself = "guardian" in kind, kind != "kill guardian"
-                program.send(SIGNALS[kind.split()[0]], guardian, itself)
-        self.open.append(begun)
-
-    def _repair(self, now_s: float) -> None:
-        """Repairs the faults that are due. A fault has ended when its program answers again."""
-        for begun in list(self.open):
-            fault, program = begun.fault, self.programs.deployed.get(begun.fault.target)
-            if now_s < begun.end_s:
-                continue
-            if not begun.is_repaired:
-                begun.is_repaired = self._undo(begun, program)
-            hangs = now_s > begun.end_s + START_S
-            if hangs:
-                self.result.fail(
-                    f"{fault}: no answer for {START_S:.0f} s: {program.tail() if program else ''}"
-                )
-            if hangs or (begun.is_repaired and (program is None or program.answers())):
-                self.open.remove(begun)
-                if fault.kind.disturbs:
-                    found = Disturbance(begun.begin_s, now_s, str(fault), orphans(fault))
-                    self.disturbances.append(found)
-        self._find_ended()
-
-    def _undo(self, begun: Open, program: Program | None) -> bool:
-        """Repairs a fault. Returns false if its program has not ended yet."""
-        match begun.fault.kind.name:
-            case "link down":
-                self.network.set_link(begun.fault.target, "up")
-            case "link deleted":
-                self.network.connect(begun.fault.target)
-            case "hostile bytes" if begun.attacker is not None:
-                begun.attacker.terminate()
-                begun.attacker.wait()
-            case "pause" | "pause controller" if program is not None:
-                program.send(signal.SIGCONT)
-            case "kill" | "kill with guardian" | "kill controller" | "terminate" if program is not None:
-                if program.pid is not None:
-                    return False  # it has not ended yet
-                program.start()
-        return True
-
-    def _find_ended(self) -> None:
-        """Reports programs that ended without a fault, and restarts them."""
-        broken = {begun.fault.target for begun in self.open if not begun.is_repaired}
-        for program in (*self.programs.deployed.values(), *self.programs.traffic.values()):
-            if program.process is not None and program.pid is None and program.name not in broken:
-                self.result.fail(f"{program.name} ended by itself: {program.tail()}")
-                program.start()
-
-    # Checks
-
     def _look(self, at_s: float, seconds: float) -> None:
         for program in self.programs.deployed.values():
             program.measure()
@@ -236,6 +122,10 @@ class Soak:
                 flush=True,
             )
 
+    def _is_repaired(self) -> bool:
+        self.faults.repair()
+        return not self.faults.open
+
     def _flows(self) -> int | None:
         status = self.programs.status()
         return None if status is None else int(status["flow_count"])
@@ -245,13 +135,17 @@ class Soak:
             logs = "; ".join(self.programs.deployed[name].tail() for name in CONTROLLERS)
             self.result.fail(f"active controllers: {self.programs.active()}, expected one: {logs}")
 
-    def _check_switch(self) -> None:
+    def _check_slots(self) -> None:
+        """Checks that no packet lacked a slot. The counters end with the data plane."""
         status = self.programs.status() or {"ports": []}
+        self.result.switch = Counter()
         for port in status["ports"]:
             self.result.switch.update(dict(port["counters"]))
         for counter in ("no_slot", "refused"):
             if count := self.result.switch[counter]:
                 self.result.fail(f"the switch had no slot for {count} packets ({counter})")
+
+    def _check_logs(self) -> None:
         for name in (*CONTROLLERS, *AGENTS):
             log = self.programs.deployed[name].log.read_text(errors="replace")
             for word in ("Traceback", "panicked"):
@@ -272,9 +166,11 @@ class Soak:
     def _judge(self) -> None:
         found = samples(self.programs.traffic["server"].log)
         flows = range(1, 1 + LONG_FLOWS * len(SENDERS))
-        last_s = self.disturbances[0].begin_s + self.result.seconds
-        within = [s for s in found if self.disturbances[0].begin_s <= s.at_s <= last_s]
-        figures = self.result.figures = judge(within, self.disturbances, flows, GOODPUT_BPS)
+        within = [s for s in found if 0 <= s.at_s - self.begin_s <= self.result.seconds]
+        faults = [Disturbance(self.begin_s, self.begin_s, "the start"), *self.faults.disturbances]
+        figures = self.result.figures = judge(within, faults, flows, GOODPUT_BPS)
+        if not figures.rated.windows:
+            self.result.fail("no window could be judged: too short, too many faults, or too busy a machine")
         for worst, least in ((figures.rated, LEAST_PART), (figures.orphans, LEAST_ORPHANED)):
             if worst.least < least:
                 part = f"{100 * worst.least:.0f} % of the fair share"
@@ -290,14 +186,6 @@ class Soak:
             program.stop(patience_s=5)
         self.programs.clean().wait(60)
         self.network.close()
-
-
-def orphans(fault: Fault) -> frozenset[int]:
-    """The long flows whose sender's agent is ended by this fault."""
-    if not fault.target.startswith("sender-") or fault.kind.name.startswith("pause"):
-        return frozenset()
-    first = 1 + LONG_FLOWS * SENDERS.index(fault.target.removeprefix("sender-"))
-    return frozenset(range(first, first + LONG_FLOWS))
 
 
 def samples(path: Path) -> list[Sample]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from signal import SIGHUP, SIGKILL, SIGSTOP, SIGTERM, Signals
 
 AGENTS = ("switch", "sender-s1", "sender-s2")
 CONTROLLERS = ("east", "west")
@@ -23,21 +24,30 @@ class Kind:
     targets: tuple[str, ...]
     shortest_s: float = 0.0
     longest_s: float = 0.0
+    signal: Signals | None = None
+    """Signal to the program or its guardian. Other faults have none."""
+    to_program: bool = True
+    to_guardian: bool = False
     disturbs: bool = True
     """Whether the fault may reduce the flows' shares. If not, windows with this fault are judged as well."""
 
+    @property
+    def ends_program(self) -> bool:
+        """Whether the target ends, and is started again to repair the fault."""
+        return self.to_program and self.signal in (SIGKILL, SIGTERM)
+
 
 KINDS = (
-    Kind("kill", 5, AGENTS, 0.2, 4),
-    Kind("kill with guardian", 2, AGENTS, 0.2, 4),
-    Kind("terminate", 2, AGENTS, 0.2, 4),
-    Kind("pause", 2, AGENTS, 0.2, 3),
+    Kind("kill", 5, AGENTS, 0.2, 4, SIGKILL),
+    Kind("kill with guardian", 2, AGENTS, 0.2, 4, SIGKILL, to_guardian=True),
+    Kind("terminate", 2, AGENTS, 0.2, 4, SIGTERM),
+    Kind("pause", 2, AGENTS, 0.2, 3, SIGSTOP),
     Kind("link down", 2, LINKS, 0.1, 2),
     Kind("link deleted", 2, LINKS, 0.1, 2),
-    Kind("kill guardian", 1, AGENTS, disturbs=False),
-    Kind("reload", 1, AGENTS, disturbs=False),
-    Kind("kill controller", 3, CONTROLLERS, 0.2, 6, disturbs=False),
-    Kind("pause controller", 2, CONTROLLERS, 0.5, 6, disturbs=False),
+    Kind("kill guardian", 1, AGENTS, signal=SIGKILL, to_program=False, to_guardian=True, disturbs=False),
+    Kind("reload", 1, AGENTS, signal=SIGHUP, disturbs=False),
+    Kind("kill controller", 3, CONTROLLERS, 0.2, 6, SIGKILL, disturbs=False),
+    Kind("pause controller", 2, CONTROLLERS, 0.5, 6, SIGSTOP, disturbs=False),
     Kind("clean", 1, ("all namespaces",), disturbs=False),
     Kind("hostile bytes", 2, ("open ports",), 2, 2, disturbs=False),
 )

@@ -66,6 +66,8 @@ for n in range(int(sys.argv[1])):
 print(answers)
 """
 OPENFLOW, AGENTS, HTTP = 16653, 16690, 16680
+ROUTER_SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_filter": 0}
+"""Settings in /proc/sys/net/ipv4. Without `rp_filter`, a router forwards packets with forged sources."""
 
 
 def require():
@@ -132,10 +134,15 @@ class Lab:
     def vsctl(self, *command):
         return run("ovs-vsctl", f"--db=unix:{self.folder}/db.sock", "--timeout=20", *command)
 
-    def _build(self):
+    def _add_namespaces(self, sysctls=None):
         for space in (self.net, *self.hosts.values()):
             run("ip", "netns", "add", space)
             self.inside(space, "ip", "link", "set", "lo", "up")
+            for key, value in (sysctls or {}).items():
+                self.inside(space, "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{key}")
+
+    def _build(self):
+        self._add_namespaces()
         for a, b in self.shape.links:
             self._veth(self.net, f"{a}-{b}", self.net, f"{b}-{a}")
         for host, switch in self.shape.hosts.items():

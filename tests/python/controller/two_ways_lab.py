@@ -12,12 +12,11 @@ agent at b reaches the controller by the network, so keys are used.
 from __future__ import annotations
 
 from agents_lab import Agents, TimelyLab, keys_of, start_senders
-from ovs_lab import AGENTS, Shape, run, wait
+from ovs_lab import AGENTS, ROUTER_SYSCTLS, Shape, wait
 
 A, B = "10.8.9.1", "10.8.9.2"
 SENDER, RECEIVER = "10.8.1.1", "10.8.2.1"
 LINKS = [("h1", "a"), ("h1", "b"), ("h2", "a"), ("h2", "b")]
-ROUTER_SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_filter": 0}
 
 
 class TwoWays(TimelyLab):
@@ -30,11 +29,7 @@ class TwoWays(TimelyLab):
 
     def _build(self):
         self.at = {"a": self.net, **self.hosts}
-        for space in self.at.values():
-            run("ip", "netns", "add", space)
-            self.inside(space, "ip", "link", "set", "lo", "up")
-            for key, value in ROUTER_SYSCTLS.items():
-                self.inside(space, "sh", "-c", f"echo {value} > /proc/sys/net/ipv4/{key}")
+        self._add_namespaces(ROUTER_SYSCTLS)
         self._address("a", "b", A, B)
         for number, (host, router) in enumerate(LINKS):
             self._address(host, router, f"10.8.{20 + number}.1", f"10.8.{20 + number}.2")
