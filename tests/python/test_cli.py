@@ -381,6 +381,9 @@ def test_check_takes_the_seeds_of_a_run(narrows):
     for command in ("check", "run"):
         code, out, err = narrows(command, "demo.toml", "--seed", "-1")
         assert (code, out) == (2, "") and err.startswith("--seed: found -1, expected ")
+        code, out, err = narrows(command, "demo.toml", "--seed", str(2**63 - 1), "--seeds", "2")
+        expected = f"demo.toml: seed: found 2 seeds from {2**63 - 1} on, expected none above {2**63 - 1}\n"
+        assert (code, out, err) == (2, "", expected)
 
 
 def test_run_says_that_no_rate_controller_answers_a_sender(narrows, tmp_path):

@@ -165,6 +165,12 @@ def test_a_command_prints_no_line_wider_than_the_terminal(narrows, terminal, mon
     assert Counter("".join(whole.split())) <= Counter("".join("".join(lines).split()))
 
 
+def test_a_terminal_of_unknown_width_has_80_columns(narrows, terminal):
+    terminal(0)
+    _, out, _ = narrows("list", "networks")
+    assert 40 < max(map(len, printed(out))) <= 80
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_tables_of_a_validation_fit(terminal, capsys, width):
     terminal(width)

@@ -8,6 +8,8 @@ from rich.console import Console
 
 WIDEST = 100_000
 """Columns of the console without a terminal, more than any line has."""
+DEFAULT_WIDTH = 80
+"""Columns of a terminal that does not know its width."""
 
 
 def plain(width: int | None = None) -> Console:
@@ -18,4 +20,7 @@ def plain(width: int | None = None) -> Console:
     """
     if width is None and not sys.stdout.isatty():
         width = WIDEST
-    return Console(width=width, markup=False, emoji=False, highlight=False)
+    console = Console(width=width, markup=False, emoji=False, highlight=False)
+    if console.width < 1:  # COLUMNS=0
+        console.width = DEFAULT_WIDTH
+    return console

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import ScenarioError, found, hint
+from narrows.scenario.limits import MAX_SEED
 from narrows.scenario.model import Scenario, Sweep
 from narrows.scenario.parts import result_names
 from narrows.scenario.problems import double_brackets, is_list_of_tables
@@ -208,7 +209,7 @@ def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:
         seeds: number of seeds, which overrides the sweep's.
 
     Raises:
-        ScenarioError: if a variation is not a valid scenario, or if there are too many runs.
+        ScenarioError: if a variation is not valid, if there are too many runs, or if a seed is too large.
     """
     sweep = scenario.sweep or Sweep()
     n_seeds = sweep.seeds if seeds is None else seeds
@@ -231,6 +232,9 @@ def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:
             factors: dict[str, str | float] = {"case": name} if name else {}
             factors |= {key: _label(value) for key, value in varied.items()}
             point = _vary(scenario, base, changes | varied, f"sweep.case.{name}" if name else "sweep.vary")
+            if point.seed + n_seeds - 1 > MAX_SEED:
+                message = f"found {n_seeds} seeds from {point.seed} on, expected none above {MAX_SEED}"
+                raise ScenarioError(message, "seed", scenario.source)
             for i in range(n_seeds):
                 seeded = point.model_copy(update={"seed": point.seed + i}).with_source(scenario.source)
                 runs.append(Run(len(runs), seeded, factors))
