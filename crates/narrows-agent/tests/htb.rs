@@ -4,8 +4,8 @@ mod kernel;
 
 use std::net::UdpSocket;
 
-use narrows_agent::htb::{Htb, Layout, LeafStats, Remains, Rtnl, UDP_QUEUES};
-use narrows_control::rate::{Class, Leaf};
+use narrows_agent::htb::{Htb, Layout, LeafStats, Remains, Rtnl};
+use narrows_control::rate::{Class, Leaf, UDP_QUEUES};
 use narrows_control::units::{Bytes, Rate};
 
 fn mbit(rate: u64) -> Rate {

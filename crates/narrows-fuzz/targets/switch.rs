@@ -13,9 +13,9 @@ use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use narrows_agent::dataplane::layout::{self, WireFormat};
 use narrows_agent::dataplane::program::{Sizes, Tunables};
-use narrows_agent::htb::UDP_QUEUES;
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::option::insert;
+use narrows_control::rate::UDP_QUEUES;
 use narrows_control::units::{Bytes, Rate};
 
 #[path = "../../narrows-agent/tests/switch_program/rig.rs"]

@@ -148,6 +148,7 @@ def served(shown, loopback=True, token=None, watch=None):
         port=0,
         lifespan="off",  # there is nothing to start or to end
         log_level="warning",
+        timeout_graceful_shutdown=1,  # then streams are cancelled, which closes their connections
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -155,5 +156,5 @@ def served(shown, loopback=True, token=None, watch=None):
     while not server.started:
         thread.join(0.02)
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = server.force_exit = True
+    server.should_exit = True
     thread.join(10)

@@ -214,9 +214,15 @@ impl Switch {
         Ok(path)
     }
 
-    /// Takes over the pinned attachment of this interface.
-    pub fn open_attachment(folder: &Path, ifindex: u32) -> Result<Attachment, Error> {
-        sys::open_pinned(&link_pin(folder, ifindex)).map(Attachment::Tcx)
+    /// Takes over the pinned attachment of this interface, if there is one. A pin of an earlier interface with this
+    /// number, or of one in another namespace, is removed.
+    pub fn open_attachment(folder: &Path, ifindex: u32) -> Option<Attachment> {
+        let link = sys::open_pinned(&link_pin(folder, ifindex)).ok()?;
+        if sys::is_attached(link.as_fd(), ifindex).unwrap_or(false) {
+            return Some(Attachment::Tcx(link));
+        }
+        Self::unpin_attachment(folder, ifindex);
+        None
     }
 
     /// Assigns a port to an interface. Packets of unassigned interfaces pass unchanged.

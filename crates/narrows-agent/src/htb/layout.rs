@@ -1,6 +1,6 @@
 //! The HTB classes, and how the rate controller's classes map to HTB classes.
 
-use narrows_control::rate::{Class, LEAVES, Leaf};
+use narrows_control::rate::{Class, LEAVES, Leaf, UDP_QUEUE_PART, UDP_QUEUES};
 use narrows_control::units::{Bytes, Rate};
 
 /// Major number of our HTB: "NW".
@@ -12,11 +12,6 @@ pub(super) const ETHERNET_HEADER: u32 = 14;
 /// HTB refuses a rate of zero. One packet per second replaces a rate of zero, as in `narrows_control::rate::brf`.
 pub(super) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// Number of UDP's queues. A hash of the flow selects one, and they take turns. The control loop reads their counters
-/// every 10 ms, which takes the kernel about a microsecond for each (measured). A power of two; NRW_UDP_QUEUES of
-/// bpf/switch/queue.h.
-pub const UDP_QUEUES: u16 = 32;
-
 /// Minor number of UDP's first queue.
 const UDP_FIRST: u16 = 0x100;
 const UDP_END: u16 = UDP_FIRST + UDP_QUEUES;
@@ -27,10 +22,6 @@ const UDP_QUEUE_RATE: Rate = Rate::from_bytes_per_sec(1);
 
 /// The ceiling of each UDP queue. It is too high to limit a queue, because their parent's ceiling limits them all.
 const NO_CEILING: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
-
-/// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together then hold 3.2 times as
-/// many packets as another leaf, instead of 32 times as many.
-const UDP_LIMIT_PART: u32 = 10;
 
 /// Parameters of a port's HTB.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,7 +104,7 @@ pub(super) fn first_minor(leaf: Leaf) -> u16 {
 
 /// The limit of each queue of a leaf.
 pub(super) fn queue_limit(leaf: Leaf, limit: u32) -> u32 {
-    if leaf == Leaf::Udp { (limit / UDP_LIMIT_PART).max(1) } else { limit }
+    if leaf == Leaf::Udp { (limit / UDP_QUEUE_PART).max(1) } else { limit }
 }
 
 /// `major:minor` of our HTB.

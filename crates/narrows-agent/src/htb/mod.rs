@@ -36,7 +36,7 @@ use narrows_control::rate::{Class, LEAVES, Leaf};
 use narrows_control::units::{Bytes, Rate};
 use netlink_packet_route::tc::TcMessage;
 
-pub use layout::{HANDLE, Layout, UDP_QUEUES};
+pub use layout::{HANDLE, Layout};
 pub use qdisc::{Previous, Remains};
 pub use rtnl::{Error, Link, Rtnl};
 pub use stats::LeafStats;

@@ -65,6 +65,11 @@ impl Agent {
         Agent::switch_with(net, rate, "", "")
     }
 
+    /// As [`Agent::switch`], but a killed switch leaves nothing to the next one.
+    pub(crate) fn unpinned_switch(net: &Net, rate: &str) -> Agent {
+        Agent::switch_with(net, rate, "pin = false", "")
+    }
+
     /// BRF at these hosts, each with one interface: (host, interface).
     pub(crate) fn sender(net: &Net, choice: &str, hosts: &[(&str, &str)]) -> Agent {
         // Names of algorithms are global to the machine, and another test may have a sender.

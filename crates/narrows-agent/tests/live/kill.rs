@@ -15,7 +15,7 @@ use super::net::{Forwarding, Net};
 fn connections_outlive_their_switch_and_get_rates_from_the_next_one() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Router, 2) else { return };
-        let mut switch = Agent::switch_with(&net, "100mbit", "pin = false", "");
+        let mut switch = Agent::unpinned_switch(&net, "100mbit");
         let sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
         let flows = [Flow::from_sender(&net, 1, 5001), Flow::from_sender(&net, 2, 5002)];
         let both = [&flows[0], &flows[1]];

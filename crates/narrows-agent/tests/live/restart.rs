@@ -21,14 +21,6 @@ const LASTING: Span = Span::from_millis(400);
 const WATCHED: Span = Span::from_millis(2500);
 const DEADLINE: Span = Span::from_millis(1000 + 4 * RTT_MS);
 
-fn open(net: &Net, i: usize) -> Flow {
-    Flow::from_sender(net, i, 5000 + i as u16)
-}
-
-fn unpinned(net: &Net) -> Agent {
-    Agent::switch_with(net, "100mbit", "pin = false", "")
-}
-
 fn is_shaped(net: &Net) -> bool {
     net.says("r", "tc qdisc show dev c").contains("htb 4e57: root")
 }
@@ -41,11 +33,10 @@ fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
         let expected = 0.9 * SHARE * (*later - *at).as_secs_f64();
         Some(from.iter().zip(to).all(|(from, to)| (to - from) as f64 >= expected))
     };
-    let mut judged: Vec<_> =
+    let judged: Vec<_> =
         samples.iter().filter_map(|(at, delivered)| Some((*at, is_fair(at, delivered)?))).collect();
     let fair_at_the_end = judged.iter().rev().take_while(|(_, fair)| *fair).count();
-    judged.drain(..judged.len() - fair_at_the_end);
-    judged.first().map(|(at, _)| *at)
+    judged.get(judged.len() - fair_at_the_end).map(|(at, _)| *at)
 }
 
 /// Kills the switch and starts it again after `unshaped`. Returns the time until every flow has its share again, counted
@@ -79,15 +70,21 @@ fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration
     })
 }
 
+/// A network with two flows that have sent for this time. `None` if the machine cannot have one.
+fn running(time: Duration) -> Option<(Net, Agent, Agent, [Flow; 2])> {
+    let net = Net::star_on(Forwarding::Router, 2, WIRE, Room::Whole)?;
+    let switch = Agent::unpinned_switch(&net, "100mbit");
+    let sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
+    let flows = [1, 2].map(|i| Flow::from_sender(&net, i, 5000 + i as u16));
+    flows.iter().for_each(Flow::wait_for_data);
+    thread::sleep(time);
+    Some((net, switch, sender, flows))
+}
+
 #[test]
 fn every_flow_is_back_at_its_share_soon_after_a_restart() {
     patiently(|| {
-        let Some(net) = Net::star_on(Forwarding::Router, 2, WIRE, Room::Whole) else { return };
-        let mut switch = unpinned(&net);
-        let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
-        let flows = [open(&net, 1), open(&net, 2)];
-        flows.iter().for_each(Flow::wait_for_data);
-        thread::sleep(Duration::from_millis(500));
+        let Some((net, mut switch, _sender, flows)) = running(Duration::from_millis(500)) else { return };
         for _ in 0..2 {
             let back = recovery(&net, &mut switch, flows.each_ref(), Duration::from_secs(3));
             assert!(back.is_some_and(|after| after <= DEADLINE), "{back:?}: {:#?}", switch.fresh().flows);
@@ -102,12 +99,7 @@ fn restarts() {
     let runs = std::env::var("NARROWS_RESTARTS").ok().and_then(|n| n.parse().ok()).unwrap_or(50).max(1);
     let mut times = Vec::new();
     for _ in 0..runs {
-        let Some(net) = Net::star_on(Forwarding::Router, 2, WIRE, Room::Whole) else { return };
-        let mut switch = unpinned(&net);
-        let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
-        let flows = [open(&net, 1), open(&net, 2)];
-        flows.iter().for_each(Flow::wait_for_data);
-        thread::sleep(Duration::from_secs(1));
+        let Some((net, mut switch, _sender, flows)) = running(Duration::from_secs(1)) else { return };
         times.push(recovery(&net, &mut switch, flows.each_ref(), Duration::from_secs(4)));
     }
     let in_time = times.iter().flatten().filter(|after| **after <= DEADLINE).count();

@@ -2,10 +2,9 @@
 
 use narrows_agent::dataplane::layout;
 use narrows_agent::dataplane::program::{Sizes, Switch, Tunables};
-use narrows_agent::htb::UDP_QUEUES;
 use narrows_agent::switch::table::{FlowTable, Tags};
 use narrows_control::feedback::option::{Format, read};
-use narrows_control::rate::RateOption;
+use narrows_control::rate::{RateOption, UDP_QUEUES};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::rig::*;

@@ -1,10 +1,9 @@
 //! Headers outside the IP datagram of a flow: VLAN tags on a router, PPPoE, GTP-U, and tunnels that stay closed.
 
 use narrows_agent::dataplane::layout;
-use narrows_agent::htb::UDP_QUEUES;
 use narrows_agent::switch::table::{FlowTable, Tags};
 use narrows_control::feedback::option::{Format, read};
-use narrows_control::rate::RateOption;
+use narrows_control::rate::{RateOption, UDP_QUEUES};
 use narrows_control::units::Rate;
 
 use crate::rig::*;

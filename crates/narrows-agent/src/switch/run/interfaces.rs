@@ -57,7 +57,7 @@ impl Interface {
     /// Attaches the program.
     pub(super) fn attach(&mut self, plane: &Plane, pins: Option<&Pins>, index: u32) -> Result<(), Failure> {
         plane.set_interface(index, self.number)?;
-        let pinned = pins.and_then(|pins| Plane::open_attachment(pins.folder(), index).ok());
+        let pinned = pins.and_then(|pins| Plane::open_attachment(pins.folder(), index));
         let attachment = match (pinned, pins) {
             (Some(attachment), _) => attachment,
             (None, None) => plane.attach(index)?,

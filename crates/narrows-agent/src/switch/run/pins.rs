@@ -76,8 +76,7 @@ pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, O
         }
         Pin::UntilStopped => {
             if !bpffs::is_bpffs(Path::new(bpffs::PATH)) {
-                let reason = format!("found no bpffs at {}", bpffs::PATH);
-                tracing::info!(event = "not-pinned", reason, "a killed agent loses its flows");
+                report_unpinned(&format!("found no bpffs at {}", bpffs::PATH));
                 return Ok((new(config)?, None));
             }
             if let Some(plane) = taken_over(config, &folder, rtnl)? {
@@ -86,8 +85,7 @@ pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, O
             check_hidden(&folder)?;
             let plane = new(config)?;
             if !plane.has_tcx() {
-                let reason = "found a kernel without tcx (Linux 6.6)";
-                tracing::info!(event = "not-pinned", reason, "a killed agent loses its flows");
+                report_unpinned("found a kernel without tcx, which Linux has since 6.6");
                 return Ok((plane, None));
             }
             let pins = Pins { folder, life: Life::UntilStopped };
@@ -95,6 +93,10 @@ pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, O
             Ok((plane, Some(pins)))
         }
     }
+}
+
+fn report_unpinned(reason: &str) {
+    tracing::info!(event = "not-pinned", reason, "a killed agent loses its flows");
 }
 
 /// The data plane of an agent that died. One that does not fit is removed.

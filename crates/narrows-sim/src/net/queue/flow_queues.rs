@@ -3,14 +3,14 @@
 //! A flow that sends too much fills its own queue. In each turn a queue sends a quantum (deficit round robin), as the
 //! leaves of one priority do in Linux's HTB.
 
+use narrows_control::rate::{UDP_QUEUE_PART, UDP_QUEUES};
+use narrows_control::units::Bytes;
+
 use super::{Leaf, Waiting};
 use crate::plan::LimitPlan;
 
-/// As in the agent's HTB (crates/narrows-agent/src/htb/layout.rs). The agent hashes flows into queues; here the first 32
-/// flows never share one.
-const QUEUES: usize = 32;
-/// Each queue has this part of the limit, as in the agent's HTB.
-const LIMIT_PART: u64 = 10;
+/// The agent hashes flows into queues; here flows whose numbers follow each other never share one.
+const QUEUES: usize = UDP_QUEUES as usize;
 /// Two full packets.
 const QUANTUM: i64 = 3_000;
 
@@ -23,10 +23,10 @@ pub(crate) struct FlowQueues {
 
 impl FlowQueues {
     pub(crate) fn new(limit: LimitPlan) -> Self {
-        let part = |whole: u64| (whole / LIMIT_PART).max(1);
+        let part = |whole: u64| (whole / u64::from(UDP_QUEUE_PART)).max(1);
         let limit = LimitPlan {
             packets: limit.packets.map(|packets| part(packets.into()) as u32),
-            bytes: limit.bytes.map(|bytes| narrows_control::units::Bytes::new(part(bytes.get()))),
+            bytes: limit.bytes.map(|bytes| Bytes::new(part(bytes.get()))),
         };
         FlowQueues { queues: vec![(Leaf::new(limit), QUANTUM); QUEUES], turn: 0, packets: 0 }
     }

@@ -45,8 +45,8 @@ enum Band {
 }
 
 impl Band {
-    /// Adds a packet of a flow. `false`: its queue is full.
-    fn push(&mut self, flow: u32, waiting: Waiting) -> bool {
+    /// Adds a packet. `false`: its queue is full.
+    fn push(&mut self, waiting: Waiting, packets: &Slab<Packet>) -> bool {
         match self {
             Band::Fifo(queue) => {
                 let fits = queue.fits(waiting.size);
@@ -55,7 +55,7 @@ impl Band {
                 }
                 fits
             }
-            Band::PerFlow(queues) => queues.push(flow, waiting),
+            Band::PerFlow(queues) => queues.push(packets.get(waiting.packet).flow, waiting),
         }
     }
 
@@ -250,8 +250,7 @@ impl Discipline for Htb {
                 return;
             }
         }
-        let flow = packets.get(waiting.packet).flow;
-        if !class.bands.get_mut(band).is_some_and(|band| band.push(flow, waiting)) {
+        if !class.bands.get_mut(band).is_some_and(|band| band.push(waiting, packets)) {
             losses.dropped.push(waiting.packet);
         }
     }
