@@ -4,6 +4,7 @@ use narrows_control::rate::{PortId, RateController, brf, registry};
 use narrows_control::units::Bytes;
 use toml::{Table, Value};
 
+use super::reader::share;
 use super::units;
 
 /// Parameters that are times. A file must state their unit, although `narrows-control` reads plain numbers.
@@ -71,7 +72,7 @@ pub(super) fn in_base_units(given: &Table, problem: impl Fn(&str, String)) -> Ta
         let converted = match key.as_str() {
             key if SPANS.contains(&key) => units::span(word).map(|span| whole(span.as_nanos())),
             key if RATES.contains(&key) => units::rate(word).map(|rate| whole(rate.as_bytes_per_sec())),
-            _ if word.ends_with('%') => units::probability(word).map(Value::Float),
+            _ if word.ends_with('%') => share(value).map(Value::Float),
             _ => Ok(value.clone()),
         };
         match converted {

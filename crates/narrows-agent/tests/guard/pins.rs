@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
+use std::process::Command;
 
 use narrows_agent::clean;
 use narrows_agent::htb::Rtnl;
@@ -11,7 +12,7 @@ use narrows_control::rate::Leaf;
 use narrows_lab::{mount_bpffs, with_own_mounts};
 
 use super::agent::{Agent, htb_of, patience, run};
-use super::kernel;
+use super::{PROGRAM, kernel};
 
 /// A pinned data plane whose port has vanished is taken over, without the links of the old interface.
 #[test]
@@ -107,6 +108,15 @@ fn without_bpffs_nothing_is_pinned() {
             assert!(htb_of(&lab, "a"));
             switch.child.0.kill().unwrap();
             assert!(patience(|| !htb_of(&lab, "a")), "{}", switch.said());
+
+            let elsewhere = switch.folder.path().join("pins");
+            switch.configure(&format!("pin = {elsewhere:?}\n[[ports]]\ninterface = 'a'\nrate = '10mbit'"));
+            let config = switch.folder.path().join("config");
+            let done = Command::new(PROGRAM).args(["switch".as_ref(), config.as_path()]).output().unwrap();
+            let said = String::from_utf8_lossy(&done.stderr).into_owned();
+            let reason = "pin: found a folder that is not in a bpffs, expected one below /sys/fs/bpf";
+            assert_eq!(said, format!("narrows-agent: {}: {reason}\n", elsewhere.display()));
+            assert_eq!((done.status.code(), elsewhere.exists(), htb_of(&lab, "a")), (Some(2), false, false));
         })
     })
     .unwrap();

@@ -69,6 +69,11 @@ pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, O
             }
         }
         Pin::Always | Pin::In(_) => {
+            if !folder.ancestors().find(|place| place.exists()).is_some_and(bpffs::is_bpffs) {
+                let text =
+                    format!("found a folder that is not in a bpffs, expected one below {}", bpffs::PATH);
+                return Err(refusal(&folder, "pin", text));
+            }
             check_hidden(&folder)?;
             let plane = new(config)?;
             plane.pin(&folder)?;
