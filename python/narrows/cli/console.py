@@ -9,7 +9,7 @@ from rich.console import Console
 WIDEST = 100_000
 """Columns of the console without a terminal, more than any line has."""
 DEFAULT_WIDTH = 80
-"""Columns of a terminal that does not know its width."""
+"""Columns that are assumed for a terminal whose width is unknown."""
 
 
 def plain(width: int | None = None) -> Console:

@@ -39,7 +39,7 @@ pub(super) fn attach_tcx_egress(program: BorrowedFd<'_>, ifindex: u32) -> Result
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
         ..Default::default()
     };
-    // SAFETY: a valid descriptor and an initialised structure of the size it says.
+    // SAFETY: a valid descriptor and an initialised structure of the stated size.
     let fd = unsafe {
         libbpf_sys::bpf_link_create(
             program.as_raw_fd(),
@@ -51,8 +51,8 @@ pub(super) fn attach_tcx_egress(program: BorrowedFd<'_>, ifindex: u32) -> Result
     owned("attach to the egress hook (tcx)", fd)
 }
 
-/// Whether this link attaches a program at the egress of an interface of the current namespace (tcx). It does not if its
-/// interface is gone, or is one of another namespace.
+/// Whether this link attaches a program at the egress of an interface of the current namespace (tcx). False if its
+/// interface is gone or in another namespace.
 pub(super) fn is_attached(link: BorrowedFd<'_>, ifindex: u32) -> Result<bool, Error> {
     let mut info = libbpf_sys::bpf_link_info::default();
     let mut len = size_of_val(&info) as u32;
@@ -70,7 +70,7 @@ pub(super) fn is_attached(link: BorrowedFd<'_>, ifindex: u32) -> Result<bool, Er
         ..Default::default()
     };
     opts.__bindgen_anon_1.count = TCX_MAX as u32;
-    // SAFETY: an initialised structure of the size it says; both arrays have `count` elements and outlive the call.
+    // SAFETY: an initialised structure of the stated size; both arrays have `count` elements and outlive the call.
     let code =
         unsafe { libbpf_sys::bpf_prog_query_opts(ifindex as i32, libbpf_sys::BPF_TCX_EGRESS, &raw mut opts) };
     checked("list the programs of an interface", code)?;

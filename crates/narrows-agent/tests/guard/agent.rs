@@ -28,7 +28,7 @@ pub(crate) fn run(command: &str) {
     assert!(done.success(), "{command}");
 }
 
-/// Whether something becomes true. The deadline only ends a test that hangs.
+/// Waits for a condition, and returns whether it was met. The deadline only ends a test that hangs.
 pub(crate) fn patience(mut what: impl FnMut() -> bool) -> bool {
     (0..2000).any(|_| {
         thread::sleep(Duration::from_millis(10));

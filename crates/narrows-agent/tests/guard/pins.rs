@@ -122,8 +122,8 @@ fn without_bpffs_nothing_is_pinned() {
     .unwrap();
 }
 
-/// The next interface of this name and number has no program until the agent attaches it: the pinned link is that of
-/// the old interface, which is gone. This happens when a container is killed and made again.
+/// An interface is deleted and recreated with the same name and number. It has no program until the agent attaches one,
+/// because the pinned link belongs to the old interface. This happens when a container is killed and recreated.
 #[test]
 fn an_interface_that_was_made_again_after_the_agents_death_gets_the_program() {
     let Some(lab) = kernel::lab() else { return };

@@ -65,7 +65,7 @@ impl Agent {
         Agent::switch_with(net, rate, "", "")
     }
 
-    /// As [`Agent::switch`], but a killed switch leaves nothing to the next one.
+    /// As [`Agent::switch`], but the guardian removes the data plane of a killed switch.
     pub(crate) fn unpinned_switch(net: &Net, rate: &str) -> Agent {
         Agent::switch_with(net, rate, "pin = false", "")
     }

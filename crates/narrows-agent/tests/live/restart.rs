@@ -70,7 +70,7 @@ fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration
     })
 }
 
-/// A network with two flows that have sent for this time. `None` if the machine cannot have one.
+/// A network with two flows that have sent for this time. `None` if the machine cannot run the test.
 fn running(time: Duration) -> Option<(Net, Agent, Agent, [Flow; 2])> {
     let net = Net::star_on(Forwarding::Router, 2, WIRE, Room::Whole)?;
     let switch = Agent::unpinned_switch(&net, "100mbit");

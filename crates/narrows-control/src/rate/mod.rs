@@ -173,8 +173,8 @@ pub fn plain_leaf(packet: &PacketInfo) -> Leaf {
 /// Leaves of a controlled port's queue.
 pub const LEAVES: usize = 4;
 
-/// Number of UDP's queues where UDP may borrow (BRF-23), a power of two. The flows of UDP are distributed over them, and
-/// they take turns. A data plane that counts reads the counters of each queue in every tick, so their number is small.
+/// Number of UDP's queues at a port where UDP may borrow (BRF-23); a power of two. UDP flows are distributed over the
+/// queues, which take turns. The number is small, because the agent reads the counters of each queue in every tick.
 pub const UDP_QUEUES: u16 = 32;
 
 /// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together then hold 3.2 times as
