@@ -35,8 +35,8 @@ struct nrw_gtp {
 
 /*
  * Returns the offset of the datagram in a G-PDU whose header is at `at`, or 0 if there is none or too
- * many headers precede it. A wrong result does no harm, because the lengths that nrw_read_inner()
- * checks fit only by chance.
+ * many headers precede it. nrw_read_inner() checks the lengths at this offset, which is enough to
+ * reject a wrong one.
  */
 static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 flags)
 {

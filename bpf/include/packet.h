@@ -14,7 +14,7 @@
 #include "maps.h"
 #include "tcp_options.h"
 
-#define NRW_VLAN_TAGS		2	/* QinQ */
+#define NRW_VLAN_TAGS		2	/* QinQ; includes a tag outside the buffer */
 
 /*
  * The frame of a PPPoE session has version 1, type 1 and code 0 (RFC 2516). PPP's protocol numbers
@@ -115,7 +115,7 @@ struct nrw_packet {
 
 /*
  * Parses Ethernet and VLAN tags, in the buffer or moved out of it by the driver. Returns the
- * EtherType, network order.
+ * EtherType, network order; that of a tag if there are too many tags.
  */
 static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {
@@ -143,7 +143,8 @@ static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_pa
 	}
 	p->vlan = outer ^ inner << 4;
 	p->key.vlan = vlan_separates ? p->vlan : 0;
-	return type;
+	/* With a tag outside the buffer, the loop may have read one too many. */
+	return tags > NRW_VLAN_TAGS ? bpf_htons(ETH_P_8021Q) : type;
 }
 
 /*

@@ -2,6 +2,7 @@
 
 mod forged;
 mod life;
+mod offloaded;
 mod outside;
 mod real;
 mod rig;
