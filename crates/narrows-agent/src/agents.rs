@@ -46,12 +46,12 @@ impl Agents for Built {
         services.ready()?;
         let mut refusal = String::new();
         wait(services, &Config::Sender(config.clone()), || {
-            if let Err(error) = sender.follow_interfaces() {
-                let text = error.to_string();
-                if text != refusal {
-                    tracing::warn!(event = "interface-refused", error = text);
-                    refusal = text;
+            let error = sender.follow_interfaces().err().map(|error| error.to_string()).unwrap_or_default();
+            if error != refusal {
+                if !error.is_empty() {
+                    tracing::warn!(event = "interface-refused", error);
                 }
+                refusal = error;
             }
             let counted = sender.counters();
             vec![

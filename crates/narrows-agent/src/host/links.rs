@@ -101,9 +101,10 @@ impl Links {
     /// Attaches programs again to interfaces that have vanished and come back.
     ///
     /// # Errors
-    /// If the kernel refuses. The next call tries again.
+    /// If the kernel refuses; the first error. The others are attached nevertheless, and the next call tries again.
     pub(super) fn follow_interfaces(&mut self) -> Result<(), HostError> {
-        self.interfaces.iter_mut().filter(|interface| interface.is_here).try_for_each(AtInterface::follow)
+        let here = self.interfaces.iter_mut().filter(|interface| interface.is_here);
+        here.map(AtInterface::follow).fold(Ok(()), Result::and)
     }
 
     /// Whether the links outlive the process.
