@@ -44,15 +44,8 @@ impl Agents for Built {
         }
         let mut sender = host::Sender::load(&options)?;
         services.ready()?;
-        let mut refusal = String::new();
         wait(services, &Config::Sender(config.clone()), || {
-            let error = sender.follow_interfaces().err().map(|error| error.to_string()).unwrap_or_default();
-            if error != refusal {
-                if !error.is_empty() {
-                    tracing::warn!(event = "interface-refused", error);
-                }
-                refusal = error;
-            }
+            sender.follow_interfaces();
             let counted = sender.counters();
             vec![
                 ("asked", counted.asked),

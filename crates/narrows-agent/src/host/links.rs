@@ -36,6 +36,8 @@ struct AtInterface {
     /// Where the link is pinned.
     pin: Option<PathBuf>,
     is_missing: bool,
+    /// The last reason why the kernel refused to attach, which is logged once.
+    refusal: String,
 }
 
 #[derive(Debug)]
@@ -92,19 +94,17 @@ impl Links {
             link,
             pin: self.pins.as_ref().map(|pins| pins.path(&file)),
             is_missing: false,
+            refusal: String::new(),
         };
-        interface.pin()?;
+        interface.pin(&interface.link)?;
         self.interfaces.push(interface);
         Ok(())
     }
 
-    /// Attaches programs again to interfaces that have vanished and come back.
-    ///
-    /// # Errors
-    /// If the kernel refuses; the first error. The others are attached nevertheless, and the next call tries again.
-    pub(super) fn follow_interfaces(&mut self) -> Result<(), HostError> {
-        let here = self.interfaces.iter_mut().filter(|interface| interface.is_here);
-        here.map(AtInterface::follow).fold(Ok(()), Result::and)
+    /// Attaches programs again to interfaces that have vanished and come back. If the kernel refuses, the next call tries
+    /// again.
+    pub(super) fn follow_interfaces(&mut self) {
+        self.interfaces.iter_mut().filter(|interface| interface.is_here).for_each(AtInterface::follow);
     }
 
     /// Whether the links outlive the process.
@@ -114,33 +114,47 @@ impl Links {
 }
 
 impl AtInterface {
-    fn follow(&mut self) -> Result<(), HostError> {
+    fn follow(&mut self) {
         let Ok(index) = netns::interface(&self.name) else {
             if !self.is_missing {
                 tracing::warn!(event = "interface-gone", interface = self.name, "its packets are not marked");
             }
             self.is_missing = true;
-            return Ok(());
+            self.refusal.clear();
+            return;
         };
         // The link of a deleted interface has no index, even if a new interface has the old one's index.
         if index_of(&self.link).is_none_or(|held| held == index) {
-            return Ok(());
+            return;
         }
-        self.link = create(&self.program, index, self.at)?;
-        self.pin()?;
+        if let Err(error) = self.attach_again(index) {
+            let text = error.to_string();
+            if text != self.refusal {
+                tracing::warn!(event = "interface-refused", interface = self.name, error = text);
+                self.refusal = text;
+            }
+            return;
+        }
         self.is_missing = false;
+        self.refusal.clear();
         tracing::info!(event = "interface-back", interface = self.name, index);
+    }
+
+    fn attach_again(&mut self, index: u32) -> Result<(), HostError> {
+        let link = create(&self.program, index, self.at)?;
+        self.pin(&link)?;
+        self.link = link;
         Ok(())
     }
 
-    /// Pins the link, and replaces an earlier pin.
-    fn pin(&self) -> Result<(), HostError> {
+    /// Pins a link, and replaces an earlier pin.
+    fn pin(&self, link: &OwnedFd) -> Result<(), HostError> {
         let Some(path) = &self.pin else { return Ok(()) };
         let _ = fs::remove_file(path);
         let path_c = CString::new(path.as_os_str().as_bytes())
             .map_err(|error| HostError::file(path)(io::Error::other(error)))?;
         // SAFETY: the path is NUL-terminated and outlives the call.
-        let ret = unsafe { libbpf_sys::bpf_obj_pin(self.link.as_raw_fd(), path_c.as_ptr()) };
+        let ret = unsafe { libbpf_sys::bpf_obj_pin(link.as_raw_fd(), path_c.as_ptr()) };
         if ret < 0 { Err(HostError::file(path)(io::Error::from_raw_os_error(-ret))) } else { Ok(()) }
     }
 }

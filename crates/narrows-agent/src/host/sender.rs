@@ -100,11 +100,9 @@ impl Sender {
 
     /// Attaches to interfaces that have vanished and come back. Call this function periodically, in the network
     /// namespace in which the sender was loaded. The programs are not attached again in other namespaces.
-    ///
-    /// # Errors
-    /// If the kernel refuses to attach. The next call tries again.
-    pub fn follow_interfaces(&mut self) -> Result<(), HostError> {
-        self.links.follow_interfaces()
+    /// If the kernel refuses to attach, the reason is logged once, and the next call tries again.
+    pub fn follow_interfaces(&mut self) {
+        self.links.follow_interfaces();
     }
 
     /// The present counters.
