@@ -82,8 +82,8 @@ def data_plane(seconds: int, repetitions: int) -> str:
     plain = [rate / 1e9 for rate in told["without"]]
     return (
         f"{machine(first_line('clang', '--version'))}\n\n{table(header, rows)}\n\n"
-        f"Throughput of a bridge with the programs over that without, {len(ratios)} pairs of {seconds} s "
-        f"in turn: median {statistics.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f} "
+        f"Throughput of a bridge with the programs, divided by that without them, in {len(ratios)} pairs of "
+        f"{seconds} s: median {statistics.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f} "
         f"(without: median {statistics.median(plain):.1f} Gbit/s, from {min(plain):.1f} to {max(plain):.1f})."
     )
 

@@ -99,9 +99,9 @@ def where(backend: Kernel | Vm) -> str:
     return f"{guest['kernel_package']} in {guest['emulator']}, clock {guest['clock']}. Host: {host}"
 
 
-def amount(runs: int) -> str:
-    """The number of runs in words."""
-    return "1 run" if runs == 1 else f"{runs} runs, of as many seeds,"
+def amount(runs: int, seconds: float) -> str:
+    """The number and length of the runs in words."""
+    return f"1 run of {seconds} s" if runs == 1 else f"{runs} runs of {seconds} s with different seeds"
 
 
 def spread(values: Sequence[float]) -> str:
@@ -177,7 +177,8 @@ def main(arguments: Sequence[str]) -> int:
                 print(" | ".join(row), flush=True)  # the next row may take half an hour
                 body.append(row)
             name = part if options.on == "kernel" else f"{part}-vm"
-            how = f"{where(backend)}\n\n{amount(options.runs)} of {seconds} s each; mean, least and largest."
+            figures = "; mean, smallest and largest value" if options.runs > 1 else ""
+            how = f"{where(backend)}\n\nEach figure: {amount(options.runs, seconds)}{figures}."
             text = f"{how}\n\n{table([*header, 'not trusted'], body)}"
             print(text, end="\n\n")
             if options.write:

@@ -108,9 +108,10 @@ def report() -> str:
         each, whole = cost.cpu / runs, runs * BUFFERS * SEEDS
         lines = [
             circumstances(1, ()),
-            f"The matrix behind {BUFFER} with one seed, {runs} runs of 60 s: {cost.wall:.1f} s and "
-            f"{cost.cpu:.1f} s CPU, {1e3 * each:.0f} ms a run. With {BUFFERS} buffers and {SEEDS} seeds "
-            f"it has {whole:,} runs: {each * whole / 60:.0f} min CPU at this rate.",
+            f"The matrix with a buffer of {BUFFER} and one seed has {runs} runs of 60 s. It took "
+            f"{cost.wall:.1f} s, with {cost.cpu:.1f} s of CPU time: {1e3 * each:.0f} ms a run. With "
+            f"{BUFFERS} buffers and {SEEDS} seeds it has {whole:,} runs, which take {each * whole / 60:.0f} "
+            "min of CPU time at this rate.",
         ]
         try:
             theirs = in_ns3(build(Path(name)))
@@ -124,8 +125,8 @@ def report() -> str:
     ]
     lines += [
         table(header, rows),
-        f"At the mean of these, {mean:.1f} s, the whole matrix would cost ns-3 {mean * whole / 3600:.1f} h "
-        f"CPU: {mean / each:.0f} times as much.",
+        f"With the mean of these times, {mean:.1f} s, the whole matrix would take "
+        f"{mean * whole / 3600:.1f} h of CPU time in ns-3: {mean / each:.0f} times as much.",
     ]
     return "\n\n".join(lines)
 

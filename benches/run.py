@@ -356,7 +356,7 @@ def circumstances(repeat: int, costs: Sequence[Cost]) -> str:
     )
     ns3 = first_line("g++", "--version"), "ns-3 " + first_line("pkg-config", "--modversion", "ns3-core")
     if runs == "1 run":
-        return f"{machine(*ns3)}. One run each, so that no spread is known."
+        return f"{machine(*ns3)}. One run each, so the spread is not known."
     return f"{machine(*ns3)}. Medians of {runs}; ± is half the spread."
 
 
@@ -456,7 +456,7 @@ def updated(measured: str, costs: Sequence[Cost], blocks: dict[str, str], stamp:
         else:
             paragraphs += [title, block]
     names = [b for b, title in CONTROLLER_BENCHES.items() if title in blocks]
-    mark = f"{', '.join([*dict.fromkeys(c.scenario.name for c in costs), *names])} on their own: "
+    mark = f"{', '.join([*dict.fromkeys(c.scenario.name for c in costs), *names])} measured separately: "
     paragraphs = [p for p in paragraphs if not p.startswith(mark)]
     paragraphs.insert(1, mark + stamp)
     return "\n\n".join(paragraphs)

@@ -83,7 +83,7 @@ fn fill(routes: u32, greedy: u32) {
         std::hint::black_box(filler.rates());
         start.elapsed()
     });
-    let what = format!("fill: {routes} paths, one flow in {greedy} greedy, each a claim");
+    let what = format!("fill: {routes} paths, one flow in {greedy} greedy, each with a claim");
     print(&what, times.collect());
 }
 
@@ -171,7 +171,7 @@ fn update(mode: Mode, routes: u32, greedy: u32, change: Change) {
     print("  a report", reports);
     let periods = all.len();
     print("  an update, with its messages", all);
-    println!("  {} rates told per update", grants / periods.max(1));
+    println!("  {} rates sent per update", grants / periods.max(1));
 }
 
 fn main() {

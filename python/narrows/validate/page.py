@@ -81,7 +81,7 @@ def render(
 
 _SAME = (
     "A single flow loses the same packets on both sides, so its window can be compared directly. "
-    "{caption} The figure shows the first seconds after the warm-up. Nothing is fitted.\n\n"
+    "{caption} The figure shows the first seconds after the warm-up. No parameter is fitted.\n\n"
     "![The window of each algorithm over time, on Linux and simulated]({file})"
 )
 _TELLS = (
@@ -197,9 +197,9 @@ def _verdicts(findings: list[Finding]) -> str:
     if inside:
         lines += [
             "",
-            f"{len(inside)} flows may lose other packets than the real flow (all except single flows with "
-            f"random loss). The real median goodput of {sum(inside)} of them is within the range of the "
-            "simulated runs.",
+            f"{len(inside)} simulated flows may lose other packets than the real ones (all except "
+            f"single flows with random loss). The real median goodput of {sum(inside)} of them is within "
+            "the range of the simulated runs.",
         ]
     chance = [f for f in findings if f.cell.loss and not f.cell.same_losses]
     alike = measures.median(judge.same_seeds(finding, "goodput_bps") for finding in chance)
