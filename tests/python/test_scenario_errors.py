@@ -113,7 +113,7 @@ def attempt(text):
         ),
         (
             '[topology]\nkind = "parking-lot"\nrate = "10mbit"\ndelay = "5ms"\n[[flows]]',
-            "topology.hops: found nothing, expected a number of tight links, 1 or more",
+            "topology.hops: found nothing, expected a number of bottleneck links, 1 or more",
         ),
         (CHAIN + '[[nodes]]\nname = "a"\n[[nodes]]\nname = "a"', "nodes.1.name: found 'a' again, expected another name"),
         (CHAIN + '[[links]]\nbetween = ["a", "a"]\nrate="1mbit"', "links.2.between: found 'a' twice, expected two nodes"),

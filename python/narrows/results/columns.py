@@ -95,7 +95,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ssthresh | float | segments | Slow-start threshold; NaN while infinite.
         pacing_bps | float | bit/s | Pacing rate, L3, set by the controller; NaN if it sets none.
         srtt_s | float | s | Smoothed RTT.
-        rttvar_s | float | s | Its smoothed mean deviation, what iperf3 calls its variance (MET-14).
+        rttvar_s | float | s | Smoothed mean deviation of the RTT, which iperf3 calls variance (MET-14).
         rtt_s | float | s | Latest RTT sample.
         in_flight | float | segments | Segments in flight.
         retransmits | u64 | packets | Retransmissions since the start.

@@ -211,10 +211,10 @@ class Scenario(Table):
     sdn: Sdn | None = None
     """The SDN controller; none if left out."""
     receive_buffer: ReceiveBuffer | None = None
-    """Receive buffer of every TCP connection (Linux tcp_rmem). Half of it is offered as window, and data
-    behind a hole occupies part of it. "auto" is Linux's 6 MiB, or four times the content of the largest path
-    if that is more. If left out, real sockets use the "auto" size; simulated receivers open their window to
-    half of it and then no longer limit the sender."""
+    """Receive buffer of every TCP connection (Linux tcp_rmem). Half of it is advertised as the
+    window, and data after a missing segment occupies part of it. "auto" is Linux's 6 MiB, or four times the
+    content of the largest path if that is more. If left out, real sockets use the "auto" size; simulated
+    receivers open their window to half of it and then no longer limit the sender."""
     probes: Probes = Probes()
     """Data to record."""
     kernel: Kernel | None = None

@@ -22,7 +22,7 @@ _PLAIN = {
     "finite_number": "a finite number",
 }
 
-_COUNTS = {"leaves": "a number of hosts, 2 or more", "hops": "a number of tight links, 1 or more"}
+_COUNTS = {"leaves": "a number of hosts, 2 or more", "hops": "a number of bottleneck links, 1 or more"}
 """Descriptions of required keys of topologies whose names do not explain themselves."""
 
 

@@ -74,7 +74,7 @@ class Flow(Table):
     name: Name | None = None
     """Name in results; derived from the congestion controller's name if left out."""
     source: Annotated[Name | None, Field(alias="from")] = None
-    """Sending node; a topology by name has defaults."""
+    """Sending node; most topologies have a default."""
     to: Name | None = None
     """Receiving node."""
     transport: Literal["tcp", "udp"] = "tcp"

@@ -12,7 +12,7 @@ def fat_tree(k: int) -> Facts:
     """A tree of k pods of k/2 edge and k/2 aggregation switches, with (k/2)^2 core switches and k^3/4 hosts.
 
     Switches are c1.. (core), a1.1.. and e1.1.. (first the pod, then the place in the pod). Hosts are h1...
-    Flow i goes from host i to the host that is half of the tree away, so that all flows cross the core.
+    Flow i goes from host i to a host in the other half of the tree, so that all flows cross the core.
     """
     half = k // 2
     edges: list[Edge] = []

@@ -32,9 +32,9 @@ pub struct Params {
     pub tau_min: Span,
     /// Maximum tau (BDR-21).
     pub tau_max: Span,
-    /// tau over the mean time between reports (BDR-21).
+    /// tau divided by the mean time between reports (BDR-21).
     pub tau_factor: f64,
-    /// T_q, the time to drain a queue, over the mean time between reports (BDR-23).
+    /// T_q, the time to drain a queue, divided by the mean time between reports (BDR-23).
     pub t_q_factor: f64,
     /// Distribute the bandwidth that flows limited elsewhere do not use (BDR-24).
     pub redistribution: bool,

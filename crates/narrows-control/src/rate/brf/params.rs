@@ -67,8 +67,8 @@ macro_rules! params {
 }
 
 params! {
-    /// Share of the link to allocate. Literal mode allocates all, because the paper's sum of rates
-    /// is the NIC's (BRF-21, BRF-41).
+    /// Share of the link to allocate. Literal mode allocates all, because the paper's rates add up
+    /// to the NIC's rate (BRF-21, BRF-41).
     eta: f64 = 1.0, 0.98;
     /// A_CLS: a flow that uses less than this share of its allocation is limited (BRF-38; paper
     /// 0.95 to 1.0).
@@ -97,8 +97,8 @@ params! {
     floor_packets: f64 = 0.0, 2.0;
     /// Minimum allocation as a share of C_BRF (BRF-47).
     floor_share: f64 = 0.0, 0.001;
-    /// Minimum period T (BRF-30). Literal mode has no clamp; a millisecond keeps its timer from
-    /// spinning.
+    /// Minimum period T (BRF-30). The paper has no minimum; in literal mode, a millisecond keeps
+    /// the timer from firing all the time.
     period_min: Span = Span::from_millis(1), Span::from_millis(10);
     /// Maximum period T (BRF-30).
     period_max: Span = Span::from_secs(3600), Span::from_secs(1);
@@ -120,10 +120,10 @@ params! {
     urgent_decrease: bool = false, false;
     /// Believe a sender that says its application does not limit it, and count gaps in the sequence
     /// numbers as sent (BRF-100). If such a flow still sends less than its rate, another switch
-    /// holds it (BRF-102).
+    /// limits it (BRF-102).
     believe_senders: bool = false, true;
-    /// The flows that share as one: each flow for itself, or the flows of a subscriber, by address,
-    /// prefix, VLAN or mark (BRF-106).
+    /// The unit that gets a share: each flow, or all flows of a subscriber, by address, prefix,
+    /// VLAN or mark (BRF-106).
     share: Share = Share::Flow, Share::Flow;
     /// UDP's share of the link while any UDP traffic is active (BRF-21).
     udp_share: f64 = 0.05, 0.05;
@@ -150,7 +150,7 @@ params! {
     max_flows: usize = 262_144, 262_144;
     /// Maximum number of half-open handshakes; a full table discards the oldest (BRF-104).
     max_half_open: usize = 4_096, 4_096;
-    /// Initial capacity if it must be measured (BRF-101). 10 Mbit/s, ours.
+    /// Initial capacity if it must be measured (BRF-101). The default is ours.
     capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000);
     /// Size of a first probe, as a multiple of the measured capacity (BRF-101).
     probe_gain: f64 = 1.05, 1.05;

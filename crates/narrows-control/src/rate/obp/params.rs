@@ -9,10 +9,10 @@ use crate::units::Span;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// a: share of the bandwidth left that a newcomer takes (OBP-1). 1, ours.
+    /// a: share of the bandwidth left that a newcomer takes (OBP-1). The default is ours.
     pub a: f64,
-    /// b: share of the narrowest link's capacity that a newcomer takes in addition (OBP-1). 0.1,
-    /// ours.
+    /// b: share of the narrowest link's capacity that a newcomer takes in addition (OBP-1). The
+    /// default is ours.
     pub b: f64,
     /// a': share of its own rate plus the bandwidth left that a flow takes later (OBP-1). With a' = 1, a full
     /// link keeps unequal shares. N flows settle only if (N - 1) a' < 1. The default of 0.9 is ours; with it,

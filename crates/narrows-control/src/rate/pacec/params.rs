@@ -43,25 +43,26 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::E
 pub struct Params {
     /// The law that computes rates.
     pub mode: Mode,
-    /// Ts: time between a port's reports (PAC-2, PAC-23). 10 ms.
+    /// Ts: time between a port's reports (PAC-2, PAC-23).
     pub sample: Span,
-    /// m: samples per control period Tc = m * Ts (PAC-11, PAC-23). 5. Tc should be at least the
+    /// m: samples per control period Tc = m * Ts (PAC-11, PAC-23). Tc should be at least the
     /// longest RTT plus both ways to the controller, so that an update sees the effect of the
     /// previous one.
     pub samples: u32,
-    /// Share of the link to allocate (PAC-18). 0.98. Literal mode allocates all.
+    /// Share of the link to allocate (PAC-18). Literal mode allocates all.
     pub eta: f64,
     /// w_q: weight of the queue in the utilisation (PAC-15). The default is Ts / Tc, and 1 in literal mode.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub queue_weight: Option<f64>,
-    /// w_q': share of the mean queue to drain in one Tc, in resolved mode (PAC-18). 1.
+    /// w_q': share of the mean queue to drain in one Tc, in resolved mode (PAC-18).
     pub drain: f64,
-    /// Step of the incremental mode (PAC-19). 0.5.
+    /// Step of the incremental mode (PAC-19).
     pub kappa: f64,
-    /// Minimum rate of an active flow in full packets per Tc (PAC-16). 2, in literal mode 0.
+    /// Minimum rate of an active flow in full packets per Tc (PAC-16). The default is 2, and 0 in
+    /// literal mode.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub floor_packets: Option<f64>,
-    /// A flow without data for this long has ended (PAC-21). 1 s.
+    /// A flow without data for this long has ended (PAC-21).
     pub idle_after: Span,
     /// How sources receive their rates.
     pub signal: Signal,

@@ -11,18 +11,18 @@ use crate::units::Span;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Gain on the spare capacity (RCP-1). 0.4, as published.
+    /// Gain on the spare capacity (RCP-1). The default is the published value.
     pub alpha: f64,
-    /// Gain on the queue (RCP-1). 0.226 = alpha^2 * sqrt(2), as in XCP (XCP-6). The published 0.4
-    /// is outside the linear region (RCP-6).
+    /// Gain on the queue (RCP-1). The default is alpha^2 * sqrt(2), as in XCP (XCP-6). The
+    /// published 0.4 is outside the linear region (RCP-6).
     pub beta: f64,
-    /// Share of the capacity to use (RCP-3). 1: ns-2.
+    /// Share of the capacity to use (RCP-3). The default is ns-2's.
     pub eta: f64,
-    /// T_max: maximum time between two updates (RCP-1). 10 ms: ns-2.
+    /// T_max: maximum time between two updates (RCP-1). The default is ns-2's.
     pub interval_max: Span,
-    /// The first rate as a share of the capacity (RCP-3). 0.05: ns-2.
+    /// The first rate as a share of the capacity (RCP-3). The default is ns-2's.
     pub first_share: f64,
-    /// d before the first packet with an RTT. 100 ms, ours.
+    /// d before the first packet with an RTT. The default is ours.
     pub rtt: Span,
     /// How rates reach senders: in headers, as published, or in ACKs with BRF's option (ours).
     pub signal: Signal,

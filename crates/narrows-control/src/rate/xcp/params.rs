@@ -9,18 +9,18 @@ use crate::units::Span;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Gain on the spare capacity (XCP-2). 0.4: the paper, section 3.5.
+    /// Gain on the spare capacity (XCP-2). The default is from the paper, section 3.5.
     pub alpha: f64,
-    /// Gain on the persistent queue (XCP-2). 0.226 = alpha^2 * sqrt(2) (XCP-6).
+    /// Gain on the persistent queue (XCP-2). The default is alpha^2 * sqrt(2) (XCP-6).
     pub beta: f64,
     /// Share of the traffic that is redistributed to make flows equal (XCP-2).
     pub shuffle: f64,
-    /// Maximum RTT (XCP-1), and so the longest control interval. 1 s: the draft.
+    /// Maximum RTT (XCP-1), and so the longest control interval. The default is from the draft.
     pub rtt_max: Span,
     /// Shortest control interval (XCP-2).
     pub te_min: Span,
-    /// The first control interval, and the average RTT before the first packet with one (XCP-2). 50
-    /// ms, ours.
+    /// The first control interval, and the average RTT before the first packet with an RTT (XCP-2).
+    /// The default is ours.
     pub te_first: Span,
 }
 
