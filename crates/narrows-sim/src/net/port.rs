@@ -77,7 +77,8 @@ pub(crate) struct Port {
     pub(crate) switch: Option<u32>,
     /// The receiving node has a switch with a rate controller.
     pub(crate) leads_to_switch: bool,
-    leaf_counters: Option<Box<LeafCounters>>,
+    /// The counters that the rate controller reads; `None` at a port without a rate controller.
+    counters: Option<Box<PortCounters>>,
     /// The port's rate controller keeps the port's own queue: a packet's class selects its band.
     keeps_own_queue: bool,
 }
@@ -94,23 +95,10 @@ struct Scheduled {
     wake_at: Option<Time>,
 }
 
-/// Per-leaf counters of a controlled port.
-#[derive(Clone, Debug, Default)]
-struct LeafCounters {
-    arrived: [Bytes; LEAVES],
-    departed: [Bytes; LEAVES],
-    departed_packets: u64,
-    queued: [Bytes; LEAVES],
-    queued_packets: [u32; LEAVES],
-    limit: u32,
-}
-
-impl LeafCounters {
-    /// Removes a packet that left the queue or was not admitted to it.
-    fn remove(&mut self, leaf: usize, size: Bytes) {
-        self.queued[leaf] -= size;
-        self.queued_packets[leaf] -= 1;
-    }
+/// Removes a packet from the counters that left the queue or was not admitted to it.
+fn remove_queued(counters: &mut PortCounters, leaf: usize, size: Bytes) {
+    counters.queued[leaf] -= size;
+    counters.queued_packets[leaf] -= 1;
 }
 
 impl Port {
@@ -136,7 +124,7 @@ impl Port {
             departed_at_sample: 0,
             switch: None,
             leads_to_switch: false,
-            leaf_counters: None,
+            counters: None,
             keeps_own_queue: false,
         }
     }
@@ -174,8 +162,8 @@ impl Port {
             (Queueing::Own, _) => {}
         }
         self.switch = Some(switch);
-        let limit = limit.packets.unwrap_or(0);
-        self.leaf_counters = Some(Box::new(LeafCounters { limit, ..LeafCounters::default() }));
+        let limit_packets = [limit.packets.unwrap_or(0); LEAVES];
+        self.counters = Some(Box::new(PortCounters { limit_packets, ..PortCounters::default() }));
     }
 
     pub(crate) fn service(&self) -> &Service {
@@ -225,7 +213,7 @@ impl Port {
                 let size = packets.get(packet).size as u32;
                 self.stats.accepted_bytes += size as u64;
                 let mut band = leaf;
-                if let Some(c) = &mut self.leaf_counters {
+                if let Some(c) = &mut self.counters {
                     let leaf = leaf.min(LEAVES - 1);
                     let p = packets.get_mut(packet);
                     p.set_leaf(leaf);
@@ -278,11 +266,11 @@ impl Port {
                     scheduled.wake_at = Some(finish);
                     events.push(finish, Kind::Ready, me);
                 }
-                if let Some(c) = &mut self.leaf_counters {
+                if let Some(c) = &mut self.counters {
                     let (leaf, size) = (packets.get(w.packet).leaf(), Bytes::new(w.size as u64));
                     c.departed_packets += 1;
                     c.departed[leaf] += size;
-                    c.remove(leaf, size);
+                    remove_queued(c, leaf, size);
                 }
                 if let Some(writer) = writer {
                     self.update_header(now, packets.get_mut(w.packet), writer);
@@ -308,9 +296,9 @@ impl Port {
         for packet in scheduled.losses.dropped.drain(..) {
             self.stats.dropped += 1;
             self.stats.accepted_bytes -= packets.get(packet).size as u64;
-            if let Some(c) = &mut self.leaf_counters {
+            if let Some(c) = &mut self.counters {
                 let p = packets.get(packet);
-                c.remove(p.leaf(), Bytes::new(p.size as u64));
+                remove_queued(c, p.leaf(), Bytes::new(p.size as u64));
             }
             packets.free(packet);
         }
@@ -321,7 +309,7 @@ impl Port {
         if packet.is(flag::REVERSE) {
             return;
         }
-        let queued = self.leaf_counters.as_ref().map_or(Bytes::ZERO, |c| c.queued.iter().copied().sum());
+        let queued = self.counters.as_ref().map_or(Bytes::ZERO, |c| c.backlog());
         let before = packet.header();
         let mut header = before;
         writer.on_departure(now, Bytes::new(packet.size as u64), &mut header, queued);
@@ -492,18 +480,12 @@ impl Port {
         }
     }
 
-    /// The port's counters for its rate controller. They include the capacity if `capacity_is_configured`.
-    pub(crate) fn counters(&self, now: Time, capacity_is_configured: bool) -> PortCounters {
-        let capacity = capacity_is_configured.then(|| self.service.configured_rate(now));
-        let mut out = PortCounters { capacity, ..PortCounters::default() };
-        let Some(c) = &self.leaf_counters else { return out };
-        out.queued = c.queued;
-        out.queued_packets = c.queued_packets;
-        out.departed = c.departed;
-        out.arrived = c.arrived;
-        out.departed_packets = c.departed_packets;
-        out.limit_packets = [c.limit; LEAVES];
-        out
+    /// The port's counters for its rate controller; `None` at a port without a rate controller. They include the current
+    /// capacity if `capacity_is_configured`.
+    pub(crate) fn counters(&mut self, now: Time, capacity_is_configured: bool) -> Option<&PortCounters> {
+        let counters = self.counters.as_deref_mut()?;
+        counters.capacity = capacity_is_configured.then(|| self.service.configured_rate(now));
+        Some(counters)
     }
 }
 

@@ -12,6 +12,7 @@ use super::signalling::SignallingCounts;
 use crate::engine::Kind;
 use crate::error::Error;
 use crate::flow::flow_key;
+use crate::net::Port;
 use crate::packet::{Packet, flag};
 use crate::plan::{ControllerPlan, TransportPlan};
 use crate::probe::row;
@@ -61,28 +62,26 @@ impl World<'_> {
         index: u32,
         act: impl FnOnce(&mut dyn RateController, Time, &PortCounters, &mut Vec<Action>) -> R,
     ) -> R {
-        let switch = &self.switches[index as usize];
-        if switch.controller.is_none() {
-            return self.with_switch(index, |_, _, _| R::default());
-        }
-        let counters =
-            self.ports[switch.link as usize].counters(self.now, switch.plan.capacity_is_configured);
-        self.with_switch(index, |c, now, actions| act(c, now, &counters, actions))
+        let is_configured = self.switches[index as usize].plan.capacity_is_configured;
+        self.with_switch(index, |c, now, port, actions| match port.counters(now, is_configured) {
+            Some(counters) => act(c, now, counters, actions),
+            None => R::default(),
+        })
     }
 
     /// Runs `act` on a switch's controller and performs the resulting actions. Does nothing during an outage.
     pub(super) fn with_switch<R: Default>(
         &mut self,
         index: u32,
-        act: impl FnOnce(&mut dyn RateController, Time, &mut Vec<Action>) -> R,
+        act: impl FnOnce(&mut dyn RateController, Time, &mut Port, &mut Vec<Action>) -> R,
     ) -> R {
         let switch = &mut self.switches[index as usize];
-        let port = &self.ports[switch.link as usize];
+        let port = &mut self.ports[switch.link as usize];
         let mut result = R::default();
         let mut wake_at = next_outage(&switch.plan, self.now);
         if let Some(controller) = &mut switch.controller {
             let mut actions = std::mem::take(&mut switch.actions);
-            result = act(controller.as_mut(), self.now, &mut actions);
+            result = act(controller.as_mut(), self.now, port, &mut actions);
             wake_at = wake_at.min(controller.next_timer());
             if switch.plan.capacity_is_configured {
                 wake_at = wake_at.min(port.service().next_change(self.now));
@@ -192,7 +191,7 @@ impl World<'_> {
         for k in 0..self.switches_at[node].len() {
             let index = self.switches_at[node][k];
             let info = self.packet_info(self.packets.get(packet));
-            let rate = self.with_switch(index, |c, now, actions| c.on_reverse(now, &info, actions));
+            let rate = self.with_switch(index, |c, now, _, actions| c.on_reverse(now, &info, actions));
             if let Some(rate) = rate {
                 let p = self.packets.get_mut(packet);
                 if p.is(flag::RATE) {
@@ -202,7 +201,7 @@ impl World<'_> {
                     self.switches[index as usize].signalling.acks += 1;
                 } else {
                     // The header has no room for the option (BRF-11).
-                    self.with_switch(index, |c, _, _| c.on_write_failed(&info.key));
+                    self.with_switch(index, |c, _, _, _| c.on_write_failed(&info.key));
                 }
             }
         }
