@@ -51,7 +51,7 @@ cc = "reno"
     ("params", "message"),
     [
         ("etaa = 0.9", "controllers.0.params.etaa: found an unknown key; nearest is 'eta'"),
-        ("eta = 7", "controllers.0.params: eta is 7, but must be from 0.01 to 1"),
+        ("eta = 7", "controllers.0.params.eta: found 7, expected from 0.01 to 1"),
         (
             "mode = 'litteral'",
             "controllers.0.params.mode: found 'litteral', expected one of literal, resolved; "
@@ -65,7 +65,7 @@ cc = "reno"
         ),
         (
             "share = 'address'",
-            'controllers.0.params: share is "address", but must be "flow", "sender-address", ',
+            'controllers.0.params.share: found \'address\', expected "flow", "sender-address", ',
         ),
         (
             "share = 'sender-prefix/33'",
@@ -74,9 +74,12 @@ cc = "reno"
         ("share = 'vlan'", 'controllers.0.params.share: found "vlan", expected another share'),
         (
             "share = 'mark', mode = 'literal'",
-            'controllers.0.params: share is "mark", but must be "flow" if mode is "literal"',
+            'controllers.0.params.share: found \'mark\', expected "flow" if mode is "literal"',
         ),
-        ("eta = 'x', mode = 'x'", "controllers.0.params: found 'x', expected"),
+        ("eta = 'x', mode = 'x'", "controllers.0.params."),
+        ("eta = 0.9, b_head = 'x', u_th = 1", "controllers.0.params.b_head: found 'x', expected a number"),
+        ("eta = [1]", "controllers.0.params.eta: found a list, expected a number"),
+        ("mode = 3", "controllers.0.params.mode: found 3, expected a string"),
     ],
 )
 def test_errors_of_a_rate_controller_use_the_scenarios_keys(params, message):
@@ -87,10 +90,10 @@ def test_errors_of_a_rate_controller_use_the_scenarios_keys(params, message):
 
 
 def test_messages_of_the_simulator_are_kept():
-    assert str(translate("flow a: no path from b to c", {})) == "flow a: no path from b to c"
-    assert str(translate("links[3].at[0].rate: found 1", {})) == "links.3.at.0.rate: found 1"
+    assert str(translate("flow a: no path from b to c")) == "flow a: no path from b to c"
+    assert str(translate("links[3].at[0].rate: found 1")) == "links.3.at.0.rate: found 1"
     listed = "controllers[1].params: unknown field `q`, there are no fields"
-    assert str(translate(listed, {})) == "controllers.1.params: unknown field `q`, there are no fields"
+    assert str(translate(listed)) == "controllers.1.params: unknown field `q`, there are no fields"
 
 
 def test_every_example_runs():

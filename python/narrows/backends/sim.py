@@ -58,7 +58,7 @@ class Simulator:
         try:
             _native.check(_json(plan), list(self._controllers))
         except _native.PlanError as error:
-            raise translate(str(error), plan) from None
+            raise translate(str(error)) from None
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
@@ -67,7 +67,7 @@ class Simulator:
         try:
             output = _native.run(_json(plan), self._cancel, self._controllers, clock)
         except _native.PlanError as error:
-            raise translate(str(error), plan) from None
+            raise translate(str(error)) from None
         except Exception as error:
             _say_where(error)
             raise
@@ -117,27 +117,16 @@ def _say_where(error: Exception) -> None:
 
 _PLACE = re.compile(r"(?P<key>\w+(?:\[\d+\])?(?:\.\w+(?:\[\d+\])?)*): (?P<message>.*)", re.DOTALL)
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`, expected (?P<known>.*)", re.DOTALL)
-_VARIANT = re.compile(r"unknown variant `(?P<value>[^`]*)`, expected (?P<known>.*)", re.DOTALL)
-_TYPE = re.compile(
-    r"invalid (?:type|value): (?P<kind>[a-z ]+) [`\"](?P<value>.*)[`\"], expected (?P<known>.*)", re.DOTALL
-)
-_PARAMS = re.compile(r"controllers\.(?P<number>\d+)\.params")
-_WHOLE = "a whole number, or a time, rate or size with its unit"
-_EXPECTED = {
-    **dict.fromkeys(("u16", "u32", "u64", "usize"), _WHOLE),
-    "f64": "a number",
-    "a boolean": "true or false",
-    "string or map": "a name",
-}
-"""Types of parameters by serde's names for them."""
+_WRONG = re.compile(r"(?P<name>\w+) is (?P<value>.*), but must be (?P<known>.*)", re.DOTALL)
+_NAMES = re.compile(r'(?:one of )?"[^"]*"(?:(?:, | or )"[^"]*")*')
+_WHOLE = "a whole number"
 
 
-def translate(text: str, plan: Plan) -> ScenarioError:
+def translate(text: str) -> ScenarioError:
     """Convert an error of the native module to one about the scenario.
 
-    `controllers[0].params` becomes the key `controllers.0.params`. For an unknown name serde lists all known
-    names; the new message has the nearest one. serde does not say which parameter it read. If exactly one has
-    the value found, the new message names it.
+    `controllers[0].params` becomes the key `controllers.0.params`. A parameter in the message becomes part of
+    the key. For an unknown name the native module lists all known names; the new message has the nearest.
     """
     place = _PLACE.fullmatch(text)
     if place is None:
@@ -149,26 +138,22 @@ def translate(text: str, plan: Plan) -> ScenarioError:
         return ScenarioError(
             f"found an unknown key{hint(unknown['name'], known)}", f"{key}.{unknown['name']}"
         )
-    if variant := _VARIANT.fullmatch(message):
-        known = re.findall(r"`([^`]+)`", variant["known"])
-        return ScenarioError(choice(variant["value"], known), _which(key, variant["value"], plan))
-    if wrong := _TYPE.fullmatch(message):
-        shown = found(wrong["value"]) if wrong["kind"] == "string" else wrong["value"]
-        wanted = _EXPECTED.get(wrong["known"], wrong["known"])
-        return ScenarioError(f"found {shown}, expected {wanted}", _which(key, wrong["value"], plan))
+    if wrong := _WRONG.fullmatch(message):
+        return ScenarioError(_wrong(wrong["value"], wrong["known"]), f"{key}.{wrong['name']}")
     return ScenarioError(message, key)
 
 
-def _which(key: str, value: str, plan: Plan) -> str:
-    """The key of the parameter that has this value, if there is exactly one, else `key`."""
-    place = _PARAMS.fullmatch(key)
-    if place is None:
-        return key
-    params = plan["controllers"][int(place["number"])]["params"]
-    names = [
-        name for name, has in params.items() if value == (has if isinstance(has, str) else json.dumps(has))
-    ]
-    return f"{key}.{names[0]}" if len(names) == 1 else key
+def _wrong(value: str, known: str) -> str:
+    """The value found and the values expected, in the words of scenarios."""
+    try:
+        given: object = json.loads(value)
+    except ValueError:  # not a plain value, such as "a list"
+        given = None
+    if _NAMES.fullmatch(known):
+        return choice(given, re.findall(r'"([^"]*)"', known))
+    if known == _WHOLE:
+        known += ", or a time, rate or size with its unit"
+    return f"found {value if given is None else found(given)}, expected {known}"
 
 
 def _json(plan: Plan) -> str:

@@ -16,6 +16,7 @@ mod flow_id;
 mod half_open;
 pub mod obp;
 pub mod pacec;
+mod parameters;
 pub mod policer;
 mod ranges;
 pub mod rcp;

@@ -1,11 +1,10 @@
 //! The table of rate controllers. To add a controller, add a line here.
 
-use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
 use super::domain::{DomainController, Settings};
 use super::uniform::{self, Signal, Uniform};
-use super::{PortId, RateController, bdr, brf, obp, pacec, rcp, sdn, xcp};
+use super::{PortId, RateController, bdr, brf, obp, pacec, parameters, rcp, sdn, xcp};
 use crate::units::{Bytes, Time};
 
 /// Builds the domain's controller for ports with their parameters.
@@ -27,7 +26,7 @@ macro_rules! controllers {
         ) -> Result<Box<dyn RateController>, D::Error> {
             match name {
                 $($name => {
-                    let params = <$params>::deserialize(params)?;
+                    let params: $params = parameters::read(params)?;
                     let build: fn($params, PortId, Bytes) -> Result<Box<dyn RateController>, String> = $build;
                     build(params, port, mtu).map_err(D::Error::custom)
                 })*
@@ -48,7 +47,7 @@ macro_rules! controllers {
                 $($($name => {
                     let build: BuildDomain<$params> = $domain;
                     let ports: Result<Vec<_>, _> =
-                        ports.into_iter().map(|(port, d)| Ok((port, <$params>::deserialize(d)?))).collect();
+                        ports.into_iter().map(|(port, d)| Ok((port, parameters::read::<_, $params>(d)?))).collect();
                     Ok(Some(build(ports?, settings, mtu, now)))
                 })?)*
                 _ => Ok(None),
