@@ -53,6 +53,22 @@ class Expected(ValueError):  # noqa: N818 (read it aloud: raise Expected("a rate
     """A value of the wrong form. Its text completes "found X, expected ..."."""
 
 
+TYPES = {
+    "string_type": "a string in quotes",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "path_type": "the name of a file",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "finite_number": "a finite number",
+}
+"""The types of values by pydantic's names of their errors, as the end of "expected ..."."""
+
+
 def one_line(text: str) -> str:
     """`text` without line breaks and control characters."""
     return "".join(c if c.isprintable() else " " for c in text)

@@ -109,7 +109,16 @@ def parse_size(value: object) -> int:
 
 def parse_probability(value: object) -> float:
     """``0.1%`` or 0.001."""
-    expected = "a probability such as '0.1%' or 0.001"
+    return _parse_part(value, "a probability such as '0.1%' or 0.001")
+
+
+def parse_share(value: object) -> float:
+    """``50%`` or 0.5."""
+    return _parse_part(value, "a share such as '50%' or 0.5")
+
+
+def _parse_part(value: object, expected: str) -> float:
+    """A number from 0 to 1, or in percent."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         p = float(value)
     else:

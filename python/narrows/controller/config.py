@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from narrows import units
 from narrows.controller import wire
@@ -17,7 +17,7 @@ from narrows.controller.domain import SECOND, Params, PortParams
 from narrows.controller.messages import PortKey
 from narrows.controller.tls import Keys
 from narrows.controller.view import AlertSeverity
-from narrows.errors import Expected, NarrowsError, found, hint, one_line
+from narrows.errors import TYPES, Expected, NarrowsError, found, hint, one_line
 
 
 def _duration(value: object) -> int:
@@ -41,12 +41,19 @@ def _port_key(value: object) -> PortKey:
     return key
 
 
+def _host(value: str) -> str:
+    if not value.strip():  # it would stand for all addresses of this host
+        raise Expected("an address such as '127.0.0.1', or the name of a host")
+    return value
+
+
 Name = Annotated[str, Field(pattern=f"^{wire.NAME}$")]
 Duration = Annotated[int, BeforeValidator(_duration)]
 Delay = Annotated[int, BeforeValidator(units.parse_duration)]
 Rate = Annotated[int, BeforeValidator(units.parse_rate)]
-TcpPort = Annotated[int, Field(ge=0, le=65535)]
-Connections = Annotated[int, Field(ge=1, le=65535)]
+Host = Annotated[str, AfterValidator(_host)]
+TcpPort = Annotated[int, Field(strict=True, ge=0, le=65535)]
+Connections = Annotated[int, Field(strict=True, ge=1, le=65535)]
 _AGENTS_PORT = 6690
 
 
@@ -57,7 +64,7 @@ class _Table(BaseModel):
 class Address(_Table):
     """An address to listen on (default: loopback)."""
 
-    host: str = "127.0.0.1"
+    host: Host = "127.0.0.1"
     port: TcpPort = 0
 
     @property
@@ -107,7 +114,7 @@ class Standby(_Table):
     """The other controller of two, one of which is active."""
 
     name: Name
-    host: str
+    host: Host
     port: Annotated[TcpPort, Field(ge=1)] = _AGENTS_PORT
     takeover: Duration = 3 * SECOND
 
@@ -125,6 +132,7 @@ _OLD_SECRET = (
     "found the secret of an earlier version, expected agents.key, agents.certificate and agents.trusted: "
     "make them with 'narrows-agent key NAME'"
 )
+_EXPECTED = {**TYPES, "string_pattern_mismatch": "1 to 64 printable characters without spaces"}
 _DEFAULTS = Params()
 
 
@@ -184,7 +192,7 @@ class AgentAlert(_Table):
 class FlowAlert(_Table):
     """See `alerts.FlowRule`."""
 
-    below: Annotated[float, BeforeValidator(units.parse_probability)]
+    below: Annotated[float, BeforeValidator(units.parse_share)]
     for_: Annotated[Duration, Field(alias="for")] = 3 * _FOR
     severity: AlertSeverity = FlowRule(0, 0).severity
 
@@ -345,13 +353,11 @@ def _explain(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         names = _names(first["loc"][:-1])
         return f"{where}: unknown key{hint(first['loc'][-1], names)}"
-    message = first["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
-    if first["type"] == "value_error":
-        message = f"expected {message}"
-    elif message.startswith("input should be "):
-        message = f"expected {message.removeprefix('input should be ')}"
-    return f"{where}: found {found(first['input'])}, {message}"
+    if first["type"] == "missing":
+        return f"{where}: found nothing, expected this key"
+    message = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    expected = _EXPECTED.get(first["type"], message[0].lower() + message[1:])
+    return f"{where}: found {found(first['input'])}, expected {expected}"
 
 
 def _names(table: tuple[int | str, ...]) -> list[str]:

@@ -140,7 +140,7 @@ def param(value: Any) -> Any:
         except Expected:
             continue
     if value.endswith("%"):
-        return units.parse_probability(value)
+        return units.parse_share(value)
     if value[:1].isdigit():
         raise Expected("a number, or a time, rate or size with its unit, e.g. '10ms'")
     return value

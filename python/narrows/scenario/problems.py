@@ -7,20 +7,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from narrows.errors import Expected, ScenarioError, choice, found, hint, one_of
-
-_PLAIN = {
-    "string_type": "a string in quotes",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "dict_type": "a table",
-    "model_type": "a table",
-    "model_attributes_type": "a table",
-    "finite_number": "a finite number",
-}
+from narrows.errors import TYPES, Expected, ScenarioError, choice, found, hint, one_of
 
 _COUNTS = {"leaves": "a number of hosts, 2 or more", "hops": "a number of bottleneck links, 1 or more"}
 """Descriptions of required keys of topologies whose names do not explain themselves."""
@@ -77,7 +64,7 @@ def _message(first: Any, key: str, data: object, model: type[BaseModel]) -> tupl
         case "model_type" if isinstance(value, str) and first["loc"][-1] == "trace":
             return f"found {found(value)}, expected a table such as {{ file = {found(value)} }}", key
         case kind:
-            return f"found {found(value)}, expected {_PLAIN.get(kind) or _bound(first)}", key
+            return f"found {found(value)}, expected {TYPES.get(kind) or _bound(first)}", key
 
 
 def _tag_choice(tag: str, tables: Sequence[type[BaseModel]]) -> str:
