@@ -1,6 +1,7 @@
 """Tables fit the terminal. Every command is tested at 80 and 120 columns, and the layout with any columns."""
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -32,6 +33,7 @@ from narrows.studies.runner import Outcome, Real
 from narrows.validate import grid, measures, runner
 from narrows.validate.measures import Side
 from narrows.validate.runner import Ask
+from rich.console import Console
 from sketch import Sketch
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -259,6 +261,44 @@ def test_a_layout_shows_each_column_within_the_width(leading, others, width):
     assert shown == list(range(len(leading), len(sizes)))
     if sum(size.widest for size in sizes) + GAP * (len(sizes) - 1) <= width:
         assert len(tables) == 1
+
+
+cells = st.text(st.sampled_from("abc.-/ 12"), min_size=1, max_size=20).filter(str.strip)
+headed = st.lists(
+    st.tuples(
+        st.sampled_from(["add_name", "add_text", "add_figure"]),
+        cells,
+        st.lists(cells, min_size=2, max_size=2),
+    ),
+    min_size=1,
+    max_size=8,
+).map(lambda columns: sorted(columns, key=lambda column: column[0] != "add_name"))
+
+
+@given(headed, st.integers(4, 60))
+def test_a_table_of_any_content_fits_any_terminal(columns, width):
+    table, out = Table(), io.StringIO()
+    for method, heading, _ in columns:
+        getattr(table, method)(heading)
+    for i in (0, 1):
+        table.add_row(*(content[i] for _, _, content in columns))
+    table.print(Console(file=out, width=width, markup=False, emoji=False, highlight=False))
+    lines = out.getvalue().splitlines()
+    assert [line for line in lines if len(line) > width] == []
+    given_ = "".join(text for _, heading, content in columns for text in (heading, *content))
+    assert Counter("".join(given_.split())) <= Counter("".join("".join(lines).split()))
+
+
+def test_rows_are_lists_of_lines_on_a_narrow_terminal():
+    table, out = Table(), io.StringIO()
+    table.add_name("flow")
+    table.add_figure("goodput")
+    table.add_figure("mean RTT")
+    table.add_row("a-flow-with-a-name", "96.31 Mbit/s", "40.5 ms")
+    table.add_row("b", "1.00 Mbit/s", "41.0 ms")
+    table.print(Console(file=out, width=20, markup=False, emoji=False, highlight=False))
+    expected = "flow\na-flow-with-a-name\ngoodput 96.31 Mbit/s\nmean RTT 40.5 ms\n\n"
+    assert out.getvalue() == expected + "flow b\ngoodput 1.00 Mbit/s\nmean RTT 41.0 ms\n"
 
 
 @given(st.text(st.sampled_from("ab.-/ ="), max_size=30), st.integers(1, 12))

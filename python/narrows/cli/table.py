@@ -5,6 +5,7 @@ A table that is wider than the terminal is changed until it fits, without loss o
 1. Columns of text wrap at words.
 2. Columns of figures that do not fit move to further tables below, which repeat the columns that name a row.
 3. Columns that name a row wrap if they take more than half of the width.
+4. If a column of figures does not fit next to the names, each row is a list of lines, one for each column.
 
 Without a terminal, each row is one line.
 """
@@ -19,7 +20,7 @@ from itertools import groupby
 
 from rich import table as rich_table
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.segment import Segment, Segments
 from rich.text import Text
 
@@ -140,13 +141,23 @@ class Table:
     def print(self, console: Console) -> None:
         """Print the table, within the width of the console."""
         sizes = [self._size(i) for i in range(len(self._headings))]
-        for place, widths in enumerate(layout(sizes, console.width)):
+        tables = layout(sizes, console.width)
+        if any(_taken(widths.values()) > console.width for widths in tables):
+            self._print_rows(console)
+            return
+        for place, widths in enumerate(tables):
             if place > 0:
                 console.print()
-            taken = _taken(widths.values())
-            lines = console.render_lines(self._rendered(widths), console.options.update(width=taken))
-            for line in lines:
-                console.print(Segments([*_stripped(line), Segment.line()]), crop=False)
+            _print(console, self._rendered(widths), _taken(widths.values()))
+
+    def _print_rows(self, console: Console) -> None:
+        """Print each row as a list of headings with their cells."""
+        for place, row in enumerate(self._rows):
+            if place > 0:
+                console.print()
+            for heading, cell in zip(self._headings, row, strict=True):
+                words = Text.assemble((heading, "bold"), " " if heading else "", cell, overflow="fold")
+                _print(console, words, console.width)
 
     def _size(self, column: int) -> Size:
         cells = [self._headings[column], *(str(row[column]) for row in self._rows)]
@@ -181,6 +192,12 @@ class Table:
         if isinstance(cell, Text):
             return cell
         return Text(broken(cell, width) if self._kinds[column] is Kind.NAME else cell)
+
+
+def _print(console: Console, content: RenderableType, width: int) -> None:
+    """Print something in lines of at most `width` columns, without trailing spaces."""
+    for line in console.render_lines(content, console.options.update(width=width)):
+        console.print(Segments([*_stripped(line), Segment.line()]), crop=False)
 
 
 def _stripped(line: list[Segment]) -> list[Segment]:
