@@ -146,7 +146,7 @@ def test_any_matrix_survives_its_file(data, tmp_path_factory):
         (TREE + "rate = '1mbit'\n[[flows]]", "topology.k: found nothing, expected this key with the fat tree"),
         (TREE + "k = 3\nrate = '1mbit'\n[[flows]]", "topology: expected an even k"),
         (TREE + "k = 4\n[[flows]]", "topology.rate: found nothing, expected a rate: 'fat-tree' has no capacities of its own"),
-        (TREE + "k = 4\nscale = 2\n[[flows]]", "topology.rate: found nothing, expected a rate: 'fat-tree' has no capacities of its own; scale has nothing to scale"),
+        (TREE + "k = 4\nscale = 2\n[[flows]]", "topology.rate: found nothing, expected a rate: 'fat-tree' has no capacities of its own; scale has no effect"),
         (HEAD + FLOW.replace("STTLng", "STTL"), "flows.0.from: found 'STTL', expected a node; nearest is 'STTLng'"),
         (HEAD + FLOW.replace("NYCMng", "STTLng"), "flows.0.to: found 'STTLng.host', expected another node than from"),
         (HEAD + "[[flows]]", "flows.0.from: found nothing, expected a node"),

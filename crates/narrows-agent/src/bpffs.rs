@@ -96,7 +96,9 @@ fn lock_file(path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
         let file = options.open(path).map_err(failed)?;
         let opened = file.metadata().map_err(failed)?;
         if !opened.is_file() || opened.uid() != nix::unistd::geteuid().as_raw() {
-            return Err(failed(io::Error::other("found another user's file, or none that is regular")));
+            return Err(failed(io::Error::other(
+                "found a file of another user, or one that is not a regular file",
+            )));
         }
         let lock = wait_for(file, path, patience)?;
         // If the file was removed while this process waited, a later process would lock a new file.

@@ -94,7 +94,7 @@ impl Guardian {
             && !matches!(self.child.try_wait(), Ok(None))
             && let Err(error) = self.restart()
         {
-            tracing::warn!(event = "guardian-failed", %error, "what a killed agent leaves stays");
+            tracing::warn!(event = "guardian-failed", %error, "objects that a killed agent leaves are not removed");
             // No further attempts.
             self.pipe = None;
         }

@@ -44,7 +44,7 @@ def status() -> None:
     print("programs: " + (f"found no {', '.join(lacking)}" if lacking else "all installed"))
     print(f"kernel: {kernel.package} {kernel.version} in {kernel.folder}" if kernel else "kernel: none")
     saved = None if lacking else image.existing()
-    print(f"guest: saved in {saved.folder}" if saved else "guest: none for the present files")
+    print(f"guest: saved in {saved.folder}" if saved else "guest: none is saved for the current files")
     if saved is None:
         print("run narrows vm prepare to get the missing parts")
         raise typer.Exit(NOT_READY)

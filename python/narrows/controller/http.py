@@ -55,7 +55,7 @@ class _Guard:
         headers = Headers(scope=scope)
         host = headers.get("host", "").rsplit(":", 1)[0]
         if self.loopback and host not in _HOSTS_LOOPBACK:
-            refusal = PlainTextResponse("this page is served to its own host only\n", 421)
+            refusal = PlainTextResponse("only the controller's own host can open this page\n", 421)
             await refusal(scope, receive, send)
             return
         if not self._is_allowed(headers.get("authorization", "")):

@@ -56,7 +56,7 @@ class Switch(_Model):
     id: str = Field(description="Datapath id, 16 hexadecimal digits.")
     ports: list[Port]
     rules: int = Field(description="Number of the controller's entries in the switch.")
-    held: bool = Field(description="Whether it still works with the entries of an earlier controller.")
+    held: bool = Field(description="Whether it still uses the entries of an earlier controller.")
 
 
 class Host(_Model):

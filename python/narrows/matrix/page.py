@@ -41,16 +41,18 @@ _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "harm_goodput",
         "Harm to the goodput",
-        "Percent of its goodput alone that the row's controller loses against the column's (Ware et al., "
-        "HotNets 2019). A fair half is 50. The diagonal shows the harm of a controller to itself. A rival "
-        "with a larger value does more harm than the controller does to itself.",
+        "Goodput that the row's controller loses against the column's, in percent of its goodput alone "
+        "(Ware et al., HotNets 2019). If the two share equally, it is 50. The diagonal shows the harm of a "
+        "controller to itself. A rival with a larger value does more harm than the controller does "
+        "to itself.",
         HARM,
         ("suffered by", "from"),
     ),
     (
         "harm_rtt",
         "Harm to the RTT",
-        "Percent of the row's mean RTT that exceeds its mean RTT alone. Blue: its RTT is lower than alone.",
+        "Part of the row's mean RTT that exceeds its mean RTT alone, in percent. Blue: the RTT is lower "
+        "than alone.",
         HARM,
         ("suffered by", "from"),
     ),
@@ -182,8 +184,8 @@ def notes(ask: Ask) -> list[str]:
             f"{a} and {b}" for a, b in combinations(order(list(ask.controllers)), 2) if (a, b) not in met
         ]
         said.append(
-            "Controllers that follow the network's rates have its rate controller at the bottleneck, against "
-            "any rival."
+            "If a controller follows rates from the network, the bottleneck has the rate controller that it "
+            "needs, against any rival."
             + (
                 f" A port has one rate controller, so {len(absent)} pairs are left out: {', '.join(absent)}."
                 if absent

@@ -125,7 +125,7 @@ class Named(Table):
         if self.rate is not None:
             return self.rate
         if own is None:
-            unused = "; scale has nothing to scale" if self.scale is not None else ""
+            unused = "; scale has no effect" if self.scale is not None else ""
             raise ScenarioError(
                 f"found nothing, expected a rate: {found(self.name)} has no capacities of its own{unused}",
                 "topology.rate",

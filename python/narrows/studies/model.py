@@ -82,7 +82,7 @@ class Experiment(_Table):
     """Recorded traces to add to the sweep."""
     quick: Shorter = Shorter()
     """The experiment with `--quick`."""
-    kernel: OnKernel = OnKernel(never="the study says nothing of it")
+    kernel: OnKernel = OnKernel(never="the study does not mention it")
     """The experiment with `--on kernel`."""
 
     @model_validator(mode="after")

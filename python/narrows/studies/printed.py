@@ -58,7 +58,7 @@ def printed_repeats(run: Run, of: str, among: list[str]) -> float:
     return float(sum(_figure(run, column) == _figure(run, of) for column in among))
 
 
-@measure("Largest throughput for window and RTT, over the printed one", "", "W x MSS / RTT")
+@measure("Throughput that window and RTT allow, divided by the printed throughput", "", "W x MSS / RTT")
 def printed_window_rate(
     run: Run,
     window: str,

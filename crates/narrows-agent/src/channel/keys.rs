@@ -45,7 +45,7 @@ impl KeyFiles {
     pub fn read(&self) -> Result<Arc<ClientConfig>, String> {
         check_private(&self.key)?;
         let key = PrivateKeyDer::from_pem_file(&self.key)
-            .map_err(|_| at(&self.key, "found no private key, expected one in the form of PEM"))?;
+            .map_err(|_| at(&self.key, "found no private key, expected one in PEM format"))?;
         let (own, trusted) = (certificates(&self.certificate)?, certificates(&self.trusted)?);
         let provider = Arc::new(ring::default_provider());
         let verifier = Pinned { trusted, algorithms: provider.signature_verification_algorithms };
@@ -84,7 +84,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     match read {
         Ok(read) if !read.is_empty() => Ok(read),
-        _ => Err(at(path, "found no certificate, expected at least one in the form of PEM")),
+        _ => Err(at(path, "found no certificate, expected at least one in PEM format")),
     }
 }
 

@@ -42,15 +42,12 @@ fn errors_name_the_file_and_never_show_the_key() {
     };
     // Each file in the place of another one.
     let error = refused(|files| files.trusted = files.key.clone());
-    assert!(
-        error.ends_with("a.key: found no certificate, expected at least one in the form of PEM"),
-        "{error}"
-    );
+    assert!(error.ends_with("a.key: found no certificate, expected at least one in PEM format"), "{error}");
     let error = refused(|files| files.certificate = files.trusted.clone());
     assert!(error.contains("a.key: does not fit"), "{error}");
     let error = refused(|files| files.trusted = "/none".into());
     assert!(error.starts_with("/none: No such file"), "{error}");
     fs::write(&good.key, "").unwrap();
     let error = refused(|_| ());
-    assert!(error.ends_with("a.key: found no private key, expected one in the form of PEM"), "{error}");
+    assert!(error.ends_with("a.key: found no private key, expected one in PEM format"), "{error}");
 }

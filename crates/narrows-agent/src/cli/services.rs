@@ -78,7 +78,11 @@ impl Services {
         tracing::info!(event = "reloaded", changed = plan.changed.join(" "));
         if !plan.restart.is_empty() {
             let keys = plan.restart.join(" ");
-            tracing::warn!(event = "restart-needed", keys, "these keys keep their old values until then");
+            tracing::warn!(
+                event = "restart-needed",
+                keys,
+                "these keys keep their old values until the agent restarts"
+            );
         }
         Some(plan.config)
     }

@@ -207,7 +207,7 @@ fn rcp_and_bdr_are_configured() {
     assert_eq!(port_problem(&port_of("xcp", "")), expected);
     let literal = port_problem(&port_of("bdr", "params = { mode = 'literal' }"));
     assert!(
-        literal.starts_with("params: mode is literal, but must be resolved where signal is ack"),
+        literal.starts_with("params: mode is literal, but must be resolved if signal is ack"),
         "{literal}"
     );
 }

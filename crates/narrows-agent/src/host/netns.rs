@@ -28,7 +28,7 @@ pub(super) fn within<T: Send>(
         setns(&file, CloneFlags::CLONE_NEWNET).map_err(|errno| HostError::Setting {
             key: "namespaces",
             found: format!("{}: {}", path.display(), errno.desc()),
-            remedy: "name a network namespace's file, as /run/netns/NAME, and run as root",
+            remedy: "name a network namespace's file, such as /run/netns/NAME, and run as root",
         })?;
         work()
     };

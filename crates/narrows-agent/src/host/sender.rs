@@ -67,7 +67,7 @@ impl Sender {
         if options.mode == Mode::Brf {
             let link = skel.maps.brf.attach_struct_ops().map_err(refused(
                 "registering the congestion control",
-                "if one of that name is there (another sender runs, see `bpftool struct_ops`), end it or choose \
+                "if another sender has registered this name (see `bpftool struct_ops`), end it or choose \
                  another name; else Linux 6.12 or later is needed",
             ))?;
             links.hold("congestion_control", link)?;

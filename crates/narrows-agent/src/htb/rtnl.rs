@@ -38,7 +38,7 @@ pub enum Error {
     /// A foreign qdisc is at the root, of a kind that could not be restored.
     #[error(
         "interface {interface} has a {kind} at its root (handle {:x}:) that the agent did not make; \
-         `tc qdisc del dev {interface} root` takes it away", handle >> 16
+         `tc qdisc del dev {interface} root` removes it", handle >> 16
     )]
     Occupied {
         /// The interface.

@@ -193,9 +193,9 @@ impl Board {
         }
         let (answer, answered) = sync_channel(1);
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).push(RateRequest { rates, answer });
-        answered
-            .recv_timeout(patience)
-            .unwrap_or_else(|_| Err("rates: the control loop does not answer; they may still apply".into()))
+        answered.recv_timeout(patience).unwrap_or_else(|_| {
+            Err("rates: the control loop does not answer; the new rates may still apply".into())
+        })
     }
 
     /// For the loop: the requests since the last call.

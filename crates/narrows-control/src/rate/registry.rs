@@ -80,7 +80,7 @@ controllers! {
             (Signal::Ack, flows) => Box::new(Uniform::new(uniform::Bdr::new(params, mtu), flows)),
         })
     };
-    "obp", "Open box protocol, as far as it is known: what is left of a path, by header (an optional baseline)": obp::Params => |params, _, _| {
+    "obp", "Open box protocol, as far as it is known: the bandwidth left on a path, by header (an optional baseline)": obp::Params => |params, _, _| {
         params.check()?;
         Ok(Box::new(obp::ObpPort::new(params)))
     };

@@ -60,7 +60,9 @@ def check(plan: Plan) -> None:
         if app["kind"] == "size":
             # The control connection overtakes data in the sender's buffer, and the server closes too early.
             raise _cannot(
-                "a size", "none (iperf3 ends when all is written, not when it has arrived)", f"{key}.size"
+                "a size",
+                "none (iperf3 ends when all data is written, not when it has arrived)",
+                f"{key}.size",
             )
         if app["kind"] == "limited" and (app["on"] or app["off"]):
             raise _cannot("on and off", "a rate alone", f"{key}.app")

@@ -24,7 +24,7 @@ def list_names(
 ) -> None:
     """List the names that a scenario may use.
 
-    The kinds are controllers of congestion and of rates, queues, topologies, networks and loss models.
+    The kinds are congestion controllers, rate controllers, queues, topologies, networks and loss models.
     """
     from narrows.cli import listing as work  # noqa: PLC0415
 

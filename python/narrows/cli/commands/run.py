@@ -18,9 +18,9 @@ def run(
         typer.Option(
             metavar="FOLDER",
             show_default=False,
-            help="Folder for the tables (default: results/NAME; --on, --set and --seed extend the name, "
-            "e.g. results/my-kernel or results/my-topology.rate=20mbit; results/NAME-set-HASH if that is "
-            "long or a value is a list or table).",
+            help="Folder for the tables (default: results/NAME). --on, --set and --seed extend the name, "
+            "e.g. results/my-kernel or results/my-topology.rate=20mbit. If the name is long, or a value is a "
+            "list or table, it is results/NAME-set-HASH.",
         ),
     ] = None,
     seed: Seed = None,

@@ -34,7 +34,7 @@ def show(
 ) -> None:
     """Show a scenario's network and the paths of its flows.
 
-    The tables include the RTT of each flow and its tightest link.
+    The tables include the RTT of each flow and the rate of its slowest link.
     """
     from narrows.cli import show as work  # noqa: PLC0415
 

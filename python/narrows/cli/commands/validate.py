@@ -85,7 +85,7 @@ def validate(
         ),
     ] = Path("results/validation"),
     kept: Annotated[
-        bool, typer.Option("--kept", help="Compare the real runs of earlier calls; run no others.")
+        bool, typer.Option("--kept", help="Compare the real runs of earlier calls, without new ones.")
     ] = False,
     recording: Annotated[
         Path | None,
@@ -121,8 +121,8 @@ def validate(
 ) -> None:
     """Measure the simulator's errors against Linux.
 
-    Each algorithm runs in each cell of a grid of networks, simulated and --repetitions times on real stacks.
-    An interrupted call continues where it stopped. Runs that busy processors disturbed are left out.
+    Each algorithm runs in each cell of a grid of networks: in the simulator, and --repetitions times on real
+    stacks. An interrupted call continues where it stopped. Runs that busy processors disturbed are left out.
     Exit codes: 0 if all cells were measured, 1 if one failed.
     """
     from narrows.cli import validate as work  # noqa: PLC0415

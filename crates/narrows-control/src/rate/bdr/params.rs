@@ -104,7 +104,7 @@ impl Params {
             ("t_rep_max", self.t_rep_max, least, most),
         ])?;
         if self.signal == Signal::Ack && self.mode == Mode::Literal {
-            return Err("mode is literal, but must be resolved where signal is ack: an ACK carries a rate, and literal BDR gives \
+            return Err("mode is literal, but must be resolved if signal is ack: an ACK carries a rate, and literal BDR gives \
                         gains"
                 .into());
         }
