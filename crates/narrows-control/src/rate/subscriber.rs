@@ -25,7 +25,7 @@ pub enum Side {
     Receiver,
 }
 
-/// The flows that share as one.
+/// The unit that gets a share.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Share {
     /// Each connection has a share of its own.

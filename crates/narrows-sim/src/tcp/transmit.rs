@@ -18,7 +18,7 @@ impl Sender {
     /// The next time at which the pacer or the application may allow a transmission.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
-        // A segment that could have been sent by now and was not waits for an ACK, not for a time.
+        // A segment that was permitted by now but not sent waits for an ACK, not for a time.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
         ahead(self.pace_at).min(ahead(self.app_wait))
     }

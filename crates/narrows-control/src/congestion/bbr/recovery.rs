@@ -16,7 +16,7 @@ fn is_recovering(state: State) -> bool {
 }
 
 impl SavedWindow {
-    /// Saves the window. Saves the window. If it has already been cut, the larger of this window and the
+    /// Saves the window. If it has already been cut, the larger of this window and the
     /// saved one stays saved.
     pub fn save(&mut self, cwnd: u32, cut: bool) {
         self.cwnd = if cut || is_recovering(self.last_state) { self.cwnd.max(cwnd) } else { cwnd };

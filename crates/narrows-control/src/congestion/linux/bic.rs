@@ -12,16 +12,18 @@ use crate::units::{NANOS_PER_SEC, Span, Time};
 /// Parameters of [`Bic`]; the defaults are Linux's module parameters.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Maximum growth of the window, segments per RTT (`max_increment`, the paper's Smax). 16.
+    /// Maximum growth of the window, segments per RTT (`max_increment`, the paper's Smax). Default:
+    /// 16.
     pub max_increment: u32,
-    /// The search covers 1/n of the distance to its goal per RTT (`BICTCP_B`). 4: a quarter.
+    /// The search covers 1/n of the distance to its goal per RTT (`BICTCP_B`). Default: 4 (a
+    /// quarter).
     pub search_divisor: u32,
-    /// Close to the goal: the number of RTTs per segment of growth, times `search_divisor` (`smooth_part`).
-    /// 20: five RTTs.
+    /// Close to the goal: the number of RTTs per segment of growth, times `search_divisor`
+    /// (`smooth_part`). Default: 20 (five RTTs).
     pub smooth_part: u32,
-    /// Below this window BIC behaves as Reno, segments (`low_window`). 14.
+    /// Below this window BIC behaves as Reno, segments (`low_window`). Default: 14.
     pub low_window: u32,
-    /// Share of the window kept on congestion, in 1/1024 (`beta`). 819: 0.8.
+    /// Share of the window kept on congestion, in 1/1024 (`beta`). Default: 819 (0.8).
     pub beta: u32,
     /// Yield to new flows if the last maximum was not reached (`fast_convergence`).
     pub fast_convergence: bool,

@@ -17,9 +17,11 @@ use crate::units::{NANOS_PER_SEC, Span, Time};
 /// Parameters of [`Cubic`]; the defaults are Linux's module parameters.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Share of the window kept on congestion, in 1/1024. 717: RFC 9438 section 4.6, beta = 0.7.
+    /// Share of the window kept on congestion, in 1/1024. Default: 717 (RFC 9438 section 4.6, beta
+    /// = 0.7).
     pub beta: u32,
-    /// The constant C of the cubic, in 1/1024 segments/s^3. 410 (`bic_scale` 41): RFC 9438 section 5.1, C = 0.4.
+    /// The constant C of the cubic, in 1/1024 segments/s^3. Default: 410 (Linux: `bic_scale` 41; RFC 9438
+    /// section 5.1, C = 0.4).
     pub c: u64,
     /// Yield to new flows if the last maximum was not reached (RFC 9438 section 4.7).
     pub fast_convergence: bool,

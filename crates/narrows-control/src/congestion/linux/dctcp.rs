@@ -10,9 +10,10 @@ use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
 /// Parameters of [`Dctcp`]; the defaults are Linux's module parameters.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Weight of a new share: 1/2^n. 4: RFC 8257 section 4.2, g = 1/16 (`dctcp_shift_g`).
+    /// Weight of a new share: 1/2^n. Default: 4, from RFC 8257 section 4.2, g = 1/16
+    /// (`dctcp_shift_g`).
     pub shift_g: u32,
-    /// Initial share, in 1/1024. 1024: RFC 8257 section 3.3 (`dctcp_alpha_on_init`).
+    /// Initial share, in 1/1024. Default: 1024, from RFC 8257 section 3.3 (`dctcp_alpha_on_init`).
     pub initial_alpha: u32,
     /// Least `ssthresh`, segments (Linux: 2).
     pub min_ssthresh: u32,

@@ -14,7 +14,7 @@ use crate::congestion::{Ack, Congestion, Controller, Window};
 /// Parameters of [`HighSpeed`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Least `ssthresh`, segments. 2: RFC 5681 equation 4.
+    /// Least `ssthresh`, segments. Default: 2 (RFC 5681 equation 4).
     pub min_ssthresh: u32,
 }
 

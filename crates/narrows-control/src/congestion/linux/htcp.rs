@@ -15,18 +15,19 @@ use crate::units::{NANOS_PER_SEC, Span, Time};
 pub struct Params {
     /// Scale the increase by the least RTT over `reference_rtt` (`use_rtt_scaling`).
     pub rtt_scaling: bool,
-    /// RTT at which the scale is 1. 100 ms: Linux.
+    /// RTT at which the scale is 1. Default: 100 ms (Linux).
     pub reference_rtt: Span,
     /// Halve the window on congestion if the throughput has changed since the last congestion
     /// (`use_bandwidth_switch`).
     pub bandwidth_switch: bool,
-    /// Time after congestion during which growth is Reno's (Delta_L of the draft). 1 s.
+    /// Time after congestion during which growth is Reno's (Delta_L of the draft). Default: 1 s.
     pub reno_for: Span,
-    /// Least and largest share of the window kept on congestion, in 1/128. 64 and 102: 0.5 and 0.8.
+    /// Least and largest share of the window kept on congestion, in 1/128. Default: 64 and 102 (0.5
+    /// and 0.8).
     pub beta: (u32, u32),
-    /// If the least RTT is below this, congestion halves the window. 10 ms: Linux.
+    /// If the least RTT is below this, congestion halves the window. Default: 10 ms (Linux).
     pub adaptive_above: Span,
-    /// Maximum amount by which one sample may raise the largest RTT. 20 ms: Linux.
+    /// Maximum amount by which one sample may raise the largest RTT. Default: 20 ms (Linux).
     pub max_rtt_step: Span,
 }
 

@@ -13,11 +13,11 @@ use crate::units::Span;
 /// Parameters of [`Hybla`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Reference RTT (`rtt0`). 25 ms: the paper, section 3.
+    /// Reference RTT (`rtt0`). Default: 25 ms (the paper, section 3).
     pub reference_rtt: Span,
     /// Slow start grows by a factor of at most `2^this` per reference RTT (Linux: 16).
     pub max_doublings: u32,
-    /// Largest window, segments (Linux `snd_cwnd_clamp`). 65535.
+    /// Largest window, segments (Linux `snd_cwnd_clamp`). Default: 65535.
     pub max_cwnd: u32,
 }
 

@@ -14,17 +14,18 @@ use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
 /// Parameters of [`Illinois`]; the defaults are Linux's module parameters and constants.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Below this window it behaves as Reno, segments (`win_thresh`). 15.
+    /// Below this window it behaves as Reno, segments (`win_thresh`). Default: 15.
     pub low_window: u32,
-    /// After congestion, rounds of low delay before the fastest growth resumes (`theta`). 5.
+    /// After congestion, rounds of low delay before the fastest growth resumes (`theta`). Default:
+    /// 5.
     pub low_rounds: u32,
-    /// Minimum and maximum segments per RTT, in 1/128 (`ALPHA_MIN`, `ALPHA_MAX`). 38 and 1280: the
-    /// paper's 0.3 and 10.
+    /// Minimum and maximum segments per RTT, in 1/128 (`ALPHA_MIN`, `ALPHA_MAX`). Default: 38 and
+    /// 1280 (the paper's 0.3 and 10).
     pub alpha: (u32, u32),
     /// Minimum and maximum share of the window that a loss removes, in 1/64 (`BETA_MIN`,
-    /// `BETA_MAX`). 8 and 32: the paper's 1/8 and 1/2.
+    /// `BETA_MAX`). Default: 8 and 32 (the paper's 1/8 and 1/2).
     pub beta: (u32, u32),
-    /// Least `ssthresh`, segments. 2.
+    /// Least `ssthresh`, segments. Default: 2.
     pub min_ssthresh: u32,
 }
 

@@ -38,17 +38,17 @@ use crate::units::{Span, Time};
 #[derive(Clone, Debug)]
 pub struct Params {
     /// Position between the least and the largest one-way delay above which the path is congested,
-    /// in per cent. 15: the paper, section IV.
+    /// in per cent. Default: 15 (the paper, section IV).
     pub threshold: u32,
     /// Offset of the receiver's timestamps from the sender's, ticks. `None`: a 32-bit number from
     /// the seed (`net.ipv4.tcp_timestamps` = 1).
     pub offset: Option<u32>,
-    /// Uptime of the sender's host at time zero. 1 h: an arbitrary value.
+    /// Uptime of the sender's host at time zero. Default: 1 h (an arbitrary value).
     pub uptime: Span,
-    /// Delays are smoothed by `1 / 2^n`. 3.
+    /// Delays are smoothed by `1 / 2^n`. Default: 3.
     pub mean_shift: u32,
-    /// Length of the inference phase after a cut, RTTs. In this phase the window does not grow. It falls to
-    /// one segment if the delay rises again. 3: Linux.
+    /// Length of the inference phase after a cut, RTTs. In this phase the window does not grow. It
+    /// falls to one segment if the delay rises again. Default: 3 (Linux).
     pub inference_rtts: u32,
 }
 

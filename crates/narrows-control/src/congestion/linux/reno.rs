@@ -10,10 +10,10 @@ use crate::congestion::{Ack, Congestion, Controller, Window};
 /// Parameters of [`Reno`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Divisor of the window on congestion: `ssthresh = cwnd / divisor`. 2: RFC 5681 equation 4,
-    /// Linux `tcp_reno_ssthresh`.
+    /// Divisor of the window on congestion: `ssthresh = cwnd / divisor`. Default: 2 (RFC 5681
+    /// equation 4, Linux `tcp_reno_ssthresh`).
     pub divisor: u32,
-    /// Least `ssthresh`, segments. 2: RFC 5681 equation 4.
+    /// Least `ssthresh`, segments. Default: 2 (RFC 5681 equation 4).
     pub min_ssthresh: u32,
 }
 

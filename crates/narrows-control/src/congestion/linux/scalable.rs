@@ -10,13 +10,13 @@ use crate::congestion::{Ack, Congestion, Controller, Window};
 /// Parameters of [`Scalable`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Maximum ACKed segments per segment of growth. A window smaller than this grows as in Reno. 100: the
-    /// paper's a = 0.01 (`TCP_SCALABLE_AI_CNT`; 50 before Linux 5.2).
+    /// Maximum ACKed segments per segment of growth. A window smaller than this grows as in Reno.
+    /// Default: 100, the paper's a = 0.01 (`TCP_SCALABLE_AI_CNT`; 50 before Linux 5.2).
     pub acks_per_segment: u32,
-    /// Congestion removes `1 / 2^shift` of the window. 3: the paper's b = 1/8
+    /// Congestion removes `1 / 2^shift` of the window. Default: 3, the paper's b = 1/8
     /// (`TCP_SCALABLE_MD_SCALE`).
     pub decrease_shift: u32,
-    /// Least `ssthresh`, segments. 2.
+    /// Least `ssthresh`, segments. Default: 2.
     pub min_ssthresh: u32,
 }
 

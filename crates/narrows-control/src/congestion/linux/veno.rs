@@ -17,8 +17,8 @@ use crate::units::{Span, Time};
 /// Parameters of [`Veno`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Packets in the queue, in halves, at which the path counts as congested (Linux `beta`). 6:
-    /// the paper's beta = 3.
+    /// Packets in the queue, in halves, at which the path counts as congested (Linux `beta`).
+    /// Default: 6 (the paper's beta = 3).
     pub beta: u32,
     /// Numerator and denominator of the share of the window that remains after a loss without congestion. The
     /// default of 4/5 is from the paper, section III.B.

@@ -16,14 +16,14 @@ use crate::units::{Span, Time};
 /// Parameters of [`Westwood`].
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// A jiffy. 4 ms: HZ = 250, Debian's.
+    /// A jiffy. Default: 4 ms (HZ = 250, Debian's).
     pub jiffy: Span,
-    /// Minimum length of a rate sample; an RTT is the other minimum (`TCP_WESTWOOD_RTT_MIN`). 50
-    /// ms.
+    /// Minimum length of a rate sample; an RTT is the other minimum (`TCP_WESTWOOD_RTT_MIN`).
+    /// Default: 50 ms.
     pub min_interval: Span,
-    /// RTT before the first sample (`TCP_WESTWOOD_INIT_RTT`). 20 s.
+    /// RTT before the first sample (`TCP_WESTWOOD_INIT_RTT`). Default: 20 s.
     pub initial_rtt: Span,
-    /// Minimum window from the estimate, segments. 2: Linux.
+    /// Minimum window from the estimate, segments. Default: 2 (Linux).
     pub min_window: u32,
 }
 

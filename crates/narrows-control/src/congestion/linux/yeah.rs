@@ -12,22 +12,25 @@ use crate::units::{Span, Time};
 /// Parameters of [`Yeah`]; the names in parentheses are Linux's constants, `TCP_YEAH_...`.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Maximum ACKed segments per segment of growth in fast mode (`TCP_SCALABLE_AI_CNT`). 100.
+    /// Maximum ACKed segments per segment of growth in fast mode (`TCP_SCALABLE_AI_CNT`). Default:
+    /// 100.
     pub acks_per_segment: u32,
-    /// Packets in the queue above which YeAH drains it (ALPHA). 80.
+    /// Packets in the queue above which YeAH drains it (ALPHA). Default: 80.
     pub max_queue: u32,
-    /// Part of the queue, 1/n, to drain per round trip (GAMMA). 1.
+    /// Part of the queue, 1/n, to drain per round trip (GAMMA). Default: 1.
     pub drain_divisor: u32,
-    /// Draining removes at most `1 / 2^n` of the window (EPSILON). 1.
+    /// Draining removes at most `1 / 2^n` of the window (EPSILON). Default: 1.
     pub drain_shift: u32,
-    /// Queueing delay, as 1/n of the path's delay, above which YeAH behaves as Reno (PHY). 8.
+    /// Queueing delay, as 1/n of the path's delay, above which YeAH behaves as Reno (PHY). Default:
+    /// 8.
     pub delay_divisor: u32,
-    /// A loss removes at least `1 / 2^n` of the window (DELTA). 3.
+    /// A loss removes at least `1 / 2^n` of the window (DELTA). Default: 3.
     pub decrease_shift: u32,
-    /// After this many consecutive rounds of Reno, YeAH assumes that other flows compete, and a loss removes
-    /// half of the window (RHO). 16.
+    /// After this many consecutive rounds of Reno, YeAH assumes that other flows compete, and a
+    /// loss removes half of the window (RHO). Default: 16.
     pub competing_rounds: u32,
-    /// After more than this many rounds of fast mode, YeAH assumes that the other flows have left (ZETA). 50.
+    /// After more than this many rounds of fast mode, YeAH assumes that the other flows have left
+    /// (ZETA). Default: 50.
     pub fast_rounds: u32,
     /// With at most this many samples a round is not evaluated (Linux: 2).
     pub few_samples: u32,

@@ -268,8 +268,8 @@ impl Shares {
 
     /// The amount that each flow, or each subscriber, gets above its demand.
     fn leftover(&self) -> u64 {
-        // An unlimited flow uses everything. Between two settlements a level kept low leaves a
-        // remainder, but `spread` was zero then and stays so.
+        // An unlimited flow uses everything, so nothing is left to spread. `tighten` may keep the
+        // level low and leave a remainder until the next settlement, but `spread` is zero then.
         if self.level != UNBOUNDED || self.index.is_empty() {
             return 0;
         }

@@ -13,7 +13,8 @@ const LEAST_WINDOW: u64 = 4;
 const LEAST_EVIDENCE: (u64, u64) = (3, 4);
 /// Maximum number of windows that are added up for a flow with few packets.
 const EVIDENCE_WINDOWS: u8 = 16;
-/// Windows without a smaller value from another switch after which the flow counts as unheld.
+/// Windows without a smaller value from another switch after which the flow no longer counts as
+/// held.
 const HELD_WINDOWS: u8 = 3;
 /// Maximum relative difference of two windows of a held flow.
 const STEADY: f64 = 0.05;
@@ -171,7 +172,7 @@ impl Judge<'_> {
 }
 
 /// The headroom of a flow that is held again. `before` is its headroom when it filled its rate and
-/// counted as unheld.
+/// did not count as held.
 ///
 /// Two switches on a path can hold a flow alternately: when one switch releases the flow, the other
 /// switch still measures the limit that the first switch had set. At each such change the flow's

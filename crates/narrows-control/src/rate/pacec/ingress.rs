@@ -112,7 +112,7 @@ impl PacecPort {
 
     /// A flow begins, or resumes. It gets a rate if this is certainly its beginning.
     pub(super) fn begin(&mut self, now: Time, key: FlowKey, anew: bool, actions: &mut Vec<Action>) {
-        // Rates told to an earlier flow do not apply.
+        // Rates that were sent to an earlier flow do not apply.
         self.close(&key, actions);
         if self.table.is_full() && self.table.get(&key).is_none() {
             return;

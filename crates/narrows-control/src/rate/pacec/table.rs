@@ -63,7 +63,7 @@ impl Flow {
         self.granted == Some(Rate::MAX)
     }
 
-    /// The rate to tell its source here.
+    /// The rate to send to its source.
     pub(super) fn rate(&self) -> Option<Rate> {
         match self.granted {
             Some(Rate::MAX) => None,

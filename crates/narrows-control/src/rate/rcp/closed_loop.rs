@@ -1,12 +1,13 @@
 //! The laws of RCP and XCP in a closed loop without packets: N flows with equal RTTs d share one
-//! link of 10 Gbit/s with an unlimited queue. Each flow sends at the rate that it was told a time d
-//! ago.
+//! link of 10 Gbit/s with an unlimited queue. Each flow sends at the rate that the port gave it a
+//! time d ago.
 //!
 //! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, the
-//! queue holds what the link cannot carry, and a told rate reaches the port d later. The queue does not
-//! lengthen the RTT, and the port knows d. The test thus examines only the law, without the estimate of d.
-//! RCP's flows start with the port's first rate (0.05 * C each, a flash crowd if there are many). XCP's start
-//! alternately at 0.05 and 0.95 of C / N.
+//! queue holds the bytes that the link cannot carry, and a rate that the port gives affects its
+//! arrivals a time d later. The queue does not lengthen the RTT, and the port knows d. The test
+//! thus examines only the law, without the estimate of d. RCP's flows start with the port's first
+//! rate (0.05 * C each, a flash crowd if there are many). XCP's start alternately at 0.05 and 0.95
+//! of C / N.
 //!
 //! The last quarter of 200 RTTs decides the result:
 //!

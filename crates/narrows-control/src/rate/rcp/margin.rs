@@ -26,10 +26,11 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
 /// Whether a disturbance decays with one update per RTT (T = d; ours).
 ///
 /// Let y be the rate of interval k over C and q its final queue over C * d, both relative to the
-/// equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) + y(k). A rate
-/// that is told at once is sent during the next interval and arrives during the one after: y(k) =
-/// y(k-1) + F(k-2). That is RCP below T_max. XCP distributes F over the next interval, so half of
-/// it arrives one interval later: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2.
+/// equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) + y(k). The
+/// flows learn a rate at once and send at it during the next interval, and their packets arrive
+/// during the interval after that: y(k) = y(k-1) + F(k-2). That is RCP below T_max. XCP distributes
+/// F over the next interval, so half of it arrives one interval later: y(k) = y(k-1) + (F(k-2) +
+/// F(k-3)) / 2.
 fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
     let (mut input, mut queue, mut updates) = (1.0f64, 0.0f64, [0.0f64; 2]);
     let energy = |input: f64, queue: f64, updates: [f64; 2]| {

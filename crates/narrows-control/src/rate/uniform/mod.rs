@@ -227,7 +227,7 @@ impl<L: Law> Uniform<L> {
         }
     }
 
-    /// The rate to tell this flow now.
+    /// The rate to send to this flow now.
     fn rate_for(&self, now: Time, rtt: Option<Span>) -> Rate {
         self.law.rate(now).max(self.law.least(rtt.unwrap_or(self.ageing.rtt_default)))
     }
