@@ -1,6 +1,6 @@
 """Fuzzes the parsers that strangers can reach, with libFuzzer: Rust and eBPF natively, Python by Atheris.
 
-    tools/fuzz.py                          # all targets, a minute in all, as in CI
+    tools/fuzz.py                          # all targets for one minute together, as in CI
     tools/fuzz.py --seconds 3600           # an hour in all
     tools/fuzz.py openflow --seconds 600   # one target
     tools/fuzz.py switch --input FILE      # run one input again

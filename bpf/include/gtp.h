@@ -24,7 +24,7 @@
 #define NRW_GTP_EXTENDED	0x04	/* extension headers follow */
 #define NRW_GTP_OPTIONAL	0x07	/* the four optional bytes are there if one of these flags is set */
 #define NRW_GTP_DATA		255	/* message type G-PDU: a datagram of a subscriber */
-#define NRW_GTP_EXTENSIONS	4	/* most extension headers that are skipped; 5G has one (PDU session container) */
+#define NRW_GTP_EXTENSIONS	4	/* skip at most so many extension headers; 5G uses one */
 
 struct nrw_gtp {
 	__u8 flags;

@@ -56,9 +56,9 @@ def quantile_from_distribution(quantiles: ArrayLike, values: ArrayLike, wanted: 
 
 
 def jitter(delay_s: ArrayLike) -> float:
-    """Mean absolute difference of consecutive delays in seconds (MET-14.
+    """Mean absolute difference of consecutive delays in seconds (MET-14; RFC 3393).
 
-    RFC 3393). NaN with fewer than two samples.
+    NaN with fewer than two samples.
     """
     values = np.asarray(delay_s, dtype=np.float64)
     values = values[~np.isnan(values)]

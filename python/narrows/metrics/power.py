@@ -6,9 +6,9 @@ import math
 
 
 def power(throughput: float, delay: float, exponent: float = 1.0) -> float:
-    """X^a / D in the units of its arguments, Mbit/s per ms in PACEC (MET-40.
+    """X^a / D in the units of its arguments, Mbit/s per ms in PACEC (MET-40; PACEC eq. 10).
 
-    PACEC eq. 10). NaN without delay.
+    NaN without delay.
     """
     return throughput**exponent / delay if delay > 0 else math.nan
 

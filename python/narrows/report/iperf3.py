@@ -32,7 +32,7 @@ class Of(Enum):
     """The time that a value describes. It decides at which point in time the value is drawn."""
 
     INTERVAL = auto()
-    """The whole interval. The whole interval: the value is drawn in its middle."""
+    """The whole interval: the value is drawn in its middle."""
     END = auto()
     """The end of the interval."""
     SO_FAR = auto()

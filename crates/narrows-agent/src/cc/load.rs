@@ -224,7 +224,8 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     unloadable(variant, place)?;
     let name = place.registered(variant);
     let was_visible = place.unpin(variant)?;
-    // Also if it was visible: an algorithm that was detached before may have left pins there.
+    // This is done even if the pin was visible: an algorithm that was detached before may have left
+    // pins there.
     let was_hidden = bpffs::below(|| place.unpin(variant));
     let is_unpinned = was_visible || matches!(was_hidden, Ok(true));
     if !(is_unpinned && is_gone_soon(&name)?) {

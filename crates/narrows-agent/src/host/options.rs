@@ -23,7 +23,7 @@ pub struct Scope {
     /// Only these network namespaces. If the list is empty, the programs apply to all namespaces, but packets are not
     /// marked at any interface.
     pub namespaces: Vec<Namespace>,
-    /// A folder in bpffs. Folder in bpffs where the programs stay after the agent ends, until the next start or
+    /// Folder in bpffs where the programs stay after the agent ends, until the next start or
     /// [`clean`](super::clean). `None`: the programs end with the process, even after `kill -9`.
     pub pin: Option<PathBuf>,
 }
