@@ -32,7 +32,7 @@ class Clock:
 def run(
     plan_json: str,
     cancel: Cancel | None = None,
-    controllers: Mapping[str, type] = ...,
+    congestion: Mapping[str, type] = ...,
     clock: Clock | None = None,
 ) -> dict[str, Any]:
     """Run a plan; the interpreter's lock is released meanwhile.
@@ -40,7 +40,7 @@ def run(
     Args:
         plan_json: the plan.
         cancel: what ends the run early.
-        controllers: Python classes by the name that `cc` has in the plan.
+        congestion: Python classes by the name that `cc` has in the plan.
         clock: receives the simulated time.
 
     Raises:
@@ -48,8 +48,8 @@ def run(
         KeyboardInterrupt: if it was cancelled.
     """
 
-def check(plan_json: str, controllers: list[str] = ...) -> None:
-    """Check a plan without running it; `controllers` are names of Python classes.
+def check(plan_json: str, congestion: list[str] = ...) -> None:
+    """Check a plan without running it; `congestion` has the names of Python classes.
 
     Raises:
         PlanError: one line, if `run` would refuse it.

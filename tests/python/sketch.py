@@ -96,7 +96,7 @@ class _Drawing:
         lag = np.array([{"brf": 0.01, "bbr": 1.4, "cubic": 0.7}.get(flow["cc"], 1.0) for flow in self.flows])
         weight = (
             np.array([{"bbr": 2.2, "cubic": 1.0}.get(f["cc"], 1.0) for f in self.flows])
-            if not self.plan["controllers"]
+            if not self.plan["rate_controllers"]
             else np.ones(len(self.flows))
         )
         grown = np.where(
@@ -104,7 +104,7 @@ class _Drawing:
         )
         noise = 1 + 0.06 * self.random.standard_normal((len(self.flows), self.t.size)) * (lag[:, None] > 0.1)
         demand = grown * weight[:, None] * np.abs(noise)
-        used = 0.98 if self.plan["controllers"] else 0.97
+        used = 0.98 if self.plan["rate_controllers"] else 0.97
         kept = KEPT_UNDER_LOSS.get(self.flows[0]["cc"], lambda p: 1 - p)(self.loss) if self.loss else 1.0
         rates = demand / np.maximum(demand.sum(axis=0), 1e-9) * self.capacity * used * kept * 1448 / 1500
         queue = self._queue_ms(self.flows[0]["cc"])

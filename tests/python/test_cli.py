@@ -112,7 +112,7 @@ def test_run_takes_overrides(narrows):
         ),
         (
             ["list", "queue"],
-            "list: found 'queue', expected one of controllers, rate-controllers, queues, topologies, "
+            "list: found 'queue', expected one of congestion, rate, queues, topologies, "
             "networks, loss; nearest is 'queues'\n",
         ),
     ],
@@ -387,13 +387,13 @@ def test_check_takes_the_seeds_of_a_run(narrows):
 
 
 def test_run_says_that_no_rate_controller_answers_a_sender(narrows, tmp_path):
-    note = "note: brf asks the network for its rate, but no [[controllers]] of kind 'brf' exists: "
+    note = "note: brf asks the network for its rate, but no [[rate_controllers]] of kind 'brf' exists: "
     for command in ("check", "run"):
         out = narrows(command, "demo.toml", "--set", "flows.0.cc=brf")[1]
         assert out.count("note: ") == 1 and note in out
         assert "note" not in narrows(command, "demo.toml")[1]
     (tmp_path / "served.toml").write_text(
-        TEXT.replace('"bbr"', '"brf-literal"') + '[[controllers]]\nkind = "brf"\nlink = "bottleneck"'
+        TEXT.replace('"bbr"', '"brf-literal"') + '[[rate_controllers]]\nkind = "brf"\nlink = "bottleneck"'
     )
     assert "note" not in narrows("check", "served.toml")[1]
 
@@ -438,7 +438,7 @@ def test_a_queue_anywhere_that_marks_is_enough(tmp_path):
     ],
 )
 def test_rates_in_acks_are_answers_to_brf_senders(tmp_path, controller, answered):
-    more = f'[[controllers]]\n{controller}\nlink = "bottleneck"\n[sdn]\n'
+    more = f'[[rate_controllers]]\n{controller}\nlink = "bottleneck"\n[sdn]\n'
     for cc in ("brf", "rcp", "pacec"):
         (tmp_path / "served.toml").write_text(TEXT.replace('"bbr"', f'"{cc}"') + more)
         runs = expand(load(tmp_path / "served.toml"))
@@ -451,7 +451,7 @@ def test_no_scenario_of_the_project_asks_in_vain():
 
 
 def test_the_matrix_knows_the_same_controllers_that_need_the_network():
-    assert {name: more["controllers"][0]["kind"] for name, more in HELP.items()} == SERVED_BY
+    assert {name: more["rate_controllers"][0]["kind"] for name, more in HELP.items()} == SERVED_BY
 
 
 def test_list(narrows):
@@ -467,7 +467,7 @@ def test_list_and_check_print_json(narrows):
     assert {"name", "summary"} == set(queues["queues"][0])
     everything = json.loads(narrows("list", "--json")[1])
     assert list(everything) == list(listing.KINDS)
-    assert {"name": "brf", "summary": "f", "family": "by the network"} in everything["controllers"]
+    assert {"name": "brf", "summary": "f", "family": "by the network"} in everything["congestion"]
     code, out, _ = narrows("check", "demo.toml", "--set", "flows.0.cc=brf", "--json")
     told = json.loads(out)
     assert code == 0
@@ -512,8 +512,8 @@ def test_the_reference_does_not_call_the_name_of_a_file_scenario():
 
 def test_list_puts_linuxs_controllers_first_and_each_on_a_line_when_piped(narrows, monkeypatch):
     known = [("bbr3", "v3 " * 30), ("reno", "Reno " * 30), ("xcp", "XCP"), ("yeah", "YeAH")]
-    monkeypatch.setitem(listing.KINDS, "controllers", lambda: known)
-    lines = [line.split()[0] for line in narrows("list", "controllers")[1].splitlines()]
+    monkeypatch.setitem(listing.KINDS, "congestion", lambda: known)
+    lines = [line.split()[0] for line in narrows("list", "congestion")[1].splitlines()]
     assert lines == ["as", "reno", "yeah", "beyond", "bbr3", "by", "xcp"]
 
 

@@ -211,7 +211,7 @@ def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
     outputs = []
     for params in ({"mode": mode}, {"mode": mode} | values):
         controllers = [{"kind": "brf", "link": "bottleneck", "params": params}]
-        outputs.append(sweep.run(Scenario(**data, controllers=controllers)))
+        outputs.append(sweep.run(Scenario(**data, rate_controllers=controllers)))
     preset, spelled_out = (output.pandas("traces") for output in outputs)
     assert len(preset) > 100
     # Arrow holds two NaN to be different, pandas does not.

@@ -149,7 +149,7 @@ def test_a_port_has_one_rate_controller():
     assert ("rcp", "brf") not in pairs(ask) and ("brf", "rcp") not in pairs(ask)
     assert {("cubic", "brf"), ("cubic", "rcp"), ("brf", "brf")} <= set(pairs(ask))
     helped = [c for c in scenario(ask).sweep.case if "brf" in c.name]
-    assert helped and all(c.set["controllers"][0]["kind"] == "brf" for c in helped)
+    assert helped and all(c.set["rate_controllers"][0]["kind"] == "brf" for c in helped)
     assert "brf and rcp" in " ".join(notes(ask))
 
 

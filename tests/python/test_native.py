@@ -50,40 +50,44 @@ cc = "reno"
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ("etaa = 0.9", "controllers.0.params.etaa: found an unknown key; nearest is 'eta'"),
-        ("eta = 7", "controllers.0.params.eta: found 7, expected from 0.01 to 1"),
+        ("etaa = 0.9", "rate_controllers.0.params.etaa: found an unknown key; nearest is 'eta'"),
+        ("eta = 7", "rate_controllers.0.params.eta: found 7, expected from 0.01 to 1"),
         (
             "mode = 'litteral'",
-            "controllers.0.params.mode: found 'litteral', expected one of literal, resolved; "
+            "rate_controllers.0.params.mode: found 'litteral', expected one of literal, resolved; "
             "nearest is 'literal'",
         ),
-        ("eta = 'x'", "controllers.0.params.eta: found 'x', expected a number"),
+        ("eta = 'x'", "rate_controllers.0.params.eta: found 'x', expected a number"),
         (
             "period_max = true",
-            "controllers.0.params.period_max: found true, expected a whole number, "
+            "rate_controllers.0.params.period_max: found true, expected a whole number, "
             "or a time, rate or size with its unit",
         ),
         (
             "share = 'address'",
-            'controllers.0.params.share: found \'address\', expected "flow", "sender-address", ',
+            'rate_controllers.0.params.share: found \'address\', expected "flow", "sender-address", ',
         ),
         (
             "share = 'sender-prefix/33'",
-            'controllers.0.params: share is "sender-prefix/33", but a prefix length must be from 1 to 32',
+            'rate_controllers.0.params: share is "sender-prefix/33", but a prefix length must be '
+            "from 1 to 32",
         ),
-        ("share = 'vlan'", 'controllers.0.params.share: found "vlan", expected another share'),
+        ("share = 'vlan'", 'rate_controllers.0.params.share: found "vlan", expected another share'),
         (
             "share = 'mark', mode = 'literal'",
-            'controllers.0.params.share: found \'mark\', expected "flow" if mode is "literal"',
+            'rate_controllers.0.params.share: found \'mark\', expected "flow" if mode is "literal"',
         ),
-        ("eta = 'x', mode = 'x'", "controllers.0.params."),
-        ("eta = 0.9, b_head = 'x', u_th = 1", "controllers.0.params.b_head: found 'x', expected a number"),
-        ("eta = [1]", "controllers.0.params.eta: found a list, expected a number"),
-        ("mode = 3", "controllers.0.params.mode: found 3, expected a string"),
+        ("eta = 'x', mode = 'x'", "rate_controllers.0.params."),
+        (
+            "eta = 0.9, b_head = 'x', u_th = 1",
+            "rate_controllers.0.params.b_head: found 'x', expected a number",
+        ),
+        ("eta = [1]", "rate_controllers.0.params.eta: found a list, expected a number"),
+        ("mode = 3", "rate_controllers.0.params.mode: found 3, expected a string"),
     ],
 )
 def test_errors_of_a_rate_controller_use_the_scenarios_keys(params, message):
-    text = SHORT + f"[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'\nparams = {{ {params} }}"
+    text = SHORT + f"[[rate_controllers]]\nkind = 'brf'\nlink = 'bottleneck'\nparams = {{ {params} }}"
     with pytest.raises(ScenarioError) as caught:
         sweep.run(loads(text, "x.toml"))
     assert str(caught.value).startswith(f"x.toml: {message}") and "`" not in str(caught.value)
@@ -156,7 +160,10 @@ def test_a_clean_link_is_full_and_fair():
     [("etta = 1", "etta"), ("eta = 7", "eta"), ("eta = '1x'", "eta|1x")],
 )
 def test_a_refused_scenario_gives_one_line_and_writes_nothing(tmp_path, params, message):
-    text = SHORT + f"[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'\n[controllers.params]\n{params}"
+    text = (
+        SHORT
+        + f"[[rate_controllers]]\nkind = 'brf'\nlink = 'bottleneck'\n[rate_controllers.params]\n{params}"
+    )
     with pytest.raises(ScenarioError, match=message) as caught:
         sweep.run(loads(text), out=tmp_path / "a")
     assert "\n" not in str(caught.value)

@@ -183,14 +183,14 @@ def test_controllers():
     plan = plan_of(
         DUMBBELL
         + """
-        [[controllers]]
+        [[rate_controllers]]
         kind = "brf"
         link = "r1->r2"
         shape = "80mbit"
         capacity = "measured"
         queue = "50p"
         outages = [["10s", "20s"]]
-        [controllers.params]
+        [rate_controllers.params]
         mode = "literal"
         period = "10ms"
         gain = 0.5
@@ -200,7 +200,7 @@ def test_controllers():
         poll = "100ms"
         """
     )
-    assert plan["controllers"] == [
+    assert plan["rate_controllers"] == [
         {
             "kind": "brf",
             "link": 0,

@@ -48,7 +48,7 @@ def test_an_error_names_the_command_that_lists_many_names(name):
     known = [*CCS, "pacec", "xcp", *(f"own{i}" for i in range(16))]
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", name), "x.toml"), known)
-    wanted = "expected a congestion controller; `narrows list controllers` has them"
+    wanted = "expected a congestion controller; `narrows list congestion` has them"
     own = "(in Python, backend=Simulator({'NAME': CLASS}) adds your own)"
     assert str(error.value) == f"x.toml: flows.0.cc: found '{name}', {wanted} {own}"
 
@@ -119,9 +119,9 @@ def attempt(text):
         (CHAIN + '[[links]]\nbetween = ["a", "a"]\nrate="1mbit"', "links.2.between: found 'a' twice, expected two nodes"),
         (CHAIN + '[[links]]\nbetween = ["a", "c"]', "links.2.rate: found neither, expected a rate or a trace"),
         (CHAIN + '[[links]]\nbetween = ["a", "b"]\nrate="1mbit"', "links.2.name: found 'a->b' again, expected another name"),
-        (BASE + '[[controllers]]\nkind="brv"\nlink="bottleneck"', "controllers.0.kind: found 'brv', expected a rate controller; nearest is 'brf'"),
-        (BASE + '[[controllers]]\nkind="brf"\nlink="bottleneck"\nparams={ poll = "10" }', "controllers.0.params.poll: found '10', expected a number, or a time, rate or size with its unit, e.g. '10ms'"),
-        (BASE + '[[controllers]]\nkind="brf"\nlink="botleneck"', "controllers.0.link: found 'botleneck', expected a link; nearest is 'bottleneck'"),
+        (BASE + '[[rate_controllers]]\nkind="brv"\nlink="bottleneck"', "rate_controllers.0.kind: found 'brv', expected a rate controller; nearest is 'brf'"),
+        (BASE + '[[rate_controllers]]\nkind="brf"\nlink="bottleneck"\nparams={ poll = "10" }', "rate_controllers.0.params.poll: found '10', expected a number, or a time, rate or size with its unit, e.g. '10ms'"),
+        (BASE + '[[rate_controllers]]\nkind="brf"\nlink="botleneck"', "rate_controllers.0.link: found 'botleneck', expected a link; nearest is 'bottleneck'"),
         (BASE + "[sdn]\noutages = [['2s', '1s']]", "sdn: expected pairs of times in order, e.g. [['10s', '20s']]"),
         (BASE + "[probes]\ninterval = '1ns'", "probes.interval: found '1ns', expected 0 or a time from 10us"),
         ("duration = '10h'" + BASE + "[probes]\ninterval = '1ms'", "probes.interval: found 1ms (252000000 samples), expected an interval that gives at most 100000000 samples (0 gives none)"),
@@ -167,8 +167,8 @@ def attempt(text):
         (BASE.replace('rtt = "20ms"', "rtts = ['10ms', '20ms']") + "count = 2", "topology.rtts: found 2 RTTs, but no flow uses pair 2; give each pair an entry of flows (a group is on one pair)"),
         (BASE.replace("[[flows]]", "queue = '1kB'\n[[flows]]"), "topology.queue: found '1kB', expected at least a full packet of its flows (1500B)"),
         (BASE.replace("[[flows]]", "queue = '4kB'\n[[flows]]") + "mss = 8948", "topology.queue: found '4kB', expected at least a full packet of its flows (9000B)"),
-        (BASE + "[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'\nqueue = '1kB'", "controllers.0.queue: found '1kB', expected at least a full packet of its flows (1500B)"),
-        (BASE + "[sdn]", "sdn: found no [[controllers]], expected at least one that [sdn] can poll"),
+        (BASE + "[[rate_controllers]]\nkind = 'brf'\nlink = 'bottleneck'\nqueue = '1kB'", "rate_controllers.0.queue: found '1kB', expected at least a full packet of its flows (1500B)"),
+        (BASE + "[sdn]", "sdn: found no [[rate_controllers]], expected at least one that [sdn] can poll"),
         (BASE.replace("[[flows]]", "queue = 'fqcodel'\n[[flows]]"), "topology.queue: found 'fqcodel', expected a queue length such as '1000p', or a kind of queue; nearest is 'fq-codel'"),
         (BASE.replace("[[flows]]", "queue = 'htb'\n[[flows]]"), "topology.queue: found 'htb', expected a table with its classes: { kind = 'htb', classes = [...] }"),
         ("warmup = '1h'" + BASE, "warmup: found '3600s', expected less than the duration"),
@@ -182,7 +182,7 @@ def attempt(text):
         (BASE + "[sweep.vary]\nseed = [" + "[" * 50 + "]" * 50 + "]", "sweep.vary.seed.0: found a list of 1, expected tables nested no deeper than 16"),
         ("x = " + "[" * 5000, "found no valid TOML"),
         ("x = ", "found no valid TOML: Invalid value (at end of document)"),
-        ("\"a\\nb\" = 1", "a b: found an unknown key: controllers, duration, flows, kernel, links, name, nodes, probes, receive_buffer, sdn, seed, sweep, topology, warmup"),
+        ("\"a\\nb\" = 1", "a b: found an unknown key: duration, flows, kernel, links, name, nodes, probes, rate_controllers, receive_buffer, sdn, seed, sweep, topology, warmup"),
     ],
 )  # fmt: skip
 def test_one_line_with_place_and_remedy(text, message):
@@ -199,7 +199,7 @@ def test_one_line_with_place_and_remedy(text, message):
         BASE.replace("[[flows]]", "queue = '1kB'\n[[flows]]") + "mss = 900",
         BASE.replace('rtt = "20ms"', "rtts = ['10ms', '20ms']") + "[[flows]]",
         BASE.replace('rtt = "20ms"', "rtts = ['10ms', '20ms']") + "to = 'd2'",
-        BASE + "[sdn]\n[[controllers]]\nkind = 'brf'\nlink = 'bottleneck'",
+        BASE + "[sdn]\n[[rate_controllers]]\nkind = 'brf'\nlink = 'bottleneck'",
     ],
 )
 def test_values_at_the_limits_are_accepted(text):

@@ -406,7 +406,7 @@ def test_the_buffer_is_that_of_both_routers() -> None:
                     assert limit == wanted
                 elif link["name"].startswith("S"):
                     assert limit is None
-            assert [controller["limit"]["packets"] for controller in plan["controllers"]] == (
+            assert [controller["limit"]["packets"] for controller in plan["rate_controllers"]] == (
                 [wanted] if "brf" in str(item.factors["case"]) else []
             )
 

@@ -37,8 +37,8 @@ class Fake(Sketch):
         return {"kernel": "6.0-fake"}
 
     def check(self, plan: Any) -> None:
-        if plan["controllers"] and not self.brf:
-            raise ScenarioError("found 'brf', expected none: no agent", "controllers.0.kind")
+        if plan["rate_controllers"] and not self.brf:
+            raise ScenarioError("found 'brf', expected none: no agent", "rate_controllers.0.kind")
 
     def run(self, plan: Any) -> dict[str, Any]:
         self.runs.append(plan)
@@ -104,7 +104,7 @@ def test_cases_that_the_kernel_refuses_are_left_out_with_the_reason(tmp_path: Pa
     assert {run.factors["controller"] for run in outcome.real.runs["E6"]} == {"cubic", "bbr"}
     assert {run.factors["controller"] for run in outcome.runs["E6"]} == {"cubic", "bbr", "brf"}
     assert (
-        "Without brf: controllers.0.kind: found 'brf', expected none: no agent."
+        "Without brf: rate_controllers.0.kind: found 'brf', expected none: no agent."
         in (outcome.real.left_out["E6"])
     )
     found = {finding.claim.id: finding for finding in outcome.real.findings}

@@ -114,7 +114,7 @@ CALLS = {
         ["show", SCENARIOS / "abilene.toml"],
         ["show", SCENARIOS / "abilene.toml", "--results", "loads"],
     ],
-    "list": [["list"], ["list", "controllers"]],
+    "list": [["list"], ["list", "congestion"]],
     "doctor": [["doctor"]],
     "data": [["data"]],
     "matrix": [["matrix", "cubic", "bbr", "--seeds", "1", "--duration", "2s", "--no-figures"]],

@@ -185,7 +185,7 @@ def test_brf_at_all_ports_comes_close_to_max_min(name):
         scenario(
             named(name),
             [{"groups": "gfc", "cc": "brf"}],
-            controllers=[{"kind": "brf", "link": "*"}],
+            rate_controllers=[{"kind": "brf", "link": "*"}],
             duration="12s",
             warmup="6s",
         )
@@ -238,7 +238,7 @@ def routed(name, seed, **more):
         scenario(
             named(name, **given_rate, **more),
             flows,
-            controllers=[{"kind": "brf", "link": "*"}],
+            rate_controllers=[{"kind": "brf", "link": "*"}],
             duration="1h",
             probes={"interval": 0},
         )
@@ -250,7 +250,7 @@ def routed(name, seed, **more):
         assert seen.graph.links[path.back[-1]].to == flow["from"]
     assert all(link["rate"]["steps"][0][1] > 0 for link in seen.plan["links"])
     ports = sum(1 for edge in facts.edges for a in (edge.a, edge.b) if a not in facts.hosts)
-    assert len(seen.plan["controllers"]) == ports
+    assert len(seen.plan["rate_controllers"]) == ports
     return facts
 
 

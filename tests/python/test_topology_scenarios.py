@@ -38,9 +38,9 @@ def scenario(topology, flows, **more):
 def controlled(topology, flows, *entries, links=()):
     controllers = [{"kind": "brf", **entry} for entry in entries]
     made = resolve(
-        scenario(topology, flows, controllers=controllers, links=list(links)), CCS, RATE_CONTROLLERS
+        scenario(topology, flows, rate_controllers=controllers, links=list(links)), CCS, RATE_CONTROLLERS
     )
-    return [made["links"][c["link"]]["name"] for c in made["controllers"]]
+    return [made["links"][c["link"]]["name"] for c in made["rate_controllers"]]
 
 
 def test_a_star_is_every_core_link_both_ways():
@@ -162,13 +162,13 @@ def test_any_matrix_survives_its_file(data, tmp_path_factory):
         (HEAD + FLOW + "scale = 2", "flows.0: expected a scale only with demands"),
         (HEAD + FLOW + "[[flows]]\ndemands = 'sndlib'\nscale = 1e-4\ncc = 'cubik'", "flows.1.cc: found 'cubik', expected a congestion controller; nearest is 'cubic'"),
         (HEAD + FLOW + "[[flows]]\ndemands = 'sndlib'\nscale = 1e-4\n[[flows]]\ndemands = 'sndlib'\nscale = 1e-4", "flows.2.name: found 'ATLAM5-ATLAng' again, expected another name"),
-        (HEAD + FLOW + "[[controllers]]\nkind = 'brf'", "controllers.0: expected one of link and links"),
-        (HEAD + FLOW + "[[controllers]]\nkind = 'brf'\nlink = '*'\nlinks = ['*']", "controllers.0: expected one of link and links"),
-        (HEAD + FLOW + "[[controllers]]\nkind = 'brf'\nlinks = []", "controllers.0.links: found an empty list, expected at least 1 of them"),
-        (HEAD + FLOW + "[[controllers]]\nkind = 'brf'\nlinks = ['STTLng->*', 'STTLng->DNVR']", "controllers.0.links.1: found 'STTLng->DNVR', expected a link; nearest is 'STTLng->DNVRng'"),
-        (HEAD + FLOW + "[[controllers]]\nkind = 'brf'\nlink = 'STLng->*'", "controllers.0.link: found 'STLng->*', expected a link; nearest is 'STTLng->SNVAng'"),
-        (HEAD + FLOW + "[[controllers]]\nkind = 'brf'\nlink = '*'\n[[controllers]]\nkind = 'brf'\nlink = 'STTLng->DNVRng'", "controllers.1.link: found 'STTLng->DNVRng' again, expected one controller per link"),
-        ("[[links]]\nbetween = ['a', 'b']\nrate = '1mbit'\n[[flows]]\nfrom = 'a'\nto = 'b'\n[[controllers]]\nkind = 'brf'\nlink = '*'", "controllers.0.link: found '*', expected a link between two nodes that have more than one neighbour"),
+        (HEAD + FLOW + "[[rate_controllers]]\nkind = 'brf'", "rate_controllers.0: expected one of link and links"),
+        (HEAD + FLOW + "[[rate_controllers]]\nkind = 'brf'\nlink = '*'\nlinks = ['*']", "rate_controllers.0: expected one of link and links"),
+        (HEAD + FLOW + "[[rate_controllers]]\nkind = 'brf'\nlinks = []", "rate_controllers.0.links: found an empty list, expected at least 1 of them"),
+        (HEAD + FLOW + "[[rate_controllers]]\nkind = 'brf'\nlinks = ['STTLng->*', 'STTLng->DNVR']", "rate_controllers.0.links.1: found 'STTLng->DNVR', expected a link; nearest is 'STTLng->DNVRng'"),
+        (HEAD + FLOW + "[[rate_controllers]]\nkind = 'brf'\nlink = 'STLng->*'", "rate_controllers.0.link: found 'STLng->*', expected a link; nearest is 'STTLng->SNVAng'"),
+        (HEAD + FLOW + "[[rate_controllers]]\nkind = 'brf'\nlink = '*'\n[[rate_controllers]]\nkind = 'brf'\nlink = 'STTLng->DNVRng'", "rate_controllers.1.link: found 'STTLng->DNVRng' again, expected one rate controller per link"),
+        ("[[links]]\nbetween = ['a', 'b']\nrate = '1mbit'\n[[flows]]\nfrom = 'a'\nto = 'b'\n[[rate_controllers]]\nkind = 'brf'\nlink = '*'", "rate_controllers.0.link: found '*', expected a link between two nodes that have more than one neighbour"),
     ],
 )  # fmt: skip
 def test_mistakes_give_a_one_line_error_with_place_and_remedy(text, message):
@@ -226,14 +226,14 @@ def test_names_of_topohub_are_names_and_no_paths(name):
 def test_errors_of_the_plan_use_the_scenarios_numbers():
     flows = [{"demands": "sndlib", "scale": 1e-4}, {"from": "STTLng", "to": "NYCMng"}]
     controllers = [{"kind": "brf", "link": "STTLng->*"}, {"kind": "brf", "link": "DNVRng->KSCYng"}]
-    seen = survey(scenario(named("abilene"), flows, controllers=controllers))
-    assert len(seen.plan["controllers"]) == 3
+    seen = survey(scenario(named("abilene"), flows, rate_controllers=controllers))
+    assert len(seen.plan["rate_controllers"]) == 3
 
     def told(key):
         return seen.in_scenario(ScenarioError("bad", key)).key
 
-    assert told("controllers.1.params.x") == "controllers.0.params.x"
-    assert told("controllers.2.params.x") == "controllers.1.params.x"
+    assert told("rate_controllers.1.params.x") == "rate_controllers.0.params.x"
+    assert told("rate_controllers.2.params.x") == "rate_controllers.1.params.x"
     assert told("flows.132.start") == "flows.1.start"
     assert told("flows.131") == "flows.0"
     assert told("links.3.rate") == "links.3.rate"
@@ -249,5 +249,5 @@ def test_the_simulators_errors_name_the_entry():
         {"kind": "brf", "link": "*->KSCYng", "params": {"etta": 1}},
     ]
     flows = [{"from": "STTLng", "to": "NYCMng", "cc": "brf"}]
-    with pytest.raises(ScenarioError, match=r"controllers\.1\.params\.etta: found an unknown key"):
-        sweep.run(scenario(named("abilene"), flows, controllers=controllers))
+    with pytest.raises(ScenarioError, match=r"rate_controllers\.1\.params\.etta: found an unknown key"):
+        sweep.run(scenario(named("abilene"), flows, rate_controllers=controllers))

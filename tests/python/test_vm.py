@@ -285,7 +285,7 @@ def no_boot(tmp_path, monkeypatch):
     monkeypatch.setattr(image, "ensure", lambda _: pytest.fail("booted a guest"))
 
 
-PORT = '[[controllers]]\nkind = "KIND"\nlink = "bottleneck"\n'
+PORT = '[[rate_controllers]]\nkind = "KIND"\nlink = "bottleneck"\n'
 
 
 @pytest.mark.parametrize(
@@ -293,9 +293,13 @@ PORT = '[[controllers]]\nkind = "KIND"\nlink = "bottleneck"\n'
     [
         ("flows.0.cc=brf", "", "flows.0.cc: found 'brf', expected one that the guest's kernel"),
         ("flows.0.cc=bbr9", "", "flows.0.cc: found 'bbr9', expected one that the guest's kernel"),
-        ("seed=1", PORT.replace("KIND", "brf"), "controllers.0.kind: found 'brf', expected no rate"),
-        ("seed=1", PORT.replace("KIND", "pacec"), "controllers.0.kind: found 'pacec', expected no rate"),
-        ("seed=1", "[sdn]\n" + PORT.replace("KIND", "bdr"), "controllers.0.kind: found 'bdr', expected no"),
+        ("seed=1", PORT.replace("KIND", "brf"), "rate_controllers.0.kind: found 'brf', expected no rate"),
+        ("seed=1", PORT.replace("KIND", "pacec"), "rate_controllers.0.kind: found 'pacec', expected no rate"),
+        (
+            "seed=1",
+            "[sdn]\n" + PORT.replace("KIND", "bdr"),
+            "rate_controllers.0.kind: found 'bdr', expected no",
+        ),
         ("topology.queue=fq-codel", "", "links."),
     ],
 )

@@ -80,12 +80,12 @@ fn find(classes: &BTreeMap<String, Py<PyAny>>, failure: &Failure, name: &str) ->
 }
 
 #[pyfunction]
-#[pyo3(signature = (plan_json, cancel=None, controllers=BTreeMap::new(), clock=None))]
+#[pyo3(signature = (plan_json, cancel=None, congestion=BTreeMap::new(), clock=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
     cancel: Option<&Cancel>,
-    controllers: BTreeMap<String, Py<PyAny>>,
+    congestion: BTreeMap<String, Py<PyAny>>,
     clock: Option<&Clock>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let flag = cancel.map(|c| c.flag.clone()).unwrap_or_default();
@@ -94,7 +94,7 @@ fn run<'py>(
     let failure = Failure { error: Arc::new(Mutex::new(None)), cancel: flag.clone() };
     let noted = failure.error.clone();
     let outcome = py.detach(move || {
-        narrows_sim::run_observed(&plan, &flag, &nanos, &|name| find(&controllers, &failure, name))
+        narrows_sim::run_observed(&plan, &flag, &nanos, &|name| find(&congestion, &failure, name))
     });
     if let Some(error) = noted.lock().ok().and_then(|mut slot| slot.take()) {
         return Err(error);
@@ -130,11 +130,11 @@ fn tables(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyDict>> {
 
 /// Validates a plan as `run` does, without running it.
 #[pyfunction]
-#[pyo3(signature = (plan_json, controllers=Vec::new()))]
-fn check(plan_json: &str, controllers: Vec<String>) -> PyResult<()> {
+#[pyo3(signature = (plan_json, congestion=Vec::new()))]
+fn check(plan_json: &str, congestion: Vec<String>) -> PyResult<()> {
     // The check does not instantiate a user's class; another controller stands in for it.
     let stand_in = |name: &str| {
-        let name = if controllers.iter().any(|c| c == name) { "reno" } else { name };
+        let name = if congestion.iter().any(|c| c == name) { "reno" } else { name };
         congestion::registry::build(name)
     };
     parse(plan_json)?.check_with(&stand_in).map_err(|e| PlanError::new_err(e.to_string()))

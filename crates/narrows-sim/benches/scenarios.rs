@@ -99,7 +99,7 @@ fn b3(cc: &str) -> Plan {
         })
         .collect(),
         flows: vec![flow(0, 3, tcp(cc, B3_MSS), AppPlan::Poisson { per_sec: 2_000.0, size })],
-        controllers: (cc == "bdr").then(|| controller(cc, B3_BOTTLENECK, limit)).into_iter().collect(),
+        rate_controllers: (cc == "bdr").then(|| controller(cc, B3_BOTTLENECK, limit)).into_iter().collect(),
         probes: ProbePlan {
             interval: Span::from_millis(100),
             links: vec![B3_BOTTLENECK],

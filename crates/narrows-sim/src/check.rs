@@ -55,33 +55,33 @@ impl Plan {
             total += flow.count as u64;
         }
         require("flows", total, total <= MAX_FLOWS, "at most 10 million flows")?;
-        for (i, c) in self.controllers.iter().enumerate() {
-            let what = format!("controllers[{i}].link");
+        for (i, c) in self.rate_controllers.iter().enumerate() {
+            let what = format!("rate_controllers[{i}].link");
             require(&what, c.link, (c.link as usize) < self.links.len(), "the index of a link")?;
-            let is_duplicate = self.controllers[..i].iter().any(|o| o.link == c.link);
+            let is_duplicate = self.rate_controllers[..i].iter().any(|o| o.link == c.link);
             require(&what, c.link, !is_duplicate, "a link without another controller")?;
             if let Some(steps) = &c.shape {
-                check_steps(&format!("controllers[{i}].shape"), steps)?;
+                check_steps(&format!("rate_controllers[{i}].shape"), steps)?;
             }
-            check_intervals(&format!("controllers[{i}].outages"), &c.outages)?;
+            check_intervals(&format!("rate_controllers[{i}].outages"), &c.outages)?;
             let controller = build_rate_controller(c, i as u32)?;
             let share = c.params.get("share").and_then(serde_json::Value::as_str).unwrap_or_default();
             require(
-                &format!("controllers[{i}].params.share"),
+                &format!("rate_controllers[{i}].params.share"),
                 share,
                 share != "vlan",
                 "another share: simulated packets have no VLAN",
             )?;
             let is_configured = c.capacity_is_configured;
             require(
-                &format!("controllers[{i}].told"),
+                &format!("rate_controllers[{i}].told"),
                 is_configured,
                 is_configured || !controller.needs_configured_capacity(),
                 "true: this kind cannot measure the capacity",
             )?;
             let needs_sdn = self.sdn.is_none() && controller.needs_domain();
             require(
-                &format!("controllers[{i}].kind"),
+                &format!("rate_controllers[{i}].kind"),
                 &c.kind,
                 !needs_sdn,
                 "an [sdn] controller in the plan",

@@ -17,7 +17,7 @@ pub enum Error {
     /// A rate controller rejected its parameters.
     #[error("{what}: {reason}")]
     Parameters {
-        /// Location in the plan, e.g. `controllers[0].params`.
+        /// Location in the plan, e.g. `rate_controllers[0].params`.
         what: String,
         /// The rate controller's error message.
         reason: String,

@@ -24,9 +24,9 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// Flows and sources of flows.
     pub flows: Vec<FlowPlan>,
-    /// Rate controllers at ports.
-    #[serde(default)]
-    pub controllers: Vec<ControllerPlan>,
+    /// Rate controllers at ports. Plans of 0.2 say `controllers`.
+    #[serde(default, alias = "controllers")]
+    pub rate_controllers: Vec<ControllerPlan>,
     /// The SDN controller of the domain.
     #[serde(default)]
     pub sdn: Option<SdnPlan>,

@@ -73,7 +73,7 @@ fn two_flows(cc: &str) -> Plan {
 
 fn under_brf() -> Plan {
     let mut plan = two_flows("brf");
-    plan.controllers = vec![ControllerPlan {
+    plan.rate_controllers = vec![ControllerPlan {
         kind: "brf".into(),
         link: 0,
         shape: None,

@@ -13,7 +13,7 @@ fn varying(steps: &[(u64, u64)], capacity_is_configured: bool, seconds: u64) -> 
     let (mut net, senders, client) = star(mbit(100), &[20, 40], resolved(), seconds);
     let steps: Vec<(Time, Rate)> = steps.iter().map(|(t, rate)| (at(*t), mbit(*rate))).collect();
     net.plan.links[0].rate = RatePlan::Steps { steps, period: None };
-    net.plan.controllers[0].capacity_is_configured = capacity_is_configured;
+    net.plan.rate_controllers[0].capacity_is_configured = capacity_is_configured;
     for s in senders {
         net.add(s, client, tcp("brf"));
     }
@@ -116,7 +116,7 @@ fn brf_101_flows_recover_from_an_outage() {
 #[test]
 fn brf_92_and_105_flows_survive_a_failure_of_their_switch() {
     let (mut net, senders, client) = star(mbit(50), &[60, 60], resolved(), 8);
-    net.plan.controllers[0].outages = vec![(at(2_000), at(4_000))];
+    net.plan.rate_controllers[0].outages = vec![(at(2_000), at(4_000))];
     net.plan.probes.traces = true;
     for s in senders {
         net.add(s, client, tcp("brf"));

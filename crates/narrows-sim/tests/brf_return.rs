@@ -25,7 +25,7 @@ fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     {
         let what = format!("{count} flows, {rtt} ms, out for {out} ms");
         let (mut net, senders, client) = star(mbit(100), &[rtt], resolved(), 10 + 8 + out / 1_000);
-        net.plan.controllers[0].outages = vec![(at(10_000), at(10_000 + out))];
+        net.plan.rate_controllers[0].outages = vec![(at(10_000), at(10_000 + out))];
         let flows = net.add(senders[0], client, tcp("brf"));
         (flows.count, flows.spacing) = (count, ms(30));
         let r = net.run();

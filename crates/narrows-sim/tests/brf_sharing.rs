@@ -174,7 +174,7 @@ fn brf_20_to_22_classes_share_by_their_number_of_flows_and_borrow() {
     // (BRF flows, CUBIC flows)
     for (rated, other) in [(1, 1), (3, 1), (1, 3)] {
         let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 12);
-        net.plan.controllers[0].limit = packets(200);
+        net.plan.rate_controllers[0].limit = packets(200);
         net.add(senders[0], client, tcp("brf")).count = rated;
         // It starts later, because flows are numbered in the order of their starts.
         let cubic = net.add(senders[1], client, tcp("cubic"));
@@ -194,7 +194,7 @@ fn brf_20_to_22_classes_share_by_their_number_of_flows_and_borrow() {
 #[test]
 fn brf_22_an_unused_share_is_borrowed() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 12);
-    net.plan.controllers[0].limit = packets(200);
+    net.plan.rate_controllers[0].limit = packets(200);
     limited(net.add(senders[0], client, tcp("brf")), 5, None);
     net.add(senders[1], client, tcp("cubic"));
     let r = net.run();
@@ -220,7 +220,7 @@ fn brf_21_and_23_udp_is_policed_to_its_share_and_never_queued() {
 fn brf_23_udp_borrows_what_tcp_leaves_idle() {
     let params = serde_json::json!({ "udp_ceiling": 0.95 });
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20, 20, 20], params, 10);
-    net.plan.controllers[0].limit = packets(1000);
+    net.plan.rate_controllers[0].limit = packets(1000);
     for (sender, rate) in [(senders[0], 200), (senders[1], 2)] {
         net.add(sender, client, TransportPlan::Udp { rate: mbit(rate), packet: 1500 });
     }
@@ -267,7 +267,7 @@ fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {
 fn brf_71_a_port_wide_detector_lets_cubic_starve_brf() {
     let share = |params| {
         let (mut net, senders, client) = star(mbit(RATE), &[20, 20], params, 10);
-        net.plan.controllers[0].limit = packets(200);
+        net.plan.rate_controllers[0].limit = packets(200);
         net.add(senders[0], client, tcp("brf"));
         net.add(senders[1], client, tcp("cubic"));
         let r = net.run();

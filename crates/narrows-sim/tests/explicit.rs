@@ -41,7 +41,7 @@ fn without_a_router_all_but_xcp_fall_back_to_cubic() {
 fn bdr_d2_literal_gains_keep_an_unequal_split() {
     let run_of = |cc: &str, mode: &str| {
         let mut plan = dumbbell("bdr", 100, 5_000, 40);
-        plan.controllers[0].params = json!({ "mode": mode });
+        plan.rate_controllers[0].params = json!({ "mode": mode });
         // The second flow starts when the first has the whole link.
         plan.flows.push(group(cc, 2, 10_000));
         let r = run(&plan);
@@ -164,7 +164,7 @@ fn headers_reduce_goodput_by_their_size() {
 fn a_controller_that_cannot_measure_the_capacity_is_refused_without_it() {
     let mut plan = dumbbell("rcp", 20, 100, 1);
     plan.flows.push(bulk("rcp"));
-    plan.controllers[0].capacity_is_configured = false;
+    plan.rate_controllers[0].capacity_is_configured = false;
     let error = narrows_sim::run(&plan, &std::sync::atomic::AtomicBool::new(false)).unwrap_err();
     assert!(error.to_string().contains("told"), "{error}");
 }

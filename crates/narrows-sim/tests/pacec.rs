@@ -20,7 +20,7 @@ fn line(seconds: u64, params: Value) -> (Net, Vec<u32>) {
     let routers: Vec<u32> = (0..4).map(|i| net.node(format!("R{i}"))).collect();
     for (i, rate) in [100, 40, 100].into_iter().enumerate() {
         let link = net.duplex(routers[i], routers[i + 1], [mbit(rate), mbit(1000)], ms(10));
-        net.plan.controllers.push(ControllerPlan {
+        net.plan.rate_controllers.push(ControllerPlan {
             kind: "pacec".into(),
             link,
             shape: None,

@@ -179,7 +179,7 @@ fn with_all_features(mut plan: Plan) -> Plan {
     stepped.rate =
         RatePlan::Steps { steps: vec![(Time::ZERO, mbit(5)), (at(3), Rate::ZERO)], period: Some(ms(7)) };
     plan.links.push(stepped);
-    plan.controllers = vec![ControllerPlan {
+    plan.rate_controllers = vec![ControllerPlan {
         kind: "brf".into(),
         link: 0,
         shape: Some(vec![(Time::ZERO, mbit(8)), (at(10), mbit(4))]),
@@ -208,7 +208,7 @@ fn assert_laws(plan: &Plan, r: &narrows_sim::Results) {
             _ => LimitPlan::default(),
         };
         // A rate controller replaces its port's queue by an HTB.
-        let controlled = plan.controllers.iter().any(|c| c.link == i as u32);
+        let controlled = plan.rate_controllers.iter().any(|c| c.link == i as u32);
         let limit = if controlled { LimitPlan::default() } else { limit };
         let samples = r.tables.iter().find(|t| t.name == "link_samples").unwrap();
         let rows = samples.u64("link").unwrap().iter();

@@ -13,7 +13,7 @@ const LAWS: [&str; 2] = ["rcp", "bdr"];
 /// One bottleneck of 100 Mbit/s whose controller writes into ACKs.
 fn stamped(kind: &str, rtt: u64, seconds: u64) -> Plan {
     let mut plan = dumbbell(kind, rtt, 1_000, seconds);
-    plan.controllers[0].params = json!({ "signal": "ack" });
+    plan.rate_controllers[0].params = json!({ "signal": "ack" });
     plan
 }
 
@@ -95,8 +95,8 @@ fn on_a_path_with_two_controllers_the_lower_rate_applies() {
         plan.nodes.push("c".into());
         plan.links.push(link(1, 2, mbit(30), ms(0), fifo(packets(1_000))));
         plan.links.push(link(2, 1, mbit(1_000), ms(0), fifo(LimitPlan::default())));
-        plan.controllers.push(ControllerPlan { link: 2, ..plan.controllers[0].clone() });
-        plan.controllers[1].kind = kinds.1.into();
+        plan.rate_controllers.push(ControllerPlan { link: 2, ..plan.rate_controllers[0].clone() });
+        plan.rate_controllers[1].kind = kinds.1.into();
         plan.flows.push(FlowPlan { to: 2, ..group("brf", 2, 500) });
         let r = run(&plan);
         let shares = shares(&r, 2, 5.0, 10.0);
@@ -150,7 +150,7 @@ fn flows_survive_an_outage_of_the_controller() {
     for kind in LAWS {
         let mut plan = stamped(kind, 20, 14);
         plan.warmup = ms(9_000);
-        plan.controllers[0].outages = vec![(at(3_000), at(5_000))];
+        plan.rate_controllers[0].outages = vec![(at(3_000), at(5_000))];
         plan.flows.push(group("brf", 3, 100));
         let r = run(&plan);
         let shares = shares(&r, 3, 9.0, 14.0);

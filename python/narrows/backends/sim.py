@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from narrows import _native
+from narrows import _native, retired
 from narrows.backends import Output
 from narrows.errors import ScenarioError, choice, found, hint
 from narrows.scenario.parts import Plan
@@ -21,8 +21,9 @@ class Simulator:
     """Runs plans in the native module, which releases the interpreter's lock.
 
     Args:
-        controllers: your own congestion controllers: classes by the value of `cc` in the scenario.
+        congestion: your own congestion controllers: classes by the value of `cc` in the scenario.
             Each flow has its own instance.
+        controllers: the name of `congestion` in version 0.2.
 
     A class has these methods and this attribute:
 
@@ -44,10 +45,20 @@ class Simulator:
     name = "sim"
     most_jobs: int | None = None
 
-    def __init__(self, controllers: Mapping[str, type] | None = None) -> None:
+    def __init__(
+        self,
+        congestion: Mapping[str, type] | None = None,
+        *,
+        controllers: Mapping[str, type] | None = None,
+    ) -> None:
+        if controllers is not None:
+            if congestion is not None:
+                raise TypeError("found also controllers, the old name of congestion, expected one of them")
+            retired.report(retired.caller(), "Simulator(controllers=...)", "Simulator(congestion=...)")
+            congestion = controllers
         self._cancel = _native.Cancel()
         self._clocks: set[_native.Clock] = set()
-        self._controllers = dict(controllers or {})
+        self._congestion = dict(congestion or {})
 
     def facts(self) -> dict[str, Any]:
         """The simulator records no facts, because its results do not depend on the machine."""
@@ -56,7 +67,7 @@ class Simulator:
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
         try:
-            _native.check(_json(plan), list(self._controllers))
+            _native.check(_json(plan), list(self._congestion))
         except _native.PlanError as error:
             raise translate(str(error)) from None
 
@@ -65,7 +76,7 @@ class Simulator:
         clock = _native.Clock()
         self._clocks.add(clock)
         try:
-            output = _native.run(_json(plan), self._cancel, self._controllers, clock)
+            output = _native.run(_json(plan), self._cancel, self._congestion, clock)
         except _native.PlanError as error:
             raise translate(str(error)) from None
         except Exception as error:
@@ -89,7 +100,7 @@ class Simulator:
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Values that `cc` may have."""
-        own = [(name, (cls.__doc__ or "").strip().split("\n")[0]) for name, cls in self._controllers.items()]
+        own = [(name, (cls.__doc__ or "").strip().split("\n")[0]) for name, cls in self._congestion.items()]
         return own + _native.congestion_controllers()
 
     def rate_controllers(self) -> list[tuple[str, str]]:
@@ -125,7 +136,7 @@ _WHOLE = "a whole number"
 def translate(text: str) -> ScenarioError:
     """Convert an error of the native module to one about the scenario.
 
-    `controllers[0].params` becomes the key `controllers.0.params`. A parameter in the message becomes part of
+    `rate_controllers[0].params` becomes the key `rate_controllers.0.params`. A parameter in the message becomes part of
     the key. For an unknown name the native module lists all known names; the new message has the nearest.
     """
     place = _PLACE.fullmatch(text)

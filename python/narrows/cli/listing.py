@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from rich.text import Text
 
-from narrows import sweep
+from narrows import retired, sweep
 from narrows.cli.console import plain
 from narrows.cli.table import Table
 from narrows.errors import ScenarioError, choice
@@ -45,12 +45,12 @@ def _family(name: str) -> str:
 
 def _entry(kind: str, name: str, about: str) -> dict[str, str]:
     entry = {"name": name, "summary": about}
-    return entry | {"family": _family(name)} if kind == "controllers" else entry
+    return entry | {"family": _family(name)} if kind == "congestion" else entry
 
 
 KINDS: dict[str, Callable[[], Rows]] = {
-    "controllers": lambda: sweep.simulator().congestion_controllers(),
-    "rate-controllers": lambda: sweep.simulator().rate_controllers(),
+    "congestion": lambda: sweep.simulator().congestion_controllers(),
+    "rate": lambda: sweep.simulator().rate_controllers(),
     "queues": lambda: _docs(dict(QUEUES)),
     "topologies": lambda: _docs(dict(TOPOLOGIES)),
     "networks": _networks,
@@ -64,10 +64,17 @@ def list_names(kind: str | None, *, as_json: bool) -> None:
     Raises:
         ScenarioError: for an unknown kind.
     """
-    if kind is not None and kind not in KINDS:
-        raise ScenarioError(choice(kind, KINDS), "list")
+    asked = kind
+    if kind is not None:
+        kind = retired.current(kind, retired.KINDS, "narrows list")
+        if kind not in KINDS:
+            raise ScenarioError(choice(kind, KINDS), "list")
     if as_json:
-        names = {name: [_entry(name, *row) for row in KINDS[name]()] for name in ([kind] if kind else KINDS)}
+        # A program that asks for an old kind also reads it by that name.
+        names = {
+            (asked or name): [_entry(name, *row) for row in KINDS[name]()]
+            for name in ([kind] if kind else KINDS)
+        }
         print(json.dumps(names, indent=2))
         return
     console = plain()
@@ -76,7 +83,7 @@ def list_names(kind: str | None, *, as_json: bool) -> None:
         table.add_name(style="bold")
         table.add_text()
         rows = KINDS[name]()
-        families = FAMILIES if name == "controllers" else ("",)
+        families = FAMILIES if name == "congestion" else ("",)
         for family in families:
             if family:
                 table.add_row(Text(family, "not bold dim"), "")

@@ -30,14 +30,17 @@ SDN_DELAY = "1ms"
 
 _BRF = {"sdn": {"delay": SDN_DELAY}}
 HELP: dict[str, dict[str, Any]] = {
-    "brf": {"controllers": [{"kind": "brf", "link": TIGHT, "params": {"mode": "resolved"}}], **_BRF},
-    "brf-literal": {"controllers": [{"kind": "brf", "link": TIGHT, "params": {"mode": "literal"}}], **_BRF},
-    "pacec": {"controllers": [{"kind": "pacec", "link": TIGHT}], **_BRF},
-    "rcp": {"controllers": [{"kind": "rcp", "link": TIGHT}]},
-    "xcp": {"controllers": [{"kind": "xcp", "link": TIGHT}]},
-    "bdr": {"controllers": [{"kind": "bdr", "link": TIGHT}]},
-    "bdr-literal": {"controllers": [{"kind": "bdr", "link": TIGHT, "params": {"mode": "literal"}}]},
-    "obp": {"controllers": [{"kind": "obp", "link": TIGHT}]},
+    "brf": {"rate_controllers": [{"kind": "brf", "link": TIGHT, "params": {"mode": "resolved"}}], **_BRF},
+    "brf-literal": {
+        "rate_controllers": [{"kind": "brf", "link": TIGHT, "params": {"mode": "literal"}}],
+        **_BRF,
+    },
+    "pacec": {"rate_controllers": [{"kind": "pacec", "link": TIGHT}], **_BRF},
+    "rcp": {"rate_controllers": [{"kind": "rcp", "link": TIGHT}]},
+    "xcp": {"rate_controllers": [{"kind": "xcp", "link": TIGHT}]},
+    "bdr": {"rate_controllers": [{"kind": "bdr", "link": TIGHT}]},
+    "bdr-literal": {"rate_controllers": [{"kind": "bdr", "link": TIGHT, "params": {"mode": "literal"}}]},
+    "obp": {"rate_controllers": [{"kind": "obp", "link": TIGHT}]},
 }
 """Controllers that follow the network's rates, and the rate controller that they need."""
 VARIANTS = ("-literal", "-recent", "-hystartpp")
@@ -62,7 +65,7 @@ def choose(
     named = list(dict.fromkeys(wanted))
     for name in named:
         if name not in known:
-            raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller', 'controllers')}")
+            raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller', 'congestion')}")
     if named and everyone:
         raise NarrowsError(f"--all: found with {', '.join(named)}, expected no controllers with it")
     alone = [

@@ -93,7 +93,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         send_bps | float | bit/s | L3 rate sent in the interval, retransmissions included (MET-3).
         cwnd | float | segments | Congestion window at the end of the interval, like all following columns.
         ssthresh | float | segments | Slow-start threshold; NaN while infinite.
-        pacing_bps | float | bit/s | Pacing rate, L3, set by the controller; NaN if it sets none.
+        pacing_bps | float | bit/s | Pacing rate, L3, set by the congestion controller; NaN if it sets none.
         srtt_s | float | s | Smoothed RTT.
         rttvar_s | float | s | Smoothed mean deviation of the RTT, which iperf3 calls variance (MET-14).
         rtt_s | float | s | Latest RTT sample.
@@ -134,11 +134,11 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "signalling": _columns("""
         link | u32 | | Number of the directed link of a controlled port.
         name | str | | Its name.
-        controller | str | | The rate controller.
+        rate_controller | str | | Kind of the rate controller.
         duration_s | float | s | Length of the run, over which everything here is counted.
         rewritten_data | u64 | packets | Packets whose congestion header the port changed.
         rewritten_acks | u64 | packets | Packets of the other direction that the port wrote a rate into.
-        messages | u64 | | Messages between the port and the domain's controller, both ways.
+        messages | u64 | | Messages between the port and the SDN controller, both ways.
         message_flows | u64 | | Flows, and destinations of newcomers, that these messages describe.
         notices | u64 | | Messages with a rate to sources.
     """),
@@ -157,8 +157,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     """),
     "traces": _columns("""
         t_s | float | s | When.
-        entity | str | | The flow or link whose controller it is.
-        key | str | | A variable of the controller.
+        entity | str | | The flow or link of the congestion or rate controller.
+        key | str | | A variable of that controller.
         value | float | | Its value.
     """),
 }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from narrows import extras
+from narrows import extras, retired
 from narrows.errors import OutputError, found, hint
 from narrows.results import tables
 
@@ -76,7 +76,7 @@ class Results:
                 raise OutputError(f"{folder / METADATA}: {key}: found {shown}, expected {expected}")
         if not holds_runs(folder):
             raise OutputError(f"{folder}: found no finished run, expected at least one")
-        return cls(metadata, {}, folder)
+        return cls(retired.metadata(metadata), {}, folder)
 
     def __repr__(self) -> str:
         name = self.metadata.get("scenario", {}).get("name", "")

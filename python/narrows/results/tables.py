@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from narrows import retired
 from narrows.errors import OutputError
 from narrows.results.arrow import array
 from narrows.results.columns import COLUMNS, RUN
@@ -137,14 +138,20 @@ def _like(part: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def read(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a Parquet table, or some of its columns.
+    """Read a Parquet table, or some of its columns. Columns of an earlier version get their current names.
 
     Raises:
         OutputError: if it is not a Parquet table.
     """
     try:
         with pq.ParquetFile(path) as file:  # read_table would import pyarrow.dataset
-            return file.read(columns)
+            present = file.schema_arrow.names
+            renamed = retired.columns(path.stem, present)
+            if renamed == present:
+                return file.read(columns)
+            stored = dict(zip(renamed, present, strict=True))
+            data = file.read(None if columns is None else [stored.get(name, name) for name in columns])
+            return data.rename_columns(retired.columns(path.stem, data.column_names))
     except (OSError, pa.ArrowException) as error:
         raise _cannot_read(path, error) from None
 
@@ -159,7 +166,7 @@ def names(path: Path) -> list[str]:
         found: list[str] = pq.read_schema(path).names
     except (OSError, pa.ArrowException) as error:
         raise _cannot_read(path, error) from None
-    return found
+    return retired.columns(path.stem, found)
 
 
 def complete(path: Path, name: str, present: Iterable[str], factors: Iterable[str] = ()) -> None:

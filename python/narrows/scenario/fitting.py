@@ -43,14 +43,14 @@ def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Seq
             _guarantees(back)
     controlled = {
         link
-        for i, controller in enumerate(scenario.controllers)
-        for link, _ in graph.controlled(controller, f"controllers.{i}")
+        for i, controller in enumerate(scenario.rate_controllers)
+        for link, _ in graph.controlled(controller, f"rate_controllers.{i}")
     }
     for entry, path in zip(entries, paths, strict=True):
         crossed = [graph.links[link] for link in _crossed(path) if link not in controlled]
         _class(entry.flow, f"{entry.key}.class", crossed)
-    if scenario.sdn is not None and not scenario.controllers:
-        raise ScenarioError("found no [[controllers]], expected at least one that [sdn] can poll", "sdn")
+    if scenario.sdn is not None and not scenario.rate_controllers:
+        raise ScenarioError("found no [[rate_controllers]], expected at least one that [sdn] can poll", "sdn")
 
 
 def _guarantees(link: Direction) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from narrows.errors import ScenarioError, found, hint
 from narrows.scenario import traces
 from narrows.scenario.limits import MAX_LINKS
-from narrows.scenario.model import Controller, Scenario
+from narrows.scenario.model import RateController, Scenario
 from narrows.scenario.named import Named
 from narrows.scenario.network import Change, Link, Traits
 from narrows.scenario.routes import Routes
@@ -140,7 +140,7 @@ class Graph:
             near.setdefault(link.source, set()).add(link.to)
         return [i for i, link in enumerate(self.links) if len(near[link.source]) > 1 < len(near[link.to])]
 
-    def controlled(self, controller: Controller, key: str) -> list[tuple[int, str]]:
+    def controlled(self, controller: RateController, key: str) -> list[tuple[int, str]]:
         """The links of a controller, each with its key.
 
         Raises:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from narrows import retired
 from narrows.errors import ScenarioError, found, hint
 from narrows.scenario.limits import MAX_SEED
 from narrows.scenario.model import Scenario, Sweep
@@ -88,8 +89,10 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
     except (RecursionError, ValueError):
         raise ScenarioError("found no valid TOML", "", source) from None
     try:
+        data = retired.scenario(data, source)
         for key, value in (overrides or {}).items():
-            override(data, key, value)
+            override(data, retired.dotted_key(key, source), value)
+        data = retired.scenario(data, source)  # an override may have set a sweep
         return Scenario(**{"name": _name(source), **data}).with_source(source)
     except ScenarioError as error:
         raise error.in_source(source) from None

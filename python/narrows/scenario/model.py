@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
+from narrows import retired
 from narrows.errors import Expected
 from narrows.scenario.fields import (
     AUTO,
@@ -57,7 +58,7 @@ def _steps(value: object) -> object:
     return [{"time": 0, "rate": value}] if isinstance(value, str) else value
 
 
-class Controller(Table):
+class RateController(Table):
     """A rate controller at the port of a link, or one at each of several ports."""
 
     kind: Annotated[str, Field(min_length=1, max_length=64)]
@@ -85,7 +86,7 @@ class Controller(Table):
     """Its parameters, listed in docs/reference/scenario-reference.md."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> Controller:
+    def _consistent(self) -> RateController:
         _ordered(self.outages)
         if (self.link is None) == (self.links is None):
             raise Expected("one of link and links")
@@ -132,7 +133,7 @@ class Probes(Table):
         Annotated[list[Name], BeforeValidator(_all, json_schema_input_type=Literal["all"] | list[Name])]
         | None
     ) = None
-    """Links to sample. If left out: all of up to 16, otherwise bottlenecks and links with controllers."""
+    """Links to sample. If left out: all of up to 16, otherwise bottlenecks and controlled links."""
     flows: Flag = True
     """Sample the first 1000 flows of a run; flows of `arrivals` are never sampled."""
     traces: Flag = False
@@ -206,7 +207,7 @@ class Scenario(Table):
     """Links in addition to those of the topology."""
     flows: Annotated[list[Flow], Field(max_length=100_000)] = []
     """Flows."""
-    controllers: Annotated[list[Controller], Field(max_length=1024)] = []
+    rate_controllers: Annotated[list[RateController], Field(max_length=1024)] = []
     """Rate controllers at ports of switches."""
     sdn: Sdn | None = None
     """The SDN controller; none if left out."""
@@ -225,6 +226,7 @@ class Scenario(Table):
     _source: str = PrivateAttr(default="scenario")
 
     def __init__(self, **data: Any) -> None:
+        data = retired.scenario(data)
         try:
             super().__init__(**data)
         except ValidationError as error:

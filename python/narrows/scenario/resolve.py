@@ -17,7 +17,7 @@ from narrows.errors import Expected, ScenarioError, found, one_of
 from narrows.scenario import buffers, fitting, network, parts
 from narrows.scenario.entries import Entry, entries
 from narrows.scenario.graph import Direction, Graph
-from narrows.scenario.model import Controller, Scenario
+from narrows.scenario.model import RateController, Scenario
 from narrows.scenario.network import FULL_PACKET
 from narrows.scenario.parts import Plan
 from narrows.scenario.traffic import MAX_FLOWS, Flow
@@ -66,7 +66,7 @@ class Survey:
     paths: list[fitting.Path]
     """The links of each flow of the plan."""
     origins: dict[str, list[int]]
-    """For the plan's `flows` and `controllers`: the number of each one's entry in the scenario."""
+    """For the plan's `flows` and `rate_controllers`: the number of each one's entry in the scenario."""
 
     def in_scenario(self, error: ScenarioError) -> ScenarioError:
         """An error about the plan, with its key translated to the scenario's numbers."""
@@ -89,7 +89,7 @@ def survey(
         resolver = _Resolver(scenario, list(congestion_controllers), list(rate_controllers), kernel)
         plan = resolver.plan()
         flows = [entry.index for entry in resolver.entries]
-        origins = {"flows": flows, "controllers": resolver.controllers}
+        origins = {"flows": flows, "rate_controllers": resolver.controlled}
         return Survey(plan, resolver.graph, resolver.paths, origins)
     except ScenarioError as error:
         raise error.in_source(scenario.source) from None
@@ -115,7 +115,7 @@ class _Resolver:
         self.packets = fitting.largest_packets(flows, self.paths)
         self.rtts = self._rtts()
         self.longest_rtt = max(self.rtts.values(), default=0)
-        self.controllers: list[int] = []
+        self.controlled: list[int] = []
 
     def plan(self) -> Plan:
         scenario = self.scenario
@@ -132,7 +132,7 @@ class _Resolver:
         if total > MAX_FLOWS:
             raise ScenarioError(f"found {total} flows, expected at most {MAX_FLOWS}", "flows")
         fitting.check(scenario, self.graph, self.entries, self.paths)
-        controllers = self._controllers()
+        rate_controllers = self._rate_controllers()
         links = [self._link(link, i) for i, link in enumerate(self.graph.links)]
         named = scenario.receive_buffer
         plan = {
@@ -142,11 +142,11 @@ class _Resolver:
             "nodes": self.graph.nodes,
             "links": links,
             "flows": self.flows,
-            "controllers": controllers,
+            "rate_controllers": rate_controllers,
             "sdn": None,
             "receive_buffer": named if isinstance(named, int) else buffers.receive_buffer(links, self.paths),
             "receive_memory": named is not None,
-            "probes": self._probes([c["link"] for c in controllers], total),
+            "probes": self._probes([c["link"] for c in rate_controllers], total),
         }
         if scenario.sdn is not None:
             sdn = scenario.sdn
@@ -285,7 +285,7 @@ class _Resolver:
         the simulator knows both, so the message lists all names.
         """
         if not self.kernel:
-            message = one_of(name, self.ccs, "a congestion controller", "controllers")
+            message = one_of(name, self.ccs, "a congestion controller", "congestion")
             return message + (_OWN if message.endswith(" has them") else "")
         return f"found {found(name)}, expected one that {self.kernel} has: {', '.join(self.ccs)}"
 
@@ -332,26 +332,28 @@ class _Resolver:
             raise ScenarioError("expected nodes from the receiver to the sender", f"{key}.return_path")
         return path
 
-    # Controllers and probes
+    # Rate controllers and probes
 
-    def _controllers(self) -> list[Plan]:
-        """One controller for each link; an entry may define several."""
+    def _rate_controllers(self) -> list[Plan]:
+        """One rate controller for each link; an entry may define several."""
         made: dict[int, Plan] = {}
-        for i, controller in enumerate(self.scenario.controllers):
-            key = f"controllers.{i}"
+        for i, controller in enumerate(self.scenario.rate_controllers):
+            key = f"rate_controllers.{i}"
             if self.rate_controllers and controller.kind not in self.rate_controllers:
                 raise ScenarioError(
-                    one_of(controller.kind, self.rate_controllers, "a rate controller"), f"{key}.kind"
+                    one_of(controller.kind, self.rate_controllers, "a rate controller", "rate"), f"{key}.kind"
                 )
             for index, where in self.graph.controlled(controller, key):
                 if index in made:
                     name = self.graph.links[index].name
-                    raise ScenarioError(f"found {found(name)} again, expected one controller per link", where)
+                    raise ScenarioError(
+                        f"found {found(name)} again, expected one rate controller per link", where
+                    )
                 made[index] = self._controller(controller, index, key)
-                self.controllers.append(i)
+                self.controlled.append(i)
         return list(made.values())
 
-    def _controller(self, controller: Controller, index: int, key: str) -> Plan:
+    def _controller(self, controller: RateController, index: int, key: str) -> Plan:
         link = self.graph.links[index]
         queue = link.traits.queue
         limit = controller.queue or (

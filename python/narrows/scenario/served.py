@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from narrows.scenario.load import Run
-from narrows.scenario.model import Controller, Scenario
+from narrows.scenario.model import RateController, Scenario
 from narrows.scenario.network import Queue, Threshold
 
 SERVED_BY = {
@@ -67,17 +67,17 @@ def unserved(runs: Iterable[Run]) -> list[str]:
     """
     missing: dict[str, None] = {}
     for run in runs:
-        kinds = {_kind(controller) for controller in run.scenario.controllers}
+        kinds = {_kind(controller) for controller in run.scenario.rate_controllers}
         for flow in run.scenario.flows:
             if flow.cc in SERVED_BY and SERVED_BY[flow.cc] not in kinds:
                 missing.setdefault(flow.cc)
     return [
-        f"{cc} asks the network for its rate, but no [[controllers]] of kind {SERVED_BY[cc]!r} exists: "
+        f"{cc} asks the network for its rate, but no [[rate_controllers]] of kind {SERVED_BY[cc]!r} exists: "
         "the results show its behaviour without an answer"
         for cc in missing
     ]
 
 
-def _kind(controller: Controller) -> str:
+def _kind(controller: RateController) -> str:
     """The kind of a rate controller as its senders see it."""
     return "brf" if (controller.kind, controller.params.get("signal")) in _BY_OPTION else controller.kind

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from narrows import sweep, units
+from narrows import retired, sweep, units
 from narrows.backends import Backend
 from narrows.data.folder import data_folder
 from narrows.errors import Expected, NarrowsError, choice
@@ -201,7 +201,8 @@ def prepare(
 
 def read_scenario(study: Study, experiment: Experiment) -> dict[str, Any]:
     """An experiment's scenario file as tables, with a table `sweep` in any case."""
-    data = tomllib.loads((study.folder / experiment.scenario).read_text(encoding="utf-8"))
+    path = study.folder / experiment.scenario
+    data = retired.scenario(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
     data.setdefault("sweep", {})
     return data
 

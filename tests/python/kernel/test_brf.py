@@ -33,7 +33,7 @@ cc = "brf"
 [[flows]]
 cc = "brf"
 start = "1s"
-[[controllers]]
+[[rate_controllers]]
 kind = "brf"
 link = "bottleneck"
 """
@@ -94,10 +94,11 @@ def test_signals_that_stock_hosts_do_not_send_are_refused(plan):
         (
             "rcp",
             "",
-            r"controllers.0.params.signal: found 'header', which stock hosts do not support, expected 'ack'",
+            "rate_controllers.0.params.signal: found 'header', which stock hosts do not support, "
+            "expected 'ack'",
         ),
-        ("bdr", 'params = { signal = "header" }\n', r"controllers.0.params.signal: found 'header'"),
-        ("xcp", "", r"controllers.0.kind: found 'xcp', .* expected one of 'brf', 'rcp', 'bdr'"),
+        ("bdr", 'params = { signal = "header" }\n', r"rate_controllers.0.params.signal: found 'header'"),
+        ("xcp", "", r"rate_controllers.0.kind: found 'xcp', .* expected one of 'brf', 'rcp', 'bdr'"),
     ):
         made = plan(TWO.replace('kind = "brf"', f'kind = "{kind}"') + rest)
         with pytest.raises(ScenarioError, match=complaint):
@@ -108,7 +109,7 @@ def test_shares_by_address_reach_the_agent_and_others_are_refused(plan):
     (port,) = agents_of(plan(TWO + 'params = { share = "receiver-prefix/24" }\n'))[0].config["ports"]
     assert port["params"] == {"share": "receiver-prefix/24", "udp_ceiling": 0.0}
     for share in ("vlan", "mark"):
-        complaint = rf"controllers.0.params.share: found '{share}', expected an address or a prefix"
+        complaint = rf"rate_controllers.0.params.share: found '{share}', expected an address or a prefix"
         with pytest.raises(ScenarioError, match=complaint):
             agents_of(plan(TWO + f'params = {{ share = "{share}" }}\n'))
 
@@ -140,7 +141,7 @@ def test_flows_take_the_runs_own_algorithm_and_the_whole_htb_is_sampled(plan):
 
 
 def test_a_rate_of_nothing_is_refused(plan):
-    with pytest.raises(ScenarioError, match=r"controllers.0.shape: found 0, expected a rate above 0"):
+    with pytest.raises(ScenarioError, match=r"rate_controllers.0.shape: found 0, expected a rate above 0"):
         agents_of(plan(TWO + 'shape = [{ time = "0s", rate = "80mbit" }, { time = "2s", rate = "0mbit" }]\n'))
 
 
@@ -242,7 +243,7 @@ class TestOnThisKernel:
             '[[flows]]\nname = "group"\ncc = "brf"\ncount = 4\nspacing = "100ms"\nstart = "2s"\nstop = "4s"\n'
         )
         results = sweep.run(
-            loads(TWO.replace("[[controllers]]", f"{group}[[controllers]]")), backend=Kernel()
+            loads(TWO.replace("[[rate_controllers]]", f"{group}[[rate_controllers]]")), backend=Kernel()
         )
         print(results.soundness["0"]["reasons"] or "sound")
         members = [f"group.{i}" for i in range(4)]

@@ -32,7 +32,7 @@ rate = "1gbit"
 from = "a"
 to = "b"
 cc = "brf"
-[[controllers]]
+[[rate_controllers]]
 kind = "brf"
 link = "first"
 params = { poll = "40ms" }

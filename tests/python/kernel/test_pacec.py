@@ -48,7 +48,7 @@ def placed(plan, forwarding):
     ("changes", "complaint"),
     [
         (
-            {"controllers.0.params": {"signal": "out-of-band"}},
+            {"rate_controllers.0.params": {"signal": "out-of-band"}},
             "found 'out-of-band', which stock hosts do not support, expected 'in-band'",
         ),
         ({"kernel.forwarding": "route"}, "found 'route', expected 'ovs': 'pacec' must know"),

@@ -32,7 +32,7 @@ queue = "1000p"
 cc = "brf"
 [[flows]]
 cc = "cubic"
-[[controllers]]
+[[rate_controllers]]
 kind = "brf"
 link = "bottleneck"
 [sdn]
@@ -54,7 +54,7 @@ cc = "brf"
 count = 10
 start = "2s"
 stop = "3s"
-[[controllers]]
+[[rate_controllers]]
 kind = "brf"
 link = "bottleneck"
 params = { controller_timeout = "60s" }

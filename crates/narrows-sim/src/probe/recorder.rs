@@ -119,7 +119,7 @@ impl Recorder {
             &[
                 ("link", 'u'),
                 ("name", 's'),
-                ("controller", 's'),
+                ("rate_controller", 's'),
                 ("duration_s", 'f'),
                 ("rewritten_data", 'u'),
                 ("rewritten_acks", 'u'),

@@ -60,11 +60,11 @@ impl Topology for Routes<'_> {
 impl World<'_> {
     pub(super) fn start_domains(&mut self) -> Result<(), Error> {
         let Some(plan) = &self.plan.sdn else { return Ok(()) };
-        let mut kinds: Vec<&str> = self.plan.controllers.iter().map(|c| c.kind.as_str()).collect();
+        let mut kinds: Vec<&str> = self.plan.rate_controllers.iter().map(|c| c.kind.as_str()).collect();
         kinds.sort_unstable();
         kinds.dedup();
         for kind in kinds {
-            let of_kind = |i: &u32| self.plan.controllers[*i as usize].kind == kind;
+            let of_kind = |i: &u32| self.plan.rate_controllers[*i as usize].kind == kind;
             let ports: Vec<PortId> = (0..self.switches.len() as PortId).filter(of_kind).collect();
             let settings = Settings { poll: plan.poll };
             let Some(controller) = self.build_domain(kind, &ports, &settings)? else { continue };
@@ -94,7 +94,7 @@ impl World<'_> {
     ) -> Result<Option<Box<dyn DomainController>>, Error> {
         let none = serde_json::Value::Object(serde_json::Map::new());
         let params = ports.iter().map(|&port| {
-            let params = &self.plan.controllers[port as usize].params;
+            let params = &self.plan.rate_controllers[port as usize].params;
             (port, if params.is_null() { none.clone() } else { params.clone() })
         });
         registry::build_domain(kind, params.collect(), settings, Bytes::new(1500), self.now)

@@ -33,7 +33,7 @@ pub(super) struct Switch {
 
 impl World<'_> {
     pub(super) fn start_switches(&mut self) -> Result<(), Error> {
-        for (i, plan) in self.plan.controllers.iter().enumerate() {
+        for (i, plan) in self.plan.rate_controllers.iter().enumerate() {
             let link = plan.link as usize;
             let controller = build_rate_controller(plan, i as u32)?;
             self.ports[link].control(plan, controller.as_ref(), &self.plan.links[link], i as u32);
@@ -285,8 +285,9 @@ pub(crate) fn build_rate_controller(
 ) -> Result<Box<dyn RateController>, Error> {
     let none = serde_json::Value::Object(serde_json::Map::new());
     let params = if plan.params.is_null() { &none } else { &plan.params };
-    narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500))
-        .map_err(|e| Error::Parameters { what: format!("controllers[{port}].params"), reason: e.to_string() })
+    narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500)).map_err(|e| {
+        Error::Parameters { what: format!("rate_controllers[{port}].params"), reason: e.to_string() }
+    })
 }
 
 /// The next start or end of an outage after `now`.

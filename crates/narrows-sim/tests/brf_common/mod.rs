@@ -55,7 +55,7 @@ impl Net {
 
     /// Adds BRF at the port of `link`.
     pub fn brf(&mut self, link: u32, params: serde_json::Value) -> &mut ControllerPlan {
-        self.plan.controllers.push(ControllerPlan {
+        self.plan.rate_controllers.push(ControllerPlan {
             kind: "brf".into(),
             link,
             shape: None,
@@ -65,7 +65,7 @@ impl Net {
             outages: Vec::new(),
         });
         self.plan.probes.links.push(link);
-        self.plan.controllers.last_mut().expect("just added")
+        self.plan.rate_controllers.last_mut().expect("just added")
     }
 
     pub fn sdn(&mut self) -> &mut SdnPlan {

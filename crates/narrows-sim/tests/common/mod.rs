@@ -104,7 +104,7 @@ pub fn controller(kind: &str, params: Value) -> ControllerPlan {
 /// One bottleneck of 100 Mbit/s with a rate controller.
 pub fn dumbbell(kind: &str, rtt: u64, buffer: u32, seconds: u64) -> Plan {
     let mut plan = path(mbit(100), ms(rtt), fifo(packets(buffer)), seconds);
-    plan.controllers.push(controller(kind, Value::Null));
+    plan.rate_controllers.push(controller(kind, Value::Null));
     plan
 }
 

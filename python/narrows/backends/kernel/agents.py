@@ -180,7 +180,7 @@ def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:
 def _by_node(plan: Plan) -> dict[int, list[int]]:
     """Numbers of the controllers at each node."""
     nodes: dict[int, list[int]] = {}
-    for number, controller in enumerate(plan["controllers"]):
+    for number, controller in enumerate(plan["rate_controllers"]):
         _check_kind(controller, number)
         if not has_agent(controller):
             continue
@@ -189,14 +189,14 @@ def _by_node(plan: Plan) -> dict[int, list[int]]:
 
 
 def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: str) -> Agent:
-    controllers = [plan["controllers"][number] for number in numbers]
+    controllers = [plan["rate_controllers"][number] for number in numbers]
     outages = controllers[0]["outages"]
     for number, controller in zip(numbers, controllers, strict=True):
         if controller["outages"] != outages:
             raise ScenarioError(
-                "found outages that another controller of this node does not have, expected the same: both "
-                "use one agent",
-                f"controllers.{number}.outages",
+                "found outages that another rate controller of this node does not have, expected the same: "
+                "both use one agent",
+                f"rate_controllers.{number}.outages",
             )
     links = {layout.ports[c["link"]].device: c["link"] for c in controllers}
     others = [p.device for p in layout.ports if p.node == node and p.device not in links]
@@ -221,20 +221,20 @@ def _check_kind(controller: Plan, number: int) -> None:
     if kind not in KINDS:
         raise ScenarioError(
             f"found {kind!r}, which agents do not support, expected one of {', '.join(map(repr, KINDS))}",
-            f"controllers.{number}.kind",
+            f"rate_controllers.{number}.kind",
         )
     share = controller["params"].get("share")
     if share in ("vlan", "mark"):
         raise ScenarioError(
             f"found {share!r}, expected an address or a prefix: packets of a run have no VLANs or marks",
-            f"controllers.{number}.params.share",
+            f"rate_controllers.{number}.params.share",
         )
     default, expected = _SIGNALS.get(kind, ("", ""))
     signal = controller["params"].get("signal", default)
     if signal != expected:
         raise ScenarioError(
             f"found {signal!r}, which stock hosts do not support, expected {expected!r}",
-            f"controllers.{number}.params.signal",
+            f"rate_controllers.{number}.params.signal",
         )
 
 
@@ -244,9 +244,9 @@ def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:
     Raises:
         ScenarioError: for a rate that HTB does not support.
     """
-    controller = plan["controllers"][number]
+    controller = plan["rate_controllers"][number]
     if controller["shape"]:
-        steps, key = controller["shape"], f"controllers.{number}.shape"
+        steps, key = controller["shape"], f"rate_controllers.{number}.shape"
     else:
         link = plan["links"][controller["link"]]
         key = f"links.{link['name']}.rate"

@@ -105,12 +105,12 @@ def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
 
 def _poll(plan: Plan) -> int:
     """The same value as in the simulator (crates/narrows-sim/src/world/domain.rs)."""
-    own = plan["controllers"][0]["params"].get("poll", _POLL)
+    own = plan["rate_controllers"][0]["params"].get("poll", _POLL)
     return max(_LEAST_POLL, int(own if plan["sdn"]["poll"] is None else plan["sdn"]["poll"]))
 
 
 def _ports(plan: Plan, layout: Layout) -> Iterator[dict[str, Any]]:
-    counted = {c["link"] for c in plan["controllers"] if c["kind"] == PACEC and not has_agent(c)}
+    counted = {c["link"] for c in plan["rate_controllers"] if c["kind"] == PACEC and not has_agent(c)}
     for port in layout.ports:
         if layout.kinds[port.node] == "ovs":
             link = plan["links"][port.link]
@@ -157,7 +157,9 @@ class Known:
 
 def known(plan: Plan, layout: Layout) -> Known:
     """The facts of a plan and its layout."""
-    agents = frozenset(f"n{plan['links'][c['link']]['from']}" for c in plan["controllers"] if has_agent(c))
+    agents = frozenset(
+        f"n{plan['links'][c['link']]['from']}" for c in plan["rate_controllers"] if has_agent(c)
+    )
     links = set()
     for port, other in _pairs(plan, layout):
         if {layout.kinds[port.node], layout.kinds[other.node]} == {"ovs"}:
@@ -172,7 +174,7 @@ def check_kinds(plan: Plan, forwarding: str) -> None:
     Raises:
         ScenarioError: for PACEC without Open vSwitch, whose topology it has to know.
     """
-    if any(c["kind"] == PACEC for c in plan["controllers"]) and forwarding != "ovs":
+    if any(c["kind"] == PACEC for c in plan["rate_controllers"]) and forwarding != "ovs":
         raise ScenarioError(
             f"found {forwarding!r}, expected 'ovs': {PACEC!r} must know the flows' paths",
             "kernel.forwarding",

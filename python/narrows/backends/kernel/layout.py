@@ -215,7 +215,7 @@ class _Placement:
             len(plan["nodes"]), [(link["from"], link["to"], link["delay"][0][1]) for link in self.links]
         )
         self.paths = [flow_paths(routes, flow) for flow in plan["flows"]]
-        self.controlled = {c["link"] for c in plan["controllers"] if has_agent(c)}
+        self.controlled = {c["link"] for c in plan["rate_controllers"] if has_agent(c)}
         kinds = self._kinds(forwarding)
         self.layout = Layout(
             plan["nodes"], kinds, _mtu(plan), [self._port(i) for i in range(len(self.links))]

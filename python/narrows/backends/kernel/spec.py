@@ -50,7 +50,7 @@ def spec(
     def place(namespace: str, device: str) -> dict[str, str]:
         return {"netns": path(prefix + namespace), "interface": device}
 
-    controlled = {controller["link"] for controller in plan["controllers"] if has_agent(controller)}
+    controlled = {controller["link"] for controller in plan["rate_controllers"] if has_agent(controller)}
     ports = source_ports(plan)
     ends = sorted({node for flow in plan["flows"] for node in (flow["from"], flow["to"])})
     return {
@@ -115,7 +115,7 @@ def _classes(port: Port, controlled: set[int]) -> list[str]:
 def _links(plan: Plan) -> list[Plan]:
     """The links with their effective rates: a shaped port has the shaper's rate."""
     links = list(plan["links"])
-    for number, controller in enumerate(plan["controllers"]):
+    for number, controller in enumerate(plan["rate_controllers"]):
         if not has_agent(controller):
             continue
         rate = {"kind": "steps", "steps": port_rate(plan, number)}

@@ -77,11 +77,11 @@ class Vm:
 
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
-        if plan["controllers"]:
+        if plan["rate_controllers"]:
             raise ScenarioError(
-                f"found {plan['controllers'][0]['kind']!r}, expected no rate controller: "
+                f"found {plan['rate_controllers'][0]['kind']!r}, expected no rate controller: "
                 "guests do not support rate controllers",
-                "controllers.0.kind",
+                "rate_controllers.0.kind",
             )
         check_plan(in_guest(plan))
         features.require(

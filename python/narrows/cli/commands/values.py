@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parents[2]
-KINDS = ("controllers", "rate-controllers", "queues", "topologies", "networks", "loss")
+KINDS = ("congestion", "rate", "queues", "topologies", "networks", "loss")
 """Kinds of names that `narrows list` prints."""
 CELL_SETS = ("full", "core", "ci")
 """Sets of cells that `narrows validate` knows by name."""

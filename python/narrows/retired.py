@@ -1,0 +1,122 @@
+"""Names of version 0.2 that are still accepted, with the names that replaced them.
+
+Each use of an old name is reported once, in one line on standard error. The release after the next one
+refuses the old names, and this module goes. docs/reference/glossary.md has the meaning of each current name.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import ScenarioError
+
+PACKAGE = Path(__file__).parent
+
+SCENARIO_KEYS = {"controllers": "rate_controllers"}
+"""Top-level keys of a scenario."""
+KINDS = {"controllers": "congestion", "rate-controllers": "rate"}
+"""Kinds of `narrows list`."""
+COLUMNS: dict[str, dict[str, str]] = {"signalling": {"controller": "rate_controller"}}
+"""Columns of results, by table."""
+
+
+@cache
+def report(place: str, old: str, new: str) -> None:
+    """Report an old name on standard error, once for each place.
+
+    Args:
+        place: the file that has the name, or the command.
+        old: the name found.
+        new: the name that replaced it.
+    """
+    print(f"{place}: {old!r} is now {new!r}; the next release refuses the old name", file=sys.stderr)
+
+
+def caller() -> str:
+    """File and line of the code outside this package that called it."""
+    for frame in inspect.stack(context=0):
+        if not Path(frame.filename).is_relative_to(PACKAGE):
+            return f"{frame.filename}:{frame.lineno}"
+    return "narrows"
+
+
+def current(name: str, names: Mapping[str, str], place: str) -> str:
+    """The current name for a name that may be old."""
+    if name in names:
+        report(place, name, names[name])
+    return names.get(name, name)
+
+
+def dotted_key(key: str, place: str = "") -> str:
+    """The current spelling of a scenario's dotted key; reported if `place` is given."""
+    first, dot, rest = key.partition(".")
+    renamed = f"{SCENARIO_KEYS.get(first, first)}{dot}{rest}"
+    if renamed != key and place:
+        report(place, key, renamed)
+    return renamed
+
+
+def scenario(data: Mapping[str, Any], place: str | None = None) -> dict[str, Any]:
+    """The tables of a scenario under their current names, with those that its sweep changes.
+
+    Args:
+        data: the scenario's tables, which may be unchecked.
+        place: the file, for reports (None: the code that called this package).
+
+    Raises:
+        ScenarioError: if an old and its current name occur together.
+    """
+    renamed = _table(data, place, "")
+    sweep = renamed.get("sweep")
+    if isinstance(sweep, Mapping):
+        renamed["sweep"] = sweep = dict(sweep)
+        if isinstance(sweep.get("vary"), Mapping):
+            sweep["vary"] = _table(sweep["vary"], place, "sweep.vary")
+        if isinstance(sweep.get("case"), list):
+            sweep["case"] = [
+                {**case, "set": _table(case["set"], place, f"sweep.case.{i}.set")}
+                if isinstance(case, Mapping) and isinstance(case.get("set"), Mapping)
+                else case
+                for i, case in enumerate(sweep["case"])
+            ]
+    return renamed
+
+
+def _table(data: Mapping[str, Any], place: str | None, at: str) -> dict[str, Any]:
+    """A table whose keys are dotted keys of a scenario, in the same order under their current names."""
+    renamed: dict[str, Any] = {}
+    for key, value in data.items():
+        new = dotted_key(key)
+        if new != key:
+            if new in data:
+                message = f"found also {key!r}, its old name, expected one of them"
+                raise ScenarioError(message, f"{at}.{new}" if at else new)
+            report(caller() if place is None else place, key, new)
+        renamed[new] = value
+    return renamed
+
+
+def columns(table: str, names: Iterable[str]) -> list[str]:
+    """Current names of the columns of a table that an earlier version may have written."""
+    known = COLUMNS.get(table, {})
+    return [known.get(name, dotted_key(name) if table == "runs" else name) for name in names]
+
+
+def metadata(data: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of results under the current names. A later check tells whether its parts are valid."""
+    renamed = dict(data)
+    if isinstance(data.get("scenario"), dict):
+        renamed["scenario"] = {SCENARIO_KEYS.get(key, key): value for key, value in data["scenario"].items()}
+    if isinstance(data.get("factors"), list):
+        renamed["factors"] = [dotted_key(name) if isinstance(name, str) else name for name in data["factors"]]
+    if isinstance(data.get("runs"), list):
+        renamed["runs"] = [
+            {dotted_key(key): value for key, value in run.items()} if isinstance(run, dict) else run
+            for run in data["runs"]
+        ]
+    return renamed
