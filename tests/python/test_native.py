@@ -96,8 +96,8 @@ def test_errors_of_a_rate_controller_use_the_scenarios_keys(params, message):
 def test_messages_of_the_simulator_are_kept():
     assert str(translate("flow a: no path from b to c")) == "flow a: no path from b to c"
     assert str(translate("links[3].at[0].rate: found 1")) == "links.3.at.0.rate: found 1"
-    listed = "controllers[1].params: unknown field `q`, there are no fields"
-    assert str(translate(listed)) == "controllers.1.params: unknown field `q`, there are no fields"
+    listed = "rate_controllers[1].params: unknown field `q`, there are no fields"
+    assert str(translate(listed)) == "rate_controllers.1.params: unknown field `q`, there are no fields"
 
 
 def test_every_example_runs():

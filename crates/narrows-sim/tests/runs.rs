@@ -330,6 +330,18 @@ fn a_plan_with_all_features_runs() {
 }
 
 #[test]
+fn a_plan_with_the_old_name_of_rate_controllers_is_read() {
+    let plan = with_all_features(busy(1));
+    let mut json = serde_json::to_value(&plan).unwrap();
+    let table = json.as_object_mut().unwrap();
+    let controllers = table.remove("rate_controllers").unwrap();
+    table.insert("controllers".into(), controllers);
+    let read: Plan = serde_json::from_value(json).unwrap();
+    assert_eq!(read.rate_controllers.len(), 1);
+    assert_eq!(read.rate_controllers[0].kind, plan.rate_controllers[0].kind);
+}
+
+#[test]
 fn an_invalid_plan_is_refused_with_the_location_of_the_error() {
     let mut plan = path(mbit(10), ms(10), fifo(packets(10)), 1);
     plan.flows = vec![bulk("reno")];

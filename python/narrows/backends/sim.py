@@ -136,8 +136,9 @@ _WHOLE = "a whole number"
 def translate(text: str) -> ScenarioError:
     """Convert an error of the native module to one about the scenario.
 
-    `rate_controllers[0].params` becomes the key `rate_controllers.0.params`. A parameter in the message becomes part of
-    the key. For an unknown name the native module lists all known names; the new message has the nearest.
+    `rate_controllers[0].params` becomes the key `rate_controllers.0.params`. A parameter in the message
+    becomes part of the key. For an unknown name the native module lists all known names; the new message has
+    the nearest.
     """
     place = _PLACE.fullmatch(text)
     if place is None:
