@@ -138,7 +138,9 @@ def same_losses(findings: Sequence[Finding]) -> Figure | None:
     ]
     if not panels:
         return None
-    caption = f"The flow of {cell.name} with seed {seed} loses the same packets on Linux and in the simulator."
+    caption = (
+        f"The flow of {cell.name} with seed {seed} loses the same packets on Linux and in the simulator."
+    )
     keys = [Key("real", neutral(INK)), Key("simulated", _SIMULATED)]
     small = [replace(panel, height=_SMALL) for panel in panels]
     return Figure("same-losses", "Windows under the same losses", caption, small, keys, columns=3)
