@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format in-background wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test pure-test waiting-test real-time-test determinism bench docs reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \
@@ -71,12 +71,13 @@ demo: setup ## Run the BRF study with few runs and write its report (results/dem
 study: setup ## Run the full BRF study with 10 seeds
 	$(BIN)/narrows study brf --out results/brf
 
-# Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out. Two jobs, because
-# links with LTO, downloads and the guest's boot each leave a core idle.
+# Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out. Two jobs at a time,
+# because links with LTO, downloads, the guest's boot and tests that wait leave cores idle.
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line try-guest lint
-	@$(MAKE) --no-print-directory rust-test fuzz python-test determinism
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line waiting-test in-background
+	@$(MAKE) --no-print-directory rust-test pure-test real-time-test determinism
 
 try-agent:
 	@if $(PYTHON) $(PREREQUISITES) has agent; then $(MAKE) --no-print-directory agent; fi
@@ -106,6 +107,11 @@ format: setup ## Format all code
 PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
+# What only computes gives way to tests that wait for other programs: they have deadlines.
+in-background:
+	nice -n 19 cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --no-run
+	@nice -n 19 $(MAKE) --no-print-directory fuzz
+
 rust-test: ## Rust tests: unit tests, vectors, properties, behaviour snapshots
 	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet
 
@@ -122,9 +128,15 @@ fuzz: setup ## Fuzz all parsers that strangers can reach (FUZZ_SECONDS=600: ten 
 soak: setup try-agent ## Agents and controllers under faults and attacks, as root (SOAK_MINUTES=60: an hour)
 	$(BIN)/python tools/soak $(SOAK_MINUTES:%=--minutes %) $(SOAK_SEED:%=--seed %)
 
-python-test: setup try-agent ## Python tests; browser and kernel tests only if a browser is installed and as root
+python-test: pure-test waiting-test real-time-test ## Python tests; browser and kernel tests only if a browser is installed and as root
+
+pure-test: setup try-agent
 	$(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile
+
+waiting-test: setup try-agent
 	$(BIN)/pytest $(WAITING_TESTS) --numprocesses=3 --dist=loadfile
+
+real-time-test: setup try-agent
 	$(BIN)/pytest $(REAL_TIME_TESTS) $(WAITING_TESTS:%=--ignore=%)
 
 crates: ## Package narrows-control and narrows-sim as for crates.io, and build them and their documentation
