@@ -50,6 +50,12 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
+/*
+ * The same for a flow with few segments per RTT. The kernel sends at most half a window at once
+ * (tcp_cwnd_test()), so this constant also bounds the burst if brf_min_tso_segs() does not run. Without it, bursts
+ * of five segments were measured. See docs/explanation/brf.md, "Crowds".
+ */
+#define NRW_WINDOW_SLACK_SPARSE	3
 
 /* The kernel does not pace this many segments of a connection (tcp_update_skb_after_send()). */
 #define NRW_UNPACED		10

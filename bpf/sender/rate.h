@@ -140,27 +140,35 @@ static __always_inline void nrw_choose_gap(struct nrw_conn *conn)
 	conn->varied += vary;
 }
 
+/* Whether the rate is few segments per RTT. */
+static __always_inline int nrw_is_sparse(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
+{
+	return rate < nrw_segments_in(tp, NRW_SPARSE, nrw_max(conn->path, NRW_SPARSE_LEAST_US));
+}
+
 /* The rate for the gap after the next segment. */
 static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
-	if (conn->gap <= 0 || rate >= nrw_segments_in(tp, NRW_SPARSE, nrw_max(conn->path, NRW_SPARSE_LEAST_US)))
+	if (conn->gap <= 0 || !nrw_is_sparse(conn, tp, rate))
 		return rate;
 	return rate * NRW_GAP / (__u32)conn->gap;
 }
 
 /*
  * The window in segments. The kernel does not pace the first segments of a connection. Until it
- * does, the window is an RTT's segments at this rate, so that ACKs pace the flow.
+ * does, the window is an RTT's segments at this rate, so that ACKs pace the flow. (The simulated
+ * sender never sends several segments at once, so its slack is the same at all rates.)
  */
 static __always_inline __u64 nrw_window(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
 	__u32 packet = nrw_packet_bytes(tp);
+	__u64 slack = nrw_is_sparse(conn, tp, rate) ? NRW_WINDOW_SLACK_SPARSE : NRW_WINDOW_SLACK_PACKETS;
 
 	if (!packet)
-		return NRW_WINDOW_SLACK_PACKETS;
+		return slack;
 	if (tp->data_segs_out < NRW_UNPACED)
 		return rate * conn->path / 1000000 / packet + 1;
-	return rate * (2 * (__u64)conn->path + NRW_WINDOW_SLACK_US) / 1000000 / packet + NRW_WINDOW_SLACK_PACKETS;
+	return rate * (2 * (__u64)conn->path + NRW_WINDOW_SLACK_US) / 1000000 / packet + slack;
 }
 
 /* Sets window and pacing rate for the rate in force. Losses change neither the window nor the pacing rate (BRF-91). */

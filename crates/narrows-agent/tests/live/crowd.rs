@@ -24,7 +24,7 @@ const ARRIVAL: Span = Span::from_secs(1);
 const SETTLED: Span = Span::from_secs(5);
 /// Longest delay from then on; a full queue has 500 ms. A machine that runs other programs delays
 /// the packets of many flows at a time.
-const LONGEST_MS: f64 = 60.0;
+const LONGEST_MS: f64 = 30.0;
 
 struct Crowd {
     connections: usize,
