@@ -65,10 +65,15 @@ def machine(binary: bytes) -> str:
 
 
 def stripped(binary: Path) -> bytes:
-    """The program without symbols, as in the Debian package. llvm-strip handles all architectures."""
+    """The program without symbols, as in the Debian package.
+
+    llvm-strip handles all architectures, but LLVM 14 refuses static programs for aarch64 (.rela.plt without symbols).
+    So the strip of the program's own toolchain comes first.
+    """
+    own = f"{machine(binary.read_bytes())}-linux-gnu-strip"
     with tempfile.TemporaryDirectory() as folder:
         copy = shutil.copy2(binary, folder)
-        subprocess.run(["llvm-strip", copy], check=True)
+        subprocess.run([own if shutil.which(own) else "llvm-strip", copy], check=True)
         return Path(copy).read_bytes()
 
 
