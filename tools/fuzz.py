@@ -74,7 +74,7 @@ TARGETS = (
     Target("switch", "packets in the switch program (eBPF)", 2048, needs_root=True),
     Target("openflow", "OpenFlow, from the bytes to the decisions", 4096, "python"),
     Target("frames", "frames that switches copy to the controller", 512, "python"),
-    Target("agents", "bodies of agents in the controller", 4096, "python"),
+    Target("agents", "bodies of agents and events of switches in the controller", 4096, "python"),
     Target("page", "the controller's page", 4096, "python"),
 )
 
