@@ -81,7 +81,7 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 snd_cwnd_clamp;
 	__u32 prior_cwnd;
-	__u32 data_segs_out;		/* segments with data that were sent so far, also again */
+	__u32 data_segs_out;		/* segments with data sent so far, retransmissions included */
 	__u32 packets_out;
 	__u32 retrans_out;
 	__u32 lost_out;

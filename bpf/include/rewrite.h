@@ -104,7 +104,7 @@ static __always_inline int nrw_grow_field(struct __sk_buff *skb, __u32 at)
 }
 
 /*
- * Updates the headers outside an IP packet that has grown. UDP's checksum covers the inner packet. The sum of
+ * Updates the outer headers after their inner IP packet has grown. UDP's checksum covers the inner packet. The sum of
  * the segment and its pseudo header is the same as before, because it includes a checksum. The same
  * applies to an IPv4 header. These fields change the sum of the datagram:
  *

@@ -25,10 +25,11 @@
 #define NRW_NEAR		(1U << 16)
 /* Upper bound of the data in flight: 10 Gbit/s for 0.2 s. */
 #define NRW_FLIGHT		(1U << 28)
-/* New numbers are learned after a pause of this length, from so many packets. */
+/* After a pause of this length ... */
 #define NRW_PAUSE_US		250000
+/* ... this many consecutive packets give new numbers. */
 #define NRW_LEARN		4
-/* Another interface is believed after so many packets. */
+/* Another interface is believed after this many of its packets. */
 #define NRW_MOVE		8
 #define NRW_MOVE_US		100000
 

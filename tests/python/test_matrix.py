@@ -252,7 +252,7 @@ def test_the_summary_ranks_by_the_harm_to_rivals():
         }
     )
     assert (
-        "On average over all rivals, CUBIC takes the most of their goodput alone (80 %), "
+        "On average over all rivals, CUBIC takes the most of the goodput that they have alone (80 %), "
         "Vegas the least (5 %)." in summary(found, "1bdp")
     )
 
@@ -282,8 +282,8 @@ def test_all_controllers_that_may_be_first_are_named():
     }
     harms |= {("cubic", "vegas"): -0.004, ("reno", "vegas"): -0.001}
     assert (
-        "On average over all rivals, one of CUBIC and Reno takes the most of their goodput alone "
-        "(80 to 81 %; the intervals do not separate them), Vegas the least (0 %)."
+        "On average over all rivals, one of CUBIC and Reno takes the most of the goodput that they have "
+        "alone (80 to 81 %; the intervals do not separate them), Vegas the least (0 %)."
         in summary(around(harms, 0.02), "1bdp")
     )
 
@@ -292,7 +292,8 @@ def test_with_one_seed_no_controller_is_first_or_more_harmful():
     harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.9, ("bbr", "cubic"): -0.001}
     said = " ".join(summary(around(harms, 0, seeds=1), "1bdp"))
     assert (
-        "0 to 90 % of their goodput alone is taken. One seed has no intervals, so there is no ranking" in said
+        "0 to 90 % of the goodput that they have alone is taken. "
+        "One seed has no intervals, so there is no ranking" in said
     )
     assert "takes the most" not in said and "more harm" not in said and "-0" not in said
 

@@ -53,9 +53,9 @@ class Cell:
     jain: Interval
     """Jain's index of both goodputs (MET-30)."""
     harm_goodput: Interval
-    """Part of the controller's goodput alone that it loses against the rival (MET-35)."""
+    """Part of the goodput that the controller has alone and loses against the rival (MET-35)."""
     harm_rtt: Interval
-    """Part of the controller's RTT against the rival that exceeds its RTT alone (MET-35)."""
+    """Part of the controller's RTT against the rival that exceeds the RTT that it has alone (MET-35)."""
     starved: Interval
     """Share of seeds in which it had less than 5 % of its fair share for more than 10 s (MET-36)."""
 

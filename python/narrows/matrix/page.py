@@ -41,18 +41,18 @@ _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "harm_goodput",
         "Harm to the goodput",
-        "Goodput that the row's controller loses against the column's, in percent of its goodput alone "
-        "(Ware et al., HotNets 2019). If the two share equally, it is 50. The diagonal shows the harm of a "
-        "controller to itself. A rival with a larger value does more harm than the controller does "
-        "to itself.",
+        "Goodput that the row's controller loses against the column's, in percent of the goodput that it has "
+        "alone (Ware et al., HotNets 2019). If the two share equally, the value is 50. The diagonal shows the "
+        "harm of a controller to itself. A rival with a larger value does more harm than the controller "
+        "does to itself.",
         HARM,
         ("suffered by", "from"),
     ),
     (
         "harm_rtt",
         "Harm to the RTT",
-        "Part of the row's mean RTT that exceeds its mean RTT alone, in percent. Blue: the RTT is lower "
-        "than alone.",
+        "Part of the row's mean RTT that exceeds the mean RTT that it has alone, in percent. Blue: the RTT "
+        "is lower than alone.",
         HARM,
         ("suffered by", "from"),
     ),
@@ -247,8 +247,8 @@ def _most_and_least(harm: dict[str, Interval]) -> list[str]:
     of_all = _range(list(known.values()))
     if max(interval.n for interval in known.values()) < 2:
         return [
-            f"On average over all rivals, {of_all} of their goodput alone is taken. One seed has no "
-            "intervals, so there is no ranking."
+            f"On average over all rivals, {of_all} of the goodput that they have alone is taken. "
+            "One seed has no intervals, so there is no ranking."
         ]
     # An unknown interval is unbounded.
     first, last = known[ranked[0]], known[ranked[-1]]
@@ -260,7 +260,7 @@ def _most_and_least(harm: dict[str, Interval]) -> list[str]:
             f"{of_all} on average over all rivals."
         ]
     return [
-        f"On average over all rivals, {_one_of(most)} takes the most of their goodput alone "
+        f"On average over all rivals, {_one_of(most)} takes the most of the goodput that they have alone "
         f"({_range([known[name] for name in most])}{_untold(most)}), "
         f"{_one_of(least)} the least ({_range([known[name] for name in least])}{_untold(least)})."
     ]

@@ -58,7 +58,7 @@ RUNS: tuple[Column, ...] = (
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "flows": _columns("""
         flow | u32 | | Number of the flow, from 0, in order of start.
-        name | str | | Name; of a group or of arriving flows `<name>.<number>`.
+        name | str | | Name; `<name>.<number>` for a flow of a group or of `arrivals`.
         cc | str | | Congestion controller, or `udp`.
         source | str | | Name of the scenario's entry that it comes from.
         from | str | | Sending node.

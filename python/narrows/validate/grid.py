@@ -24,7 +24,7 @@ LOSSES = (0.0, 0.5)
 FARTHER = 5
 """Ratio of the second flow's RTT to the first flow's RTT, for `Flows.RTTS`."""
 LATER = 5
-"""The first of two flows starts this long after the second, ms.
+"""The tested flow (`near` in `rtts`) starts this long after the other flow, ms.
 
 Real flows with the same start time start up to a millisecond apart. The flow that happens to be first leaves
 slow start with up to three times the window of the other flow. With 5 ms between the starts, a millisecond

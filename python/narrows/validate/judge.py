@@ -57,7 +57,7 @@ def verdicts(findings: list[Finding]) -> list[Verdict]:
         each = {name: size(rows, figure) for name, rows in by_algorithm(findings).items()}
         name = max(each, key=lambda name: -1.0 if math.isnan(each[name]) else each[name], default="")
         found = each.get(name, math.nan)
-        words = f"largest median of one algorithm in {names[figure]}"
+        words = f"largest median error of any algorithm in {names[figure]}"
         told.append(Verdict(words, WORST_ALGORITHM, found, name))
     return told
 

@@ -2,9 +2,9 @@
 //! depth of the queue.
 //!
 //! Source: Leith and Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet
-//! 2004), draft-leith-tcp-htcp; Linux `tcp_htcp.c`. The integers for the factor, alpha and beta are
-//! Linux's. Deviations from Linux: times are in nanoseconds, not jiffies; a sample uses the
-//! recovery state after the ACK, not the state before it.
+//! 2004), draft-leith-tcp-htcp; Linux `tcp_htcp.c`. The growth factor,
+//! alpha and beta are integers, as in Linux. Deviations from Linux: times are in nanoseconds, not
+//! jiffies; a sample uses the recovery state after the ACK, not the state before it.
 
 use super::slow_start::{in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
