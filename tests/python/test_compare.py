@@ -235,7 +235,7 @@ def test_results_with_nothing_in_common_give_a_one_line_error(narrows, backend, 
     sweep.run(loads(text), backend=backend, out=tmp_path / "b")
     code, out, err = narrows("compare", tmp_path / "a", tmp_path / "b", *options)
     assert (code, out) == (2, "")
-    assert err == f"{tmp_path / 'a'}, {tmp_path / 'b'}: found no flow or tight link in common\n"
+    assert err == f"{tmp_path / 'a'}, {tmp_path / 'b'}: found no flow or bottleneck link in common\n"
 
 
 @pytest.mark.parametrize("text", ["[]", "[" * 100_000])

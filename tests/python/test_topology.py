@@ -1,4 +1,4 @@
-"""Published topologies: their facts, the scenarios that use them, and unconnected parts."""
+"""Published networks: their facts, the scenarios that use them, and unconnected parts."""
 
 import importlib.util
 import itertools

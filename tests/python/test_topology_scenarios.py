@@ -1,4 +1,4 @@
-"""Scenarios on published topologies: controllers at many ports, traffic matrices, mistakes."""
+"""Scenarios on published networks: controllers at many ports, traffic matrices, mistakes."""
 
 import csv
 import importlib.util
@@ -131,7 +131,7 @@ def test_any_matrix_survives_its_file(data, tmp_path_factory):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEAD.replace("abilene", "abilen") + FLOW, "topology.name: found 'abilen', expected a topology; nearest is 'abilene'"),
+        (HEAD.replace("abilene", "abilen") + FLOW, "topology.name: found 'abilen', expected a network; nearest is 'abilene'"),
         (HEAD.replace("name = 'abilene'", "k = 4") + FLOW, "topology.kind: found nothing, expected a kind (dumbbell, parking-lot, star), or a name that `narrows list networks` has"),
         (HEAD + "rat = '1mbit'\n" + FLOW, "topology.rat: found an unknown key; nearest is 'rate'"),
         (HEAD + "rate = '0mbit'\n" + FLOW, "topology.rate: found '0mbit', expected more than zero"),
@@ -219,7 +219,7 @@ def test_a_missing_package_is_named(monkeypatch):
     "name", ["../topozoo/Abilene", "topozoo/../../data", "/etc/passwd", "topozoo/Abilen"]
 )
 def test_names_of_topohub_are_names_and_no_paths(name):
-    with pytest.raises(ScenarioError, match=r"topology\.name: found .* expected a topology"):
+    with pytest.raises(ScenarioError, match=r"topology\.name: found .* expected a network"):
         resolve(scenario(named(name, rate="1mbit"), [{"from": "a", "to": "b"}]))
 
 

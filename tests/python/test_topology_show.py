@@ -79,7 +79,7 @@ def test_loads_of_a_run(show, tmp_path):
         ),
         (
             ["abilene.toml", "--set", "topology.name=abilone"],
-            "abilene.toml: topology.name: found 'abilone', expected a topology; nearest is 'abilene'\n",
+            "abilene.toml: topology.name: found 'abilone', expected a network; nearest is 'abilene'\n",
         ),
         (
             ["abilene.toml", "--set", "flows.0.cc=bff"],

@@ -33,7 +33,7 @@ def compare(a: Path, b: Path, *, as_json: bool) -> None:
     first, second = Results.read(a), Results.read(b)
     comparison = compare_results(first, second)
     if not comparison.pairs:
-        raise NarrowsError(f"{a}, {b}: found no flow or tight link in common")
+        raise NarrowsError(f"{a}, {b}: found no flow or bottleneck link in common")
     if as_json:
         print(json.dumps(as_data(comparison), indent=2, allow_nan=False))
     else:
@@ -59,7 +59,7 @@ def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> N
             text = f"only in {label}: {', '.join(names[:_MOST_NAMES])}{more}"
             console.print(text)
     if not comparison.pairs:
-        console.print("no flow or tight link in common")
+        console.print("no flow or bottleneck link in common")
         return
     bounds = ", ".join(f"{HEADINGS[name][0]} {100 * part:g} %" for name, part in TOLERANCES.items())
     console.print(f"tolerances: {bounds}; {'; '.join(_findings(comparison))}")

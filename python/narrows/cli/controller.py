@@ -1,4 +1,4 @@
-"""`narrows controller`: the OpenFlow controller."""
+"""`narrows controller`: the SDN controller."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def controller(
         bool, typer.Option("--check", help="Check the configuration and the files that it names, and stop.")
     ] = False,
 ) -> None:
-    """Run the OpenFlow controller.
+    """Run the SDN controller.
 
     It forwards, detects congestion and serves a web page. Options replace values of the configuration.
     """

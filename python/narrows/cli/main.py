@@ -40,7 +40,7 @@ COMMANDS = (
     Entry("plot", "narrows.cli.plot", "plot", "Plot the JSON output of iperf3."),
     Entry("list", "narrows.cli.commands.listing", "list_names", "List the names that a scenario may use."),
     Entry("schema", "narrows.cli.commands.check", "schema", "Print the JSON schema of scenario files."),
-    Entry("controller", "narrows.cli.controller", "controller", "Run the OpenFlow controller."),
+    Entry("controller", "narrows.cli.controller", "controller", "Run the SDN controller."),
     Entry("doctor", "narrows.cli.commands.doctor", "doctor", "Check what this machine supports."),
     Entry("data", "narrows.cli.data", "data", "List the data sets of recorded traces, and download them."),
     Entry("vm", "narrows.cli.commands.vm", "vm", "Prepare the guest of --on vm."),

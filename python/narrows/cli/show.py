@@ -160,7 +160,7 @@ def _draw(name: str, seen: Survey, loads: dict[str, float], out: Path) -> None:
         degree[a] += 1
         degree[b] += 1
     nodes = [
-        # A published topology declares its hosts. Elsewhere a node with one neighbour is a host.
+        # A published network declares its hosts. Elsewhere a node with one neighbour is a host.
         network.Node(node, *at[i], host=node in graph.hosts or (degree[i] == 1 and node not in known_names))
         for i, node in enumerate(graph.nodes)
     ]

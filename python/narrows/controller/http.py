@@ -119,7 +119,7 @@ def create(
     app = FastAPI(
         title="Narrows controller",
         version=_native.version,
-        description="State of the OpenFlow controller: topology, loads, flows, congestion. Read-only.",
+        description="State of the SDN controller: topology, loads, flows, congestion. Read-only.",
         openapi_url="/api/v1/openapi.json",
         docs_url=None,  # its pages load from a content delivery network
         redoc_url=None,

@@ -26,7 +26,7 @@ Without it two flows stay synchronised.
 INTERVAL = "500ms"
 """Width of the bins for starvation (MET-36)."""
 SDN_DELAY = "1ms"
-"""One-way delay between ports and the domain's controller."""
+"""One-way delay between ports and the SDN controller."""
 
 _BRF = {"sdn": {"delay": SDN_DELAY}}
 HELP: dict[str, dict[str, Any]] = {

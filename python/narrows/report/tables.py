@@ -82,7 +82,7 @@ def flow_table(rows: Sequence[summary.Row], alike: Points = ()) -> Table:
 
 
 def link_table(rows: Sequence[summary.Row], alike: Points = ()) -> Table:
-    """A row per tight link and point of the sweep."""
+    """A row per bottleneck link and point of the sweep."""
     notes = ["Links with at least 50 % utilisation, or with drops, losses or marks."]
     return _table("Links", rows, summary.shown_of_links(rows), notes, alike)
 

@@ -1,4 +1,4 @@
-"""The summary of a run: means over seeds per flow and per tight link."""
+"""The summary of a run: means over seeds per flow and per bottleneck link."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _merged(source: str, group: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def links(results: Results, most: int = 20) -> list[Row]:
-    """A row per tight link (at least 50 % utilisation, or drops, losses or marks) and point of the sweep."""
+    """A row per bottleneck link and point of the sweep (at least half used, or drops, losses or marks)."""
     rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
     chosen = set(sorted({row["link"] for row in rows if _is_tight(row)})[:most])
     return _over_seeds(results, [row for row in rows if row["link"] in chosen], "link", LINK_FIGURES)

@@ -54,7 +54,7 @@ class Graph:
     Args:
         scenario: the scenario.
         folder: the folder to which its paths are relative.
-        ends: nodes that its flows name. Switches of a published topology get hosts.
+        ends: nodes that its flows name. Switches of a published network get hosts.
     """
 
     def __init__(self, scenario: Scenario, folder: Path, ends: Iterable[str] = ()) -> None:
@@ -99,7 +99,7 @@ class Graph:
         self._routes = Routes(len(self.nodes), [(link.source, link.to, link.delay) for link in self.links])
 
     def end(self, name: str, key: str) -> int:
-        """Index of a flow's end. For a switch of a published topology it is the switch's host.
+        """Index of a flow's end. For a switch of a published network it is the switch's host.
 
         Raises:
             ScenarioError: with the most similar name.
@@ -130,7 +130,7 @@ class Graph:
     def core(self) -> list[int]:
         """The links that match `*`.
 
-        In a published topology `*` matches the links of its switches to other nodes of the topology.
+        In a published network `*` matches the links of its switches to other nodes of the topology.
         Otherwise it matches the links between nodes with more than one neighbour.
         """
         if self._core:
@@ -169,7 +169,7 @@ class Graph:
         return matching
 
     def _published(self, topology: Named, ends: Iterable[str]) -> list[Link]:
-        """Add the links of a published topology and of its hosts."""
+        """Add the links of a published network and of its hosts."""
         facts = topology.facts()
         for name in facts.nodes:
             self._node(name)

@@ -101,7 +101,7 @@ class RateController(Table):
 
 
 class Sdn(Table):
-    """The SDN controller of the domain."""
+    """The SDN controller."""
 
     poll: Period | None = None
     """Time between two polls; the smaller of the switch's control period and 100 ms if left out."""
@@ -200,7 +200,7 @@ class Scenario(Table):
     warmup: Duration | None = None
     """Start of the measurement interval. If left out: 10 % of the run, at least 10 of the longest RTT."""
     topology: Topology | None = None
-    """A layout by kind, or a published topology by name."""
+    """A layout by kind, or a published network by name."""
     nodes: list[Node] = []
     """Nodes; nodes that links mention need no entry."""
     links: Annotated[list[Link], Field(max_length=MAX_LINKS)] = []

@@ -1,4 +1,4 @@
-"""Published topologies by name: converts their facts into links of a scenario."""
+"""Published networks by name: converts their facts into links of a scenario."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Access(Table):
 
 
 class Named(Table):
-    """A published topology.
+    """A published network.
 
     A flow's `from` and `to` name nodes. A node gets a host if a flow names it. Links are called `A->B` and
     `B->A`.

@@ -159,7 +159,7 @@ class Star(Traits):
 
 
 def _by_name(value: object) -> object:
-    """A published topology has a name instead of a kind."""
+    """A published network has a name instead of a kind."""
     if isinstance(value, dict) and "name" in value and "kind" not in value:
         return {"kind": "named"} | value
     return value
@@ -168,7 +168,7 @@ def _by_name(value: object) -> object:
 _topologies = Annotated[Dumbbell | ParkingLot | Star | Named, Field(discriminator="kind")]
 
 Topology = Annotated[_topologies, BeforeValidator(_by_name, json_schema_input_type=_topologies)]
-"""One of the layouts by kind, or a published topology by name."""
+"""One of the layouts by kind, or a published network by name."""
 
 TOPOLOGIES: dict[str, type[Dumbbell] | type[ParkingLot] | type[Star] | type[Named]] = {
     "dumbbell": Dumbbell,

@@ -45,5 +45,5 @@ def find(name: str, k: int | None) -> Facts:
         )
     known = [*OWN, FAT_TREE, *hub.names()]
     raise ScenarioError(
-        f"found {found(name)}, expected a topology{hint(name, known, listing='networks')}", "name"
+        f"found {found(name)}, expected a network{hint(name, known, listing='networks')}", "name"
     )

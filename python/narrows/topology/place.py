@@ -30,7 +30,7 @@ def place(count: int, links: list[tuple[int, int]], known: dict[int, Position]) 
     others = [node for node in rest if node not in set(hosts)]
     if others and not fixed:
         fixed.update(_scaled(others, near))
-    # In a published topology, a node without a position is placed between its neighbours, or in the middle.
+    # In a published network, a node without a position is placed between its neighbours, or in the middle.
     for node in others:
         if node not in fixed:
             around = [fixed[other] for other in near[node] if other in fixed] or list(fixed.values())

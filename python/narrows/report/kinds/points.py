@@ -1,4 +1,4 @@
-"""One figure over all points of a sweep: goodput of the flows and queueing delay of the tight links.
+"""One figure over all points of a sweep: goodput of the flows and queueing delay of the bottleneck links.
 
 Its horizontal axis is a numeric factor. Without one, points are rows below each other.
 """
