@@ -75,6 +75,7 @@ TARGETS = (
     Target("openflow", "OpenFlow, from the bytes to the decisions", 4096, "python"),
     Target("frames", "frames that switches copy to the controller", 512, "python"),
     Target("agents", "bodies of agents and events of switches in the controller", 4096, "python"),
+    Target("channel", "connections of agents in the controller, with TLS", 4096, "python"),
     Target("page", "the controller's page", 4096, "python"),
 )
 
