@@ -67,8 +67,8 @@ def machine(binary: bytes) -> str:
 def stripped(binary: Path) -> bytes:
     """The program without symbols, as in the Debian package.
 
-    llvm-strip handles all architectures, but LLVM 14 refuses static programs for aarch64 (.rela.plt without symbols).
-    So the strip of the program's own toolchain comes first.
+    llvm-strip handles all architectures, but LLVM 14 refuses static programs for aarch64, whose .rela.plt has
+    no table of symbols. So the strip of the program's own toolchain comes first.
     """
     own = f"{machine(binary.read_bytes())}-linux-gnu-strip"
     with tempfile.TemporaryDirectory() as folder:
