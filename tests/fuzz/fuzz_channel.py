@@ -1,8 +1,8 @@
 """The controller's end of a connection of an agent: the handshake, the greeting and the lines.
 
-The first byte of the input selects TLS, the key of the peer, and the state of a controller with a standby. The
-second byte is the length of the first piece, in units of 4 bytes. The peer sends the rest, in place of a
-handshake or after it, and ends the connection.
+The first byte of the input selects TLS, the key of the peer, and the state of a controller with a standby.
+The second byte is the length of the first piece, in units of 4 bytes. The peer sends the rest, after a
+handshake or without one, and ends the connection.
 """
 
 import atexit
@@ -78,7 +78,7 @@ def send(end, settings, pieces):
 
 
 def check(events, settings):
-    """The events of one connection: nobody is accepted without the right key."""
+    """The events of one connection: only a peer with the right key is accepted."""
     kinds = [type(event) for event in events]
     if kinds:
         assert kinds[0] is AgentUp and kinds[-1] is AgentDown, kinds
