@@ -139,9 +139,9 @@ waiting-test: setup try-agent
 real-time-test: setup try-agent
 	$(BIN)/pytest $(REAL_TIME_TESTS) $(WAITING_TESTS:%=--ignore=%)
 
-crates: ## Package narrows-control and narrows-sim as for crates.io, and build them and their documentation
-	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet -p narrows-control -p narrows-sim
-	cargo publish --dry-run --locked --allow-dirty -p narrows-control -p narrows-sim
+crates: ## Package narrows-control, narrows-plan and narrows-sim as for crates.io, and build them and their documentation
+	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet -p narrows-control -p narrows-plan -p narrows-sim
+	cargo publish --dry-run --locked --allow-dirty -p narrows-control -p narrows-plan -p narrows-sim
 
 determinism: setup ## Check that the quick study gives identical results on one thread and on two
 	$(BIN)/python tools/determinism.py
@@ -187,6 +187,7 @@ docs: setup ## Build the documentation site (site/index.html); ARGS=--no-rust le
 
 reference: setup ## Regenerate the generated parts of docs/ and the JSON schema
 	$(BIN)/narrows schema > python/narrows/scenario/schema.json
+	$(BIN)/python tools/plan_types.py
 	$(BIN)/python tools/reference.py
 
 clean: ## Remove all build products and results

@@ -29,7 +29,7 @@ from typer.cli import get_docs_for_click
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-CRATES = ("narrows-control", "narrows-sim")
+CRATES = ("narrows-control", "narrows-plan", "narrows-sim")
 """Libraries whose documentation is part of the site; a link to one of their folders leads to it."""
 COMMANDS = "<!-- commands -->"
 """Stands for the reference of the command line."""

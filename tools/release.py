@@ -27,7 +27,7 @@ DIST = ROOT / "dist"
 LOGS = ROOT / "target" / "release-logs"
 SUMS = "SHA256SUMS"
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-CRATES = ("narrows-control", "narrows-sim")
+CRATES = ("narrows-control", "narrows-plan", "narrows-sim")
 """Crates that go to crates.io."""
 
 

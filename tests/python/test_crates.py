@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PUBLISHED = ("narrows-control", "narrows-sim")
+PUBLISHED = ("narrows-control", "narrows-plan", "narrows-sim")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,7 @@ def test_a_package_contains_its_licences_and_its_readme(crate: str) -> None:
     assert {"LICENSE-APACHE", "LICENSE-MIT", "README.md", "src/lib.rs"} <= files
 
 
-def test_the_requirement_on_control_is_the_version_of_the_workspace() -> None:
+@pytest.mark.parametrize("crate", ["narrows-control", "narrows-plan"])
+def test_the_requirement_on_a_crate_is_the_version_of_the_workspace(crate: str) -> None:
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]
-    assert workspace["dependencies"]["narrows-control"]["version"] == workspace["package"]["version"]
+    assert workspace["dependencies"][crate]["version"] == workspace["package"]["version"]

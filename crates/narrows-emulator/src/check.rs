@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::units::Span;
-use narrows_sim::plan::{AppPlan, Plan, TransportPlan};
+use narrows_sim::plan::{AppPlan, Plan, TransportPlan, check_with};
 
 use crate::error::Error;
 use crate::spec::Spec;
@@ -16,7 +16,7 @@ impl Spec {
     /// Returns the first invalid value.
     pub fn check(&self) -> Result<(), Error> {
         // The kernel has congestion controllers that the simulator does not have.
-        self.plan.check_with(&|_| Some(Box::new(Reno::default())))?;
+        check_with(&self.plan, &|_| Some(Box::new(Reno::default())))?;
         let interval = self.sample_interval;
         let is_valid = interval >= Span::from_millis(1);
         require("sample_interval", format!("{interval:?}"), is_valid, "at least 1 ms")?;

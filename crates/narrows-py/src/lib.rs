@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use controller::{Failure, PyController, PyWindow};
 use narrows_control::congestion::Controller;
 use narrows_control::{congestion, rate};
-use narrows_sim::plan::Plan;
+use narrows_sim::plan::{Plan, check_with};
 use narrows_sim::{Column, Error, Results};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
@@ -137,7 +137,7 @@ fn check(plan_json: &str, congestion: Vec<String>) -> PyResult<()> {
         let name = if congestion.iter().any(|c| c == name) { "reno" } else { name };
         congestion::registry::build(name)
     };
-    parse(plan_json)?.check_with(&stand_in).map_err(|e| PlanError::new_err(e.to_string()))
+    check_with(&parse(plan_json)?, &stand_in).map_err(|e| PlanError::new_err(e.to_string()))
 }
 
 #[pyfunction]

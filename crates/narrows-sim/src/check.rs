@@ -17,210 +17,206 @@ const MAX_DELAY: Span = Span::from_secs(1_000);
 /// Largest sum of the `count`s of all flow plans.
 const MAX_FLOWS: u64 = 10_000_000;
 
-impl Plan {
-    /// Checks every value and reference.
-    ///
-    /// # Errors
-    /// The first invalid value.
-    pub fn check(&self) -> Result<(), Error> {
-        self.check_with(&congestion::registry::build)
-    }
+/// Checks every value and reference of a plan.
+///
+/// # Errors
+/// The first invalid value.
+pub fn check(plan: &Plan) -> Result<(), Error> {
+    check_with(plan, &congestion::registry::build)
+}
 
-    /// Like [`Plan::check`], but accepts the congestion controllers of this run.
-    ///
-    /// # Errors
-    /// The first invalid value.
-    pub fn check_with(&self, controllers: Controllers<'_>) -> Result<(), Error> {
-        require(
-            "duration",
-            self.duration,
-            self.duration > Span::ZERO && self.duration <= MAX_DURATION,
-            "above 0, at most 1e6 s",
-        )?;
-        require("warmup", self.warmup, self.warmup < self.duration, "less than the duration")?;
-        require(
-            "nodes",
-            self.nodes.len(),
-            !self.nodes.is_empty() && self.nodes.len() < 1 << 16,
-            "1 to 65535 nodes",
-        )?;
-        let links = self.links.len();
-        require("links", links, links < MAX_INDEX as usize, &format!("fewer than {MAX_INDEX} links"))?;
-        for (i, link) in self.links.iter().enumerate() {
-            self.check_link(&format!("links[{i}] ({})", link.name), link)?;
-        }
-        let mut total = 0u64;
-        for (i, flow) in self.flows.iter().enumerate() {
-            self.check_flow(&format!("flows[{i}] ({})", flow.name), flow, controllers)?;
-            total += flow.count as u64;
-        }
-        require("flows", total, total <= MAX_FLOWS, "at most 10 million flows")?;
-        for (i, c) in self.rate_controllers.iter().enumerate() {
-            let what = format!("rate_controllers[{i}].link");
-            require(&what, c.link, (c.link as usize) < self.links.len(), "the index of a link")?;
-            let is_duplicate = self.rate_controllers[..i].iter().any(|o| o.link == c.link);
-            require(&what, c.link, !is_duplicate, "a link without another controller")?;
-            if let Some(steps) = &c.shape {
-                check_steps(&format!("rate_controllers[{i}].shape"), steps)?;
-            }
-            check_intervals(&format!("rate_controllers[{i}].outages"), &c.outages)?;
-            let controller = build_rate_controller(c, i as u32)?;
-            let share = c.params.get("share").and_then(serde_json::Value::as_str).unwrap_or_default();
-            require(
-                &format!("rate_controllers[{i}].params.share"),
-                share,
-                share != "vlan",
-                "another share: simulated packets have no VLAN",
-            )?;
-            let is_configured = c.capacity_is_configured;
-            require(
-                &format!("rate_controllers[{i}].told"),
-                is_configured,
-                is_configured || !controller.needs_configured_capacity(),
-                "true: this kind cannot measure the capacity",
-            )?;
-            let needs_sdn = self.sdn.is_none() && controller.needs_domain();
-            require(
-                &format!("rate_controllers[{i}].kind"),
-                &c.kind,
-                !needs_sdn,
-                "an [sdn] controller in the plan",
-            )?;
-        }
-        if let Some(sdn) = &self.sdn {
-            let poll = sdn.poll.unwrap_or(Span::from_millis(100));
-            require("sdn.poll", poll, poll >= Span::from_micros(10), "at least 10 us")?;
-            check_intervals("sdn.outages", &sdn.outages)?;
-        }
-        for &l in &self.probes.links {
-            require("probes.links", l, (l as usize) < self.links.len(), "the index of a link")?;
-        }
-        let i = self.probes.interval;
-        require("probes.interval", i, i == Span::ZERO || i >= Span::from_micros(10), "0 or at least 10 us")
+/// Like [`check`], but accepts the congestion controllers of this run.
+///
+/// # Errors
+/// The first invalid value.
+pub fn check_with(plan: &Plan, controllers: Controllers<'_>) -> Result<(), Error> {
+    require(
+        "duration",
+        plan.duration,
+        plan.duration > Span::ZERO && plan.duration <= MAX_DURATION,
+        "above 0, at most 1e6 s",
+    )?;
+    require("warmup", plan.warmup, plan.warmup < plan.duration, "less than the duration")?;
+    require(
+        "nodes",
+        plan.nodes.len(),
+        !plan.nodes.is_empty() && plan.nodes.len() < 1 << 16,
+        "1 to 65535 nodes",
+    )?;
+    let links = plan.links.len();
+    require("links", links, links < MAX_INDEX as usize, &format!("fewer than {MAX_INDEX} links"))?;
+    for (i, link) in plan.links.iter().enumerate() {
+        check_link(plan, &format!("links[{i}] ({})", link.name), link)?;
     }
-
-    fn check_link(&self, at: &str, link: &LinkPlan) -> Result<(), Error> {
-        let nodes = self.nodes.len() as u32;
-        let ends = link.from < nodes && link.to < nodes && link.from != link.to;
+    let mut total = 0u64;
+    for (i, flow) in plan.flows.iter().enumerate() {
+        check_flow(plan, &format!("flows[{i}] ({})", flow.name), flow, controllers)?;
+        total += flow.count as u64;
+    }
+    require("flows", total, total <= MAX_FLOWS, "at most 10 million flows")?;
+    for (i, c) in plan.rate_controllers.iter().enumerate() {
+        let what = format!("rate_controllers[{i}].link");
+        require(&what, c.link, (c.link as usize) < plan.links.len(), "the index of a link")?;
+        let is_duplicate = plan.rate_controllers[..i].iter().any(|o| o.link == c.link);
+        require(&what, c.link, !is_duplicate, "a link without another controller")?;
+        if let Some(steps) = &c.shape {
+            check_steps(&format!("rate_controllers[{i}].shape"), steps)?;
+        }
+        check_intervals(&format!("rate_controllers[{i}].outages"), &c.outages)?;
+        let controller = build_rate_controller(c, i as u32)?;
+        let share = c.params.get("share").and_then(serde_json::Value::as_str).unwrap_or_default();
         require(
-            &format!("{at}.from, to"),
-            format_args!("{}, {}", link.from, link.to),
-            ends,
-            "two different nodes",
+            &format!("rate_controllers[{i}].params.share"),
+            share,
+            share != "vlan",
+            "another share: simulated packets have no VLAN",
         )?;
-        match &link.rate {
-            RatePlan::Steps { steps, period } => {
-                check_steps(&format!("{at}.rate"), steps)?;
-                if let (Some(p), Some(last)) = (period, steps.last()) {
-                    let is_valid = *p >= Span::from_micros(100) && Time::ZERO + *p > last.0;
-                    require(
-                        &format!("{at}.rate.period"),
-                        p,
-                        is_valid,
-                        "at least 100 us, and longer than the start of the last step",
-                    )?;
-                }
-            }
-            RatePlan::Opportunities { millis, period_millis, bytes } => {
-                let ordered = !millis.is_empty() && millis.windows(2).all(|w| w[0] <= w[1]);
+        let is_configured = c.capacity_is_configured;
+        require(
+            &format!("rate_controllers[{i}].told"),
+            is_configured,
+            is_configured || !controller.needs_configured_capacity(),
+            "true: this kind cannot measure the capacity",
+        )?;
+        let needs_sdn = plan.sdn.is_none() && controller.needs_domain();
+        require(
+            &format!("rate_controllers[{i}].kind"),
+            &c.kind,
+            !needs_sdn,
+            "an [sdn] controller in the plan",
+        )?;
+    }
+    if let Some(sdn) = &plan.sdn {
+        let poll = sdn.poll.unwrap_or(Span::from_millis(100));
+        require("sdn.poll", poll, poll >= Span::from_micros(10), "at least 10 us")?;
+        check_intervals("sdn.outages", &sdn.outages)?;
+    }
+    for &l in &plan.probes.links {
+        require("probes.links", l, (l as usize) < plan.links.len(), "the index of a link")?;
+    }
+    let i = plan.probes.interval;
+    require("probes.interval", i, i == Span::ZERO || i >= Span::from_micros(10), "0 or at least 10 us")
+}
+
+fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
+    let nodes = plan.nodes.len() as u32;
+    let ends = link.from < nodes && link.to < nodes && link.from != link.to;
+    require(
+        &format!("{at}.from, to"),
+        format_args!("{}, {}", link.from, link.to),
+        ends,
+        "two different nodes",
+    )?;
+    match &link.rate {
+        RatePlan::Steps { steps, period } => {
+            check_steps(&format!("{at}.rate"), steps)?;
+            if let (Some(p), Some(last)) = (period, steps.last()) {
+                let is_valid = *p >= Span::from_micros(100) && Time::ZERO + *p > last.0;
                 require(
-                    &format!("{at}.rate.millis"),
-                    format_args!("{} times", millis.len()),
-                    ordered,
-                    "at least one time, none below the one before it",
-                )?;
-                let is_valid = *period_millis > 0 && millis.last().is_some_and(|m| m <= period_millis);
-                require(
-                    &format!("{at}.rate.period_millis"),
-                    period_millis,
+                    &format!("{at}.rate.period"),
+                    p,
                     is_valid,
-                    "above 0, and at least the last time of the trace",
+                    "at least 100 us, and longer than the start of the last step",
                 )?;
-                require(&format!("{at}.rate.bytes"), bytes, *bytes > 0, "above 0")?;
             }
         }
-        check_steps(&format!("{at}.delay"), &link.delay)?;
-        let longest = link.delay.iter().map(|d| d.1).max().unwrap_or(Span::ZERO);
-        require(&format!("{at}.delay"), longest, longest <= MAX_DELAY, "at most 1000 s")?;
-        let jitter = link.jitter.as_ref().map_or(Span::ZERO, |j| j.max);
-        require(&format!("{at}.jitter.max"), jitter, jitter <= MAX_DELAY, "at most 1000 s")?;
-        require(&format!("{at}.duplicate"), link.duplicate, is_probability(link.duplicate), "0 to 1")?;
-        let steps = format_args!("{} steps", link.loss.len());
-        require(&format!("{at}.loss"), steps, is_ordered(&link.loss), "steps in order of time")?;
-        for (_, loss) in &link.loss {
-            let is_valid = match *loss {
-                LossPlan::Bernoulli { p } => is_probability(p),
-                LossPlan::GilbertElliott { p, r, good, bad } => {
-                    [p, r, good, bad].into_iter().all(is_probability)
+        RatePlan::Opportunities { millis, period_millis, bytes } => {
+            let ordered = !millis.is_empty() && millis.windows(2).all(|w| w[0] <= w[1]);
+            require(
+                &format!("{at}.rate.millis"),
+                format_args!("{} times", millis.len()),
+                ordered,
+                "at least one time, none below the one before it",
+            )?;
+            let is_valid = *period_millis > 0 && millis.last().is_some_and(|m| m <= period_millis);
+            require(
+                &format!("{at}.rate.period_millis"),
+                period_millis,
+                is_valid,
+                "above 0, and at least the last time of the trace",
+            )?;
+            require(&format!("{at}.rate.bytes"), bytes, *bytes > 0, "above 0")?;
+        }
+    }
+    check_steps(&format!("{at}.delay"), &link.delay)?;
+    let longest = link.delay.iter().map(|d| d.1).max().unwrap_or(Span::ZERO);
+    require(&format!("{at}.delay"), longest, longest <= MAX_DELAY, "at most 1000 s")?;
+    let jitter = link.jitter.as_ref().map_or(Span::ZERO, |j| j.max);
+    require(&format!("{at}.jitter.max"), jitter, jitter <= MAX_DELAY, "at most 1000 s")?;
+    require(&format!("{at}.duplicate"), link.duplicate, is_probability(link.duplicate), "0 to 1")?;
+    let steps = format_args!("{} steps", link.loss.len());
+    require(&format!("{at}.loss"), steps, is_ordered(&link.loss), "steps in order of time")?;
+    for (_, loss) in &link.loss {
+        let is_valid = match *loss {
+            LossPlan::Bernoulli { p } => is_probability(p),
+            LossPlan::GilbertElliott { p, r, good, bad } => [p, r, good, bad].into_iter().all(is_probability),
+        };
+        require(&format!("{at}.loss"), loss, is_valid, "probabilities from 0 to 1")?;
+    }
+    check_queue(&format!("{at}.queue"), &link.queue)
+}
+
+fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: Controllers<'_>) -> Result<(), Error> {
+    let nodes = plan.nodes.len() as u32;
+    let ends = flow.from < nodes && flow.to < nodes && flow.from != flow.to;
+    require(
+        &format!("{at}.from, to"),
+        format_args!("{}, {}", flow.from, flow.to),
+        ends,
+        "two different nodes",
+    )?;
+    if let Some(path) = &flow.return_path {
+        let joins = path.first() == Some(&flow.to) && path.last() == Some(&flow.from);
+        let is_valid = joins && path.iter().all(|&n| n < nodes);
+        require(&format!("{at}.return_path"), path, is_valid, "nodes from the receiver to the sender")?;
+    }
+    let stop = flow.stop.is_none_or(|s| s > flow.start);
+    require(&format!("{at}.stop"), flow.stop.unwrap_or(Time::NEVER), stop, "after the start")?;
+    require(&format!("{at}.count"), flow.count, flow.count > 0, "at least 1")?;
+    match &flow.transport {
+        TransportPlan::Tcp { cc, mss, receive_window, .. } => {
+            let known = controllers(cc).is_some();
+            require(&format!("{at}.cc"), cc, known, "the name of a congestion controller")?;
+            require(&format!("{at}.mss"), mss, (16..=60_000).contains(mss), "16 to 60000 bytes")?;
+            let window = receive_window.unwrap_or(1);
+            require(&format!("{at}.receive_window"), window, window > 0, "at least 1 segment")?;
+        }
+        TransportPlan::Udp { rate, packet } => {
+            let size = (28..=60_000).contains(packet);
+            require(&format!("{at}.packet"), packet, size, "28 to 60000 bytes")?;
+            // Time must advance from packet to packet.
+            let gap = rate.time_for(Bytes::new(*packet as u64));
+            let is_valid = *rate > Rate::ZERO && gap > Span::ZERO;
+            require(&format!("{at}.rate"), rate, is_valid, "above 0, at most a packet per nanosecond")?;
+            let bulk = matches!(flow.app, AppPlan::Bulk);
+            require(&format!("{at}.app"), &flow.app, bulk, "bulk: UDP supports no other application")?;
+        }
+    }
+    match &flow.app {
+        AppPlan::Bulk => Ok(()),
+        AppPlan::Size { bytes } => require(&format!("{at}.size"), bytes, bytes.get() > 0, "above 0"),
+        AppPlan::Limited { rate, on, .. } => {
+            require(&format!("{at}.app.rate"), rate, *rate > Rate::ZERO, "above 0")?;
+            let on = on.unwrap_or(Span::MAX);
+            require(&format!("{at}.app.on"), on, on >= Span::from_micros(1), "at least 1 us")
+        }
+        AppPlan::Poisson { per_sec, size } => {
+            require(&format!("{at}.count"), flow.count, flow.count == 1, "1 for a Poisson source")?;
+            let rate = per_sec.is_finite() && *per_sec > 0.0 && *per_sec <= 1e7;
+            require(&format!("{at}.arrivals.per_sec"), per_sec, rate, "above 0, at most 1e7")?;
+            let is_valid = match *size {
+                SizePlan::Fixed { bytes } => bytes.is_finite() && bytes >= 1.0,
+                SizePlan::Exponential { mean } => mean.is_finite() && mean >= 1.0,
+                SizePlan::Pareto { mean, shape } => {
+                    mean.is_finite() && mean >= 1.0 && shape.is_finite() && shape > 1.0
                 }
             };
-            require(&format!("{at}.loss"), loss, is_valid, "probabilities from 0 to 1")?;
-        }
-        check_queue(&format!("{at}.queue"), &link.queue)
-    }
-
-    fn check_flow(&self, at: &str, flow: &FlowPlan, controllers: Controllers<'_>) -> Result<(), Error> {
-        let nodes = self.nodes.len() as u32;
-        let ends = flow.from < nodes && flow.to < nodes && flow.from != flow.to;
-        require(
-            &format!("{at}.from, to"),
-            format_args!("{}, {}", flow.from, flow.to),
-            ends,
-            "two different nodes",
-        )?;
-        if let Some(path) = &flow.return_path {
-            let joins = path.first() == Some(&flow.to) && path.last() == Some(&flow.from);
-            let is_valid = joins && path.iter().all(|&n| n < nodes);
-            require(&format!("{at}.return_path"), path, is_valid, "nodes from the receiver to the sender")?;
-        }
-        let stop = flow.stop.is_none_or(|s| s > flow.start);
-        require(&format!("{at}.stop"), flow.stop.unwrap_or(Time::NEVER), stop, "after the start")?;
-        require(&format!("{at}.count"), flow.count, flow.count > 0, "at least 1")?;
-        match &flow.transport {
-            TransportPlan::Tcp { cc, mss, receive_window, .. } => {
-                let known = controllers(cc).is_some();
-                require(&format!("{at}.cc"), cc, known, "the name of a congestion controller")?;
-                require(&format!("{at}.mss"), mss, (16..=60_000).contains(mss), "16 to 60000 bytes")?;
-                let window = receive_window.unwrap_or(1);
-                require(&format!("{at}.receive_window"), window, window > 0, "at least 1 segment")?;
-            }
-            TransportPlan::Udp { rate, packet } => {
-                let size = (28..=60_000).contains(packet);
-                require(&format!("{at}.packet"), packet, size, "28 to 60000 bytes")?;
-                // Time must advance from packet to packet.
-                let gap = rate.time_for(Bytes::new(*packet as u64));
-                let is_valid = *rate > Rate::ZERO && gap > Span::ZERO;
-                require(&format!("{at}.rate"), rate, is_valid, "above 0, at most a packet per nanosecond")?;
-                let bulk = matches!(flow.app, AppPlan::Bulk);
-                require(&format!("{at}.app"), &flow.app, bulk, "bulk: UDP supports no other application")?;
-            }
-        }
-        match &flow.app {
-            AppPlan::Bulk => Ok(()),
-            AppPlan::Size { bytes } => require(&format!("{at}.size"), bytes, bytes.get() > 0, "above 0"),
-            AppPlan::Limited { rate, on, .. } => {
-                require(&format!("{at}.app.rate"), rate, *rate > Rate::ZERO, "above 0")?;
-                let on = on.unwrap_or(Span::MAX);
-                require(&format!("{at}.app.on"), on, on >= Span::from_micros(1), "at least 1 us")
-            }
-            AppPlan::Poisson { per_sec, size } => {
-                require(&format!("{at}.count"), flow.count, flow.count == 1, "1 for a Poisson source")?;
-                let rate = per_sec.is_finite() && *per_sec > 0.0 && *per_sec <= 1e7;
-                require(&format!("{at}.arrivals.per_sec"), per_sec, rate, "above 0, at most 1e7")?;
-                let is_valid = match *size {
-                    SizePlan::Fixed { bytes } => bytes.is_finite() && bytes >= 1.0,
-                    SizePlan::Exponential { mean } => mean.is_finite() && mean >= 1.0,
-                    SizePlan::Pareto { mean, shape } => {
-                        mean.is_finite() && mean >= 1.0 && shape.is_finite() && shape > 1.0
-                    }
-                };
-                require(
-                    &format!("{at}.arrivals.size"),
-                    size,
-                    is_valid,
-                    "a mean of at least 1 byte, a shape above 1",
-                )
-            }
+            require(
+                &format!("{at}.arrivals.size"),
+                size,
+                is_valid,
+                "a mean of at least 1 byte, a shape above 1",
+            )
         }
     }
 }

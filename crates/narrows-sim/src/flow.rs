@@ -80,7 +80,7 @@ impl EmptyPath {
         path
     }
 
-    /// The paths of all flows of a plan that has passed [`Plan::check`]. Every link is assumed to send at its
+    /// The paths of all flows of a plan that has passed [`plan::check`](crate::plan::check). Every link is assumed to send at its
     /// own rate.
     ///
     /// # Errors

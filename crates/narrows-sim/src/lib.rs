@@ -19,11 +19,16 @@ mod flow;
 pub mod model;
 mod net;
 mod packet;
-pub mod plan;
 mod probe;
 mod tcp;
 mod wire;
 mod world;
+
+/// The input of a run ([`narrows_plan`]) and its check.
+pub mod plan {
+    pub use crate::check::{check, check_with};
+    pub use narrows_plan::*;
+}
 
 pub use error::Error;
 pub use probe::{Column, Table};

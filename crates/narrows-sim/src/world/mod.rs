@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::flow::Flow;
 use crate::net::{Enqueue, HOST, Paths, Port};
 use crate::packet::{Packet, flag};
-use crate::plan::Plan;
+use crate::plan::{Plan, check, check_with};
 use crate::probe::{Recorder, Table};
 pub use arrivals::Arrivals;
 use domain::Domain;
@@ -89,7 +89,7 @@ pub fn run_observed(
     clock: &AtomicU64,
     controllers: Controllers<'_>,
 ) -> Result<Results, Error> {
-    plan.check_with(controllers)?;
+    check_with(plan, controllers)?;
     let mut world = World::new(plan, controllers)?;
     world.run(cancel, clock)?;
     Ok(world.finish())
@@ -97,7 +97,7 @@ pub fn run_observed(
 
 /// The nodes of the path between two nodes; `None` if there is no path.
 pub fn route(plan: &Plan, from: u32, to: u32) -> Option<Vec<u32>> {
-    plan.check().ok()?;
+    check(plan).ok()?;
     let mut paths = Paths::new(plan);
     let start = paths.shortest(from, to)?;
     let hops = paths.links_of(start).iter().map(|&l| plan.links[l as usize].to);

@@ -1,14 +1,22 @@
-//! The input of a run, fully resolved: every name is an index, and every value is in base units.
-//!
-//! The Python layer makes a [`Plan`] from a scenario file and passes it as JSON. The Python layer handles
-//! units, named topologies, sweeps and error messages for users. [`Plan::check`] rejects every plan that
-//! could make a run panic. Times are nanoseconds, rates L3 bytes/s, sizes bytes.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod kernel;
+#[cfg(feature = "schema")]
+mod schema;
+
+#[cfg(feature = "schema")]
+pub use schema::schema;
+
+pub use kernel::{Datapath, Delayer, Forwarding, KernelPlan, Tool};
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// One run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Seed of every random choice.
@@ -41,10 +49,14 @@ pub struct Plan {
     /// Recorded samples.
     #[serde(default)]
     pub probes: ProbePlan,
+    /// Options of runs on real stacks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelPlan>,
 }
 
 /// A directed link: a port with its queue, and the wire after it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LinkPlan {
     /// Name in results, e.g. `R0->R1`.
@@ -95,6 +107,7 @@ impl LinkPlan {
 
 /// Service of a link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum RatePlan {
     /// Piecewise constant: (start, rate), the first at 0. With `period` the steps repeat.
@@ -118,6 +131,7 @@ pub enum RatePlan {
 
 /// Random extra delay of a packet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JitterPlan {
     /// The delay is uniform between 0 and this.
@@ -129,6 +143,7 @@ pub struct JitterPlan {
 
 /// Random loss.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LossPlan {
     /// Each packet independently.
@@ -152,6 +167,7 @@ pub enum LossPlan {
 
 /// Limit of a queue. Both `None`: unlimited.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LimitPlan {
     /// Packets waiting.
@@ -176,6 +192,7 @@ impl LimitPlan {
 
 /// The queue of a port. The packet in transmission does not count as waiting.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum QueuePlan {
     /// First in, first out; tail drop at the limit.
@@ -231,6 +248,7 @@ pub enum QueuePlan {
 
 /// Early marking of a FIFO.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MarkPlan {
     /// Tail drop only.
@@ -259,6 +277,7 @@ pub enum MarkPlan {
 
 /// A class of an HTB.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HtbClassPlan {
     /// Guaranteed rate.
@@ -275,6 +294,7 @@ pub struct HtbClassPlan {
 
 /// One flow, `count` equal flows, or a source of flows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FlowPlan {
     /// Name in results. Flows of a group get the suffixes `.0`, `.1`, ...
@@ -337,6 +357,7 @@ fn one() -> u32 {
 
 /// Transport of a flow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum TransportPlan {
     /// TCP.
@@ -371,6 +392,7 @@ fn default_mss() -> u32 {
 
 /// The sending application.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AppPlan {
     /// Always has data to send.
@@ -402,6 +424,7 @@ pub enum AppPlan {
 
 /// Distribution of flow sizes, bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SizePlan {
     /// All flows have the same size.
@@ -425,6 +448,7 @@ pub enum SizePlan {
 
 /// A rate controller at the port of a link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ControllerPlan {
     /// Name of the controller, e.g. `brf`.
@@ -443,6 +467,7 @@ pub struct ControllerPlan {
     pub limit: LimitPlan,
     /// Parameters of this kind of controller.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     pub params: serde_json::Value,
     /// Outages of the controller (from, to). During an outage packets pass through plain queues and carry no rates.
     #[serde(default)]
@@ -455,6 +480,7 @@ fn yes() -> bool {
 
 /// The SDN controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SdnPlan {
     /// Time between two polls; `None`: the smaller of the switch's control period and 100 ms.
@@ -469,6 +495,7 @@ pub struct SdnPlan {
 
 /// Recorded samples.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProbePlan {
     /// Time between two samples; zero: no samples.

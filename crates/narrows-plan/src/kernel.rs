@@ -1,0 +1,69 @@
+//! Options of runs on real stacks.
+
+use narrows_control::units::Span;
+use serde::{Deserialize, Serialize};
+
+/// How real stacks are set up. The simulator ignores it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct KernelPlan {
+    /// How nodes that are not ends of flows forward.
+    pub forwarding: Forwarding,
+    /// Datapath of Open vSwitch; `None`: the backend's default.
+    #[serde(default)]
+    pub datapath: Option<Datapath>,
+    /// Time between two samples of sockets and queues.
+    pub interval: Span,
+    /// Generator of the flows.
+    pub tool: Tool,
+    /// Implementation of delay and loss; `None`: the backend's default.
+    #[serde(default)]
+    pub delay: Option<Delayer>,
+}
+
+/// Forwarding of a node.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Forwarding {
+    /// IP routing.
+    Route,
+    /// A Linux bridge.
+    Bridge,
+    /// Open vSwitch.
+    Ovs,
+}
+
+/// Datapath of Open vSwitch.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Datapath {
+    /// The kernel module.
+    System,
+    /// User space.
+    Netdev,
+}
+
+/// Generator of flows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Tool {
+    /// Sockets of the emulator.
+    Own,
+    /// iperf3.
+    Iperf3,
+}
+
+/// Implementation of delay and loss.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Delayer {
+    /// A program with the simulator's link model.
+    Relay,
+    /// The kernel's netem.
+    Netem,
+}
