@@ -202,8 +202,8 @@ static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock 
 
 	nrw_begin(conn, tp);
 	/*
-	 * nothing is in flight either when all packets are marked lost, but the sender is not idle
-	 * then; and the clock may not have advanced
+	 * if all packets are marked lost, nothing is in flight, but the sender is not idle; also, the
+	 * clock may not have advanced
 	 */
 	if (conn->mode == NRW_MODE_NONE || tp->packets_out || (__s64)idle <= 0)
 		return;

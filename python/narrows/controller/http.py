@@ -167,10 +167,14 @@ def _add_api(app: FastAPI, runtime: Runtime, watch: Watch) -> None:
         class_: Annotated[str, Query(max_length=64, alias="class", description="Traffic class.")] = "",
         order: Annotated[
             flow_search.Order,
-            Query(description="First: fastest, slowest, lowest share of the allocation, longest RTT."),
+            Query(
+                description="What comes first: fastest, slowest, lowest share of the allocation, longest RTT."
+            ),
         ] = "fastest",
         offset: Annotated[int, Query(ge=0, le=10_000_000, description="Number of flows to leave out.")] = 0,
-        limit: Annotated[int | None, Query(ge=0, le=10_000_000, description="Most flows to return.")] = None,
+        limit: Annotated[
+            int | None, Query(ge=0, le=10_000_000, description="Maximum number of flows.")
+        ] = None,
     ) -> list[view.Flow]:
         """Flows at the agents' ports. The header `X-Total-Count` has the number of matches."""
         query = flow_search.Query(search, port, class_, order, offset, limit)

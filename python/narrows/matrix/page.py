@@ -42,8 +42,8 @@ _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
         "harm_goodput",
         "Harm to the goodput",
         "Goodput that the row's controller loses against the column's, in percent of the goodput that it has "
-        "alone (Ware et al., HotNets 2019). If the two share equally, the value is 50. The diagonal shows the "
-        "harm of a controller to itself. A rival with a larger value does more harm than the controller "
+        "alone (Ware et al., HotNets 2019). If the two share equally, the value is 50. The diagonal shows "
+        "the harm of a controller to itself. A rival with a larger value does more harm than the controller "
         "does to itself.",
         HARM,
         ("suffered by", "from"),

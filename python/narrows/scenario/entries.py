@@ -90,9 +90,9 @@ def _matrix(scenario: Scenario, flow: Flow, index: int, folder: Path) -> list[En
         topology = scenario.topology
         facts = topology.facts() if isinstance(topology, Named) else None
         if facts is None or not facts.demands:
-            what = "there is no topology by name" if facts is None else f"{found(facts.name)} has no demands"
+            what = "no topology is named" if facts is None else f"{found(facts.name)} has no demands"
             raise ScenarioError(
-                f"found {found(file)}, expected a CSV file: {what} (abilene and sndlib/... have)",
+                f"found {found(file)}, expected a CSV file: {what} (abilene and sndlib/... have them)",
                 key,
             )
         listed, file = [(demand, key) for demand in facts.demands], ""

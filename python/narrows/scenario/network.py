@@ -313,7 +313,7 @@ class Traits(Table):
     delay: Delay | None = None
     """One-way propagation delay."""
     queue: Queue | None = None
-    """Queue of the link: a length, a name or a table. If left out: 1000 packets, in a topology 1 BDP."""
+    """Queue: a length, a name or a table. If left out: 1 BDP in a topology, otherwise 1000 packets."""
     loss: Loss | None = None
     """Random loss after the queue: a probability or a table."""
     jitter: JitterField | None = None

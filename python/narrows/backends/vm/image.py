@@ -27,7 +27,7 @@ _FACTS = "facts.json"
 _KEPT = 3
 """Number of saved guests that are kept; each takes some 900 MB."""
 _UNUSED_SECONDS = 3600.0
-"""Time since its last use after which a further saved guest is removed."""
+"""A further saved guest is removed if it was last used longer ago than this."""
 _BOOT_SECONDS = 1200.0
 """Ten times the duration measured on two busy processors."""
 

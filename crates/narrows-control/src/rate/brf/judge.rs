@@ -13,7 +13,7 @@ const LEAST_WINDOW: u64 = 4;
 const LEAST_EVIDENCE: (u64, u64) = (3, 4);
 /// Maximum number of windows that are added up for a flow with few packets.
 const EVIDENCE_WINDOWS: u8 = 16;
-/// Windows without a smaller value from another switch after which the flow no longer counts as
+/// After this many windows without a smaller value from another switch, a flow no longer counts as
 /// held.
 const HELD_WINDOWS: u8 = 3;
 /// Maximum relative difference of two windows of a held flow.

@@ -13,7 +13,7 @@ use crate::rate::domain::{DomainController, Topology};
 use crate::rate::{FlowKey, Message, PortId};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Periods after which an unchanged rate is sent again, because the message may have been lost.
+/// After this many periods an unchanged rate is sent again, because the message may have been lost.
 const REFRESH: u64 = 5;
 /// A change of a rate below a thousandth is not sent.
 const SAME: u64 = 1000;

@@ -25,7 +25,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// For this long the port remembers that a silent flow follows rates.
 const REMEMBERED: Span = Span::from_secs(60);
-/// Periods after which the rate for newcomers is too old. The controller repeats it every fifth
+/// After this many periods the rate for newcomers is too old. The controller repeats it every fifth
 /// period.
 const OFFERS_KEPT: u64 = 10;
 
