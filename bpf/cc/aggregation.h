@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ACK aggregation (BBR-20): how many more packets than expected one burst of ACKs acknowledges. The
+ * ACK aggregation (BBR-20): by how many packets a burst of ACKs exceeds the expected number. The
  * window must last through the silence before the burst.
  */
 #ifndef NRW_AGGREGATION_H

@@ -122,7 +122,7 @@ def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
 
 
 def _ease(expect: Expect | None, case: Case) -> float:
-    """A number that is larger the further a case is on the right side of its limit.
+    """How clearly a case complies with its limit; a larger number is clearer.
 
     The report shows the case with the smallest number.
     """

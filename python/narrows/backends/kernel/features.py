@@ -217,7 +217,9 @@ def bpffs() -> Finding:
             f"found a mount of type {kind} over the bpffs at {BPFFS}, which hides its pins: umount {BPFFS}"
         )
     elif len(systems) > 1:
-        remedy = f"found {len(systems)} mounts at {BPFFS}, one hides another's pins: narrows cc unload all"
+        remedy = (
+            f"found {len(systems)} mounts at {BPFFS}, one hides another's pins: run narrows cc unload all"
+        )
     elif systems and is_read_only(BPFFS):
         remedy = f"found a read-only bpffs at {BPFFS}: mount -o remount,rw {BPFFS}"
     else:

@@ -206,7 +206,7 @@ def prepared() -> Kernel:
     """
     kernel = package.found()
     if kernel is None:
-        raise VmError("found no kernel for guests: narrows vm prepare")
+        raise VmError("found no kernel for guests: run narrows vm prepare")
     if lacking := package.missing():
         raise VmError(f"found no {', '.join(lacking)}, which guests need: run narrows vm prepare")
     return kernel

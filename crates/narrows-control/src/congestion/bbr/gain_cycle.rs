@@ -35,7 +35,7 @@ impl Params {
         Params { tmax_window: Some(Span::from_secs(60)), ..Params::default() }
     }
 
-    /// The parameters in which the two phases end as the paper's text says.
+    /// The parameters with which the two phases end as the paper's text says.
     pub fn literal() -> Self {
         Params { exit_125: true, down_needs_loss: true, tmax_window: None }
     }

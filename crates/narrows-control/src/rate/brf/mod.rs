@@ -110,7 +110,7 @@ pub struct Brf {
     rtt_max: Span,
     /// Number of measurement windows so far.
     windows: u32,
-    /// Number of changes of many demands at once.
+    /// Number of times that many demands were changed at once.
     allotments: u64,
     /// Maximum time a reported flow may keep its place in its list (`aggregate`).
     patience: Span,
