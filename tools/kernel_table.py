@@ -30,7 +30,7 @@ def point(pair: Pair, experiment: Experiment) -> str:
     words = []
     for key, value in pair.factors.items():
         name, found = names.get(key), factor(value)
-        if name == "controller":
+        if name == "algorithm":
             words.append(look(str(found)).label)
         elif name == "loss" and isinstance(found, float):
             words.append(f"{100 * found:g} % loss")

@@ -40,7 +40,7 @@ def means(results: Path) -> dict[tuple[str, str, str, str], float]:
     found: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
     with (results / "measures.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            controller = row["factors"].removeprefix("controller=")
+            controller = row["factors"].removeprefix("algorithm=")
             key = (row["experiment"], row["measure"], row["arguments"], controller)
             found[key].append(float(row["value"] or "nan"))
     return {key: fmean(values) for key, values in found.items()}

@@ -62,10 +62,10 @@ def table(results: Path, part: str) -> str:
     lines = ["| | " + " | ".join(titles) + " |", "| --- |" + " ---: |" * len(titles)]
     for place in ranked[0]:
         cells = [
-            next((cell(other) for other in column if other.controller == place.controller), "-")
+            next((cell(other) for other in column if other.algorithm == place.algorithm), "-")
             for column in ranked
         ]
-        lines.append(f"| {look(place.controller).label} | " + " | ".join(cells) + " |")
+        lines.append(f"| {look(place.algorithm).label} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

@@ -21,6 +21,8 @@ SCENARIO_KEYS = {"controllers": "rate_controllers"}
 """Top-level keys of a scenario."""
 KINDS = {"controllers": "congestion", "rate-controllers": "rate"}
 """Kinds of `narrows list`."""
+FACTORS = {"controller": "algorithm"}
+"""Factors of studies, and the first column of a table that a paper prints."""
 COLUMNS: dict[str, dict[str, str]] = {"signalling": {"controller": "rate_controller"}}
 """Columns of results, by table."""
 
@@ -99,6 +101,43 @@ def _table(data: Mapping[str, Any], place: str | None, at: str) -> dict[str, Any
             report(caller() if place is None else place, key, new)
         renamed[new] = value
     return renamed
+
+
+_NAMED_BY_KEYS = ("factors", "keep", "where")
+"""Tables of a study whose keys are factors."""
+_SCENARIO_VALUES = ("factors", "key", "omit")
+"""Keys of a study whose values are keys of its scenarios."""
+
+
+def study(table: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The tables of a study with the current names of factors and of the scenarios' keys.
+
+    A figure's `args` name factors by values such as ``panels = "controller"``.
+    """
+
+    def name(old: str, new: str) -> str:
+        if new != old:
+            report(place, old, new)
+        return new
+
+    def part(value: Any, inside: str) -> Any:
+        if isinstance(value, list):
+            return [part(item, inside) for item in value]
+        if isinstance(value, Mapping):
+            return {
+                name(key, FACTORS.get(key, key) if inside in _NAMED_BY_KEYS else key): part(
+                    item, inside if inside in ("args", "factors") else key
+                )
+                for key, item in value.items()
+            }
+        if isinstance(value, str) and inside == "args":
+            return name(value, FACTORS[value] if value in FACTORS else value)
+        if isinstance(value, str) and inside in _SCENARIO_VALUES:
+            return name(value, dotted_key(value))
+        return value
+
+    parts = ("experiments", "figures", "claims")
+    return {key: part(value, key) if key in parts else value for key, value in table.items()}
 
 
 def columns(table: str, names: Iterable[str]) -> list[str]:

@@ -32,7 +32,7 @@ def a_run(controller: str = "bdr", counted: float = 3.0) -> Run:
         "key": ["flows"] * 10 + ["share"] * 10,
         "value": [counted] * 10 + [7.0] * 10,
     }
-    return Run({"controller": controller}, 1, {"flows": flows, "traces": traces})
+    return Run({"algorithm": controller}, 1, {"flows": flows, "traces": traces})
 
 
 def test_completion_times_cover_only_the_selected_sizes():

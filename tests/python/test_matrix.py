@@ -35,7 +35,7 @@ def measured():
 
 
 def cell(found, buffer, controller, rival):
-    (hit,) = [c for c in found if (c.buffer, c.controller, c.rival) == (buffer, controller, rival)]
+    (hit,) = [c for c in found if (c.buffer, c.algorithm, c.rival) == (buffer, controller, rival)]
     return hit
 
 
@@ -199,7 +199,7 @@ def test_the_summary_names_controllers_that_leave_others_little(measured):
     assert "No controller leaves less than a tenth" in " ".join(summary(found, "1bdp"))
     starved = [
         replace(c, share=replace(c.share, mean=0.05))
-        if (c.buffer, c.controller, c.rival) == ("1bdp", "vegas", "bbr")
+        if (c.buffer, c.algorithm, c.rival) == ("1bdp", "vegas", "bbr")
         else c
         for c in found
     ]

@@ -15,6 +15,9 @@ from narrows.results.compare import compare
 from narrows.results.results import Results
 from narrows.scenario.load import expand, load
 from narrows.scenario.model import Scenario
+from narrows.studies.load import load_study
+from narrows.studies.printed import printed_rows
+from narrows.studies.runner import prepare
 
 TEXT = """duration = "1s"
 [topology]
@@ -151,3 +154,70 @@ def as_written_before(source, target):
 def before(name: str) -> str:
     """The name of a column in version 0.2."""
     return {"rate_controller": "controller"}.get(name, name.replace("rate_controllers.", "controllers."))
+
+
+STUDY = """title = "A study"
+summary = "One experiment."
+[[experiments]]
+id = "E1"
+title = "One"
+scenario = "e1.toml"
+factors = { controller = "case", eta = "controllers.0.params.eta" }
+quick = { keep = { controller = ["brf"] } }
+kernel = { omit = ["controllers"] }
+[[figures]]
+id = "rates"
+experiment = "E1"
+kind = "rates"
+title = "Rates"
+caption = "The controller is a case."
+where = { controller = "brf" }
+args = { panels = ["controller"], names = { tested = "controller" } }
+"""
+CLAIMS = """[[claims]]
+id = "C1"
+source = "ours"
+says = "The controller is fair."
+experiment = "E1"
+measure = "jain"
+a = { where = { controller = "brf" } }
+expect = { above = 0.9 }
+"""
+
+
+def test_a_study_with_the_old_factor_is_the_same_study(tmp_path, capsys):
+    studies = []
+    for folder in ("old", "new"):
+        (tmp_path / folder).mkdir()
+        scenario = (OLD if folder == "old" else TEXT) + '[[sweep.case]]\nname = "brf"\nset = {}\n'
+        (tmp_path / folder / "e1.toml").write_text(scenario)
+        for name, content in (("study", STUDY), ("claims", CLAIMS)):
+            current = content.replace("controllers", "rate_controllers").replace(
+                "controller = ", "algorithm = "
+            )
+            current = current.replace('"controller"', '"algorithm"')
+            (tmp_path / folder / f"{name}.toml").write_text(content if folder == "old" else current)
+        studies.append(load_study(tmp_path / folder))
+    old, new = (study.model_dump(exclude={"id"}) for study in studies)
+    assert old == new
+    assert studies[0].claims[0].a.where == {"algorithm": "brf"}
+    assert studies[0].claims[0].says == "The controller is fair."
+    place = tmp_path / "old"
+    assert sorted(capsys.readouterr().err.splitlines(keepends=True)) == sorted(
+        [
+            said(place / "study.toml", "controller", "algorithm"),
+            said(place / "study.toml", "controllers", "rate_controllers"),
+            said(place / "study.toml", "controllers.0.params.eta", "rate_controllers.0.params.eta"),
+            said(place / "claims.toml", "controller", "algorithm"),
+        ]
+    )
+    prepared = [prepare(study, study.experiments[0], quick=True)[0].raw() for study in studies]
+    assert prepared[0] == prepared[1]
+    assert capsys.readouterr().err == said(place / "e1.toml", "controllers", "rate_controllers")
+
+
+def test_a_printed_table_with_the_old_column_is_read(tmp_path, capsys):
+    path = tmp_path / "table.csv"
+    path.write_text("controller,rtt\nbbr,82.7\n")
+    assert [run.factors for run in printed_rows(path)] == [{"algorithm": "bbr"}]
+    assert capsys.readouterr().err == said(path, "controller", "algorithm")

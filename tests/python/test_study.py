@@ -28,7 +28,7 @@ def a_run(controller: str, seed: int, goodput: float, **factors: float) -> Run:
         "source": ["a", "b"],
         "goodput_bps": np.array([goodput * 1e6, 40e6]),
     }
-    return Run({"controller": controller, **factors}, seed, {"flows": flows})
+    return Run({"algorithm": controller, **factors}, seed, {"flows": flows})
 
 
 def a_claim(**more: Any) -> Claim:
@@ -56,7 +56,7 @@ RUNS = {
 
 
 def sides(**where: Any) -> dict[str, Any]:
-    return {"a": {"where": {"controller": "brf", **where}}, "b": {"where": {"controller": "bbr", **where}}}
+    return {"a": {"where": {"algorithm": "brf", **where}}, "b": {"where": {"algorithm": "bbr", **where}}}
 
 
 def test_order_is_decided_by_the_paired_difference() -> None:
@@ -81,9 +81,9 @@ def test_an_interval_that_contains_the_limit_decides_nothing(border: float) -> N
 def test_an_interval_of_no_width_on_the_border_is_not_beyond_it() -> None:
     same = {"E": Runs([a_run("brf", seed, 90, loss=0.1) for seed in (1, 2)])}
     for expect in ({"above": 90.0}, {"below": 90.0}):
-        claim = a_claim(a={"where": {"controller": "brf"}}, expect=expect)
+        claim = a_claim(a={"where": {"algorithm": "brf"}}, expect=expect)
         assert judge(claim, same).verdict is Verdict.NOT_REPRODUCED
-    at_the_edge = a_claim(a={"where": {"controller": "brf"}}, expect={"about": 88.0, "within": 2.0})
+    at_the_edge = a_claim(a={"where": {"algorithm": "brf"}}, expect={"about": 88.0, "within": 2.0})
     assert judge(at_the_edge, same).verdict is Verdict.REPRODUCED
 
 
@@ -115,7 +115,7 @@ def test_one_verdict_of_many_cases(
         for loss, pair in zip((0.01, 0.1), goodputs, strict=True)
         for seed, goodput in enumerate(pair)
     ]
-    claim = a_claim(a={"where": {"controller": "brf"}}, expect={"above": 50.0})
+    claim = a_claim(a={"where": {"algorithm": "brf"}}, expect={"above": 50.0})
     assert judge(claim, {"E": Runs(runs)}).verdict is every
     assert judge(claim.model_copy(update={"across": "any"}), {"E": Runs(runs)}).verdict is some
 
@@ -135,7 +135,7 @@ def test_the_case_closest_to_the_limit_represents_all(expect: dict[str, float], 
         for loss, pair in goodputs.items()
         for seed, goodput in enumerate(pair)
     ]
-    claim = a_claim(a={"where": {"controller": "brf"}}, expect=expect)
+    claim = a_claim(a={"where": {"algorithm": "brf"}}, expect=expect)
     assert judge(claim, {"E": Runs(runs)}).why.endswith(said)
 
 
@@ -147,7 +147,7 @@ def test_identical_runs_are_named() -> None:
             for buffer in (100.0, 1000.0, 1e5)
             for seed in (1, 2)
         ]
-        claim = a_claim(a={"where": {"controller": "brf"}}, expect={"at_least": 1.0})
+        claim = a_claim(a={"where": {"algorithm": "brf"}}, expect={"at_least": 1.0})
         return judge(claim, {"E": Runs(runs)}).why
 
     assert "the runs with buffer 100 and 1,000 and 100,000 are identical" in finding(
@@ -171,7 +171,7 @@ def test_a_free_factor_makes_a_case_each() -> None:
 
 
 def test_a_list_of_values_leaves_the_factor_free() -> None:
-    claim = a_claim(a={"where": {"controller": "brf", "loss": [0.01, 0.1]}}, expect={"at_least": 91.0})
+    claim = a_claim(a={"where": {"algorithm": "brf", "loss": [0.01, 0.1]}}, expect={"at_least": 91.0})
     assert len(judge(claim, RUNS).cases) == 2
 
 
@@ -193,7 +193,7 @@ def test_a_list_of_values_leaves_the_factor_free() -> None:
     ],
 )
 def test_bounds_and_values(expect: dict[str, float], verdict: Verdict) -> None:
-    claim = a_claim(a={"where": {"controller": "brf", "loss": 0.1}}, expect=expect)
+    claim = a_claim(a={"where": {"algorithm": "brf", "loss": 0.1}}, expect=expect)
     assert judge(claim, RUNS).verdict is verdict
 
 
@@ -207,11 +207,11 @@ def test_gain_and_ratio() -> None:
 
 
 def test_a_claim_that_cannot_be_judged_gives_the_reason() -> None:
-    lost = judge(a_claim(a={"where": {"loss": 0.1, "controller": "brf"}}, cannot="the table is lost"), RUNS)
+    lost = judge(a_claim(a={"where": {"loss": 0.1, "algorithm": "brf"}}, cannot="the table is lost"), RUNS)
     assert lost.verdict is Verdict.UNJUDGED and lost.why == "the table is lost" and lost.cases
-    claim = a_claim(expect={"above": 0.0}, a={"where": {"controller": "brf", "loss": 0.1}})
+    claim = a_claim(expect={"above": 0.0}, a={"where": {"algorithm": "brf", "loss": 0.1}})
     assert judge(claim, {}).verdict is Verdict.UNJUDGED
-    nobody = claim.model_copy(update={"a": claim.a.model_copy(update={"where": {"controller": "xcp"}})})
+    nobody = claim.model_copy(update={"a": claim.a.model_copy(update={"where": {"algorithm": "xcp"}})})
     assert judge(nobody, RUNS).verdict is Verdict.UNJUDGED
     one = {"E": Runs([a_run("brf", 1, 90, loss=0.1)])}
     assert "one run" in judge(claim, one).why
@@ -252,7 +252,7 @@ def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
             "capacity_bps": np.full(k, 100e6),
         },
     }
-    return Run({"controller": controller}, seed, tables)
+    return Run({"algorithm": controller}, seed, tables)
 
 
 FAST = [10.0, 30.0] + [50.0] * 8
@@ -282,10 +282,10 @@ def test_lower_bounds_decide_only_claims_beyond_them(
     a: list[float], b: list[float] | None, compare: str, expect: dict[str, float], verdict: Verdict
 ) -> None:
     runs = [convergence_run("brf", seed, a) for seed in (1, 2)]
-    more: dict[str, Any] = {"a": {"where": {"controller": "brf"}}}
+    more: dict[str, Any] = {"a": {"where": {"algorithm": "brf"}}}
     if b is not None:
         runs += [convergence_run("bbr", seed, b) for seed in (1, 2)]
-        more["b"] = {"where": {"controller": "bbr"}}
+        more["b"] = {"where": {"algorithm": "bbr"}}
     claim = a_claim(measure="convergence", args={"link": "l"}, compare=compare, expect=expect, **more)
     finding = judge(claim, {"E": Runs(runs)})
     assert finding.verdict is verdict
@@ -507,11 +507,11 @@ def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.Monk
     )
     assert set(outcome.runs) == {"E1", "E5"}
     runs = outcome.runs["E1"]
-    assert sorted({run.factors["controller"] for run in runs}) == ["bbr", "brf", "brf-literal", "cubic"]
+    assert sorted({run.factors["algorithm"] for run in runs}) == ["bbr", "brf", "brf-literal", "cubic"]
     assert sorted({run.factors["loss"] for run in runs}) == [0.001, 0.02, 0.1]
     assert len(runs) == 4 * 3 * 2 * 2
     # A value that is the same in all runs (the host's queue) is no factor.
-    assert all(set(run.factors) == {"controller", "loss", "buffer"} for run in runs)
+    assert all(set(run.factors) == {"algorithm", "loss", "buffer"} for run in runs)
     found = {finding.claim.id: finding for finding in outcome.findings}
     assert found["C6"].verdict is Verdict.REPRODUCED  # the sketch of CUBIC collapses under loss
     assert found["C18"].verdict is Verdict.REPRODUCED

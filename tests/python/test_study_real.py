@@ -101,8 +101,8 @@ def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
 def test_cases_that_the_kernel_refuses_are_left_out_with_the_reason(tmp_path: Path) -> None:
     outcome, _ = run(tmp_path, Fake(brf=False), "E6")
     assert outcome.real is not None
-    assert {run.factors["controller"] for run in outcome.real.runs["E6"]} == {"cubic", "bbr"}
-    assert {run.factors["controller"] for run in outcome.runs["E6"]} == {"cubic", "bbr", "brf"}
+    assert {run.factors["algorithm"] for run in outcome.real.runs["E6"]} == {"cubic", "bbr"}
+    assert {run.factors["algorithm"] for run in outcome.runs["E6"]} == {"cubic", "bbr", "brf"}
     assert (
         "Without brf: rate_controllers.0.kind: found 'brf', expected none: no agent."
         in (outcome.real.left_out["E6"])
@@ -129,7 +129,7 @@ def test_a_failing_experiment_does_not_stop_others(tmp_path: Path) -> None:
     assert outcome.real is not None
     # CUBIC came first, and its run is kept.
     for identity in ("E4", "E6"):
-        assert [run.factors["controller"] for run in outcome.real.runs[identity]] == ["cubic"]
+        assert [run.factors["algorithm"] for run in outcome.real.runs[identity]] == ["cubic"]
         assert "The missing runs failed: the agent ended" in outcome.real.left_out[identity]
     assert "E4: the agent ended" in said
 
@@ -230,7 +230,7 @@ def test_a_difference_as_small_as_between_seeds_is_marked(tmp_path: Path, real: 
     assert outcome.real is not None
     pair = next(p for p in outcome.real.comparisons["E6"].pairs if p.figure == "goodput_bps")
     spread = (80.0, 100.0, 120.0) if words else (99.0, 100.0, 101.0)
-    for item, value in zip(outcome.runs["E6"].where({"controller": "cubic"}), spread, strict=True):
+    for item, value in zip(outcome.runs["E6"].where({"algorithm": "cubic"}), spread, strict=True):
         flows = dict(item.tables["flows"])
         flows["goodput_bps"] = np.full(len(flows["goodput_bps"]), value * 1e6)
         item.tables["flows"] = flows  # type: ignore[index]

@@ -35,18 +35,18 @@ def table() -> Runs:
 def test_the_table_has_the_fifteen_rows_and_claims_are_judged_on_it_without_a_simulator(
     tmp_path: Path,
 ) -> None:
-    assert table().values("controller") == FIFTEEN
+    assert table().values("algorithm") == FIFTEEN
     outcome = runner.run_study(STUDY, tmp_path, only=["T1"])
     verdicts = {finding.claim.id: finding for finding in outcome.findings}
     assert verdicts["T1"].verdict is Verdict.NOT_REPRODUCED
-    repeating = [dict(c.factors)["controller"] for c in verdicts["T1"].cases if c.most > 0]
+    repeating = [dict(c.factors)["algorithm"] for c in verdicts["T1"].cases if c.most > 0]
     assert repeating == ["dctcp", "reno", "scalable", "veno", "westwood"]  # SUR-30
     assert "identical" not in verdicts["T1"].why
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_window_per_rtt_is_the_most_that_a_row_may_claim() -> None:
-    bic = table().where({"controller": "bic"})[0]
+    bic = table().where({"algorithm": "bic"})[0]
     columns = {"window": "cwnd", "rtt": "rtt", "throughput": "throughput_mbit"}
     ratio = measure_run(
         "printed_window_rate", bic, **columns, rtt_unit_s=1e-3, window_unit_bytes=1448.0
@@ -97,8 +97,8 @@ RIVALS = {
 
 def against_all(**expect: Any) -> Any:
     return a_claim(
-        a={"where": {"controller": "brf"}},
-        b={"where": {"controller": "*"}},
+        a={"where": {"algorithm": "brf"}},
+        b={"where": {"algorithm": "*"}},
         compare="difference",
         expect=expect,
     )
@@ -106,15 +106,15 @@ def against_all(**expect: Any) -> Any:
 
 def test_a_star_is_every_other_value_a_case_each() -> None:
     finding = judge(against_all(above=0.0), RIVALS)
-    assert [dict(case.factors)["controller"] for case in finding.cases] == ["bbr", "bbr", "reno", "reno"]
+    assert [dict(case.factors)["algorithm"] for case in finding.cases] == ["bbr", "bbr", "reno", "reno"]
     assert [round(case.interval.mean) for case in finding.cases] == [10, 10, -5, -5]
     assert finding.verdict is Verdict.NOT_REPRODUCED
     assert judge(against_all(above=-6.0), RIVALS).verdict is Verdict.REPRODUCED
 
 
 def test_a_star_needs_one_on_the_other_side() -> None:
-    claim = a_claim(b={"where": {"controller": "*"}}, compare="difference", expect={"above": 0.0})
-    with pytest.raises(NarrowsError, match="needs one controller"):
+    claim = a_claim(b={"where": {"algorithm": "*"}}, compare="difference", expect={"above": 0.0})
+    with pytest.raises(NarrowsError, match="needs one algorithm"):
         judge(claim, RIVALS)
 
 
@@ -134,18 +134,18 @@ def test_a_ranking_has_a_range_of_places_if_intervals_overlap() -> None:
         ]
     )
     ranked = places(close, {"y": "goodput", "measure": {"flows": "long"}})
-    assert [(p.controller, p.best, p.worst) for p in ranked] == [
+    assert [(p.algorithm, p.best, p.worst) for p in ranked] == [
         ("bbr", 1, 2),
         ("brf", 1, 2),
         ("reno", 3, 3),
     ]
     least = places(close, {"y": "goodput", "measure": {"flows": "long"}, "less": True})
-    assert [p.controller for p in least] == ["reno", "brf", "bbr"]
+    assert [p.algorithm for p in least] == ["reno", "brf", "bbr"]
 
 
 def test_the_mean_of_a_ranking_is_over_points_and_its_interval_over_seeds() -> None:
     ranked = places(RIVALS["E"], {"y": "goodput", "measure": {"flows": "long"}})
-    assert [(p.controller, p.interval.mean, p.interval.n) for p in ranked] == [
+    assert [(p.algorithm, p.interval.mean, p.interval.n) for p in ranked] == [
         ("reno", 97.0, 3),
         ("brf", 92.0, 3),
         ("bbr", 82.0, 3),
@@ -158,14 +158,14 @@ def test_a_ranking_may_be_of_the_points_of_one_loss_rate() -> None:
     ranked = places(
         Runs(lossy + clean), {"y": "goodput", "measure": {"flows": "long"}, "where": {"loss": 0.01}}
     )
-    assert [(p.controller, p.interval.n) for p in ranked] == [("reno", 2), ("brf", 2), ("bbr", 2)]
+    assert [(p.algorithm, p.interval.n) for p in ranked] == [("reno", 2), ("brf", 2), ("bbr", 2)]
 
 
 def test_harm_is_relative_to_the_run_alone_at_the_same_point_and_seed() -> None:
     column = {"y": "goodput", "measure": {"flows": "long"}, "harm": "reno", "less": True}
     ranked = places(RIVALS["E"], column, without=["reno"])
     expected = np.mean([1 - (90 + seed) / (95 + seed) for seed in (1, 2, 3)])
-    assert ranked[0].controller == "brf"
+    assert ranked[0].algorithm == "brf"
     assert ranked[0].interval.mean == pytest.approx(expected)
 
 
@@ -204,7 +204,7 @@ def test_small_charts_share_their_axes_and_follow_the_families() -> None:
         t = np.arange(1, 21) / 10
         samples = {"flow": np.zeros(20), "t_s": t, "cwnd": np.linspace(1, peak, 20)}
         flows = {"flow": np.array([0]), "name": ["a"], "cc": [name], "source": ["a"]}
-        return Run({"controller": name}, 1, {"flows": flows, "flow_samples": samples})
+        return Run({"algorithm": name}, 1, {"flows": flows, "flow_samples": samples})
 
     drawn = draw(spec("multiples", quantity="cwnd"), Runs([run("bbr", 50), run("cubic", 100)]))
     assert [panel.title for panel in drawn.panels] == ["CUBIC", "BBR"]
@@ -226,7 +226,7 @@ def test_small_charts_say_that_a_burst_leaves_them() -> None:
     t = np.arange(1, 1001) / 100
     samples = {"flow": np.zeros(1000), "t_s": t, "cwnd": np.where(t == 5, 900.0, 10.0)}
     flows = {"flow": np.array([0]), "name": ["a"], "cc": ["bbr"], "source": ["a"]}
-    runs = Runs([Run({"controller": "bbr"}, 1, {"flows": flows, "flow_samples": samples})])
+    runs = Runs([Run({"algorithm": "bbr"}, 1, {"flows": flows, "flow_samples": samples})])
     assert draw(spec("multiples", quantity="cwnd"), runs).caption.endswith(CUT)
 
 

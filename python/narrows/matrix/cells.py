@@ -36,7 +36,7 @@ class Cell:
     """A controller against a rival, or alone."""
 
     buffer: str
-    controller: str
+    algorithm: str
     rival: str | None
     """Name of the rival (None: the controller is alone)."""
     seeds: int
@@ -135,7 +135,7 @@ def table(found: Sequence[Cell]) -> pa.Table:
     """The cells as a table: mean and half width of the 95 % interval over seeds of each figure."""
     columns: dict[str, Any] = {
         "buffer": [cell.buffer for cell in found],
-        "controller": [cell.controller for cell in found],
+        "algorithm": [cell.algorithm for cell in found],
         "rival": pa.array([cell.rival for cell in found], pa.string()),
         "seeds": pa.array([cell.seeds for cell in found], pa.uint32()),
     }

@@ -101,7 +101,7 @@ def maps(found: Sequence[Cell], ask: Ask, buffer: str) -> list[Figure]:
             interval: Interval = getattr(cell, figure)
             values.append(
                 Value(
-                    look(cell.controller).label,
+                    look(cell.algorithm).label,
                     look(str(cell.rival)).label,
                     interval.mean,
                     interval.half_width,
@@ -197,7 +197,7 @@ def notes(ask: Ask) -> list[str]:
 
 def summary(found: Sequence[Cell], buffer: str) -> list[str]:
     """Sentences about a buffer: starvation, the most and the least harmful controllers, and harm to CUBIC."""
-    here = {(c.controller, c.rival): c for c in found if c.buffer == buffer and c.rival is not None}
+    here = {(c.algorithm, c.rival): c for c in found if c.buffer == buffer and c.rival is not None}
     names = order([name for name, _ in here])
     met = {name: [c for (own, rival), c in here.items() if rival == name != own] for name in names}
     lines = []
@@ -205,7 +205,7 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
         victims = [cell for cell in met[name] if cell.share.mean < STARVING]
         if victims:
             victims.sort(key=lambda cell: cell.share.mean)
-            listed = ", ".join(f"{look(v.controller).label} {100 * v.share.mean:.1f} %" for v in victims)
+            listed = ", ".join(f"{look(v.algorithm).label} {100 * v.share.mean:.1f} %" for v in victims)
             lines.append(f"{look(name).label} leaves less than a tenth of the goodput to: {listed}.")
     if all(math.isnan(cell.share.mean) for cell in here.values()):
         return ["No flow delivered any data."]

@@ -14,7 +14,7 @@ from narrows.report.style import Look, look, order
 from narrows.studies.model import Factor
 from narrows.studies.run import Run, Runs
 
-CONTROLLER = "controller"
+ALGORITHM = "algorithm"
 """The factor that decides colours."""
 NUMBERS = ",.6~r"
 """Format of tick labels: 0.05, 12.5, 120. Without a precision Vega derives one and writes 1.2e+2."""
@@ -138,9 +138,9 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [float(f"{i * step:.6g}") for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def controllers(runs: Runs) -> list[str]:
+def algorithms(runs: Runs) -> list[str]:
     """Names of the controllers in the runs, in the order of the table of looks."""
-    return order([str(name) for name in runs.values(CONTROLLER)])
+    return order([str(name) for name in runs.values(ALGORITHM)])
 
 
 def keys(names: Sequence[str], **how: bool) -> list[Key]:
@@ -177,8 +177,8 @@ def panels_of(runs: Runs, by: str | Sequence[str] | None) -> list[tuple[str, Run
 
 def order_of(name: str, value: Factor, runs: Runs) -> float:
     """Rank of a factor's value: controllers by the table of looks, numbers by size, others by appearance."""
-    if name == CONTROLLER:
-        return float(controllers(runs).index(str(value)))
+    if name == ALGORITHM:
+        return float(algorithms(runs).index(str(value)))
     if isinstance(value, int | float):
         return float(value)
     return float(runs.values(name).index(value))
@@ -186,7 +186,7 @@ def order_of(name: str, value: Factor, runs: Runs) -> float:
 
 def factor_text(name: str, value: Factor) -> str:
     """A factor's value in words."""
-    if name == CONTROLLER:
+    if name == ALGORITHM:
         return look(str(value)).label
     if name == "buffer" and isinstance(value, int | float):
         return f"buffer {value:,.0f} packets"

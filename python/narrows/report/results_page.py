@@ -93,8 +93,8 @@ def _lead(results: Results, points: Sequence[Any]) -> str:
 
 def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:
     """The runs of each point of the sweep, with the point's factors as in the scenario."""
-    # The name of a case counts as the controller, as in studies.
-    runs = read_runs(results, Experiment(id="run", title="", scenario="", factors={"controller": "case"}))
+    # The name of a case counts as the algorithm, as in studies.
+    runs = read_runs(results, Experiment(id="run", title="", scenario="", factors={"algorithm": "case"}))
     points: dict[tuple[Any, ...], list[Run]] = {}
     for row, run in zip(results.runs.to_pylist(), runs, strict=True):
         points.setdefault(tuple(row.get(name) for name in results.factors), []).append(run)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from narrows import retired
 from narrows.errors import NarrowsError, choice, one_line
 from narrows.studies.model import Study
 
@@ -57,6 +58,6 @@ def load_study(folder: Path) -> Study:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return retired.study(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise NarrowsError(one_line(f"{path}: {error}")) from None

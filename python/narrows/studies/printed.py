@@ -13,16 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from narrows import retired
 from narrows.errors import NarrowsError, hint, one_line
 from narrows.studies.measures import measure
 from narrows.studies.run import PRINTED, Run, Runs
 
-KEY = "controller"
+KEY = "algorithm"
 """The table's first column, a factor."""
 
 
 def printed_rows(path: Path) -> Runs:
-    """A run per row. The first column is the controller; the others are figures.
+    """A run per row. The first column is the algorithm; the others are figures.
 
     Raises:
         NarrowsError: if the file is not such a table.
@@ -30,6 +31,9 @@ def printed_rows(path: Path) -> Runs:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
+        first = next(iter(rows[0]), "") if rows else ""
+        if retired.current(first, retired.FACTORS, str(path)) != first:
+            rows = [{KEY: row.pop(first), **row} for row in rows]
         return Runs(Run({KEY: row.pop(KEY)}, 0, {PRINTED: _figures(row)}) for row in rows)
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise NarrowsError(one_line(f"{path}: expected a table of a paper: {error!r}")) from None

@@ -25,7 +25,7 @@ venue = "nowhere"
 id = "T1"
 title = "One flow"
 scenario = "t1.toml"
-factors = { controller = "case" }
+factors = { algorithm = "case" }
 [experiments.kernel]
 duration = "3s"
 keep = { controller = ["cubic"] }

@@ -9,14 +9,14 @@ import altair as alt
 
 from narrows import metrics
 from narrows.report.encode import (
-    CONTROLLER,
+    ALGORITHM,
     LEAST_FOR_A_BAND,
     NO_BANDS,
     NUMBERS,
+    algorithms,
     axis,
     bands,
     colour,
-    controllers,
     dash,
     factor_axis,
     factor_text,
@@ -54,7 +54,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
     measure (arguments), bound ({capacity_mbit, eta}: the bound eta C (1448/1500) (1 - x), drawn in grey).
     """
     args = spec.args
-    names = controllers(runs)
+    names = algorithms(runs)
     looks = [look(name) for name in names]
     scale = 100.0 if args.get("x_percent") else float(args.get("x_scale", 1.0))
     usual = "Random loss (%)" if args["x"] == "loss" else str(args["x"]).capitalize()
@@ -77,10 +77,10 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
                 y=[interval.mean],
                 lo=[low],
                 hi=[high],
-                s=str(factors[CONTROLLER]),
+                s=str(factors[ALGORITHM]),
                 n=interval.n,
                 band=banded,
-                label=look(str(factors[CONTROLLER])).label,
+                label=look(str(factors[ALGORITHM])).label,
             )
         values_by_panel.append((title, sorted(values, key=lambda row: (names.index(row["s"]), row["x"]))))
     y_title = _axis_title(spec, 1.0)
@@ -138,10 +138,10 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
     top, least = floor, math.inf
     for title, group in panels_of(runs, args.get("panels")):
         values: list[dict[str, Any]] = []
-        for name in controllers(group):
+        for name in algorithms(group):
             taken = [
                 measure_run(str(args["y"]), run, **args.get("measure", {})).value * scale
-                for run in group.where({CONTROLLER: name})
+                for run in group.where({ALGORITHM: name})
             ]
             interval = metrics.mean_ci(taken)
             if math.isnan(interval.mean):
@@ -171,7 +171,7 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
         for title, values in found
         if values
     ]
-    crowded = len(panels) == 1 and len(controllers(runs)) > _MOST_BARS
+    crowded = len(panels) == 1 and len(algorithms(runs)) > _MOST_BARS
     columns = 1 if crowded else 3 if len(panels) > 2 else 2
     caption = spec.caption + (CUT_WHISKERS if cut else "")
     return Figure(spec.id, spec.title, caption, panels, columns=columns)
@@ -242,10 +242,10 @@ def _number(value: float) -> str:
 def convergence(spec: FigureSpec, runs: Runs) -> Figure:
     """Convergence time of each new flow in each seed (MET-61). The study's args: link, bin_s."""
     args = spec.args
-    names = controllers(runs)
+    names = algorithms(runs)
     values: list[dict[str, Any]] = []
     for name in names:
-        for run in runs.where({CONTROLLER: name}):
+        for run in runs.where({ALGORITHM: name}):
             times = join_times(run, str(args["link"]), "*", float(args.get("bin_s", 0.1)))
             for join, time in enumerate(times):
                 values.append(

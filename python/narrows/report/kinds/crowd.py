@@ -9,11 +9,11 @@ import altair as alt
 import numpy as np
 
 from narrows.report.encode import (
-    CONTROLLER,
+    ALGORITHM,
     NUMBERS,
+    algorithms,
     axis,
     colour,
-    controllers,
     dash,
     first_seed,
     keys,
@@ -39,7 +39,7 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
     """
     args = spec.args
     packet = float(args.get("packet_bytes", PACKET_BYTES))
-    names = controllers(runs)
+    names = algorithms(runs)
     looks = [look(name) for name in names]
     panels = []
     for title, group in panels_of(runs, args.get("panels")):
@@ -49,7 +49,7 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
             found = [
                 completions(run, packet, float(args.get("after_s", 3.0)))
                 for run in group
-                if run.factors[CONTROLLER] == name
+                if run.factors[ALGORITHM] == name
             ]
             if not found:
                 continue
@@ -107,9 +107,9 @@ def flow_count(spec: FigureSpec, runs: Runs) -> Figure:
     seed. The study's args: link.
     """
     link = str(spec.args["link"])
-    names = controllers(runs)
+    names = algorithms(runs)
     panels = []
-    for title, group in panels_of(Runs(first_seed(runs)), CONTROLLER):
+    for title, group in panels_of(Runs(first_seed(runs)), ALGORITHM):
         values: list[dict[str, Any]] = []
         true: list[dict[str, Any]] = []
         for run in group:
@@ -117,7 +117,7 @@ def flow_count(spec: FigureSpec, runs: Runs) -> Figure:
             if not t.size:
                 continue
             values += rows(
-                **dict(zip(("t", "y"), thin(t, estimate), strict=True)), s=str(run.factors[CONTROLLER])
+                **dict(zip(("t", "y"), thin(t, estimate), strict=True)), s=str(run.factors[ALGORITHM])
             )
             true = rows(**dict(zip(("t", "y"), thin(t, truth), strict=True)))
         looks = [look(name) for name in names]

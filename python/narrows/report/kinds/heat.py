@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import altair as alt
 
 from narrows import metrics
-from narrows.report.encode import CONTROLLER, controllers, panels_of
+from narrows.report.encode import ALGORITHM, algorithms, panels_of
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.shade import DARK_TEXT, Ramp
 from narrows.report.style import look
@@ -134,7 +134,7 @@ def heat(spec: FigureSpec, runs: Runs) -> Figure:
     (whether a part of one is written in percent), without (controllers).
     """
     args = spec.args
-    names = [name for name in controllers(runs) if name not in args.get("without", [])]
+    names = [name for name in algorithms(runs) if name not in args.get("without", [])]
     points = [(title.partition(") ")[2] or title, group) for title, group in panels_of(runs, args["columns"])]
     unit = PERCENT if args.get("percent") else Unit(find_measure(str(args["y"])).unit)
     values = []
@@ -142,7 +142,7 @@ def heat(spec: FigureSpec, runs: Runs) -> Figure:
         for name in names:
             found = [
                 measure_run(str(args["y"]), run, **args.get("measure", {})).value
-                for run in group.where({CONTROLLER: name})
+                for run in group.where({ALGORITHM: name})
             ]
             interval = metrics.mean_ci(found)
             if not math.isnan(interval.mean):

@@ -7,7 +7,7 @@ import math
 import altair as alt
 import numpy as np
 
-from narrows.report.encode import CONTROLLER, axis, first_seed, note_bursts, note_cut
+from narrows.report.encode import ALGORITHM, axis, first_seed, note_bursts, note_cut
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.series import POINTS, binned, rows, thin
 from narrows.report.style import GREY, look, order
@@ -46,7 +46,7 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
             t, y = binned(t, y, float(args["bin_s"]))
         known = ~np.isnan(y)
         if known.any():
-            drawn[str(run.factors[CONTROLLER])] = (t[known], y[known] * unit)
+            drawn[str(run.factors[ALGORITHM])] = (t[known], y[known] * unit)
     if not drawn:
         return Figure(spec.id, spec.title, spec.caption, [])
     values = np.concatenate([y for _, y in drawn.values()])

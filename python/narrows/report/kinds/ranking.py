@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 
 from narrows import metrics
-from narrows.report.encode import CONTROLLER, axis, controllers
+from narrows.report.encode import ALGORITHM, algorithms, axis
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.intervals import CUT_WHISKERS, Frame, legible, possible, reach, within
 from narrows.report.style import GREY, INK, look
@@ -26,7 +26,7 @@ _LABEL = 0.12
 class Place:
     """A controller in a ranking."""
 
-    controller: str
+    algorithm: str
     interval: metrics.Interval
     """Interval over seeds of the mean over all points."""
     best: int
@@ -47,11 +47,11 @@ def places(runs: Runs, column: Mapping[str, Any], without: Sequence[str] = ()) -
     found: dict[str, metrics.Interval] = {}
     runs = runs.where(column.get("where", {}))
     alone = _alone(runs, column)
-    for name in controllers(runs):
+    for name in algorithms(runs):
         if name in without:
             continue
         by_seed: dict[int, list[float]] = {}
-        for run in runs.where({CONTROLLER: name}):
+        for run in runs.where({ALGORITHM: name}):
             by_seed.setdefault(run.seed, []).append(_value(run, alone, column))
         # If a measure is undefined at a point, there is no mean, because a mean without that point would be
         # biased.
@@ -83,14 +83,14 @@ _Point = tuple[frozenset[tuple[str, Factor]], int]
 
 
 def _point(run: Run) -> _Point:
-    return frozenset(item for item in run.factors.items() if item[0] != CONTROLLER), run.seed
+    return frozenset(item for item in run.factors.items() if item[0] != ALGORITHM), run.seed
 
 
 def _alone(runs: Runs, column: Mapping[str, Any]) -> dict[_Point, float]:
     """The value at each point of the case that harm refers to. Empty if harm is not requested."""
     if "harm" not in column:
         return {}
-    return {_point(run): _measured(run, column) for run in runs.where({CONTROLLER: str(column["harm"])})}
+    return {_point(run): _measured(run, column) for run in runs.where({ALGORITHM: str(column["harm"])})}
 
 
 def _value(run: Run, alone: Mapping[_Point, float], column: Mapping[str, Any]) -> float:
@@ -122,17 +122,17 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
         ranked = places(runs, column, spec.args.get("without", []))
         if not ranked:
             continue
-        labels = [look(place.controller).label for place in ranked]
+        labels = [look(place.algorithm).label for place in ranked]
         limits = possible(str(column["y"]), harm="harm" in column)
         data: list[dict[str, Any]] = [
             {
-                "label": look(place.controller).label,
+                "label": look(place.algorithm).label,
                 "y": place.interval.mean,
                 "lo": within(place.interval, limits)[0],
                 "hi": within(place.interval, limits)[1],
                 "n": place.interval.n,
                 "t": _text(place.interval.mean),
-                "c": look(place.controller).light,
+                "c": look(place.algorithm).light,
                 "at": f"{place.best}" if place.best == place.worst else f"{place.best} to {place.worst}",
             }
             for place in ranked

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from narrows import metrics
-from narrows.report.encode import CONTROLLER, axis, controllers, panels_of
+from narrows.report.encode import ALGORITHM, algorithms, axis, panels_of
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.intervals import Frame, legible, possible, within
 from narrows.report.series import rows
@@ -37,12 +37,12 @@ def split(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def _bars(runs: Runs, parts: dict[str, str]) -> alt.LayerChart | alt.FacetChart:
-    names = controllers(runs)
+    names = algorithms(runs)
     values: list[dict[str, Any]] = []
     tops: list[dict[str, Any]] = []
     looks: dict[str, Look] = {}
     for name in names:
-        chosen = runs.where({CONTROLLER: name})
+        chosen = runs.where({ALGORITHM: name})
         for i, (label, item) in enumerate(zip(parts, shades(name, len(parts)), strict=True)):
             found = [measure_run("share", run, of=parts[label]).value for run in chosen]
             interval = metrics.mean_ci(found)

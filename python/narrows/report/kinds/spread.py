@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.report.encode import (
-    CONTROLLER,
+    ALGORITHM,
     NUMBERS,
+    algorithms,
     axis,
     colour,
-    controllers,
     dash,
     factor_text,
     keys,
@@ -36,7 +36,7 @@ def cdf(spec: FigureSpec, runs: Runs) -> Figure:
 
     Each quantile is a mean over seeds. The study's args: panels, flow (row).
     """
-    names = controllers(runs)
+    names = algorithms(runs)
     looks = [look(name) for name in names]
     flow = int(spec.args.get("flow", 0))
     found: list[tuple[str, list[dict[str, Any]]]] = []
@@ -45,7 +45,7 @@ def cdf(spec: FigureSpec, runs: Runs) -> Figure:
         values: list[dict[str, Any]] = []
         for name in names:
             curves = []
-            for run in group.where({CONTROLLER: name}):
+            for run in group.where({ALGORITHM: name}):
                 levels, rtt = run.distribution("flow", int(run.column("flows", "flow")[flow]), "rtt")
                 if levels.size:
                     curves.append(
@@ -97,20 +97,20 @@ def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
     The study's args: x (measure of delay, ms), y (measure of throughput), x_args, y_args.
     """
     args = spec.args
-    names = controllers(runs)
+    names = algorithms(runs)
     looks = [look(name) for name in names]
     points: list[dict[str, Any]] = []
     rings: list[dict[str, Any]] = []
     centres: list[dict[str, Any]] = []
     for name in names:
         pairs = []
-        for run in runs.where({CONTROLLER: name}):
+        for run in runs.where({ALGORITHM: name}):
             delay = measure_run(str(args["x"]), run, **args.get("x_args", {})).value
             rate = measure_run(str(args["y"]), run, **args.get("y_args", {})).value
             if math.isnan(delay) or math.isnan(rate):
                 continue
             pairs.append((math.log10(max(delay, _FLOOR_MS)), rate))
-            what = ", ".join(factor_text(f, v) for f, v in run.factors.items() if f != CONTROLLER)
+            what = ", ".join(factor_text(f, v) for f, v in run.factors.items() if f != ALGORITHM)
             points += rows(
                 x=[10 ** pairs[-1][0]], y=[rate], s=name, label=look(name).label, what=what, seed=run.seed
             )

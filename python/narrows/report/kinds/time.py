@@ -14,11 +14,11 @@ import numpy as np
 
 from narrows import metrics
 from narrows.report.encode import (
-    CONTROLLER,
+    ALGORITHM,
     NUMBERS,
+    algorithms,
     axis,
     colour,
-    controllers,
     dash,
     first_seed,
     keys,
@@ -53,7 +53,7 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
     flow_names: list[str] = []
     for title, group in chosen:
         run = group[0]
-        controller = str(run.factors.get(CONTROLLER, "cubic"))
+        controller = str(run.factors.get(ALGORITHM, "cubic"))
         flow_names = [str(run.tables["flows"]["name"][int(row)]) for row in run.flows()]
         looks = shades(controller, len(flow_names))
         values: list[dict[str, Any]] = []
@@ -131,7 +131,7 @@ def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:
 def shares(spec: FigureSpec, runs: Runs) -> Figure:
     """Share of each flow in the goodput over time, as stacked areas.
 
-    The study's args: panels, names (flow to controller, or to "controller": the case's own).
+    The study's args: panels, names (flow to algorithm, or to "algorithm": the case's own).
     """
     panels = []
     seen: list[str] = []
@@ -140,7 +140,7 @@ def shares(spec: FigureSpec, runs: Runs) -> Figure:
         mapping = {str(k): str(v) for k, v in spec.args.get("names", {}).items()}
         names = [str(run.tables["flows"]["name"][int(row)]) for row in run.flows()]
         kinds = [
-            str(run.factors[CONTROLLER]) if mapping.get(n) == CONTROLLER else mapping.get(n, n) for n in names
+            str(run.factors[ALGORITHM]) if mapping.get(n) == ALGORITHM else mapping.get(n, n) for n in names
         ]
         seen += kinds
         starts, matrix = rate_matrix(run, "*", 1.0)
@@ -181,7 +181,7 @@ def delay(spec: FigureSpec, runs: Runs) -> Figure:
 
     The study's args: panels.
     """
-    names = controllers(runs)
+    names = algorithms(runs)
     looks = [look(name) for name in names]
     found: list[tuple[str, list[dict[str, Any]]]] = []
     top = 1.0
@@ -193,7 +193,7 @@ def delay(spec: FigureSpec, runs: Runs) -> Figure:
             t, queued = thin(t, np.maximum(queued, 0.01))
             top = max(top, float(queued.max(initial=0.0)))
             if t.size:
-                values += rows(t=t, y=queued, s=str(run.factors[CONTROLLER]))
+                values += rows(t=t, y=queued, s=str(run.factors[ALGORITHM]))
         found.append((title, values))
     panels = []
     for title, values in found:
@@ -218,13 +218,13 @@ def stack(spec: FigureSpec, runs: Runs) -> Figure:
 
     The study's args: queues (links).
     """
-    names = controllers(runs)
+    names = algorithms(runs)
     looks = [look(name) for name in names]
     quantities: list[tuple[str, list[dict[str, Any]]]] = [
         (title, []) for title in ("Goodput (Mbit/s)", "Window (packets)", "RTT (ms)", "Queue (packets)")
     ]
     for run in first_seed(runs):
-        name = str(run.factors[CONTROLLER])
+        name = str(run.factors[ALGORITHM])
         for (_, series), (quantity, unit) in zip(
             quantities, (("goodput_bps", 1e-6), ("cwnd", 1.0), ("rtt_s", 1e3)), strict=False
         ):
