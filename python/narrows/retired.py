@@ -124,14 +124,14 @@ def study(table: Mapping[str, Any], place: str) -> dict[str, Any]:
         if isinstance(value, list):
             return [part(item, inside) for item in value]
         if isinstance(value, Mapping):
+            names = FACTORS if inside in _NAMED_BY_KEYS else {}
+            stays = inside in ("args", "factors")
             return {
-                name(key, FACTORS.get(key, key) if inside in _NAMED_BY_KEYS else key): part(
-                    item, inside if inside in ("args", "factors") else key
-                )
+                name(key, names.get(key) or key): part(item, inside if stays else key)
                 for key, item in value.items()
             }
         if isinstance(value, str) and inside == "args":
-            return name(value, FACTORS[value] if value in FACTORS else value)
+            return name(value, FACTORS.get(value) or value)
         if isinstance(value, str) and inside in _SCENARIO_VALUES:
             return name(value, dotted_key(value))
         return value
