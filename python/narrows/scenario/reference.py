@@ -219,7 +219,8 @@ def _type(hint: Any) -> str:
 
 def _union(members: list[Any]) -> str:
     """Tables that are alternatives in the same place have the same name in the reference."""
-    return " or ".join(dict.fromkeys(_type(member) for member in members))
+    words = list(dict.fromkeys(_type(member) for member in members))
+    return (", or " if any(", " in one for one in words) else " or ").join(words)
 
 
 def _annotated(hint: Any) -> str:
