@@ -11,7 +11,8 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2] / "tools/soak"))
 
 from fairness import RECENT_S, SETTLED_S, WINDOW_S, Disturbance, Sample, judge
-from schedule import KINDS, REST_S, schedule
+from faults import agent_at
+from schedule import AGENTS, KINDS, LINKS, REST_S, Fault, schedule
 
 MAIN = Path(__file__).parents[2] / "tools/soak/__main__.py"
 CAPACITY_BPS = 80e6
@@ -51,6 +52,19 @@ def test_a_target_has_one_fault_at_a_time():
     for fault in schedule(3, 3600, 2):
         assert fault.at_s >= free_s.get(fault.target, 0)
         free_s[fault.target] = fault.at_s + fault.lasts_s + REST_S
+
+
+def test_only_a_deleted_link_excuses_an_agent_that_ends():
+    at_links = [
+        Fault(0, kind, target, 1) for kind in KINDS for target in kind.targets if kind.targets == LINKS
+    ]
+    excused = {(str(fault), agent_at(fault)) for fault in at_links if agent_at(fault)}
+    assert excused == {
+        ("link deleted s1", "sender-s1"),
+        ("link deleted s2", "sender-s2"),
+        ("link deleted c", "switch"),
+    }
+    assert {agent for _, agent in excused} == set(AGENTS)
 
 
 def test_equal_flows_have_their_share_in_every_window():

@@ -37,6 +37,8 @@ class Faults:
         self.open: list[Open] = []
         self.disturbances: list[Disturbance] = []
         """The faults that have ended and may have reduced a flow's share."""
+        self._just_ended: list[Fault] = []
+        """The faults that ended in the present call of `repair`. Their effects may not be found yet."""
 
     def begin(self, fault: Fault) -> None:
         """Causes a fault."""
@@ -60,6 +62,7 @@ class Faults:
     def repair(self) -> None:
         """Repairs the faults that are due. A fault has ended when its program answers again."""
         now_s = time.monotonic()
+        self._just_ended.clear()
         for begun in [each for each in self.open if each.end_s <= now_s]:
             fault, program = begun.fault, self.programs.deployed.get(begun.fault.target)
             begun.is_repaired = begun.is_repaired or self._undo(begun, program)
@@ -69,6 +72,7 @@ class Faults:
                 self.result.fail(f"{fault}: no answer for {START_S:.0f} s: {log}")
             if hangs or (begun.is_repaired and (program is None or program.answers())):
                 self.open.remove(begun)
+                self._just_ended.append(fault)
                 if fault.kind.disturbs:
                     found = Disturbance(begun.begin_s, now_s, str(fault), orphans(fault))
                     self.disturbances.append(found)
@@ -93,12 +97,26 @@ class Faults:
         return True
 
     def _find_ended(self) -> None:
-        """Reports programs that ended without a fault, and restarts them."""
+        """Reports programs that ended without a fault, and restarts them.
+
+        An agent that starts while its interface is deleted ends. Then it is only restarted, as by systemd.
+        """
         broken = {begun.fault.target for begun in self.open if not begun.is_repaired}
+        deleted = {agent_at(begun.fault) for begun in self.open} | {
+            agent_at(fault) for fault in self._just_ended
+        }
         for program in (*self.programs.deployed.values(), *self.programs.traffic.values()):
             if program.process is not None and program.pid is None and program.name not in broken:
-                self.result.fail(f"{program.name} ended by itself: {program.tail()}")
+                if program.name not in deleted:
+                    self.result.fail(f"{program.name} ended by itself: {program.tail()}")
                 program.start()
+
+
+def agent_at(fault: Fault) -> str | None:
+    """The agent that cannot start during this fault, because its interface is deleted."""
+    if fault.kind.name != "link deleted":
+        return None
+    return f"sender-{fault.target}" if fault.target in SENDERS else "switch"
 
 
 def orphans(fault: Fault) -> frozenset[int]:

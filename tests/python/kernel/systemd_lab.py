@@ -23,6 +23,8 @@ from package_lab import PORT, mount
 
 SYSTEMD = Path("/lib/systemd/systemd")
 ROLES = ("switch", "sender", "receiver")
+STARTS = 5
+"""systemd gives up after so many starts within 10 s (DefaultStartLimitBurst)."""
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 PROBE = """\
 [Unit]
@@ -91,6 +93,19 @@ def process(pid: int) -> dict[str, object]:
     }
 
 
+def late() -> dict[str, str]:
+    """Restarts the sender, whose interface exists only after more starts than systemd allows by default."""
+    Path("/etc/narrows/sender.toml").write_text('[sender]\ninterfaces = ["late"]\n')
+    subprocess.run(["systemctl", "restart", "--no-block", "narrows-agent@sender"], check=False)
+    end_s = time.monotonic() + 60
+    while (state := unit("sender"))["ActiveState"] != "failed" and int(state["NRestarts"]) <= STARTS:
+        time.sleep(0.1)
+    subprocess.run(["ip", "link", "add", "late", "type", "dummy"], check=False)
+    while (state := unit("sender"))["ActiveState"] == "activating" and time.monotonic() < end_s:
+        time.sleep(0.1)
+    return state
+
+
 def probe() -> dict[str, object]:
     """Starts all roles, kills the switch, stops all, and purges the package while the switch runs."""
     seen: dict[str, object] = {"queue_before": package_lab.queue()}
@@ -106,6 +121,7 @@ def probe() -> dict[str, object]:
     while unit("switch")["ActiveState"] == "activating":
         time.sleep(0.05)
     seen["killed"] = unit("switch")
+    seen["late"] = late()
     for role in ROLES:
         subprocess.run(["systemctl", "stop", f"narrows-agent@{role}"], check=False)
     seen["stopped"] = {role: unit(role) for role in ROLES}

@@ -140,6 +140,7 @@ def test_the_units_work_under_systemd(package, cgroup, tmp_path):
         assert role == "switch" or seen["stopped"][role]["Result"] == "success", log
     assert (seen["killed"]["ActiveState"], seen["killed"]["NRestarts"]) == ("active", "1"), log
     assert log.count('event="taken-over"') == 1, log
+    assert seen["late"]["ActiveState"] == "active" and int(seen["late"]["NRestarts"]) > 5, (seen["late"], log)
     assert seen["queue_during"] == "htb"
     assert seen["queue_after"] == seen["queue_purged"] == seen["queue_before"]
     assert seen["enabled"]["ActiveState"] == "active", log
