@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format in-background wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test pure-test waiting-test real-time-test determinism bench docs reference clean
+.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format builds-and-fuzz wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test rust-waiting-test live-test crates python-test pure-test waiting-test short-soak real-time-test determinism bench docs reference clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \
@@ -76,8 +76,10 @@ study: setup ## Run the full BRF study with 10 seeds
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line try-guest lint
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line waiting-test in-background
-	@$(MAKE) --no-print-directory rust-test pure-test real-time-test determinism
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line waiting-test builds-and-fuzz
+	@$(MAKE) --no-print-directory rust-waiting-test
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line short-soak pure-test
+	@$(MAKE) --no-print-directory live-test real-time-test determinism
 
 try-agent:
 	@if $(PYTHON) $(PREREQUISITES) has agent; then $(MAKE) --no-print-directory agent; fi
@@ -107,18 +109,31 @@ format: setup ## Format all code
 PROPTEST_RNG_SEED ?= 1
 export PROPTEST_RNG_SEED
 
-# What only computes gives way to tests that wait for other programs: they have deadlines.
-in-background:
-	nice -n 19 cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --no-run
-	@nice -n 19 $(MAKE) --no-print-directory fuzz
+rust-test: rust-waiting-test live-test ## Rust tests: unit tests, vectors, properties, behaviour snapshots
 
-rust-test: ## Rust tests: unit tests, vectors, properties, behaviour snapshots
-	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet
+# All but `live`, whose tests measure in real time.
+rust-waiting-test:
+	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --lib --bins --examples --test '[!l]*' --test 'l[!i]*'
+	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --doc
+
+live-test:
+	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --test live
+
+# What only computes gives way to tests that run at the same time and wait for other programs: they have deadlines.
+LOW_PRIORITY = nice -n 19
+
+builds-and-fuzz:
+	$(LOW_PRIORITY) cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --no-run
+	@$(LOW_PRIORITY) $(MAKE) --no-print-directory fuzz
 
 # These tests wait for other programs, but measure nothing, so several run at once.
 WAITING_TESTS = $(filter-out %/test_agents.py %/test_two_controllers.py,$(wildcard tests/python/controller/test_*.py)) \
   tests/python/kernel/test_package.py tests/python/kernel/test_vm_guest.py
-# The other tests in these folders measure in real time, so nothing else runs at the same time.
+# The other tests in these folders measure in real time. Of these files, two run at a time, because their flows are
+# slow enough to leave a core free. Nothing else runs at the same time as the rest.
+IN_PAIRS = $(patsubst %,tests/python/kernel/test_%.py,pacec sdn validate_kernel)
+# The soak leaves room for tests that only compute.
+SHORT_SOAK = tests/python/kernel/test_short_soak.py
 REAL_TIME_TESTS = tests/python/kernel tests/python/controller
 
 FUZZ_SECONDS ?= 60
@@ -128,16 +143,20 @@ fuzz: setup ## Fuzz all parsers that strangers can reach (FUZZ_SECONDS=600: ten 
 soak: setup try-agent ## Agents and controllers under faults and attacks, as root (SOAK_MINUTES=60: an hour)
 	$(BIN)/python tools/soak $(SOAK_MINUTES:%=--minutes %) $(SOAK_SEED:%=--seed %)
 
-python-test: pure-test waiting-test real-time-test ## Python tests; browser and kernel tests only if a browser is installed and as root
+python-test: pure-test waiting-test short-soak real-time-test ## Python tests; browser and kernel tests only if a browser is installed and as root
 
 pure-test: setup try-agent
-	$(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile
+	$(LOW_PRIORITY) $(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile
 
 waiting-test: setup try-agent
 	$(BIN)/pytest $(WAITING_TESTS) --numprocesses=3 --dist=loadfile
 
+short-soak: setup try-agent
+	$(BIN)/pytest $(SHORT_SOAK)
+
 real-time-test: setup try-agent
-	$(BIN)/pytest $(REAL_TIME_TESTS) $(WAITING_TESTS:%=--ignore=%)
+	$(BIN)/pytest $(IN_PAIRS) --numprocesses=2 --dist=worksteal
+	$(BIN)/pytest $(REAL_TIME_TESTS) $(patsubst %,--ignore=%,$(WAITING_TESTS) $(IN_PAIRS) $(SHORT_SOAK))
 
 crates: ## Package narrows-control, narrows-plan and narrows-sim as for crates.io, and build them and their documentation
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet -p narrows-control -p narrows-plan -p narrows-sim
