@@ -207,8 +207,8 @@ def _verdicts(findings: list[Finding]) -> str:
         lines += [
             "",
             f"With random loss and two flows ({len(chance)} figures), the median error in goodput is "
-            f"{_part(judge.size(chance, 'goodput_bps'))}. Compared only with the simulated runs that have "
-            f"the seeds of the real runs, it is {_part(alike)}. All algorithms share these few seeds, so "
+            f"{_part(judge.size(chance, 'goodput_bps'))}. If only the simulated runs with the seeds of "
+            f"the real runs count, it is {_part(alike)}. All algorithms share these few seeds, so "
             "their errors tend to have the same sign.",
         ]
     return "\n".join(lines)

@@ -83,8 +83,8 @@ pub trait Aggregated: RateController {
     /// without a report.
     fn version(&self) -> u64;
 
-    /// The rate that another switch, which does not see this flow's ACKs, requests for them, and when the
-    /// request expires (BRF-63).
+    /// Another switch that does not see this flow's ACKs can request a rate for them (BRF-63). Returns
+    /// this rate, and when the request expires.
     fn advertised(&self, now: Time, key: &FlowKey) -> Option<(Rate, Time)>;
 
     /// The rate for a newcomer, prepared before the controller sees its packets. `newcomers` numbers the
