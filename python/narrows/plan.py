@@ -147,18 +147,18 @@ class JitterPlan(TypedDict):
 class KernelPlan(TypedDict):
     """How real stacks are set up.
 
-    The simulator ignores it.
+    The simulator ignores it. The backend chooses each value that is `None`.
     """
 
     datapath: NotRequired[Datapath | None]
-    """Datapath of Open vSwitch; `None`: the backend's default."""
+    """Datapath of Open vSwitch."""
     delay: NotRequired[Delayer | None]
-    """Implementation of delay and loss; `None`: the backend's default."""
-    forwarding: Forwarding
+    """Implementation of delay and loss."""
+    forwarding: NotRequired[Forwarding | None]
     """How nodes that are not ends of flows forward."""
-    interval: Span
+    interval: NotRequired[Span | None]
     """Time between two samples of sockets and queues."""
-    tool: Tool
+    tool: NotRequired[Tool | None]
     """Generator of the flows."""
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from narrows import extras
 from narrows.backends import BY_AGENT, Backend, HasClock
 from narrows.errors import NarrowsError, ScenarioError
+from narrows.plan import Plan
 from narrows.results import tables
 from narrows.results.arrow import array
 from narrows.results.results import SOUNDNESS, Results, is_finished
@@ -23,7 +24,6 @@ from narrows.results.tables import FORMATS, Format
 from narrows.scenario import parts, traces
 from narrows.scenario.load import Run, expand, load
 from narrows.scenario.model import Scenario
-from narrows.scenario.parts import Plan
 from narrows.scenario.resolve import resolve, survey
 from narrows.signals import undisturbed
 from narrows.version import release

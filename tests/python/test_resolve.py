@@ -53,7 +53,7 @@ def test_a_bdp_is_of_the_longest_flow_over_the_link():
 
 def test_loss_applies_to_the_forward_direction_only():
     plan = plan_of(DUMBBELL)
-    assert link(plan, "bottleneck")["loss"] == [[0, {"kind": "bernoulli", "p": 0.01}]]
+    assert link(plan, "bottleneck")["loss"] == [(0, {"kind": "bernoulli", "p": 0.01})]
     assert link(plan, "bottleneck.back")["loss"] == []
 
 
@@ -83,11 +83,11 @@ def test_changes_become_steps():
     """)
     forth, back = plan["links"]
     s = 10**9
-    assert forth["rate"] == {"kind": "steps", "steps": [[0, 10**6], [s, 2 * 10**6], [3 * s, 0]]}
-    assert forth["delay"] == [[0, 10**6], [2 * s, 2 * 10**6]]
-    assert forth["loss"] == [[0, {"kind": "bernoulli", "p": 0.0}], [2 * s, {"kind": "bernoulli", "p": 0.5}]]
+    assert forth["rate"] == {"kind": "steps", "steps": [(0, 10**6), (s, 2 * 10**6), (3 * s, 0)]}
+    assert forth["delay"] == [(0, 10**6), (2 * s, 2 * 10**6)]
+    assert forth["loss"] == [(0, {"kind": "bernoulli", "p": 0.0}), (2 * s, {"kind": "bernoulli", "p": 0.5})]
     assert back["rate"] == forth["rate"]
-    assert back["delay"][0] == [0, 3 * 10**6]
+    assert back["delay"][0] == (0, 3 * 10**6)
     assert back["loss"] == []
 
 
@@ -204,11 +204,11 @@ def test_controllers():
         {
             "kind": "brf",
             "link": 0,
-            "shape": [[0, 10**7]],
+            "shape": [(0, 10**7)],
             "told": False,
             "limit": {"packets": 50, "bytes": None},
             "params": {"mode": "literal", "period": 10**7, "gain": 0.5, "floor": 1000, "share": 0.05},
-            "outages": [[10 * 10**9, 20 * 10**9]],
+            "outages": [(10 * 10**9, 20 * 10**9)],
         }
     ]
     assert plan["sdn"] == {"poll": 10**8, "delay": 10**6, "outages": []}

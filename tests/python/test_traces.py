@@ -27,7 +27,7 @@ def test_csv_with_a_header(tmp_path):
     trace = read(tmp_path, "t,up,down\n500,1,800\n1500,1,1600\n2500,1,0\n", **keys)
     assert trace.plan == {
         "kind": "steps",
-        "steps": [[0, 100_000], [10**9, 200_000], [2 * 10**9, 0]],
+        "steps": [(0, 100_000), (10**9, 200_000), (2 * 10**9, 0)],
         "period": 3 * 10**9,
     }
     assert (trace.mean, trace.peak) == (800_000, 1_600_000)
@@ -35,7 +35,7 @@ def test_csv_with_a_header(tmp_path):
 
 def test_two_plain_columns(tmp_path):
     trace = read(tmp_path, "0 1.5\n1 3\n", format="csv", repeat=False)
-    assert trace.plan["steps"] == [[0, 187_500], [10**9, 375_000]]
+    assert trace.plan["steps"] == [(0, 187_500), (10**9, 375_000)]
     assert trace.plan["period"] is None
 
 

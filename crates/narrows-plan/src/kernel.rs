@@ -3,21 +3,24 @@
 use narrows_control::units::Span;
 use serde::{Deserialize, Serialize};
 
-/// How real stacks are set up. The simulator ignores it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// How real stacks are set up. The simulator ignores it. The backend chooses each value that is `None`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KernelPlan {
     /// How nodes that are not ends of flows forward.
-    pub forwarding: Forwarding,
-    /// Datapath of Open vSwitch; `None`: the backend's default.
+    #[serde(default)]
+    pub forwarding: Option<Forwarding>,
+    /// Datapath of Open vSwitch.
     #[serde(default)]
     pub datapath: Option<Datapath>,
     /// Time between two samples of sockets and queues.
-    pub interval: Span,
+    #[serde(default)]
+    pub interval: Option<Span>,
     /// Generator of the flows.
-    pub tool: Tool,
-    /// Implementation of delay and loss; `None`: the backend's default.
+    #[serde(default)]
+    pub tool: Option<Tool>,
+    /// Implementation of delay and loss.
     #[serde(default)]
     pub delay: Option<Delayer>,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from narrows.scenario.parts import Plan
+from narrows.plan import Plan
 
 Output = Mapping[str, Any]
 """Tables by name (column -> values), and under ``run`` the run's scalars. See `narrows.results.tables`.

@@ -13,7 +13,7 @@ import numpy as np
 from narrows import _native, retired
 from narrows.backends import Output
 from narrows.errors import ScenarioError, choice, found, hint
-from narrows.scenario.parts import Plan
+from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
 
 
@@ -169,5 +169,5 @@ def _wrong(value: str, known: str) -> str:
 
 
 def _json(plan: Plan) -> str:
-    plan = {key: value for key, value in plan.items() if key != "kernel"}  # the simulator does not use it
-    return json.dumps(plan, separators=(",", ":"), allow_nan=False)
+    used = {key: value for key, value in plan.items() if key != "kernel"}  # the simulator does not use it
+    return json.dumps(used, separators=(",", ":"), allow_nan=False)

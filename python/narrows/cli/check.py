@@ -11,11 +11,11 @@ from narrows.cli.commands.shared import On
 from narrows.cli.console import plain
 from narrows.cli.options import overrides
 from narrows.cli.run import real_stacks
+from narrows.plan import Plan
 from narrows.scenario import reference
 from narrows.scenario import schema as scenario_schema
 from narrows.scenario.load import Run, expand, load
 from narrows.scenario.model import Scenario
-from narrows.scenario.parts import Plan
 from narrows.scenario.served import notes
 
 

@@ -13,6 +13,7 @@ from narrows.cli.figures import number
 from narrows.cli.options import overrides
 from narrows.cli.table import Table
 from narrows.errors import NarrowsError, OutputError
+from narrows.plan import QueuePlan
 from narrows.results.results import Results
 from narrows.scenario.load import expand, load
 from narrows.scenario.named import HOST
@@ -128,14 +129,15 @@ def _millis(nanos: int) -> str:
     return f"{nanos / 1e6:.5g} ms"
 
 
-def _queue(queue: dict[str, object]) -> str:
-    limit = queue.get("limit")
-    if not isinstance(limit, dict):
-        return str(queue["kind"])
+def _queue(queue: QueuePlan) -> str:
+    if queue["kind"] == "priority" or queue["kind"] == "htb":
+        return queue["kind"]
+    limit = queue["limit"]
     kind = "" if queue["kind"] == "fifo" else f"{queue['kind']} "
     if limit["packets"] is not None:
         return f"{kind}{limit['packets']} packets"
-    return f"{kind}endless" if limit["bytes"] is None else f"{kind}{_size(limit['bytes'])}"
+    length = limit["bytes"]
+    return f"{kind}endless" if length is None else f"{kind}{_size(length)}"
 
 
 def _size(size: int) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from narrows import units
+from narrows.plan import LinkPlan, QueuePlan
 from narrows.scenario.fitting import Path
 from narrows.scenario.network import FULL_PACKET
-from narrows.scenario.parts import Plan
 
 DEFAULT = 6 << 20
 """Linux's default maximum of the receive buffer (tcp_rmem), bytes."""
@@ -17,7 +17,7 @@ MARGIN = 4
 """Linux offers half of a buffer, and slow start reaches twice a full path before it sees a loss."""
 
 
-def receive_buffer(links: Sequence[Plan], paths: Sequence[Path]) -> int:
+def receive_buffer(links: Sequence[LinkPlan], paths: Sequence[Path]) -> int:
     """Linux's default, or four times the content of the largest path if that is more; bytes.
 
     The content of a path is its RTT at the rate of its slowest link, plus that link's queue. The size affects
@@ -33,15 +33,20 @@ def receive_buffer(links: Sequence[Plan], paths: Sequence[Path]) -> int:
     return max(DEFAULT, min(MOST, MARGIN * most))
 
 
-def _rate(link: Plan) -> int:
+def _rate(link: LinkPlan) -> int:
     """The highest rate, or the mean rate of a trace, bytes/s."""
     rate = link["rate"]
     if rate["kind"] == "steps":
-        return int(max(value for _, value in rate["steps"]))
-    return int(len(rate["millis"]) * rate["bytes"] * 1000 // max(1, rate["period_millis"]))
+        return max(value for _, value in rate["steps"])
+    return len(rate["millis"]) * rate["bytes"] * 1000 // max(1, rate["period_millis"])
 
 
-def _waiting(queue: Plan) -> int:
+def _waiting(queue: QueuePlan) -> int:
     """Capacity of a queue in bytes; 0 if it is unlimited."""
-    parts = queue.get("bands") or [part.get("limit") or {} for part in queue.get("classes") or [queue]]
-    return sum(part.get("bytes") or (part.get("packets") or 0) * FULL_PACKET for part in parts)
+    if queue["kind"] == "priority":
+        limits = queue["bands"]
+    elif queue["kind"] == "htb":
+        limits = [part.get("limit", {}) for part in queue["classes"]]
+    else:
+        limits = [queue.get("limit", {})]
+    return sum(limit.get("bytes") or (limit.get("packets") or 0) * FULL_PACKET for limit in limits)

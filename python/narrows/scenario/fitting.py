@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from narrows import units
 from narrows.errors import ScenarioError, found
+from narrows.plan import LimitPlan
 from narrows.scenario import network
 from narrows.scenario.entries import Entry
 from narrows.scenario.graph import Direction, Graph
 from narrows.scenario.model import Scenario
-from narrows.scenario.parts import Plan
 from narrows.scenario.topologies import Dumbbell
 from narrows.scenario.traffic import Flow
 
@@ -137,7 +137,7 @@ def check_limit(limit: units.Limit, packet: int, key: str) -> None:
         )
 
 
-def check_mark(mark: Plan, limit: Plan, key: str) -> None:
+def check_mark(mark: LimitPlan, limit: LimitPlan, key: str) -> None:
     """Check that a queue can reach its marking threshold before it drops.
 
     Args:
@@ -149,7 +149,7 @@ def check_mark(mark: Plan, limit: Plan, key: str) -> None:
         ScenarioError: if no packet can find more than `mark` and still fit into `limit`.
     """
     if limit["packets"] is not None:
-        length = mark["packets"] or max(1, round(mark["bytes"] / network.FULL_PACKET))
+        length = mark["packets"] or max(1, round((mark["bytes"] or 0) / network.FULL_PACKET))
         if length >= limit["packets"] - 1:
             raise ScenarioError(
                 f"found {length} packets, expected less than {limit['packets'] - 1}: the queue's limit is "

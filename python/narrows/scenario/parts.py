@@ -4,51 +4,50 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from narrows import units
 from narrows.errors import Expected, ScenarioError
+from narrows.plan import AppPlan, LossPlan, SizePlan, StepsRatePlan, TransportPlan
 from narrows.scenario.network import Bernoulli, Change, GilbertElliott
-from narrows.scenario.traffic import MAX_FLOWS, Flow
+from narrows.scenario.traffic import MAX_FLOWS, Flow, SizeDistribution
 
 MAX_UDP_PACKETS = 10_000_000_000
 """Maximum number of packets of a UDP flow or group, about an hour of computing."""
 
-Plan = dict[str, Any]
-"""A plan or a part of one, ready for JSON."""
-
-Steps = list[list[Any]]
-"""(start time, value), the first at 0."""
+_Value = TypeVar("_Value")
 
 
-def rate(first: int, changes: list[Change]) -> Plan:
+def rate(first: int, changes: list[Change]) -> StepsRatePlan:
     """Rates over time, bit/s to bytes/s."""
-    later = [[change.time, change.rate // 8] for change in changes if change.rate is not None]
+    later = [(change.time, change.rate // 8) for change in changes if change.rate is not None]
     return {"kind": "steps", "steps": _steps(first // 8, later)}
 
 
-def delay(first: int, changes: list[Change]) -> Steps:
+def delay(first: int, changes: list[Change]) -> list[tuple[int, int]]:
     """Propagation delays over time."""
-    return _steps(first, [[change.time, change.delay] for change in changes if change.delay is not None])
+    return _steps(first, [(change.time, change.delay) for change in changes if change.delay is not None])
 
 
-def loss(first: Bernoulli | GilbertElliott | None, changes: list[Change]) -> Steps:
+def loss(first: Bernoulli | GilbertElliott | None, changes: list[Change]) -> list[tuple[int, LossPlan]]:
     """Losses over time; empty if there are none."""
-    later = [[change.time, _loss(change.loss)] for change in changes if change.loss is not None]
+    later = [(change.time, _loss(change.loss)) for change in changes if change.loss is not None]
     if first is None and not later:
         return []
     return _steps(_loss(first or Bernoulli(model="bernoulli", p=0.0)), later)
 
 
-def _steps(first: Any, later: Steps) -> Steps:
+def _steps(first: _Value, later: Sequence[tuple[int, _Value]]) -> list[tuple[int, _Value]]:
     """Steps with unique times: a change at 0 replaces the first value, and the last change at a time wins."""
     by_time = {0: first}
-    by_time.update((time, value) for time, value in later)
-    return [[time, by_time[time]] for time in sorted(by_time)]
+    by_time.update(later)
+    return sorted(by_time.items(), key=lambda step: step[0])
 
 
-def _loss(model: Bernoulli | GilbertElliott) -> Plan:
-    return {"kind": model.model, **model.model_dump(exclude={"model"})}
+def _loss(model: Bernoulli | GilbertElliott) -> LossPlan:
+    if isinstance(model, Bernoulli):
+        return {"kind": "bernoulli", "p": model.p}
+    return {"kind": "gilbert-elliott", "p": model.p, "r": model.r, "good": model.good, "bad": model.bad}
 
 
 def names(flows: list[Flow]) -> list[str]:
@@ -68,7 +67,7 @@ def result_names(flows: Sequence[tuple[str | None, str]]) -> list[str]:
     return result
 
 
-def transport(flow: Flow, duration: int, key: str) -> Plan:
+def transport(flow: Flow, duration: int, key: str) -> TransportPlan:
     """TCP or UDP.
 
     Raises:
@@ -94,7 +93,7 @@ def transport(flow: Flow, duration: int, key: str) -> Plan:
     }
 
 
-def app(flow: Flow, duration: int, key: str) -> Plan:
+def app(flow: Flow, duration: int, key: str) -> AppPlan:
     """The traffic of the application.
 
     Raises:
@@ -109,17 +108,24 @@ def app(flow: Flow, duration: int, key: str) -> Plan:
                 f"expected at most {MAX_FLOWS} in all",
                 f"{key}.arrivals.rate",
             )
-        kind, mean = arrivals.size.distribution, float(arrivals.size.mean)
-        size: Plan = {"kind": kind, "bytes" if kind == "fixed" else "mean": mean}
-        if kind == "pareto":
-            size["shape"] = arrivals.size.shape
-        return {"kind": "poisson", "per_sec": arrivals.rate, "size": size}
+        return {"kind": "poisson", "per_sec": arrivals.rate, "size": _size(arrivals.size)}
     if flow.size is not None:
         return {"kind": "size", "bytes": flow.size}
     if flow.app is not None:
         limit = flow.app
         return {"kind": "limited", "rate": limit.rate // 8, "on": limit.on, "off": limit.off}
     return {"kind": "bulk"}
+
+
+def _size(size: SizeDistribution) -> SizePlan:
+    mean = float(size.mean)
+    match size.distribution:
+        case "fixed":
+            return {"kind": "fixed", "bytes": mean}
+        case "exponential":
+            return {"kind": "exponential", "mean": mean}
+        case "pareto":
+            return {"kind": "pareto", "mean": mean, "shape": size.shape}
 
 
 def param(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Converts a scenario into the plan that a backend runs: names become indices, and defaults explicit.
 
-`crates/narrows-sim/src/plan.rs` defines the plan: times in ns, rates in L3 bytes/s, sizes in bytes.
+`crates/narrows-plan` defines the plan: times in ns, rates in L3 bytes/s, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,23 @@ from typing import Any
 
 from narrows import units
 from narrows.errors import Expected, ScenarioError, found, one_of
+from narrows.plan import (
+    ControllerPlan,
+    FlowPlan,
+    HtbClassPlan,
+    KernelPlan,
+    LimitPlan,
+    LinkPlan,
+    Plan,
+    ProbePlan,
+    QueuePlan,
+    RedMarkPlan,
+)
 from narrows.scenario import buffers, fitting, network, parts
 from narrows.scenario.entries import Entry, entries
 from narrows.scenario.graph import Direction, Graph
-from narrows.scenario.model import RateController, Scenario
+from narrows.scenario.model import Kernel, RateController, Scenario
 from narrows.scenario.network import FULL_PACKET
-from narrows.scenario.parts import Plan
 from narrows.scenario.traffic import MAX_FLOWS, Flow
 
 MAX_SAMPLED_BY_DEFAULT = 16
@@ -135,7 +146,7 @@ class _Resolver:
         rate_controllers = self._rate_controllers()
         links = [self._link(link, i) for i, link in enumerate(self.graph.links)]
         named = scenario.receive_buffer
-        plan = {
+        plan: Plan = {
             "seed": scenario.seed,
             "duration": scenario.duration,
             "warmup": self._warmup(),
@@ -150,9 +161,10 @@ class _Resolver:
         }
         if scenario.sdn is not None:
             sdn = scenario.sdn
-            plan["sdn"] = {"poll": sdn.poll, "delay": sdn.delay, "outages": sdn.outages}
+            outages = [(start, stop) for start, stop in sdn.outages]
+            plan["sdn"] = {"poll": sdn.poll, "delay": sdn.delay, "outages": outages}
         if scenario.kernel is not None:
-            plan["kernel"] = scenario.kernel.model_dump()
+            plan["kernel"] = _kernel(scenario.kernel)
         return plan
 
     def _warmup(self) -> int:
@@ -176,15 +188,16 @@ class _Resolver:
                 longest[link] = max(longest.get(link, 0), rtt)
         return longest
 
-    def _path(self, i: int, flow: Plan) -> fitting.Path:
+    def _path(self, i: int, flow: FlowPlan) -> fitting.Path:
         entry = self.entries[i]
         try:
             forth = self._route(flow["from"], flow["to"], entry.end("to"))
-            if not flow["return_path"]:
+            return_path = flow["return_path"]
+            if not return_path:
                 return fitting.Path(forth, self._route(flow["to"], flow["from"], entry.end("from")))
         except ScenarioError as error:
             raise entry.misplaced(error) from None
-        pairs = itertools.pairwise(flow["return_path"])
+        pairs = itertools.pairwise(return_path)
         return fitting.Path(forth, [self._hop(a, b, f"{entry.key}.return_path") for a, b in pairs])
 
     def _route(self, source: int, to: int, key: str) -> list[int]:
@@ -203,25 +216,25 @@ class _Resolver:
 
     # Links
 
-    def _link(self, link: Direction, index: int) -> Plan:
+    def _link(self, link: Direction, index: int) -> LinkPlan:
         traits = link.traits
         changes = sorted(traits.at, key=lambda change: change.time)
         if traits.at != changes:
             raise ScenarioError("found changes out of order, expected rising times", f"{link.key}.at")
-        queue = traits.queue or network.Fifo(kind="fifo")
+        queue, jitter = traits.queue or network.Fifo(kind="fifo"), traits.jitter
         return {
             "name": link.name,
             "from": link.source,
             "to": link.to,
             "rate": link.capacity.plan if link.capacity else parts.rate(link.rate, changes),
             "delay": parts.delay(link.delay, changes),
-            "jitter": None if traits.jitter is None else traits.jitter.model_dump(),
+            "jitter": None if jitter is None else {"max": jitter.max, "reorder": jitter.reorder},
             "loss": parts.loss(traits.loss, changes),
             "duplicate": traits.duplicate,
             "queue": self._queue(queue, link, index),
         }
 
-    def _limit(self, limit: units.Limit, link: Direction, index: int, key: str = "") -> Plan:
+    def _limit(self, limit: units.Limit, link: Direction, index: int, key: str = "") -> LimitPlan:
         """A queue limit. A BDP is the rate times the longest two-way propagation delay of the link's flows.
 
         If no flow's data crosses the link, the longest delay of the scenario counts. A limit always admits a
@@ -235,11 +248,11 @@ class _Resolver:
         size = math.ceil(limit.bdp * link.rate * rtt / (8 * units.NANOS_PER_SEC))
         return {"packets": None, "bytes": min(units.MAX_BYTES, max(FULL_PACKET, packet, size))}
 
-    def _queue(self, queue: Any, link: Direction, index: int) -> Plan:
+    def _queue(self, queue: network.Queue, link: Direction, index: int) -> QueuePlan:
         if isinstance(queue, network.Priority):
             return {"kind": "priority", "bands": [self._limit(band, link, index) for band in queue.bands]}
         if isinstance(queue, network.Htb):
-            classes = [
+            classes: list[HtbClassPlan] = [
                 {
                     "rate": c.rate // 8,
                     "ceil": (c.ceil or c.rate) // 8,
@@ -249,16 +262,45 @@ class _Resolver:
                 for c in queue.classes
             ]
             return {"kind": "htb", "classes": classes}
-        plan: Plan = {"kind": "fifo", "limit": self._limit(queue.limit, link, index)}
-        own: Plan = queue.model_dump(exclude={"kind", "limit"})
+        limit = self._limit(queue.limit, link, index)
         if isinstance(queue, network.Threshold):
             mark = self._limit(queue.mark, link, index, f"{link.key}.queue.mark")
-            fitting.check_mark(mark, plan["limit"], f"{link.key}.queue.mark")
+            fitting.check_mark(mark, limit, f"{link.key}.queue.mark")
             whole = max(1, round((mark["bytes"] or 0) / FULL_PACKET))
-            return plan | {"mark": {"kind": "threshold", "packets": mark["packets"] or whole}}
+            return {
+                "kind": "fifo",
+                "limit": limit,
+                "mark": {"kind": "threshold", "packets": mark["packets"] or whole},
+            }
         if isinstance(queue, network.Red):
-            return plan | {"mark": {"kind": "red"} | own}
-        return plan | {"kind": queue.kind} | own
+            red: RedMarkPlan = {
+                "kind": "red",
+                "min": queue.min,
+                "max": queue.max,
+                "max_p": queue.max_p,
+                "weight": queue.weight,
+                "ecn": queue.ecn,
+            }
+            return {"kind": "fifo", "limit": limit, "mark": red}
+        if isinstance(queue, network.Codel):
+            return {
+                "kind": "codel",
+                "limit": limit,
+                "target": queue.target,
+                "interval": queue.interval,
+                "ecn": queue.ecn,
+            }
+        if isinstance(queue, network.FqCodel):
+            return {
+                "kind": "fq-codel",
+                "limit": limit,
+                "target": queue.target,
+                "interval": queue.interval,
+                "ecn": queue.ecn,
+                "quantum": queue.quantum,
+                "queues": queue.queues,
+            }
+        return {"kind": "fifo", "limit": limit}
 
     # Flows
 
@@ -289,7 +331,7 @@ class _Resolver:
             return message + (_OWN if message.endswith(" has them") else "")
         return f"found {found(name)}, expected one that {self.kernel} has: {', '.join(self.ccs)}"
 
-    def _flow(self, i: int, entry: Entry) -> Plan:
+    def _flow(self, i: int, entry: Entry) -> FlowPlan:
         flow, key = entry.flow, entry.key
         try:
             ends = self._ends(entry)
@@ -334,9 +376,9 @@ class _Resolver:
 
     # Rate controllers and probes
 
-    def _rate_controllers(self) -> list[Plan]:
+    def _rate_controllers(self) -> list[ControllerPlan]:
         """One rate controller for each link; an entry may define several."""
-        made: dict[int, Plan] = {}
+        made: dict[int, ControllerPlan] = {}
         for i, controller in enumerate(self.scenario.rate_controllers):
             key = f"rate_controllers.{i}"
             if self.rate_controllers and controller.kind not in self.rate_controllers:
@@ -353,7 +395,7 @@ class _Resolver:
                 self.controlled.append(i)
         return list(made.values())
 
-    def _controller(self, controller: RateController, index: int, key: str) -> Plan:
+    def _controller(self, controller: RateController, index: int, key: str) -> ControllerPlan:
         link = self.graph.links[index]
         queue = link.traits.queue
         limit = controller.queue or (
@@ -361,7 +403,7 @@ class _Resolver:
         )
         shape = None
         if controller.shape is not None:
-            shape = [[step.time, step.rate // 8] for step in controller.shape]
+            shape = [(step.time, step.rate // 8) for step in controller.shape]
             times = [time for time, _ in shape]
             if times[0] != 0 or times != sorted(set(times)):
                 raise ScenarioError("expected rising times from '0s' on", f"{key}.shape")
@@ -374,10 +416,10 @@ class _Resolver:
             "params": {
                 name: _param(value, f"{key}.params.{name}") for name, value in controller.params.items()
             },
-            "outages": controller.outages,
+            "outages": [(start, stop) for start, stop in controller.outages],
         }
 
-    def _probes(self, controlled: list[int], flows: int) -> Plan:
+    def _probes(self, controlled: list[int], flows: int) -> ProbePlan:
         probes, everything = self.scenario.probes, range(len(self.graph.links))
         if probes.links == ["all"]:
             links = list(everything)
@@ -399,6 +441,16 @@ class _Resolver:
                     "probes.interval",
                 )
         return {"interval": probes.interval, "links": links, "flows": probes.flows, "traces": probes.traces}
+
+
+def _kernel(kernel: Kernel) -> KernelPlan:
+    return {
+        "forwarding": kernel.forwarding,
+        "datapath": kernel.datapath,
+        "interval": kernel.interval,
+        "tool": kernel.tool,
+        "delay": kernel.delay,
+    }
 
 
 def _param(value: Any, key: str) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 
 from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint
+from narrows.plan import RatePlan
 from narrows.scenario.model import Scenario
 from narrows.scenario.network import FULL_PACKET, Trace, Traits
 from narrows.scenario.traffic import SNDLIB
@@ -34,7 +35,7 @@ _SEPARATED = re.compile(r"[,;\s]")
 class Capacity:
     """A parsed trace."""
 
-    plan: dict[str, Any]
+    plan: RatePlan
     """The plan's `rate`."""
     mean: int
     """Mean rate, bit/s."""
@@ -127,7 +128,12 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
     for at in millis:
         window[at // 100] = window.get(at // 100, 0) + 1
     peak = max(window.values()) * FULL_PACKET * 8 * 10
-    plan = {"kind": "opportunities", "millis": millis, "period_millis": period, "bytes": FULL_PACKET}
+    plan: RatePlan = {
+        "kind": "opportunities",
+        "millis": millis,
+        "period_millis": period,
+        "bytes": FULL_PACKET,
+    }
     return Capacity(plan, max(8, mean), max(peak, mean, 8))
 
 
@@ -174,9 +180,9 @@ def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
         raise _bad(trace, rows[-1][0], "found a trace of more than 100 days, expected another time_unit")
     if not any(rate >= 8 for rate in rates):
         raise _bad(trace, rows[0][0], "found no rate above zero in the whole trace")
-    plan = {
+    plan: RatePlan = {
         "kind": "steps",
-        "steps": [[t - times[0], rate // 8] for t, rate in zip(times, rates, strict=True)],
+        "steps": [(t - times[0], rate // 8) for t, rate in zip(times, rates, strict=True)],
         "period": length if trace.repeat else None,
     }
     area = sum(rate * step for rate, step in zip(rates, [*steps, last_step], strict=True))

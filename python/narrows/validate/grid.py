@@ -220,5 +220,5 @@ def scenario(cell: Cell, algorithm: str, duration: str) -> str:
         "flows": flows,
     }
     # Real sockets have this buffer by default. As a key of the scenario it also limits simulated ones.
-    size = resolve(loads(_SCENARIO.format(buffer="", **levels)))["receive_buffer"]
+    size = resolve(loads(_SCENARIO.format(buffer="", **levels)))["receive_buffer"] or 0
     return _SCENARIO.format(buffer=f'receive_buffer = "{units.format_size(size)}"\n', **levels)

@@ -21,7 +21,7 @@ from narrows.backends.kernel.layout import PACEC, Layout, has_agent
 from narrows.backends.kernel.namespaces import path
 from narrows.backends.kernel.shell import KernelError
 from narrows.errors import ScenarioError
-from narrows.scenario.parts import Plan
+from narrows.plan import ControllerPlan, FlowPlan, Plan
 
 NAME = "narrows-agent"
 VARIABLE = "NARROWS_AGENT"
@@ -123,15 +123,17 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
         ends = sorted({flow["to"] for flow in flows})
         found.append(_host("receiver", ends, layout, prefix, {}))
         # iperf3 -C sets the algorithm after connecting, which is too late to request feedback.
-        by_iperf3 = plan.get("kernel", {}).get("tool") == "iperf3"
+        options = plan.get("kernel")
+        by_iperf3 = options is not None and options.get("tool") == "iperf3"
         own = {"choice": "unchosen" if by_iperf3 else "chosen", "algorithm": algorithm(prefix)}
         found.append(_host("sender", sorted({flow["from"] for flow in flows}), layout, prefix, own))
     return found
 
 
-def is_brf(flow: Plan) -> bool:
+def is_brf(flow: FlowPlan) -> bool:
     """Whether a flow uses BRF."""
-    return bool(flow["transport"].get("cc") == BRF)
+    transport = flow["transport"]
+    return transport["kind"] == "tcp" and transport["cc"] == BRF
 
 
 def algorithm(prefix: str) -> str:
@@ -215,7 +217,7 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
     return Agent("switch", name, name, config, links, tuple(sorted(rates)), tuple((a, b) for a, b in outages))
 
 
-def _check_kind(controller: Plan, number: int) -> None:
+def _check_kind(controller: ControllerPlan, number: int) -> None:
     """Raise an error for a kind or a signalling that the agent or stock hosts do not support."""
     kind = controller["kind"]
     if kind not in KINDS:
@@ -245,25 +247,26 @@ def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:
         ScenarioError: for a rate that HTB does not support.
     """
     controller = plan["rate_controllers"][number]
-    if controller["shape"]:
-        steps, key = controller["shape"], f"rate_controllers.{number}.shape"
+    if shape := controller["shape"]:
+        steps, key = shape, f"rate_controllers.{number}.shape"
     else:
         link = plan["links"][controller["link"]]
         key = f"links.{link['name']}.rate"
-        if link["rate"]["kind"] != "steps" or link["rate"].get("period") is not None:
+        rate = link["rate"]
+        if rate["kind"] != "steps" or rate.get("period") is not None:
             raise ScenarioError(
                 "found a trace, expected a rate or steps: on the kernel backend an agent shapes this port",
                 key,
             )
-        steps = link["rate"]["steps"]
-    if any(rate == 0 for _, rate in steps):
+        steps = rate["steps"]
+    if any(value == 0 for _, value in steps):
         raise ScenarioError(
             "found 0, expected a rate above 0: on the kernel backend an agent shapes this port", key
         )
-    return [(when, rate) for when, rate in steps]
+    return [(when, value) for when, value in steps]
 
 
-def _port(controller: Plan, device: str, rate: int, mtu: int) -> dict[str, Any]:
+def _port(controller: ControllerPlan, device: str, rate: int, mtu: int) -> dict[str, Any]:
     words = f"{rate}B/s"
     capacity = {"rate": words} if controller["told"] else {"capacity": "measured", "shape": words}
     params = {key: _param(key, value) for key, value in controller["params"].items()}
@@ -273,9 +276,9 @@ def _port(controller: Plan, device: str, rate: int, mtu: int) -> dict[str, Any]:
     elif controller["kind"] == BRF:
         params.setdefault("udp_ceiling", 0.0)  # the simulator's default, not the agent's
     limit = controller["limit"]
-    packets = limit.get("packets")
+    packets, length = limit.get("packets"), limit.get("bytes")
     if packets is None:
-        packets = LIMIT if limit.get("bytes") is None else limit["bytes"] // mtu
+        packets = LIMIT if length is None else length // mtu
     return {
         "interface": device,
         **capacity,

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from narrows import _native
@@ -30,7 +31,7 @@ from narrows.backends.kernel.layout import WIRE, Layout, lay_out
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.backends.kernel.spec import spec
 from narrows.errors import ScenarioError
-from narrows.scenario.parts import Plan
+from narrows.plan import Datapath, Delayer, Forwarding, KernelPlan, Plan, Tool
 
 _SETTLE_NANOS = 300_000_000
 """Time between the creation of sockets and the start: the setup must not disturb the first packets."""
@@ -73,7 +74,7 @@ class Kernel:
         """Check a plan without running it."""
         layout = check_plan(plan)
         features.require(lambda: features.wanted(layout.disciplines))
-        features.require(lambda: features.asked(_options(plan)))
+        features.require(lambda: features.asked(plan.get("kernel") or {}))
         if ovs.by_module(layout):
             features.require(features.datapath)
         todo = agents(plan, layout, _NO_PREFIX)
@@ -99,13 +100,13 @@ class Kernel:
             crew = agency.Agency(programs, agents(plan, layout, prefix))
             if crew.agents:
                 crew.start(program())
-            external = _options(plan)["tool"] == iperf3.TOOL
+            external = _options(plan).tool == iperf3.TOOL
             load = iperf3.Load(programs, iperf3.calls(plan, layout) if external else [])
             load.listen()
-            domain.learn(spec(plan, layout, prefix, 0, _options(plan)["interval"]), self._cancel)
+            domain.learn(spec(plan, layout, prefix, 0, _options(plan).interval), self._cancel)
             start = time.monotonic_ns() + _SETTLE_NANOS
             clock = time.time() + (start - time.monotonic_ns()) / 1e9
-            told = spec(plan, layout, prefix, start, _options(plan)["interval"], external)
+            told = spec(plan, layout, prefix, start, _options(plan).interval, external)
             told["bounds"] = soundness.bounds(self._virtual)
             with (
                 changes.making(changes.changes(layout), prefix, start) as complaints,
@@ -159,11 +160,11 @@ def check_plan(plan: Plan) -> Layout:
         ScenarioError: if the plan has a feature that Linux lacks.
     """
     options = _options(plan)
-    layout = lay_out(plan, options["forwarding"], options["delay"])
-    layout.datapath = options["datapath"]
-    if options["tool"] == iperf3.TOOL:
+    layout = lay_out(plan, options.forwarding, options.delay)
+    layout.datapath = options.datapath
+    if options.tool == iperf3.TOOL:
         iperf3.check(plan)
-    control.check_kinds(plan, options["forwarding"])
+    control.check_kinds(plan, options.forwarding)
     return layout
 
 
@@ -183,16 +184,27 @@ def _record(
         record.add_allocations(output, crew.snapshots(), plan, layout, start)
 
 
-def _options(plan: Plan) -> dict[str, Any]:
-    """The scenario's table [kernel], with defaults for missing keys."""
-    given: dict[str, Any] = {key: value for key, value in plan.get("kernel", {}).items() if value is not None}
-    return {
-        "forwarding": "route",
-        "datapath": "netdev",
-        "interval": 10_000_000,
-        "tool": "own",
-        "delay": "relay",
-    } | given
+@dataclass(frozen=True)
+class _Options:
+    """The scenario's table [kernel], with this backend's defaults."""
+
+    forwarding: Forwarding = "route"
+    datapath: Datapath = "netdev"
+    interval: int = 10_000_000
+    """ns."""
+    tool: Tool = "own"
+    delay: Delayer = "relay"
+
+
+def _options(plan: Plan) -> _Options:
+    given: KernelPlan = plan.get("kernel") or {}
+    return _Options(
+        forwarding=given.get("forwarding") or _Options.forwarding,
+        datapath=given.get("datapath") or _Options.datapath,
+        interval=given.get("interval") or _Options.interval,
+        tool=given.get("tool") or _Options.tool,
+        delay=given.get("delay") or _Options.delay,
+    )
 
 
 def _device_drops(prefix: str, layout: Layout) -> dict[str, int]:

@@ -15,7 +15,7 @@ from narrows import locks
 from narrows.backends.kernel import agents, namespaces
 from narrows.backends.kernel.shell import KernelError
 from narrows.errors import one_line
-from narrows.scenario.parts import Plan
+from narrows.plan import Plan
 
 PREFIX = "narrows_"
 """Prefix of the controllers' names in the kernel (crates/narrows-agent/src/cc/place.rs)."""

@@ -18,7 +18,7 @@ from typing import Any
 from narrows.backends.kernel import namespaces
 from narrows.backends.kernel.layout import CONTROL, PACEC, Layout, Port, has_agent, reverse_links
 from narrows.errors import ScenarioError
-from narrows.scenario.parts import Plan
+from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
 
 NAME = "controller"
@@ -105,8 +105,11 @@ def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
 
 def _poll(plan: Plan) -> int:
     """The same value as in the simulator (crates/narrows-sim/src/world/domain.rs)."""
-    own = plan["rate_controllers"][0]["params"].get("poll", _POLL)
-    return max(_LEAST_POLL, int(own if plan["sdn"]["poll"] is None else plan["sdn"]["poll"]))
+    asked = plan["sdn"]["poll"] if plan["sdn"] else None
+    own = plan["rate_controllers"][0]["params"].get("poll")
+    if asked is None:
+        asked = own if isinstance(own, int) else _POLL
+    return max(_LEAST_POLL, asked)
 
 
 def _ports(plan: Plan, layout: Layout) -> Iterator[dict[str, Any]]:
@@ -114,8 +117,8 @@ def _ports(plan: Plan, layout: Layout) -> Iterator[dict[str, Any]]:
     for port in layout.ports:
         if layout.kinds[port.node] == "ovs":
             link = plan["links"][port.link]
-            rates = link["rate"].get("steps")
-            rate = {"rate": f"{rates[0][1] * 8}bit"} if rates else {}
+            served = link["rate"]
+            rate = {"rate": f"{served['steps'][0][1] * 8}bit"} if served["kind"] == "steps" else {}
             name = f"{datapath(port.node):#x}:{port_number(port.link)}"
             yield {
                 "port": name,

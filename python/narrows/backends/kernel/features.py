@@ -10,14 +10,14 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from narrows import extras
 from narrows.backends.kernel import agents, cc, namespaces, ovs
 from narrows.backends.kernel.shell import KernelError, call
+from narrows.plan import KernelPlan
 
 CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
@@ -270,10 +270,10 @@ def sdn() -> list[Finding]:
     return [replace(controller(), needed=("kernel",))]
 
 
-def asked(options: Mapping[str, Any]) -> list[Finding]:
+def asked(options: KernelPlan) -> list[Finding]:
     """Programs that a scenario's table [kernel] requires."""
     switches = {"bridge": "bridge", "ovs": "ovs-vswitchd"}
-    names = {options.get("tool"), switches.get(options.get("forwarding", ""))}
+    names = {options.get("tool"), switches.get(options.get("forwarding") or "")}
     return [replace(finding, needed=("kernel",)) for finding in tools() if finding.name in names]
 
 

@@ -20,7 +20,7 @@ from narrows.backends.kernel.layout import Layout
 from narrows.backends.kernel.processes import Processes
 from narrows.backends.kernel.spec import FIRST_PORT, source_ports
 from narrows.errors import ScenarioError
-from narrows.scenario.parts import Plan
+from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
 
 TOOL = "iperf3"
@@ -91,9 +91,10 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
     stop = min(flow["stop"] or plan["duration"], plan["duration"])
     client = [TOOL, "-c", ends.to_address, "-B", ends.source_address, "-p", port, "-J", "-i", "0"]
     client += [] if source_port is None else ["--cport", str(source_port)]
-    client += ["-M", str(flow["transport"]["mss"])]
-    if not is_brf(flow):
-        client += ["-C", cc.registered(flow["transport"]["cc"])]
+    transport = flow["transport"]
+    if transport["kind"] == "tcp":
+        client += ["-M", str(transport["mss"])]
+        client += [] if is_brf(flow) else ["-C", cc.registered(transport["cc"])]
     app = flow["app"]
     # iperf3 takes whole seconds; it is stopped in time.
     client += ["-t", str(-(-(stop - flow["start"]) // NANOS_PER_SEC) + 1)]

@@ -26,8 +26,8 @@ from itertools import pairwise
 from narrows.backends.kernel.netem import Netem, netem
 from narrows.backends.kernel.queues import FULL_PACKET, Qdisc, check_shaped, qdisc, relay_shapes
 from narrows.errors import ScenarioError
+from narrows.plan import ControllerPlan, FlowPlan, LinkPlan, Plan
 from narrows.scenario import buffers
-from narrows.scenario.parts import Plan
 from narrows.scenario.routes import Routes
 
 WIRE = "wire"
@@ -183,7 +183,7 @@ class Layout:
         return [*names, CONTROL] if self.control else names
 
 
-def has_agent(controller: Plan) -> bool:
+def has_agent(controller: ControllerPlan) -> bool:
     """Whether a controlled port has an agent.
 
     PACEC's ports where no flow begins (`edge = false`) have none: the SDN controller reads their counters.
@@ -209,7 +209,7 @@ class _Placement:
     def __init__(self, plan: Plan, forwarding: str, delay: str) -> None:
         self.plan = plan
         self.with_netem = delay == "netem"
-        self.links: list[Plan] = plan["links"]
+        self.links = plan["links"]
         self.back = reverse_links(self.links)
         routes = Routes(
             len(plan["nodes"]), [(link["from"], link["to"], link["delay"][0][1]) for link in self.links]
@@ -220,7 +220,7 @@ class _Placement:
         self.layout = Layout(
             plan["nodes"], kinds, _mtu(plan), [self._port(i) for i in range(len(self.links))]
         )
-        self.layout.receive_buffer = plan["receive_buffer"]
+        self.layout.receive_buffer = plan["receive_buffer"] or buffers.DEFAULT
         if plan.get("sdn"):
             nodes = {self.links[link]["from"] for link in self.controlled}
             self.layout.control = sorted(nodes | {i for i, kind in enumerate(kinds) if kind == "ovs"})
@@ -331,7 +331,7 @@ class _Placement:
         return list(crossings)
 
 
-def reverse_links(links: list[Plan]) -> list[int]:
+def reverse_links(links: list[LinkPlan]) -> list[int]:
     """The reverse of each directed link: the first unpaired link between the same nodes."""
     waiting: dict[tuple[int, int], list[int]] = {}
     back = [-1] * len(links)
@@ -350,11 +350,11 @@ def reverse_links(links: list[Plan]) -> list[int]:
     return back
 
 
-def flow_paths(routes: Routes, flow: Plan) -> tuple[list[int], list[int]]:
+def flow_paths(routes: Routes, flow: FlowPlan) -> tuple[list[int], list[int]]:
     """Links on the paths of a flow's data and ACKs."""
     forth = routes.between(flow["from"], flow["to"])
-    if flow["return_path"]:
-        back = [hop for a, b in pairwise(flow["return_path"]) if (hop := routes.hop(a, b)) is not None]
+    if return_path := flow["return_path"]:
+        back = [hop for a, b in pairwise(return_path) if (hop := routes.hop(a, b)) is not None]
     else:
         back = routes.between(flow["to"], flow["from"]) or []
     if forth is None or not back:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from narrows.backends.kernel.queues import ENDLESS_PACKETS, relay_shapes
-from narrows.scenario.parts import Plan
+from narrows.plan import LinkPlan
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Netem:
         return f"netem limit {ENDLESS_PACKETS} delay {self.delay / 1000:.3f}us{loss}"
 
 
-def netem(link: Plan) -> Netem | None:
+def netem(link: LinkPlan) -> Netem | None:
     """A link's delay and loss, or None if netem cannot model them as the scenario means them.
 
     netem does not support changes during the run, correlated losses, or rates that HTB does not support. With
@@ -36,6 +36,7 @@ def netem(link: Plan) -> Netem | None:
     delays, losses = link["delay"], link["loss"]
     if len(delays) > 1 or len(losses) > 1 or link["jitter"] or link["duplicate"] or relay_shapes(link):
         return None
-    if losses and losses[0][1]["kind"] != "bernoulli":
+    loss = losses[0][1] if losses else None
+    if loss is not None and loss["kind"] != "bernoulli":
         return None
-    return Netem(delays[0][1], losses[0][1]["p"] if losses else 0.0)
+    return Netem(delays[0][1], loss["p"] if loss else 0.0)

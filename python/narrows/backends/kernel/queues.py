@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from narrows.errors import ScenarioError
-from narrows.scenario.parts import Plan
+from narrows.plan import FifoQueuePlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan
 from narrows.units import NANOS_PER_SEC
 
 PACKET = 1514
@@ -78,7 +78,7 @@ def burst(rate: int) -> int:
     return max(BURST_PACKETS * PACKET, rate * BURST_NANOS // 1_000_000_000)
 
 
-def relay_shapes(link: Plan) -> bool:
+def relay_shapes(link: LinkPlan) -> bool:
     """Whether HTB does not support a link's rate: a trace, or an outage, because HTB's rate is never 0."""
     rate = link["rate"]
     if rate["kind"] != "steps" or rate.get("period") is not None:
@@ -86,25 +86,29 @@ def relay_shapes(link: Plan) -> bool:
     return any(value == 0 for _, value in rate["steps"])
 
 
-def qdisc(link: Plan, key: str) -> Qdisc:
+def qdisc(link: LinkPlan, key: str) -> Qdisc:
     """The qdisc of a link whose rate HTB supports.
 
     Raises:
         ScenarioError: for a queue that Linux or this backend does not support.
     """
-    steps = tuple((when, value) for when, value in link["rate"]["steps"])
+    rate = link["rate"]
+    if rate["kind"] != "steps":
+        raise ValueError(f"{key}: a trace, which HTB does not support")
+    steps = tuple((when, value) for when, value in rate["steps"])
     queue = link["queue"]
-    if is_plain(queue):
+    threshold = _threshold(queue)
+    if queue["kind"] == "fifo" and is_plain(queue):
         return Qdisc(steps, leaf(queue["limit"]))
-    if _is_marking(queue) and len(steps) == 1:
-        return Qdisc(steps, _marking(queue, steps[0][1]))
+    if queue["kind"] == "fifo" and threshold is not None and len(steps) == 1:
+        return Qdisc(steps, _marking(queue["limit"], threshold, steps[0][1]))
     if queue["kind"] == "htb":
         classes = tuple(
             Class(entry["rate"], entry["ceil"], leaf(entry["limit"]), entry["priority"])
             for entry in queue["classes"]
         )
         return Qdisc(steps, None, classes)
-    if _is_marking(queue):
+    if threshold is not None:
         raise ScenarioError(
             "found 'threshold' at a link whose rate changes, expected a constant rate: the kernel backend "
             "converts the queue length to a queueing time",
@@ -113,7 +117,7 @@ def qdisc(link: Plan, key: str) -> Qdisc:
     raise _missing(queue, "a length, 'htb', or 'threshold'", key)
 
 
-def check_shaped(link: Plan, key: str) -> None:
+def check_shaped(link: LinkPlan, key: str) -> None:
     """Check the queue of a link that the relay serves.
 
     Raises:
@@ -123,36 +127,43 @@ def check_shaped(link: Plan, key: str) -> None:
         raise _missing(link["queue"], "a length (the rate is a trace or has an outage)", key)
 
 
-def is_plain(queue: Plan) -> bool:
+def is_plain(queue: QueuePlan) -> bool:
     """Whether a queue is a plain drop-tail FIFO."""
-    return bool(queue["kind"] == "fifo" and (queue.get("mark") or {"kind": "none"})["kind"] == "none")
+    return queue["kind"] == "fifo" and _mark(queue)["kind"] == "none"
 
 
-def _is_marking(queue: Plan) -> bool:
-    """Whether a queue is a FIFO that marks above a length."""
-    return bool(queue["kind"] == "fifo" and queue["mark"]["kind"] == "threshold")
+def _mark(queue: FifoQueuePlan) -> MarkPlan:
+    none: MarkPlan = {"kind": "none"}
+    return queue.get("mark", none)
 
 
-def _marking(queue: Plan, rate: int) -> Leaf:
+def _threshold(queue: QueuePlan) -> int | None:
+    """The packets above which a FIFO marks, if it does."""
+    mark = _mark(queue) if queue["kind"] == "fifo" else None
+    return mark["packets"] if mark is not None and mark["kind"] == "threshold" else None
+
+
+def _marking(length: LimitPlan, threshold: int, rate: int) -> Leaf:
     """A FIFO that marks above a length, by CoDel's ce_threshold.
 
     At a fixed rate, a packet that finds more than n full packets waits longer than their service time.
     CoDel's limit is in packets. A limit in bytes is converted to full packets, which is exact while all
     packets are full.
     """
-    plain = leaf(queue["limit"])
+    plain = leaf(length)
     limit = plain.packets if plain.bytes is None else max(1, plain.bytes // FULL_PACKET)
-    return Leaf(limit, None, queue["mark"]["packets"] * FULL_PACKET * NANOS_PER_SEC // rate)
+    return Leaf(limit, None, threshold * FULL_PACKET * NANOS_PER_SEC // rate)
 
 
-def _missing(queue: Plan, would_do: str, key: str) -> ScenarioError:
-    name = queue["mark"]["kind"] if queue["kind"] == "fifo" else queue["kind"]
+def _missing(queue: QueuePlan, would_do: str, key: str) -> ScenarioError:
+    name = _mark(queue)["kind"] if queue["kind"] == "fifo" else queue["kind"]
     return ScenarioError(f"found {name!r}, expected a queue that the kernel backend has: {would_do}", key)
 
 
-def leaf(limit: Plan) -> Leaf:
+def leaf(limit: LimitPlan) -> Leaf:
     """A FIFO by its limit."""
-    if limit.get("bytes") is not None:
-        return Leaf(None, limit["bytes"])
+    length = limit.get("bytes")
+    if length is not None:
+        return Leaf(None, length)
     packets = limit.get("packets")
     return Leaf(ENDLESS_PACKETS if packets is None else min(packets, ENDLESS_PACKETS), None)

@@ -34,7 +34,7 @@ from narrows.backends.kernel.namespaces import path
 from narrows.backends.kernel.processes import Processes
 from narrows.backends.kernel.shell import KernelError, run
 from narrows.backends.kernel.sockets import socket_in
-from narrows.scenario.parts import Plan
+from narrows.plan import Plan
 from narrows.units import format_duration
 
 _START_SECONDS = 30.0
@@ -49,13 +49,14 @@ class Domain:
     def __init__(self, programs: Processes, plan: Plan, layout: Layout) -> None:
         self.notes: list[str] = []
         self._programs, self._plan, self._layout = programs, plan, layout
+        self._sdn = plan.get("sdn")
         self._process: Any = None
         self._sockets: dict[str, socket.socket] = {}
         """Sockets that receive LLDP, by namespace (without the run's prefix)."""
 
     def start(self) -> None:
         """Start the controller without waiting for it."""
-        if not self._layout.control:
+        if not self._layout.control or self._sdn is None:
             return
         prefix = self._programs.prefix
         edges = {self._layout.namespace(port.node) for port in control.edges(self._plan, self._layout)}
@@ -73,7 +74,7 @@ class Domain:
         self._process = self._programs.start(CONTROL, control.NAME, command, env)
         self.notes.append(
             "the delay between the SDN controller and the switches is that of this machine, not "
-            f"sdn.delay ({format_duration(self._plan['sdn']['delay'])})"
+            f"sdn.delay ({format_duration(self._sdn['delay'])})"
         )
 
     def learn(self, relays: Mapping[str, Any], cancel: _native.Cancel) -> None:
@@ -144,7 +145,7 @@ class Domain:
     def _fail(self, start: int, over: threading.Event) -> None:
         todo = [
             (when, number)
-            for outage in self._plan["sdn"]["outages"]
+            for outage in (self._sdn["outages"] if self._sdn else ())
             for when, number in zip(outage, (signal.SIGSTOP, signal.SIGCONT), strict=True)
         ]
         for when, number in todo:

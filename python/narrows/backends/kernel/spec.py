@@ -9,7 +9,7 @@ from narrows.backends.kernel.agents import HTB, algorithm, is_brf, port_rate
 from narrows.backends.kernel.commands import HANDLE, leaf_classes
 from narrows.backends.kernel.layout import WIRE, Layout, Port, has_agent
 from narrows.backends.kernel.namespaces import path
-from narrows.scenario.parts import Plan
+from narrows.plan import FlowPlan, LinkPlan, Plan
 
 FIRST_PORT = 20_000
 """A listener's port is this plus the flow's number."""
@@ -98,11 +98,12 @@ def spec(
     }
 
 
-def _congestion(flow: Plan, prefix: str) -> str | None:
+def _congestion(flow: FlowPlan, prefix: str) -> str | None:
     """The kernel's name of a flow's congestion control algorithm; None for UDP or the plan's own name."""
     if is_brf(flow):
         return algorithm(prefix)
-    return cc.NAMES.get(flow["transport"].get("cc", ""))
+    transport = flow["transport"]
+    return cc.NAMES.get(transport["cc"]) if transport["kind"] == "tcp" else None
 
 
 def _classes(port: Port, controlled: set[int]) -> list[str]:
@@ -112,12 +113,13 @@ def _classes(port: Port, controlled: set[int]) -> list[str]:
     return [] if port.queue is None else leaf_classes(port.queue)
 
 
-def _links(plan: Plan) -> list[Plan]:
+def _links(plan: Plan) -> list[LinkPlan]:
     """The links with their effective rates: a shaped port has the shaper's rate."""
     links = list(plan["links"])
     for number, controller in enumerate(plan["rate_controllers"]):
         if not has_agent(controller):
             continue
-        rate = {"kind": "steps", "steps": port_rate(plan, number)}
-        links[controller["link"]] = {**links[controller["link"]], "rate": rate}
+        shaped = links[controller["link"]].copy()
+        shaped["rate"] = {"kind": "steps", "steps": port_rate(plan, number)}
+        links[controller["link"]] = shaped
     return links

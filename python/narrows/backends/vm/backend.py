@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from narrows.backends import BY_AGENT, Output
 from narrows.backends.kernel import cc, features
@@ -19,7 +19,7 @@ from narrows.backends.vm.errors import VmError
 from narrows.backends.vm.machine import Machine, command, version
 from narrows.backends.vm.turns import turn
 from narrows.errors import ScenarioError
-from narrows.scenario.parts import Plan
+from narrows.plan import KernelPlan, Plan
 
 MOST = 2
 """Maximum number of guests that run at the same time, over all processes that share a cache.
@@ -84,9 +84,8 @@ class Vm:
                 "rate_controllers.0.kind",
             )
         check_plan(in_guest(plan))
-        features.require(
-            lambda: features.asked(in_guest(plan)["kernel"])
-        )  # the guest runs this machine's programs
+        # The guest runs this machine's programs.
+        features.require(lambda: features.asked(plan.get("kernel") or {}))
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
@@ -153,5 +152,7 @@ def in_guest(plan: Plan) -> Plan:
     The relay and the userspace datapath are programs. In the guest, which executes 1e9 instructions per
     second, they take tens of microseconds for each packet.
     """
-    given = {key: value for key, value in plan.get("kernel", {}).items() if value is not None}
-    return {**plan, "kernel": {"delay": "netem", "datapath": "system"} | given}
+    asked: KernelPlan = plan.get("kernel") or {}
+    given = {key: value for key, value in asked.items() if value is not None}
+    kernel = {"delay": "netem", "datapath": "system"} | given
+    return {**plan, "kernel": cast("KernelPlan", kernel)}

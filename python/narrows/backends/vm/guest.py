@@ -21,6 +21,7 @@ from narrows.backends.kernel.agents import BRF
 from narrows.backends.kernel.backend import Kernel, check_plan
 from narrows.backends.vm import wire
 from narrows.errors import NarrowsError, ScenarioError
+from narrows.plan import Plan
 
 PORT = Path("/dev/virtio-ports/narrows")
 PLAN = "opt/narrows/plan"
@@ -51,12 +52,12 @@ def main() -> None:
     _say(port, {"ready": facts})
     _pause()
     subprocess.run(["modprobe", "qemu_fw_cfg"], check=True)
-    plan = json.loads(_FIRMWARE.read_bytes())
+    plan: Plan = json.loads(_FIRMWARE.read_bytes())
     _seed(int(plan["seed"]))
     _say(port, _answer(kernel, plan))
 
 
-def _answer(kernel: Kernel, plan: dict[str, Any]) -> dict[str, Any]:
+def _answer(kernel: Kernel, plan: Plan) -> dict[str, Any]:
     try:
         if ovs.by_module(check_plan(plan)):
             subprocess.run(["modprobe", "openvswitch"], check=True)
