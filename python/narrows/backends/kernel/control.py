@@ -175,7 +175,7 @@ def check_kinds(plan: Plan, forwarding: str) -> None:
     """Check that the controller can do what the plan's rate controllers need of it.
 
     Raises:
-        ScenarioError: for PACEC without Open vSwitch, whose topology it has to know.
+        ScenarioError: for PACEC without Open vSwitch, because PACEC has to know the topology.
     """
     if any(c["kind"] == PACEC for c in plan["rate_controllers"]) and forwarding != "ovs":
         raise ScenarioError(
