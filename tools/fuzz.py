@@ -68,6 +68,7 @@ class Target:
 
 TARGETS = (
     Target("http", "the agent's metrics page", 8300),
+    Target("session", "the agent's connection to the controller, with TLS", 4096),
     Target("status", "the status socket", 4096),
     Target("option", "the reference codec of rates in TCP headers", 128),
     Target("slots", "pinned flows and messages in the control loop", 4096),
