@@ -39,6 +39,25 @@ fn check_reports_all_errors_and_exits_with_2() {
 }
 
 #[test]
+fn check_accepts_and_reports_the_old_name_of_a_ports_rate_controller() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("old.toml");
+    let name = file.to_str().unwrap();
+    let port = "[switch]\n[[ports]]\ninterface = 'eth1'\nrate = '1mbit'\n";
+    fs::write(&file, format!("{port}controller = 'rcp'\n")).unwrap();
+    let output = run(&["check", name]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let key = "'ports[0].controller' is now 'rate_controller'";
+    assert_eq!(said, format!("{name}: {key}; the next release refuses the old name\n"));
+    fs::write(&file, format!("{port}controller = 'rcp'\nrate_controller = 'rcp'\n")).unwrap();
+    let output = run(&["check", name]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with(&format!("{name}: ports[0].controller: found an unknown key")), "{said}");
+}
+
+#[test]
 fn status_without_an_agent_gives_one_line() {
     let output = run(&["status", "--name", "nobody-is-called-so"]);
     assert_eq!(output.status.code(), Some(1));

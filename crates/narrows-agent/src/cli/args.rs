@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::cc::CcCommand;
 use super::shown;
-use crate::config::{self, Config, Invalid, Problem};
+use crate::config::{self, Config, Invalid, Problem, retired};
 
 /// Explicit rate control on stock Linux: switches write rates into ACKs, and senders pace at them
 #[derive(Debug, Parser)]
@@ -101,6 +101,9 @@ pub(super) struct SwitchArgs {
     also: Vec<String>,
     /// Rate controller of every port: brf, rcp, bdr or pacec (default: the file's, or brf)
     #[arg(long, value_name = "NAME")]
+    rate_controller: Option<String>,
+    /// The name of --rate-controller in version 0.2
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with = "rate_controller")]
     controller: Option<String>,
 }
 
@@ -184,10 +187,13 @@ impl Configured for SwitchArgs {
     }
 
     fn amend(&self, table: &mut Table) {
-        let Some(name) = &self.controller else { return };
+        if self.controller.is_some() {
+            retired::report("narrows-agent switch", "--controller", "--rate-controller");
+        }
+        let Some(name) = self.rate_controller.as_ref().or(self.controller.as_ref()) else { return };
         let ports = table.get_mut("ports").and_then(Value::as_array_mut);
         for port in ports.into_iter().flatten().filter_map(Value::as_table_mut) {
-            port.insert("controller".into(), name.as_str().into());
+            port.insert("rate_controller".into(), name.as_str().into());
         }
     }
 }
@@ -252,25 +258,28 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_of_the_command_line_overrides_the_files() {
+    fn the_rate_controller_of_the_command_line_overrides_the_files() {
         let kinds = |line: &str| match config(line) {
             Ok(Config::Switch(switch)) => {
-                Ok(switch.ports.iter().map(|port| port.controller.clone()).collect::<Vec<_>>())
+                Ok(switch.ports.iter().map(|port| port.rate_controller.clone()).collect::<Vec<_>>())
             }
             Ok(other) => panic!("{other:?}"),
             Err(wrong) => Err(wrong),
         };
         assert_eq!(kinds("narrows-agent switch --port a=1mbit --port b=2mbit").unwrap(), ["brf", "brf"]);
-        let line = "narrows-agent switch --port a=1mbit --port b=2mbit --controller rcp";
+        let line = "narrows-agent switch --port a=1mbit --port b=2mbit --rate-controller rcp";
         assert_eq!(kinds(line).unwrap(), ["rcp", "rcp"]);
+        let old = "narrows-agent switch --port a=1mbit --controller rcp";
+        assert_eq!(kinds(old).unwrap(), ["rcp"], "the name of version 0.2");
+        assert!(kinds(&format!("{old} --rate-controller bdr")).is_err());
         let file = std::env::temp_dir().join(format!("narrows-args-{}.toml", std::process::id()));
-        let content = "[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\ncontroller = 'rcp'\n";
+        let content = "[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\nrate_controller = 'rcp'\n";
         std::fs::write(&file, content).unwrap();
-        let line = format!("narrows-agent switch {} --controller", file.display());
+        let line = format!("narrows-agent switch {} --rate-controller", file.display());
         assert_eq!(kinds(&format!("{line} bdr")).unwrap(), ["bdr"]);
         let wrong = kinds(&format!("{line} xcp")).unwrap_err();
         std::fs::remove_file(&file).unwrap();
-        let expected = "ports[0].controller: found \"xcp\", which real switches do not support, expected \"brf\", \
+        let expected = "ports[0].rate_controller: found \"xcp\", which real switches do not support, expected \"brf\", \
                         \"rcp\", \"bdr\", \"pacec\"";
         assert!(wrong.ends_with(expected), "{wrong}");
     }

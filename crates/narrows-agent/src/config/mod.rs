@@ -7,6 +7,7 @@ mod hosts;
 mod params;
 mod reader;
 mod reload;
+pub(crate) mod retired;
 mod switch;
 pub mod units;
 
@@ -109,7 +110,7 @@ impl Config {
         Config::load_with(path, |_| ())
     }
 
-    /// Reads a file, applies `change` to it, and checks the result.
+    /// Reads a file, applies `change` to it, and checks the result. Old names of keys are reported on standard error.
     ///
     /// # Errors
     /// All errors of the file.
@@ -118,6 +119,9 @@ impl Config {
         match std::fs::read_to_string(path) {
             Ok(content) => {
                 let mut table = Config::table(&content, &source)?;
+                for (old, new) in retired::rename(&mut table) {
+                    retired::report(&source, &old, new);
+                }
                 change(&mut table);
                 Config::read(&table, &source)
             }
@@ -127,7 +131,9 @@ impl Config {
 
     /// Checks the text of a file; `source` is its name in errors.
     pub fn parse(content: &str, source: &str) -> Result<Config, Invalid> {
-        Config::read(&Config::table(content, source)?, source)
+        let mut table = Config::table(content, source)?;
+        retired::rename(&mut table);
+        Config::read(&table, source)
     }
 
     fn table(content: &str, source: &str) -> Result<Table, Invalid> {

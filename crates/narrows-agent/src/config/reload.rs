@@ -150,7 +150,7 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
         limit: _,
         mtu: _,
         syn_share: _,
-        controller: _,
+        rate_controller: _,
         needs_controller: _,
         params: _,
     } = new;
@@ -170,19 +170,19 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
             compare!(keys, name, old, new; now:; restart: shape);
         }
     }
-    let (kind, params) = (old.controller != new.controller, differing(old, new));
+    let (kind, params) = (old.rate_controller != new.rate_controller, differing(old, new));
     if (kind || !params.is_empty()) && new.needs_controller && !has_channel {
-        keys.restart.push(name + "controller");
+        keys.restart.push(name + "rate_controller");
         return;
     }
     if kind {
-        keys.changed.push(name + "controller");
+        keys.changed.push(name + "rate_controller");
     } else {
         keys.changed.extend(params.iter().map(|key| format!("{name}params.{key}")));
     }
     if kind || !params.is_empty() {
         let max_flows = old.params.get(MAX_FLOWS).cloned();
-        (old.controller, old.needs_controller) = (new.controller.clone(), new.needs_controller);
+        (old.rate_controller, old.needs_controller) = (new.rate_controller.clone(), new.needs_controller);
         old.params = new.params.clone();
         // The size of the flow table stays.
         old.params.extend(max_flows.map(|flows| (MAX_FLOWS.to_owned(), flows)));
@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn a_rate_controller_that_needs_a_channel_waits_for_the_restart() {
-        let new = OLD.to_owned() + "controller = 'pacec'\n[controller]\naddress = '127.0.0.1:6690'\n";
-        assert_eq!(keys(&new), (String::new(), "controller ports.eth1.controller".to_owned()));
+        let new = OLD.to_owned() + "rate_controller = 'pacec'\n[controller]\naddress = '127.0.0.1:6690'\n";
+        assert_eq!(keys(&new), (String::new(), "controller ports.eth1.rate_controller".to_owned()));
     }
 
     #[test]

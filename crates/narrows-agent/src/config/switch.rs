@@ -131,7 +131,7 @@ pub struct Port {
     /// The share of the link that SYNs may use.
     pub syn_share: f64,
     /// Name of the rate controller (`narrows_control::rate::registry`).
-    pub(crate) controller: String,
+    pub(crate) rate_controller: String,
     /// Whether the rate controller needs the SDN controller.
     pub(crate) needs_controller: bool,
     /// Parameters of the rate controller in base units.
@@ -161,7 +161,7 @@ pub struct Controller {
 impl Port {
     /// The thresholds of congestion for the SDN controller; `None` for a rate controller without any.
     pub fn thresholds(&self, mtu: Bytes) -> Option<brf::congestion::Thresholds> {
-        params::brf(&self.controller, &self.params).map(|p| brf::congestion::Thresholds::of(&p, mtu))
+        params::brf(&self.rate_controller, &self.params).map(|p| brf::congestion::Thresholds::of(&p, mtu))
     }
 
     /// The port's rate controller. `mtu` is the largest IP datagram.
@@ -169,7 +169,7 @@ impl Port {
     /// # Errors
     /// Never for a port of a checked configuration.
     pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn RateController>, String> {
-        params::build(&self.controller, &self.params, port, mtu)
+        params::build(&self.rate_controller, &self.params, port, mtu)
     }
 }
 
@@ -226,7 +226,7 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     let ports: Vec<Port> = ports.collect();
     let given = root.table("controller");
     if let (None, Some(port)) = (&given, ports.iter().find(|port: &&Port| port.needs_controller)) {
-        let text = format!("found nothing, expected a table, because {} needs it", port.controller);
+        let text = format!("found nothing, expected a table, because {} needs it", port.rate_controller);
         root.problem("controller", text);
     }
     let controller = given.and_then(|table| controller(table, &common.name));
@@ -280,7 +280,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         let found = syn_share * 100.0;
         table.problem("syn_share", format_args!("found {found}%, expected from 0.1% to 100%"));
     }
-    let controller = table.get("controller", text).unwrap_or_else(|| "brf".to_owned());
+    let rate_controller = table.get("rate_controller", text).unwrap_or_else(|| "brf".to_owned());
     let mut params = Table::new();
     if let Some(given) = table.get("params", |v| v.as_table().ok_or_else(|| "a table [ports.params]".into()))
     {
@@ -292,13 +292,13 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
             "found it with capacity = \"measured\", expected `rate`, because UDP cannot borrow otherwise";
         table.problem("params.udp_ceiling", text);
     }
-    params::set_defaults(&controller, max_flows, &mut params);
-    match params::build(&controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
+    params::set_defaults(&rate_controller, max_flows, &mut params);
+    match params::build(&rate_controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
         Err(trouble) => table.problem("params", trouble),
         // Controllers that need each packet, or headers that no stock host sends, run in the simulator only.
         Ok(mut built) => {
             needs_controller = built.needs_domain();
-            let (signal, expected) = (params.get("signal"), params::signal(&controller));
+            let (signal, expected) = (params.get("signal"), params::signal(&rate_controller));
             if let (Some(signal), Some(expected)) = (signal, expected)
                 && signal.as_str() != Some(expected)
             {
@@ -306,11 +306,12 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
                 table.problem("params.signal", text);
             } else if built.aggregated().is_none() {
                 let kinds = params::KINDS.map(|kind| format!("{kind:?}")).join(", ");
-                let text =
-                    format!("found {controller:?}, which real switches do not support, expected {kinds}");
-                table.problem("controller", text);
+                let text = format!(
+                    "found {rate_controller:?}, which real switches do not support, expected {kinds}"
+                );
+                table.problem("rate_controller", text);
             } else if built.needs_configured_capacity() && measured {
-                let text = format!("found \"measured\", expected `rate`: {controller} needs it");
+                let text = format!("found \"measured\", expected `rate`: {rate_controller} needs it");
                 table.problem("capacity", text);
             }
         }
@@ -325,7 +326,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         limit,
         mtu,
         syn_share,
-        controller,
+        rate_controller,
         needs_controller,
         params,
     })

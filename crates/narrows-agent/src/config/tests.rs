@@ -104,7 +104,7 @@ fn udp_borrows_by_default_where_the_capacity_is_configured() {
     };
     assert_eq!(ceiling("rate = '1gbit'"), Some(0.95));
     assert_eq!(ceiling("rate = '1gbit'\nparams = { udp_share = '20%', udp_ceiling = '50%' }"), Some(0.5));
-    assert_eq!(ceiling("rate = '1gbit'\ncontroller = 'rcp'"), None);
+    assert_eq!(ceiling("rate = '1gbit'\nrate_controller = 'rcp'"), None);
     let refused = "f.toml: ports[0].params: udp_ceiling is 0.1, but must be from udp_share (0.2) to 1, or 0";
     assert_eq!(problems(&with("rate = '1gbit'\nparams = { udp_share = 0.2, udp_ceiling = 0.1 }")), [refused]);
     let refused = "f.toml: ports[0].params.udp_ceiling: found it with capacity = \"measured\", expected `rate`, \
@@ -130,7 +130,7 @@ fn a_share_names_its_subscribers_and_is_brfs() {
     assert_eq!(with("'sender-prefix/33'"), [most]);
     assert_eq!(with("24"), ["f.toml: ports[0].params: share is 24, but must be a string"]);
     for kind in ["rcp", "bdr"] {
-        let found = problems(&format!("{port}\ncontroller = '{kind}'\nparams = {{ share = 'vlan' }}"));
+        let found = problems(&format!("{port}\nrate_controller = '{kind}'\nparams = {{ share = 'vlan' }}"));
         assert!(found.len() == 1 && found[0].contains("unknown field `share`"), "{found:?}");
     }
 }
@@ -178,7 +178,7 @@ fn rcp_and_bdr_are_configured() {
     let port = |rest: &str| format!("[switch]\nmax_flows = 99\n[[ports]]\ninterface = 'a'\n{rest}");
     for (kind, time) in [("rcp", "rtt"), ("bdr", "tau_max")] {
         let content =
-            port(&format!("rate = '1mbit'\ncontroller = '{kind}'\nparams = {{ {time} = '1500ms' }}"));
+            port(&format!("rate = '1mbit'\nrate_controller = '{kind}'\nparams = {{ {time} = '1500ms' }}"));
         let Config::Switch(switch) = Config::parse(&content, "f").unwrap() else { panic!() };
         let port = &switch.ports[0];
         let expected = format!("{time} = 1500000000\nmax_flows = 99\nsignal = \"ack\"\n");
@@ -198,12 +198,12 @@ fn rcp_and_bdr_are_configured() {
         let word = port_problem(&port_of(kind, &format!("params = {{ {time} = 20 }}")));
         assert_eq!(word, format!("params.{time}: found 20, expected a time such as \"20ms\" or \"30s\""));
     }
-    let measured = port("capacity = 'measured'\ncontroller = 'rcp'");
+    let measured = port("capacity = 'measured'\nrate_controller = 'rcp'");
     assert_eq!(
         problems(&measured),
         ["f.toml: ports[0].capacity: found \"measured\", expected `rate`: rcp needs it"]
     );
-    let expected = "controller: found \"xcp\", which real switches do not support, expected \"brf\", \"rcp\", \"bdr\", \"pacec\"";
+    let expected = "rate_controller: found \"xcp\", which real switches do not support, expected \"brf\", \"rcp\", \"bdr\", \"pacec\"";
     assert_eq!(port_problem(&port_of("xcp", "")), expected);
     let literal = port_problem(&port_of("bdr", "params = { mode = 'literal' }"));
     assert!(
@@ -234,7 +234,7 @@ fn pacec_is_signalled_in_band_and_needs_its_controller() {
 }
 
 fn port_of(kind: &str, rest: &str) -> String {
-    format!("[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\ncontroller = '{kind}'\n{rest}")
+    format!("[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\nrate_controller = '{kind}'\n{rest}")
 }
 
 /// The only error of the only port.

@@ -87,7 +87,7 @@ impl Link {
     /// Describes the new rate controller of a port.
     pub(super) fn set_controller(&mut self, number: u8, port: &config::Port, mtu: Bytes) {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(number)) else { return };
-        info.controller.clone_from(&port.controller);
+        info.controller.clone_from(&port.rate_controller);
         info.params.clone_from(&port.params);
         info.thresholds = port.thresholds(mtu);
         self.channel.send(ToController::Ports { ports: self.ports.clone() });

@@ -88,7 +88,7 @@ impl Runner {
         {
             self.set_rate(&new.interface, rate)?;
         }
-        if (&old.controller, &old.params) != (&new.controller, &new.params) {
+        if (&old.rate_controller, &old.params) != (&new.rate_controller, &new.params) {
             let mtu = self.ports.get(usize::from(number)).map_or(1500, |port| port.framing.mtu);
             let controller = new.rate_controller(u32::from(number), Bytes::new(mtu))?;
             self.switch.replace(now, usize::from(number), controller, &mut self.asked);
@@ -117,7 +117,7 @@ impl Runner {
                 port: u32::from(number),
                 interface: found.unwrap_or_else(|_| htb::Link::missing(&port.interface)),
                 capacity: capacity.unwrap_or(Rate::ZERO),
-                controller: port.controller.clone(),
+                controller: port.rate_controller.clone(),
                 params: port.params.clone(),
                 thresholds: port.thresholds(mtu),
             });
