@@ -70,7 +70,7 @@ def matrix(out: Path) -> tuple[Cost, int, dict[tuple[str, str], float]]:
         runs = len(list(csv.DictReader(file)))
     with (out / "matrix.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    shares = {(row["controller"], row["rival"]): float(row["share"]) for row in rows if row["rival"]}
+    shares = {(row["algorithm"], row["rival"]): float(row["share"]) for row in rows if row["rival"]}
     return cost, runs, shares
 
 

@@ -313,13 +313,13 @@ class FqCodelQueuePlan(TypedDict):
 
 
 class PriorityQueuePlan(TypedDict):
-    """Strict priority: the flow's `class` is its band.
+    """Strict priority: the flow's `class` is the index of its class.
 
-    Band 0 is served first.
+    Class 0 is served first.
     """
 
-    bands: list[LimitPlan]
-    """Limit of each band."""
+    classes: list[LimitPlan]
+    """Limit of each class. Plans of 0.2 say `bands`."""
     kind: Literal["priority"]
 
 

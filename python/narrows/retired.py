@@ -7,6 +7,7 @@ refuses the old names, and this module goes. docs/reference/glossary.md has the 
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -19,12 +20,19 @@ PACKAGE = Path(__file__).parent
 
 SCENARIO_KEYS = {"controllers": "rate_controllers"}
 """Top-level keys of a scenario."""
+QUEUE_KEYS = {"bands": "classes"}
+"""Keys of a queue of the kind 'priority'."""
 KINDS = {"controllers": "congestion", "rate-controllers": "rate"}
 """Kinds of `narrows list`."""
 FACTORS = {"controller": "algorithm"}
 """Factors of studies, and the first column of a table that a paper prints."""
 COLUMNS: dict[str, dict[str, str]] = {"signalling": {"controller": "rate_controller"}}
 """Columns of results, by table."""
+
+
+_QUEUE_KEY = re.compile(rf"(^|\.)(?<=queue\.)({'|'.join(QUEUE_KEYS)})(?=\.|$)")
+_WITH_QUEUES = ("topology", "links", "sweep")
+"""Top-level keys of a scenario below which queues are described."""
 
 
 @cache
@@ -57,7 +65,9 @@ def current(name: str, names: Mapping[str, str], place: str) -> str:
 def dotted_key(key: str, place: str = "") -> str:
     """The current spelling of a scenario's dotted key; reported if `place` is given."""
     first, dot, rest = key.partition(".")
-    renamed = f"{SCENARIO_KEYS.get(first, first)}{dot}{rest}"
+    renamed = _QUEUE_KEY.sub(
+        lambda found: found[1] + QUEUE_KEYS[found[2]], f"{SCENARIO_KEYS.get(first, first)}{dot}{rest}"
+    )
     if renamed != key and place:
         report(place, key, renamed)
     return renamed
@@ -74,6 +84,9 @@ def scenario(data: Mapping[str, Any], place: str | None = None) -> dict[str, Any
         ScenarioError: if an old and its current name occur together.
     """
     renamed = _table(data, place, "")
+    for key in _WITH_QUEUES:
+        if key in renamed:
+            renamed[key] = _queues(renamed[key], place)
     sweep = renamed.get("sweep")
     if isinstance(sweep, Mapping):
         renamed["sweep"] = sweep = dict(sweep)
@@ -87,6 +100,20 @@ def scenario(data: Mapping[str, Any], place: str | None = None) -> dict[str, Any
                 for i, case in enumerate(sweep["case"])
             ]
     return renamed
+
+
+def _queues(value: Any, place: str | None) -> Any:
+    """A part of a scenario in which the keys of queues have their current names."""
+    if isinstance(value, list):
+        return [_queues(item, place) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    names = (
+        QUEUE_KEYS if value.get("kind") == "priority" and not set(QUEUE_KEYS.values()) & set(value) else {}
+    )
+    for old in names.keys() & value:
+        report(caller() if place is None else place, old, names[old])
+    return {names.get(key, key): _queues(item, place) for key, item in value.items()}
 
 
 def _table(data: Mapping[str, Any], place: str | None, at: str) -> dict[str, Any]:

@@ -123,8 +123,11 @@ def test_changes_become_steps():
             },
         ),
         (
-            '{kind = "priority", bands = ["1p", "3kB"]}',
-            {"kind": "priority", "bands": [{"packets": 1, "bytes": None}, {"packets": None, "bytes": 3000}]},
+            '{kind = "priority", classes = ["1p", "3kB"]}',
+            {
+                "kind": "priority",
+                "classes": [{"packets": 1, "bytes": None}, {"packets": None, "bytes": 3000}],
+            },
         ),
     ],
 )

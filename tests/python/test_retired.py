@@ -79,6 +79,25 @@ def test_a_sweep_of_an_override_may_have_old_keys(capsys):
     assert capsys.readouterr().err.startswith("my.toml: 'controllers.0.params.eta' is now ")
 
 
+def test_a_priority_queue_may_have_bands(capsys):
+    queue = 'queue = { kind = "priority", classes = ["9p", "8p"] }\n'
+    swept = (
+        '[sweep.vary]\n"topology.queue.classes.0" = ["5p"]\n'
+        '[[sweep.case]]\nname = "a"\n'
+        'set = { "topology.queue" = { kind = "priority", classes = ["3p", "4p"] } }\n'
+    )
+    new = TEXT.replace("[topology]\n", "[topology]\n" + queue) + swept
+    old = new.replace("classes", "bands")
+    runs = [[run.scenario.full() for run in expand(narrows.loads(text, "my.toml"))] for text in (new, old)]
+    assert runs[0] == runs[1]
+    assert runs[0][0]["topology"]["queue"]["classes"] == ["5p", "4p"]
+    assert capsys.readouterr().err == said("my.toml", "bands", "classes") + said(
+        "my.toml", "topology.queue.bands.0", "topology.queue.classes.0"
+    )
+    with pytest.raises(ScenarioError, match=r"bands: found an unknown key"):
+        narrows.loads(new.replace('"priority", ', '"priority", bands = ["9p"], ', 1))
+
+
 def test_both_names_at_once_are_an_error():
     with pytest.raises(ScenarioError, match=r"^my.toml: rate_controllers: found also 'controllers', its old"):
         narrows.loads(TEXT + '[[controllers]]\nkind = "brf"\nlink = "*"', "my.toml")

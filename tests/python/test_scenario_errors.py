@@ -161,7 +161,7 @@ def attempt(text):
         (BASE + "[sweep]\nseeds = 100000\n[sweep.vary]\nseed = [1, 2]", "sweep: found 200000 runs, expected at most 100000"),
         (BASE + "class = 1", "flows.0.class: found 1, expected 0: no queue on the flow's path has classes"),
         (BASE.replace("[[flows]]", HTB + "[[flows]]") + "class = 2", "flows.0.class: found 2, expected 0 to 1 (the queue of 'bottleneck' has 2)"),
-        (BASE.replace("[[flows]]", "queue = {kind = 'priority', bands = ['9p', '9p', '9p']}\n[[flows]]") + "class = 3", "flows.0.class: found 3, expected 0 to 2 (the queue of 'bottleneck' has 3)"),
+        (BASE.replace("[[flows]]", "queue = {kind = 'priority', classes = ['9p', '9p', '9p']}\n[[flows]]") + "class = 3", "flows.0.class: found 3, expected 0 to 2 (the queue of 'bottleneck' has 3)"),
         (BASE.replace("[[flows]]", HTB.replace("4mbit", "5mbit") + "[[flows]]"), "topology.queue.classes: found rates of 11mbit in all, expected at most the link's 10mbit"),
         (BASE.replace("[[flows]]", HTB.replace("9mbit", "5mbit") + "[[flows]]"), "topology.queue.classes.1: expected a ceil of at least the rate (6mbit), not 5mbit"),
         (BASE.replace('rtt = "20ms"', "rtts = ['10ms', '20ms']") + "count = 2", "topology.rtts: found 2 RTTs, but no flow uses pair 2; give each pair an entry of flows (a group is on one pair)"),

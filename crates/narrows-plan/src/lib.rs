@@ -234,10 +234,11 @@ pub enum QueuePlan {
         #[serde(default)]
         ecn: bool,
     },
-    /// Strict priority: the flow's `class` is its band. Band 0 is served first.
+    /// Strict priority: the flow's `class` is the index of its class. Class 0 is served first.
     Priority {
-        /// Limit of each band.
-        bands: Vec<LimitPlan>,
+        /// Limit of each class. Plans of 0.2 say `bands`.
+        #[serde(alias = "bands")]
+        classes: Vec<LimitPlan>,
     },
     /// Hierarchical token bucket with one level: the flow's `class` is the index of its class.
     Htb {

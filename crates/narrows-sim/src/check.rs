@@ -243,8 +243,9 @@ fn check_queue(at: &str, queue: &QueuePlan) -> Result<(), Error> {
             require(&format!("{at}.queues"), queues, (1..=1 << 20).contains(queues), "1 to 1048576")?;
             check_codel(at, *target, *interval)
         }
-        QueuePlan::Priority { bands } => {
-            require(&format!("{at}.bands"), bands.len(), (1..=256).contains(&bands.len()), "1 to 256 bands")
+        QueuePlan::Priority { classes } => {
+            let number = classes.len();
+            require(&format!("{at}.classes"), number, (1..=256).contains(&number), "1 to 256 classes")
         }
         QueuePlan::Htb { classes } => {
             require(

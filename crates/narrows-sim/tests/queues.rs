@@ -157,7 +157,7 @@ fn packets_that_arrive_above_the_threshold_are_marked() {
 
 #[test]
 fn strict_priority_starves_the_lower_band() {
-    let queue = QueuePlan::Priority { bands: vec![packets(50), packets(50)] };
+    let queue = QueuePlan::Priority { classes: vec![packets(50), packets(50)] };
     let mut plan = path(mbit(10), ms(0), queue, 10);
     plan.flows = vec![udp(mbit(8)), udp(mbit(8))];
     plan.flows[1].class = 1;

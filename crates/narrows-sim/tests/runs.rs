@@ -114,7 +114,7 @@ fn any_queue() -> impl Strategy<Value = QueuePlan> {
                 queues: 16,
                 ecn: false
             }),
-            Just(QueuePlan::Priority { bands: vec![l, l] }),
+            Just(QueuePlan::Priority { classes: vec![l, l] }),
             Just(QueuePlan::Htb {
                 classes: (1..3)
                     .map(|r| HtbClassPlan { rate: mbit(r), ceil: mbit(10), limit: l, priority: 0 })
@@ -330,15 +330,17 @@ fn a_plan_with_all_features_runs() {
 }
 
 #[test]
-fn a_plan_with_the_old_name_of_rate_controllers_is_read() {
+fn a_plan_with_old_names_is_read() {
     let plan = with_all_features(busy(1));
     let mut json = serde_json::to_value(&plan).unwrap();
     let table = json.as_object_mut().unwrap();
     let controllers = table.remove("rate_controllers").unwrap();
     table.insert("controllers".into(), controllers);
+    json["links"][0]["queue"] = serde_json::json!({ "kind": "priority", "bands": [{ "packets": 5 }] });
     let read: Plan = serde_json::from_value(json).unwrap();
     assert_eq!(read.rate_controllers.len(), 1);
     assert_eq!(read.rate_controllers[0].kind, plan.rate_controllers[0].kind);
+    assert!(matches!(&read.links[0].queue, QueuePlan::Priority { classes } if classes.len() == 1));
 }
 
 #[test]

@@ -44,7 +44,7 @@ def _rate(link: LinkPlan) -> int:
 def _waiting(queue: QueuePlan) -> int:
     """Capacity of a queue in bytes; 0 if it is unlimited."""
     if queue["kind"] == "priority":
-        limits = queue["bands"]
+        limits = queue["classes"]
     elif queue["kind"] == "htb":
         limits = [part.get("limit", {}) for part in queue["classes"]]
     else:

@@ -90,8 +90,8 @@ def _classes(link: Direction) -> int:
     match link.traits.queue:
         case network.Htb(classes=classes):
             return len(classes)
-        case network.Priority(bands=bands):
-            return len(bands)
+        case network.Priority(classes=classes):
+            return len(classes)
         case _:
             return 0
 

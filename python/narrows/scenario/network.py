@@ -143,11 +143,11 @@ class FqCodel(_Codel):
 
 
 class Priority(Table):
-    """Strict priority: a flow's class is its band, band 0 first."""
+    """Strict priority: a flow's class is the index, class 0 first."""
 
     kind: Literal["priority"]
-    bands: Annotated[list[Limit], Field(min_length=1, max_length=16)]
-    """Length of each band."""
+    classes: Annotated[list[Limit], Field(min_length=1, max_length=16)]
+    """Length of each class."""
 
 
 class HtbClass(Table):

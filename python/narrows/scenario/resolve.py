@@ -250,7 +250,10 @@ class _Resolver:
 
     def _queue(self, queue: network.Queue, link: Direction, index: int) -> QueuePlan:
         if isinstance(queue, network.Priority):
-            return {"kind": "priority", "bands": [self._limit(band, link, index) for band in queue.bands]}
+            return {
+                "kind": "priority",
+                "classes": [self._limit(limit, link, index) for limit in queue.classes],
+            }
         if isinstance(queue, network.Htb):
             classes: list[HtbClassPlan] = [
                 {

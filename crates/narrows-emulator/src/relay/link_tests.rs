@@ -106,7 +106,7 @@ fn the_losses_are_the_same_as_in_the_simulator() {
 #[test]
 fn an_unsupported_queue_is_refused_by_name() {
     let mut p = plan();
-    p.queue = QueuePlan::Priority { bands: vec![LimitPlan::default()] };
+    p.queue = QueuePlan::Priority { classes: vec![LimitPlan::default()] };
     let error = Link::new(&p, 1, 0, RelayModel::Rate, Time::ZERO).err().unwrap().to_string();
     assert!(error.contains("A->B") && error.contains("priority"), "{error}");
 }

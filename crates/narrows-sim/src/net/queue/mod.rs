@@ -68,7 +68,7 @@ pub(crate) fn build(plan: &QueuePlan) -> Option<Box<dyn Discipline>> {
         QueuePlan::FqCodel { limit, target, interval, quantum, queues, ecn } => Some(Box::new(
             fq_codel::FqCodel::new(*limit, codel::Params::new(*target, *interval, *ecn), *quantum, *queues),
         )),
-        QueuePlan::Priority { bands } => Some(Box::new(priority::Priority::new(bands))),
+        QueuePlan::Priority { classes } => Some(Box::new(priority::Priority::new(classes))),
         QueuePlan::Htb { classes } => Some(Box::new(htb::Htb::new(classes))),
     }
 }
