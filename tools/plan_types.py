@@ -89,6 +89,8 @@ def _type(schema: Schema) -> str:
             return f"list[{_type(item)}]"
         case {"type": "object", "additionalProperties": True}:
             return "dict[str, object]"
+        case {"type": "object", "additionalProperties": dict(item)}:
+            return f"dict[str, {_type(item)}]"
         case {"type": str(name)} if name in _PLAIN:
             return _PLAIN[name]
     raise ValueError(f"no Python type for {schema}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from narrows import units
+from narrows import congestion, units
 from narrows.results import columns
 from narrows.scenario import reference
 from pages import fill
@@ -146,12 +146,60 @@ def brf_parameters() -> str:
     return "\n".join(lines) + "\n"
 
 
+_MOST_ABSENT = 3
+
+
+def congestion_parameters() -> str:
+    """Parameters of the congestion controllers: a table each, or the differences from an earlier one's."""
+    parts: list[str] = []
+    earlier: list[congestion.Algorithm] = []
+    for row in congestion.catalogue().values():
+        if not row.parameters:
+            continue
+        alike = [other for other in earlier if _is_like(row, other)]
+        like = max(alike, key=lambda other: len(_shared(row, other)), default=row)
+        shared = _shared(row, like) if alike else set()
+        parts.append(f"### {row.name}\n")
+        own = [p for p in row.parameters.values() if p.name not in shared]
+        if like is not row:
+            absent = [f"`{name}`" for name in like.parameters if name not in row.parameters]
+            less = f" except {', '.join(absent)}" if absent else ""
+            parts.append(f"The parameters of `{like.name}`{less}{', and these:' if own else '.'}\n")
+        if own:
+            lines = ["| parameter | takes | default | meaning | source |", "| --- | --- | --- | --- | --- |"]
+            lines += [
+                f"| `{p.name}` | {_expected(p)} | `{p.spelled(p.default)}` | {p.meaning} | {p.source} |"
+                for p in own
+            ]
+            parts.append("\n".join(lines) + "\n")
+        earlier.append(row)
+    return "\n".join(parts)
+
+
+def _is_like(row: congestion.Algorithm, other: congestion.Algorithm) -> bool:
+    """Whether a list of differences from another algorithm is shorter than a table."""
+    absent = len(other.parameters.keys() - row.parameters.keys())
+    return absent <= _MOST_ABSENT and len(_shared(row, other)) > len(row.parameters) // 2
+
+
+def _shared(one: congestion.Algorithm, other: congestion.Algorithm) -> set[str]:
+    """Parameters that are the same in both, with the same default."""
+    return {name for name, p in one.parameters.items() if other.parameters.get(name) == p}
+
+
+def _expected(parameter: congestion.Parameter) -> str:
+    """The values that a parameter takes, with their unit."""
+    words = parameter.expected.removeprefix("a ")
+    return f"{words}; {parameter.unit}" if parameter.unit else words
+
+
 PARTS = {
     "docs/reference/scenario-reference.md": {
         "keys": reference.markdown,
         "brf parameters": brf_parameters,
         "other parameters": other_parameters,
     },
+    "docs/reference/congestion-controllers.md": {"parameters": congestion_parameters},
     "docs/reference/results.md": {"columns": columns.markdown},
 }
 """Page to its generated parts."""

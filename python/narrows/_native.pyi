@@ -58,6 +58,9 @@ def check(plan_json: str, congestion: list[str] = ...) -> None:
 def congestion_controllers() -> list[tuple[str, str]]:
     """Name and summary of each."""
 
+def congestion_catalogue() -> str:
+    """All rows of the catalogue of congestion controllers as JSON; `narrows.congestion` reads it."""
+
 def rate_controllers() -> list[tuple[str, str]]:
     """Name and summary of each."""
 

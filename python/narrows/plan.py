@@ -399,8 +399,8 @@ class ParetoSizePlan(TypedDict):
 class TcpTransportPlan(TypedDict):
     """TCP."""
 
-    cc: str
-    """Name of the congestion controller."""
+    cc: str | dict[str, bool | float | str]
+    """The congestion controller: a name, or a table with `name` and parameters in base units."""
     ecn: NotRequired[bool]
     """Negotiate ECN."""
     kind: Literal["tcp"]

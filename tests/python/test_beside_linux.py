@@ -22,13 +22,13 @@ def beside_linux(tmp_path_factory):
     alone = tuple(cell for cell in grid.core() if cell.flows is Flows.SINGLE)
     source = Recording()
     (duration,) = source.durations
-    asked = runner.Ask(tmp_path_factory.mktemp("recorded"), runner.LINUX, alone, seeds=1, duration=duration)
+    asked = runner.Ask(tmp_path_factory.mktemp("recorded"), runner.linux(), alone, seeds=1, duration=duration)
     return runner.run(asked, None, source.backend, source=source, simulator=sweep.simulator(), jobs=2)
 
 
 def test_all_fifteen_algorithms_are_present(beside_linux):
     assert not beside_linux.absent, "the recording is of another grid: record again"
-    assert sorted(judge.by_algorithm(beside_linux.findings)) == sorted(runner.LINUX)
+    assert sorted(judge.by_algorithm(beside_linux.findings)) == sorted(runner.linux())
     assert all(not math.isnan(finding.errors["goodput_bps"]) for finding in beside_linux.findings)
 
 

@@ -12,11 +12,11 @@ from narrows import sweep
 from narrows.cli import listing
 from narrows.cli.commands.shared import On
 from narrows.cli.folders import results_folder
-from narrows.matrix.plan import HELP
+from narrows.matrix.plan import helped
 from narrows.results.results import Results
 from narrows.scenario import reference, schema
 from narrows.scenario.load import expand, load
-from narrows.scenario.served import SERVED_BY, unmarked, unserved
+from narrows.scenario.served import served_by, unmarked, unserved
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 TEXT = """
@@ -451,7 +451,7 @@ def test_no_scenario_of_the_project_asks_in_vain():
 
 
 def test_the_matrix_knows_the_same_controllers_that_need_the_network():
-    assert {name: more["rate_controllers"][0]["kind"] for name, more in HELP.items()} == SERVED_BY
+    assert {name: more["rate_controllers"][0]["kind"] for name, more in helped().items()} == served_by()
 
 
 def test_list(narrows):

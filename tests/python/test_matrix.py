@@ -17,12 +17,12 @@ from narrows import sweep
 from narrows.matrix.ask import Ask
 from narrows.matrix.cells import FIGURES, Cell, cells, table
 from narrows.matrix.page import maps, notes, summary, write
-from narrows.matrix.plan import HELP, VARIANTS, choose, pairs, scenario
+from narrows.matrix.plan import choose, helped, pairs, scenario, variants
 from narrows.metrics.statistics import Interval
 from narrows.report.kinds.heat import COLUMN_WIDTH, HARM, SHARE
 from narrows.report.shade import contrast, text_on
 from narrows.scenario.load import expand
-from narrows.scenario.served import MARKED
+from narrows.scenario.served import marked
 from narrows.studies.run import Run, Runs
 
 SMALL = Ask(("bbr", "vegas", "reno"), duration="6s", seeds=2, buffers=("1bdp", "2bdp"))
@@ -112,7 +112,7 @@ def test_each_controller_alone_and_each_pair_once_per_buffer_and_seed():
     runs = expand(scenario(SMALL))
     assert len(runs) == (3 + 6) * 2 * 2
     assert {len(run.scenario.flows) for run in runs} == {1, 2}
-    met = {tuple(flow.cc for flow in run.scenario.flows) for run in runs}
+    met = {tuple(flow.cc.name for flow in run.scenario.flows) for run in runs}
     assert ("reno", "vegas") in met and ("vegas", "reno") not in met
 
 
@@ -124,9 +124,9 @@ def test_families_are_adjacent_in_any_order_of_names():
 
 def test_controllers_that_need_the_network_are_run_only_on_request():
     known = [name for name, _ in sweep.simulator().congestion_controllers()]
-    assert not set(choose(known)) & {*HELP, *MARKED}
+    assert not set(choose(known)) & {*helped(), *marked()}
     assert set(choose(known, marks=True)) == {
-        name for name in known if name not in HELP and not name.endswith(VARIANTS)
+        name for name in known if name not in helped() and name not in variants()
     }
     assert set(choose(known, everyone=True)) == set(known)
 
@@ -300,7 +300,7 @@ def test_with_one_seed_no_controller_is_first_or_more_harmful():
 
 def test_help_names_the_controllers_that_are_left_out(narrows):
     help_text = " ".join(narrows("matrix", "--help")[1].replace("│", " ").split())
-    for name in (*VARIANTS, *MARKED):
+    for name in ("-literal", "-recent", "-hystartpp", *marked()):
         assert name in help_text
 
 
@@ -453,7 +453,7 @@ def test_a_buffer_in_two_spellings_is_run_once(tmp_path, narrows):
 
 
 def test_all_with_network_help_runs(tmp_path):
-    ask = Ask(("cubic", *HELP), duration="3s", seeds=1, buffers=("1bdp",))
+    ask = Ask(("cubic", *helped()), duration="3s", seeds=1, buffers=("1bdp",))
     found = cells(sweep.run(scenario(ask)), ask)
     assert all(c.goodput_bps.mean > 0 for c in found)
     write(found, sweep.run(scenario(Ask(("cubic",), duration="1s", seeds=1))), ask, tmp_path, files=False)

@@ -27,7 +27,7 @@ from narrows.report.series import rows, short, thin
 from narrows.report.shade import contrast
 from narrows.report.spread import spread
 from narrows.report.study import figures
-from narrows.report.style import INK, LOOKS, dark_of, look, order, shades
+from narrows.report.style import INK, dark_of, look, looks, order, shades
 from narrows.results import summary
 from narrows.results.results import Results
 from narrows.studies import find_study, load_study
@@ -102,7 +102,7 @@ def test_every_chart_is_valid_vega_lite(outcome: Outcome, monkeypatch: pytest.Mo
 def test_shares_are_stacked_to_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class AnyName(Sketch):
         def congestion_controllers(self) -> list[tuple[str, str]]:
-            return [(name, "") for name in LOOKS]
+            return [(name, "") for name in looks()]
 
     study = load_study(find_study("bbr-gain"))
     done = run_study(study, tmp_path, quick=True, only=["G1", "G7"], backend=AnyName())
@@ -511,14 +511,14 @@ def test_rows_are_short_and_json_safe() -> None:
 
 def test_controllers_that_are_drawn_together_differ_by_more_than_colour() -> None:
     together = ["cubic", "bbr", "brf", "brf-literal", "brf-measured"]
-    assert len({LOOKS[name].marker for name in together}) == len(together) - 0
-    assert len({(LOOKS[name].dash, LOOKS[name].marker) for name in LOOKS}) > len(LOOKS) / 2
-    assert len({entry.light for entry in LOOKS.values()}) == len(LOOKS)
+    assert len({looks()[name].marker for name in together}) == len(together) - 0
+    assert len({(looks()[name].dash, looks()[name].marker) for name in looks()}) > len(looks()) / 2
+    assert len({entry.light for entry in looks().values()}) == len(looks())
 
 
 def test_colours_have_contrast_on_their_page() -> None:
     """At least 3:1 against the page, as WCAG 2.1 (1.4.11) asks of graphics."""
-    for name, entry in LOOKS.items():
+    for name, entry in looks().items():
         assert contrast(entry.light, "#ffffff") >= 3.0, name
         assert contrast(entry.dark, "#16181b") >= 3.0, name
 

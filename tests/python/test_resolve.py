@@ -284,7 +284,7 @@ def test_sweeps_are_cases_times_products_times_seeds():
     assert runs[0].factors == {"case": "short", "flows.*.cc": "cubic", "topology.loss": 0.0}
     assert runs[-1].factors == {"case": "long", "flows.*.cc": "bbr", "topology.loss": 0.01}
     assert [run.scenario.seed for run in runs[:4]] == [1, 2, 1, 2]
-    assert [flow.cc for flow in runs[-1].scenario.flows] == ["bbr", "bbr"]
+    assert [flow.cc.name for flow in runs[-1].scenario.flows] == ["bbr", "bbr"]
     assert len(expand(scenario, seeds=1)) == 8
 
 

@@ -68,7 +68,7 @@ def test_version_and_help_import_no_slow_module(words):
         ("narrows list q", {"queues"}),
         ("narrows run my.toml --on k", {"kernel"}),
         ("narrows run my.toml --set topology.rt", {"topology.rtt=", "topology.rtts="}),
-        ("narrows run my.toml --set flows.*.cc", {"flows.*.cc="}),
+        ("narrows run my.toml --set flows.*.cc", {"flows.*.cc=", "flows.*.cc.name="}),
         ("narrows validate --cells core,c", {"core,core", "core,ci"}),
         ("narrows validate --algorithms cubic,ren", {"cubic,reno", "cubic,reno-hystartpp"}),
         ("narrows cc load bbr-", {"bbr-a", "bbr-b", "bbr-c"}),

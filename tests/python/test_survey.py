@@ -71,7 +71,7 @@ def test_each_of_the_fifteen_runs_alone_and_against_cubic_at_every_point() -> No
         assert names - {"alone"} == set(FIFTEEN)
         assert len(runs) == points * len(names)
         for run in runs:
-            ccs = {flow.cc for flow in run.scenario.flows}
+            ccs = {flow.cc.name for flow in run.scenario.flows}
             case = str(run.factors["case"])
             assert ccs == (
                 {"cubic"} if case == "alone" else {case} | ({"cubic"} if len(names) > 15 else set())

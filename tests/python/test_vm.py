@@ -461,4 +461,4 @@ def test_open_vswitchs_module_is_loaded_only_on_request():
     for words, expected in asked.items():
         layout = check_plan(backend.in_guest(resolve(loads(text + words))))
         assert ovs.by_module(layout) is expected, words
-    assert "openvswitch" not in image.LOADED
+    assert "openvswitch" not in image.loaded()

@@ -108,7 +108,7 @@ fn main() {
         if !wanted.is_empty() && !wanted.iter().any(|name| name == entry.name) {
             continue;
         }
-        let (mut times, sum) = run(&mut *(entry.build)());
+        let (mut times, sum) = run(&mut *entry.build());
         assert!(sum > 0, "the work was done");
         times.sort_by(f64::total_cmp);
         let share = |part: f64| times[((times.len() - 1) as f64 * part) as usize];

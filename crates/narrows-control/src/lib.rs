@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 //! ## Modules
 //!
+//! * [`catalogue`]: names, parameters and looks of the controllers at senders.
 //! * [`congestion`]: controllers at the sender (Reno, CUBIC, BBR, ...).
 //! * [`rate`]: controllers in the network, at the port of a switch (BRF, RCP, XCP, ...).
 //! * [`feedback`]: the encoding of a rate in a TCP option, and congestion headers.
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod catalogue;
 pub mod congestion;
 pub mod feedback;
 pub mod rate;

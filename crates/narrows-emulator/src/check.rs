@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use narrows_control::catalogue::Choice;
+use narrows_control::congestion::Controller;
 use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::units::Span;
 use narrows_sim::plan::{AppPlan, Plan, TransportPlan, check_with};
@@ -16,7 +18,8 @@ impl Spec {
     /// Returns the first invalid value.
     pub fn check(&self) -> Result<(), Error> {
         // The kernel has congestion controllers that the simulator does not have.
-        check_with(&self.plan, &|_| Some(Box::new(Reno::default())))?;
+        let any = |_: &Choice| Some(Box::new(Reno::default()) as Box<dyn Controller>);
+        check_with(&self.plan, &any)?;
         let interval = self.sample_interval;
         let is_valid = interval >= Span::from_millis(1);
         require("sample_interval", format!("{interval:?}"), is_valid, "at least 1 ms")?;

@@ -11,6 +11,7 @@ pub use schema::schema;
 
 pub use kernel::{Datapath, Delayer, Forwarding, KernelPlan, Tool};
 
+use narrows_control::catalogue::Choice;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -329,7 +330,7 @@ pub struct FlowPlan {
 
 impl FlowPlan {
     /// A TCP flow under this congestion controller that sends as much as it can from the start of the run.
-    pub fn bulk(name: impl Into<String>, (from, to): (u32, u32), cc: impl Into<String>) -> Self {
+    pub fn bulk(name: impl Into<String>, (from, to): (u32, u32), cc: impl Into<Choice>) -> Self {
         FlowPlan {
             name: name.into(),
             from,
@@ -363,8 +364,8 @@ fn one() -> u32 {
 pub enum TransportPlan {
     /// TCP.
     Tcp {
-        /// Name of the congestion controller.
-        cc: String,
+        /// The congestion controller: a name, or a table with `name` and parameters in base units.
+        cc: Choice,
         /// Negotiate ECN.
         #[serde(default)]
         ecn: bool,

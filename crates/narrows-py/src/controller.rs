@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use narrows_control::catalogue::{Value as Given, Values};
 use narrows_control::congestion::{
     Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, Signal, State, Window,
 };
@@ -93,10 +94,10 @@ pub(crate) struct PyController {
 }
 
 impl PyController {
-    /// Instantiates the class. If the call raises an exception, records the exception and returns
+    /// Instantiates the class with the given parameters as keyword arguments. If the call raises an exception, records the exception and returns
     /// `None`.
-    pub(crate) fn new(class: &Py<PyAny>, failure: &Failure) -> Option<Self> {
-        Python::attach(|py| match instantiate(class.bind(py)) {
+    pub(crate) fn new(class: &Py<PyAny>, params: &Values, failure: &Failure) -> Option<Self> {
+        Python::attach(|py| match instantiate(class.bind(py), params) {
             Ok(object) => Some(PyController { object: object.unbind(), failure: failure.clone() }),
             Err(error) => {
                 failure.record(error);
@@ -133,8 +134,16 @@ impl PyController {
 }
 
 /// Creates an instance, and checks that it has the required hooks.
-fn instantiate<'py>(class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let object = class.call0()?;
+fn instantiate<'py>(class: &Bound<'py, PyAny>, params: &Values) -> PyResult<Bound<'py, PyAny>> {
+    let given = PyDict::new(class.py());
+    for (name, value) in params {
+        match value {
+            Given::Flag(flag) => given.set_item(name, flag)?,
+            Given::Number(n) => given.set_item(name, n)?,
+            Given::Word(word) => given.set_item(name, word.as_ref())?,
+        }
+    }
+    let object = class.call(PyTuple::empty(class.py()), Some(&given))?;
     for hook in ["on_ack", "on_congestion"] {
         if !object.hasattr(hook)? {
             return Err(PyTypeError::new_err(format!(

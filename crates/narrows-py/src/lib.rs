@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, unreachable_pub, reason = "the Python stub _native.pyi is the documentation")]
 
+mod catalogue;
 mod controller;
 #[cfg(target_os = "linux")]
 mod emulator;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use controller::{Failure, PyController, PyWindow};
+use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
 use narrows_control::congestion::Controller;
 use narrows_control::{congestion, rate};
 use narrows_sim::plan::{Plan, check_with};
@@ -71,12 +73,44 @@ fn parse(plan_json: &str) -> PyResult<Plan> {
     serde_json::from_str(plan_json).map_err(|e| PlanError::new_err(format!("plan: {e}")))
 }
 
-/// Builds a controller by name: the user's classes first, then the built-in controllers.
-fn find(classes: &BTreeMap<String, Py<PyAny>>, failure: &Failure, name: &str) -> Option<Box<dyn Controller>> {
-    match classes.get(name) {
-        Some(class) => PyController::new(class, failure).map(|c| Box::new(c) as Box<dyn Controller>),
-        None => congestion::registry::build(name),
+/// The controllers of a run: the user's classes first, then the built-in controllers.
+struct WithClasses<'a> {
+    classes: &'a BTreeMap<String, Py<PyAny>>,
+    failure: &'a Failure,
+}
+
+impl Controllers for WithClasses<'_> {
+    fn check(&self, choice: &Choice) -> Result<(), Problem> {
+        check_choice(self.classes.contains_key(&choice.name), choice)
     }
+
+    fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
+        match self.classes.get(&choice.name) {
+            Some(class) => {
+                let built = PyController::new(class, &choice.params, self.failure);
+                built.map(|c| Box::new(c) as Box<dyn Controller>)
+            }
+            None => Catalogue::built_in().build(choice),
+        }
+    }
+}
+
+/// The names of the user's classes; nothing is built.
+struct ClassNames(Vec<String>);
+
+impl Controllers for ClassNames {
+    fn check(&self, choice: &Choice) -> Result<(), Problem> {
+        check_choice(self.0.contains(&choice.name), choice)
+    }
+
+    fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
+        Catalogue::built_in().build(choice)
+    }
+}
+
+/// A class checks its parameters itself.
+fn check_choice(is_class: bool, choice: &Choice) -> Result<(), Problem> {
+    if is_class { Ok(()) } else { Catalogue::built_in().check(choice) }
 }
 
 #[pyfunction]
@@ -94,7 +128,8 @@ fn run<'py>(
     let failure = Failure { error: Arc::new(Mutex::new(None)), cancel: flag.clone() };
     let noted = failure.error.clone();
     let outcome = py.detach(move || {
-        narrows_sim::run_observed(&plan, &flag, &nanos, &|name| find(&congestion, &failure, name))
+        let known = WithClasses { classes: &congestion, failure: &failure };
+        narrows_sim::run_observed(&plan, &flag, &nanos, &known)
     });
     if let Some(error) = noted.lock().ok().and_then(|mut slot| slot.take()) {
         return Err(error);
@@ -132,17 +167,18 @@ fn tables(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 #[pyo3(signature = (plan_json, congestion=Vec::new()))]
 fn check(plan_json: &str, congestion: Vec<String>) -> PyResult<()> {
-    // The check does not instantiate a user's class; another controller stands in for it.
-    let stand_in = |name: &str| {
-        let name = if congestion.iter().any(|c| c == name) { "reno" } else { name };
-        congestion::registry::build(name)
-    };
-    check_with(&parse(plan_json)?, &stand_in).map_err(|e| PlanError::new_err(e.to_string()))
+    check_with(&parse(plan_json)?, &ClassNames(congestion)).map_err(|e| PlanError::new_err(e.to_string()))
 }
 
 #[pyfunction]
 fn congestion_controllers() -> Vec<(&'static str, &'static str)> {
     congestion::registry::all().iter().map(|e| (e.name, e.summary)).collect()
+}
+
+/// The catalogue of congestion controllers as JSON; `narrows.congestion` reads it.
+#[pyfunction]
+fn congestion_catalogue() -> String {
+    catalogue::json()
 }
 
 #[pyfunction]
@@ -168,6 +204,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run, m)?)?;
     m.add_function(wrap_pyfunction!(check, m)?)?;
     m.add_function(wrap_pyfunction!(congestion_controllers, m)?)?;
+    m.add_function(wrap_pyfunction!(congestion_catalogue, m)?)?;
     m.add_function(wrap_pyfunction!(rate_controllers, m)?)?;
     #[cfg(target_os = "linux")]
     emulator::register(m)?;

@@ -1,4 +1,4 @@
-//! Simulates a controller that is not built in: a constant window.
+//! Adds an algorithm to the catalogue, with a parameter, and uses both by name in a plan: a constant window.
 //!
 //! ```sh
 //! cargo run --release -p narrows-sim --example own_controller
@@ -6,12 +6,20 @@
 
 use std::sync::atomic::AtomicBool;
 
-use narrows_control::congestion::{Ack, Congestion, Controller, Window, registry};
-use narrows_control::units::{Rate, Span};
-use narrows_sim::plan::{FlowPlan, LimitPlan, LinkPlan, Plan};
+use narrows_control::catalogue::{Catalogue, Entry, Family, Group, Parameters, whole};
+use narrows_control::congestion::{Ack, Congestion, Controller, Window};
+use narrows_sim::plan::Plan;
 
-/// Keeps this many segments in flight and ignores losses.
-struct Fixed(u32);
+narrows_control::parameters! {
+    /// Parameters of [`Fixed`].
+    pub struct Params {
+        /// Segments in flight.
+        pub segments: u32 = 40, whole(1, 1_000_000).unit("segments").from("this example");
+    }
+}
+
+/// Keeps a number of segments in flight and ignores losses.
+struct Fixed(Params);
 
 impl Controller for Fixed {
     fn name(&self) -> &'static str {
@@ -19,38 +27,50 @@ impl Controller for Fixed {
     }
 
     fn on_ack(&mut self, _ack: &Ack, window: &mut Window) {
-        window.cwnd = self.0;
+        window.cwnd = self.0.segments;
     }
 
     fn on_congestion(&mut self, _event: &Congestion, window: &mut Window) {
-        window.ssthresh = self.0;
+        window.ssthresh = self.0.segments;
     }
 }
 
-/// The own controller by its name, and every built-in one.
-fn controllers(name: &str) -> Option<Box<dyn Controller>> {
-    match name {
-        "fixed" => Some(Box::new(Fixed(40))),
-        other => registry::build(other),
-    }
-}
+/// The row of the catalogue.
+const FIXED: Entry = Entry {
+    parameters: &[Group::of::<Params>("")],
+    ..Entry::new("fixed", Family::Loss, "a constant window", |values| {
+        Box::new(Fixed(Params::default().with("", values)))
+    })
+};
 
-fn main() -> Result<(), narrows_sim::Error> {
-    let rate = Rate::from_bits_per_sec(50_000_000);
-    let delay = Span::from_millis(20);
-    let plan = Plan {
-        duration: Span::from_secs(10),
-        nodes: vec!["a".into(), "b".into()],
-        links: vec![
-            LinkPlan::new("a->b", (0, 1), rate, delay, LimitPlan::packets(100)),
-            LinkPlan::new("b->a", (1, 0), rate, delay, LimitPlan::default()),
-        ],
-        flows: vec![FlowPlan::bulk("fixed", (0, 1), "fixed")],
-        ..Plan::default()
-    };
-    let results = narrows_sim::run_with(&plan, &AtomicBool::new(false), &controllers)?;
-    let goodput =
-        results.table("flows").and_then(|flows| flows.f64("goodput_bps")).expect("a column of floats");
-    println!("goodput: {:.2} Mbit/s", goodput[0] / 1e6);
+/// Two flows, one after the other: with the default window, and with half of it.
+const PLAN: &str = r#"{
+    "duration": 20000000000,
+    "nodes": ["a", "b"],
+    "links": [
+        { "name": "a->b", "from": 0, "to": 1, "rate": { "kind": "steps", "steps": [[0, 6250000]] },
+          "delay": [[0, 20000000]], "queue": { "kind": "fifo", "limit": { "packets": 100 } } },
+        { "name": "b->a", "from": 1, "to": 0, "rate": { "kind": "steps", "steps": [[0, 6250000]] },
+          "delay": [[0, 20000000]], "queue": { "kind": "fifo" } }
+    ],
+    "flows": [
+        { "name": "default", "from": 0, "to": 1, "stop": 10000000000,
+          "transport": { "kind": "tcp", "cc": "fixed" }, "app": { "kind": "bulk" } },
+        { "name": "half", "from": 0, "to": 1, "start": 10000000000,
+          "transport": { "kind": "tcp", "cc": { "name": "fixed", "segments": 20 } }, "app": { "kind": "bulk" } }
+    ]
+}"#;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut catalogue = Catalogue::built_in().clone();
+    catalogue.add(FIXED)?;
+    let plan: Plan = serde_json::from_str(PLAN)?;
+    let results = narrows_sim::run_with(&plan, &AtomicBool::new(false), &catalogue)?;
+    let flows = results.table("flows").ok_or("no table of flows")?;
+    let goodput = flows.f64("goodput_bps").ok_or("no goodput")?;
+    let names = flows.str("cc").ok_or("no names")?;
+    for (name, goodput) in names.iter().zip(goodput) {
+        println!("{name:20} {:.2} Mbit/s", goodput / 1e6);
+    }
     Ok(())
 }

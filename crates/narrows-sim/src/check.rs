@@ -1,6 +1,6 @@
 //! Validation of plans. A plan that passes cannot make a run panic.
 
-use narrows_control::congestion;
+use narrows_control::catalogue::{Catalogue, Choice, Controllers};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::engine::MAX_INDEX;
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::plan::{
     AppPlan, FlowPlan, LinkPlan, LossPlan, MarkPlan, Plan, QueuePlan, RatePlan, SizePlan, TransportPlan,
 };
-use crate::world::{Controllers, build_rate_controller};
+use crate::world::build_rate_controller;
 
 /// Longest run. The clock counts nanoseconds in 64 bits, and 36 bits count events.
 const MAX_DURATION: Span = Span::from_secs(1_000_000);
@@ -22,14 +22,14 @@ const MAX_FLOWS: u64 = 10_000_000;
 /// # Errors
 /// The first invalid value.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    check_with(plan, &congestion::registry::build)
+    check_with(plan, Catalogue::built_in())
 }
 
 /// Like [`check`], but accepts the congestion controllers of this run.
 ///
 /// # Errors
 /// The first invalid value.
-pub fn check_with(plan: &Plan, controllers: Controllers<'_>) -> Result<(), Error> {
+pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Error> {
     require(
         "duration",
         plan.duration,
@@ -156,7 +156,7 @@ fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
     check_queue(&format!("{at}.queue"), &link.queue)
 }
 
-fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: Controllers<'_>) -> Result<(), Error> {
+fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: &dyn Controllers) -> Result<(), Error> {
     let nodes = plan.nodes.len() as u32;
     let ends = flow.from < nodes && flow.to < nodes && flow.from != flow.to;
     require(
@@ -175,8 +175,7 @@ fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: Controllers<'
     require(&format!("{at}.count"), flow.count, flow.count > 0, "at least 1")?;
     match &flow.transport {
         TransportPlan::Tcp { cc, mss, receive_window, .. } => {
-            let known = controllers(cc).is_some();
-            require(&format!("{at}.cc"), cc, known, "the name of a congestion controller")?;
+            check_congestion(&format!("{at}.cc"), cc, controllers)?;
             require(&format!("{at}.mss"), mss, (16..=60_000).contains(mss), "16 to 60000 bytes")?;
             let window = receive_window.unwrap_or(1);
             require(&format!("{at}.receive_window"), window, window > 0, "at least 1 segment")?;
@@ -219,6 +218,13 @@ fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: Controllers<'
             )
         }
     }
+}
+
+fn check_congestion(at: &str, choice: &Choice, controllers: &dyn Controllers) -> Result<(), Error> {
+    controllers.check(choice).map_err(|problem| {
+        let key = problem.parameter.map_or_else(|| at.to_owned(), |name| format!("{at}.{name}"));
+        Error::invalid(key, problem.found, problem.expected)
+    })
 }
 
 fn check_queue(at: &str, queue: &QueuePlan) -> Result<(), Error> {

@@ -31,5 +31,6 @@ pub mod plan {
 }
 
 pub use error::Error;
+pub use narrows_control::catalogue::Controllers;
 pub use probe::{Column, Table};
-pub use world::{Controllers, Counts, Results, route, run, run_observed, run_with};
+pub use world::{Counts, Results, route, run, run_observed, run_with};

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use common::*;
-use narrows_control::congestion::{Ack, Congestion, Controller, Window, registry};
+use narrows_control::catalogue::{Catalogue, Choice};
+use narrows_control::congestion::{Ack, Congestion, Controller, Window};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::plan::{
     AppPlan, ControllerPlan, FlowPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan,
@@ -400,8 +401,9 @@ fn a_run_reports_its_simulated_time() {
     let mut plan = path(mbit(100), ms(10), fifo(packets(100)), 60);
     plan.flows = vec![bulk("reader")];
     let (clock, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
-    let controllers =
-        |_: &str| Some(Box::new(Reader { clock: clock.clone(), seen: seen.clone() }) as Box<dyn Controller>);
+    let controllers = |_: &Choice| {
+        Some(Box::new(Reader { clock: clock.clone(), seen: seen.clone() }) as Box<dyn Controller>)
+    };
     narrows_sim::run_observed(&plan, &AtomicBool::new(false), &clock, &controllers).expect("a valid plan");
     assert_eq!(clock.load(Ordering::Relaxed), plan.duration.as_nanos());
 
@@ -421,7 +423,7 @@ proptest! {
         let plan = busy(seed);
         let clock = AtomicU64::new(0);
         let observed =
-            narrows_sim::run_observed(&plan, &AtomicBool::new(false), &clock, &registry::build).expect("a valid plan");
+            narrows_sim::run_observed(&plan, &AtomicBool::new(false), &clock, Catalogue::built_in()).expect("a valid plan");
         prop_assert_eq!(format!("{observed:?}"), format!("{:?}", run(&plan)));
         prop_assert_eq!(clock.into_inner(), plan.duration.as_nanos());
     }

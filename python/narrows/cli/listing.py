@@ -9,15 +9,13 @@ from collections.abc import Callable
 
 from rich.text import Text
 
-from narrows import retired, sweep
+from narrows import congestion, retired, sweep
 from narrows.cli.console import plain
 from narrows.cli.table import Table
 from narrows.errors import ScenarioError, choice
-from narrows.matrix.plan import HELP
 from narrows.scenario.network import LOSSES, QUEUES
 from narrows.scenario.topologies import TOPOLOGIES
 from narrows.topology import catalogue, fat_tree, hub
-from narrows.validate.runner import LINUX
 
 Rows = list[tuple[str, str]]
 
@@ -40,7 +38,10 @@ FAMILIES = ("as in Linux", "beyond Linux", "by the network")
 
 def _family(name: str) -> str:
     linux, beyond, network = FAMILIES
-    return linux if name in LINUX else network if name in HELP else beyond
+    row, preset = congestion.find(name) or (None, None)
+    if row is None or (row.linux is not None and preset is not None):
+        return beyond
+    return linux if row.linux is not None else network if row.service is not None else beyond
 
 
 def _entry(kind: str, name: str, about: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from narrows import metrics, units
 from narrows.matrix.ask import Ask
 from narrows.matrix.cells import Cell, table
-from narrows.matrix.plan import HELP, pairs
+from narrows.matrix.plan import helped, pairs
 from narrows.metrics.statistics import Interval
 from narrows.report import folder, page
 from narrows.report.figure import Figure
@@ -19,7 +19,7 @@ from narrows.report.shade import Ramp
 from narrows.report.style import look, order
 from narrows.results import tables
 from narrows.results.results import Results
-from narrows.scenario.served import MARKED
+from narrows.scenario.served import marked
 
 Say = Callable[[str], None]
 
@@ -175,10 +175,10 @@ def notes(ask: Ask) -> list[str]:
             f"The link loses {_loss(ask)} of packets at random. Shares refer to the goodput of both flows, "
             "and harm to the goodput alone, which is low for controllers that react to loss."
         )
-    unmarked = [look(name).label for name in ask.controllers if name in MARKED]
+    unmarked = [look(name).label for name in ask.controllers if name in marked()]
     if unmarked and ask.mark is None:
         said.append(f"{' and '.join(unmarked)}: the link does not mark packets, so it behaves as Reno.")
-    if any(name in HELP for name in ask.controllers):
+    if any(name in helped() for name in ask.controllers):
         met = set(pairs(ask))
         absent = [
             f"{a} and {b}" for a, b in combinations(order(list(ask.controllers)), 2) if (a, b) not in met

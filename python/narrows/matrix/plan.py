@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from itertools import combinations_with_replacement
 from typing import Any
 
-from narrows import units
+from narrows import congestion, units
 from narrows.errors import NarrowsError, one_of
 from narrows.matrix.ask import Ask
 from narrows.report.style import order
 from narrows.scenario.model import Scenario
-from narrows.scenario.served import MARKED
+from narrows.scenario.served import marked
 
 TIGHT = "tight"
 """Name of the bottleneck."""
@@ -28,23 +29,28 @@ INTERVAL = "500ms"
 SDN_DELAY = "1ms"
 """One-way delay between ports and the SDN controller."""
 
-_BRF = {"sdn": {"delay": SDN_DELAY}}
-HELP: dict[str, dict[str, Any]] = {
-    "brf": {"rate_controllers": [{"kind": "brf", "link": TIGHT, "params": {"mode": "resolved"}}], **_BRF},
-    "brf-literal": {
-        "rate_controllers": [{"kind": "brf", "link": TIGHT, "params": {"mode": "literal"}}],
-        **_BRF,
-    },
-    "pacec": {"rate_controllers": [{"kind": "pacec", "link": TIGHT}], **_BRF},
-    "rcp": {"rate_controllers": [{"kind": "rcp", "link": TIGHT}]},
-    "xcp": {"rate_controllers": [{"kind": "xcp", "link": TIGHT}]},
-    "bdr": {"rate_controllers": [{"kind": "bdr", "link": TIGHT}]},
-    "bdr-literal": {"rate_controllers": [{"kind": "bdr", "link": TIGHT, "params": {"mode": "literal"}}]},
-    "obp": {"rate_controllers": [{"kind": "obp", "link": TIGHT}]},
-}
-"""Controllers that follow the network's rates, and the rate controller that they need."""
-VARIANTS = ("-literal", "-recent", "-hystartpp")
-"""Suffixes that mark variants of other controllers. A matrix contains variants only on request."""
+
+@functools.cache
+def helped() -> dict[str, dict[str, Any]]:
+    """Controllers that follow the network's rates, and the rate controller that they need."""
+    return {
+        name: _served(row.service, preset.mode if preset else None)
+        for name, row, preset in congestion.names()
+        if row.service is not None
+    }
+
+
+def _served(service: congestion.Service, mode: str | None) -> dict[str, Any]:
+    """Keys of a scenario with this service at the bottleneck."""
+    mode = mode or service.mode
+    params = {"params": {"mode": mode}} if mode else {}
+    sdn = {"sdn": {"delay": SDN_DELAY}} if service.domain else {}
+    return {"rate_controllers": [{"kind": service.kind, "link": TIGHT, **params}], **sdn}
+
+
+def variants() -> set[str]:
+    """Presets, which are variants of other controllers. A matrix contains them only on request."""
+    return {name for name, _, preset in congestion.names() if preset is not None}
 
 
 def choose(
@@ -68,11 +74,8 @@ def choose(
             raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller', 'congestion')}")
     if named and everyone:
         raise NarrowsError(f"--all: found with {', '.join(named)}, expected no controllers with it")
-    alone = [
-        name
-        for name in known
-        if name not in HELP and not name.endswith(VARIANTS) and (marks or name not in MARKED)
-    ]
+    left_out = {*helped(), *variants(), *(() if marks else marked())}
+    alone = [name for name in known if name not in left_out]
     return tuple(order(named or (list(known) if everyone else alone)))
 
 
@@ -82,7 +85,8 @@ def pairs(ask: Ask) -> list[tuple[str, str]]:
     A port has one rate controller, so two controllers that need different ones are not a pair.
     """
     every = combinations_with_replacement(order(list(ask.controllers)), 2)
-    return [(a, b) for a, b in every if not (a in HELP and b in HELP) or HELP[a] == HELP[b]]
+    help_of = helped()
+    return [(a, b) for a, b in every if not (a in help_of and b in help_of) or help_of[a] == help_of[b]]
 
 
 def case(first: str, second: str | None = None) -> str:
@@ -109,13 +113,13 @@ def scenario(ask: Ask) -> Scenario:
     if ask.loss:
         tight["loss"] = ask.loss
     alone = [
-        {"name": case(name), "set": {"flows": [_flow(name, 1)], **HELP.get(name, {})}}
+        {"name": case(name), "set": {"flows": [_flow(name, 1)], **helped().get(name, {})}}
         for name in order(list(ask.controllers))
     ]
     together = [
         {
             "name": case(a, b),
-            "set": {"flows": [_flow(a, 1), _flow(b, 2)], **HELP.get(a, {}), **HELP.get(b, {})},
+            "set": {"flows": [_flow(a, 1), _flow(b, 2)], **helped().get(a, {}), **helped().get(b, {})},
         }
         for a, b in pairs(ask)
     ]

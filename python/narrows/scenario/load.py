@@ -31,7 +31,7 @@ _PARTS = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^."']+))(?:\.(?!$)|$)""")
 """A part of a dotted key, as TOML quotes it, and the dot after it."""
 _TWICE = re.compile(r"Cannot declare \(((?:'[^']+',? ?)+)\) twice(.*)")
 """tomllib's error about a header that stands twice."""
-DEFAULT_CC = str(Flow.model_fields["cc"].default)
+DEFAULT_CC = str(Flow.model_fields["cc"].default.name)
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,9 @@ def override(data: dict[str, Any], key: str, value: Any) -> None:
                 if last:
                     place[part] = copy.deepcopy(value)
                 else:
+                    if _is_cc(parts[: depth + 1]) and not isinstance(place.get(part), dict):
+                        # A name alone gets parameters.
+                        place[part] = {"name": _cc_name(place.get(part))}
                     following.append(place.setdefault(part, {}))
             elif isinstance(place, list):
                 for index in _entries(place, part, here):
@@ -198,10 +201,22 @@ def _entries(entries: list[Any], part: str, key: str) -> Iterable[int]:
 def _flow_names(flows: Iterable[dict[str, Any]]) -> list[str]:
     """Names of flows in results, from tables that are not checked yet."""
     kinds = [
-        (flow.get("name"), "udp" if flow.get("transport") == "udp" else flow.get("cc", DEFAULT_CC))
+        (flow.get("name"), "udp" if flow.get("transport") == "udp" else _cc_name(flow.get("cc")))
         for flow in flows
     ]
     return result_names([(None if name is None else str(name), str(kind)) for name, kind in kinds])
+
+
+def _is_cc(parts: list[str]) -> bool:
+    """Whether these parts of a key name a flow's congestion controller."""
+    return len(parts) == 3 and parts[0] == "flows" and parts[2] == "cc"
+
+
+def _cc_name(cc: object) -> object:
+    """The name of a flow's congestion controller, from a value of `cc` that is not checked yet."""
+    if isinstance(cc, dict):
+        cc = cc.get("name")
+    return DEFAULT_CC if cc is None else cc
 
 
 def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:

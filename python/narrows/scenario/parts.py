@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from narrows import congestion as catalogue
 from narrows import units
-from narrows.errors import Expected, ScenarioError
+from narrows.errors import Expected, ScenarioError, found
 from narrows.plan import AppPlan, LossPlan, SizePlan, StepsRatePlan, TransportPlan
 from narrows.scenario.network import Bernoulli, Change, GilbertElliott
 from narrows.scenario.traffic import MAX_FLOWS, Flow, SizeDistribution
@@ -67,6 +68,27 @@ def result_names(flows: Sequence[tuple[str | None, str]]) -> list[str]:
     return result
 
 
+def congestion(flow: Flow, key: str) -> str | dict[str, catalogue.Value]:
+    """The congestion controller: its name, and its parameters in base units if there are any.
+
+    Raises:
+        ScenarioError: for a parameter that it does not have, or a value outside the range.
+    """
+    params = flow.cc.params
+    if not params:
+        return flow.cc.name
+    row = catalogue.find(flow.cc.name)
+    if row is not None:
+        return {"name": flow.cc.name, **row[0].base(params, key)}
+    # A class of the user: it checks its parameters itself.
+    for name, value in params.items():
+        if not isinstance(value, bool | int | float | str):
+            raise ScenarioError(
+                f"found {found(value)}, expected a number, a string, true or false", f"{key}.{name}"
+            )
+    return {"name": flow.cc.name, **params}
+
+
 def transport(flow: Flow, duration: int, key: str) -> TransportPlan:
     """TCP or UDP.
 
@@ -85,7 +107,7 @@ def transport(flow: Flow, duration: int, key: str) -> TransportPlan:
         return {"kind": "udp", "rate": rate, "packet": flow.packet}
     return {
         "kind": "tcp",
-        "cc": flow.cc,
+        "cc": congestion(flow, f"{key}.cc"),
         "ecn": flow.ecn,
         "pacing": flow.pacing,
         "receive_window": flow.receive_window,

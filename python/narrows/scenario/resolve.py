@@ -353,8 +353,8 @@ class _Resolver:
                 f"expected all to start within the duration",
                 f"{key}.spacing",
             )
-        if flow.transport == "tcp" and self.ccs and flow.cc not in self.ccs:
-            raise ScenarioError(self._unknown(flow.cc), f"{key}.cc")
+        if flow.transport == "tcp" and self.ccs and flow.cc.name not in self.ccs:
+            raise ScenarioError(self._unknown(flow.cc.name), f"{key}.cc")
         return {
             "name": self.names[i],
             "from": ends[0],

@@ -4,48 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from narrows import congestion
 from narrows.scenario.load import Run
 from narrows.scenario.model import RateController, Scenario
 from narrows.scenario.network import Queue, Threshold
-
-SERVED_BY = {
-    "brf": "brf",
-    "brf-literal": "brf",
-    "pacec": "pacec",
-    "rcp": "rcp",
-    "xcp": "xcp",
-    "bdr": "bdr",
-    "bdr-literal": "bdr",
-    "obp": "obp",
-}
-"""Congestion controllers that follow rates from the network, and the rate controller that each needs."""
-
 
 _BY_OPTION = {("rcp", "ack"), ("bdr", "ack"), ("pacec", "in-band")}
 """Kind and `signal` of rate controllers that write rates into ACKs with BRF's option."""
 
 
-MARKED = {"dctcp": "Reno"}
-"""Congestion controllers that, without marks, behave like another controller."""
+def served_by() -> dict[str, str]:
+    """Congestion controllers that follow rates from the network, and the rate controller that each needs."""
+    return {name: row.service.kind for name, row, _ in congestion.names() if row.service is not None}
+
+
+def marked() -> dict[str, str]:
+    """Congestion controllers that, without marks, behave like another controller."""
+    return {name: row.marks_or_else for name, row, _ in congestion.names() if row.marks_or_else is not None}
 
 
 def notes(runs: Iterable[Run]) -> list[str]:
     """Notes for readers of the results: a sentence for each controller without rates or marks."""
     known = list(runs)
-    return unserved(known) + unmarked(known)
+    return unserved(known) + unmarked(known) + presets(known)
 
 
 def unmarked(runs: Iterable[Run]) -> list[str]:
     """A sentence for each congestion controller that reacts to marks, in a run without a marking queue."""
     missing: dict[str, None] = {}
+    otherwise = marked()
     for run in runs:
         if not any(_marks(queue) for queue in _queues(run.scenario)):
-            missing.update(dict.fromkeys(flow.cc for flow in run.scenario.flows if flow.cc in MARKED))
+            missing.update(dict.fromkeys(name for name in _names(run.scenario) if name in otherwise))
     return [
         f"{cc} reacts to ECN marks, but no queue marks (kind 'threshold', or ecn = true): the results show "
-        f"{MARKED[cc]}"
+        f"{otherwise[cc]}"
         for cc in missing
     ]
+
+
+def presets(runs: Iterable[Run]) -> list[str]:
+    """A sentence for each name that stands for an algorithm with certain parameters."""
+    used = dict.fromkeys(name for run in runs for name in _names(run.scenario))
+    found = ((name, congestion.find(name)) for name in used)
+    return [
+        f"{name} is a preset: cc = {congestion.spelled(row, preset)} gives the same results"
+        for name, (row, preset) in ((name, known) for name, known in found if known is not None)
+        if preset is not None
+    ]
+
+
+def _names(scenario: Scenario) -> list[str]:
+    """The congestion controllers of the scenario's flows."""
+    return [flow.cc.name for flow in scenario.flows if flow.transport == "tcp"]
 
 
 def _queues(scenario: Scenario) -> Iterator[Queue]:
@@ -66,13 +77,14 @@ def unserved(runs: Iterable[Run]) -> list[str]:
     This is not an error, because the behaviour without an answer (mostly CUBIC) may be of interest.
     """
     missing: dict[str, None] = {}
+    needed = served_by()
     for run in runs:
         kinds = {_kind(controller) for controller in run.scenario.rate_controllers}
-        for flow in run.scenario.flows:
-            if flow.cc in SERVED_BY and SERVED_BY[flow.cc] not in kinds:
-                missing.setdefault(flow.cc)
+        missing.update(
+            dict.fromkeys(n for n in _names(run.scenario) if n in needed and needed[n] not in kinds)
+        )
     return [
-        f"{cc} asks the network for its rate, but no [[rate_controllers]] of kind {SERVED_BY[cc]!r} exists: "
+        f"{cc} asks the network for its rate, but no [[rate_controllers]] of kind {needed[cc]!r} exists: "
         "the results show its behaviour without an answer"
         for cc in missing
     ]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from narrows import units
 from narrows.errors import Expected
@@ -68,6 +68,42 @@ class Arrivals(Table):
     """Their sizes: one size, or a table with a distribution."""
 
 
+class Congestion(Table):
+    """A congestion controller and [its parameters](congestion-controllers.md#parameters)."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    """Name of the congestion controller."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The given parameters, as the scenario spells them."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+def _congestion(value: object) -> object:
+    """A name as a table."""
+    if isinstance(value, str):
+        return {"name": value}
+    if isinstance(value, dict | Congestion):
+        return value
+    raise Expected("a name, or a table such as { name = 'cubic', beta = 0.5 }")
+
+
+def _shortest(congestion: Congestion) -> str | dict[str, Any]:
+    """A name alone if there are no parameters."""
+    return {"name": congestion.name, **congestion.params} if congestion.params else congestion.name
+
+
+Cc = Annotated[
+    Congestion,
+    BeforeValidator(_congestion, json_schema_input_type=Annotated[str, Field(max_length=64)] | Congestion),
+    PlainSerializer(_shortest, when_used="json"),
+]
+"""A congestion controller: its name, or a table with its parameters."""
+
+
 class Flow(Table):
     """A flow, `count` equal flows, or (with `arrivals`) a source of flows."""
 
@@ -79,8 +115,8 @@ class Flow(Table):
     """Receiving node."""
     transport: Literal["tcp", "udp"] = "tcp"
     """Transport."""
-    cc: Annotated[str, Field(max_length=64)] = "cubic"
-    """TCP: congestion controller."""
+    cc: Cc = Congestion(name="cubic")
+    """TCP: congestion controller, by name or with parameters."""
     rate: Rate | None = None
     """UDP: L3 rate."""
     packet: Annotated[Int, Field(ge=29, le=60000)] = 1500
@@ -167,4 +203,4 @@ class Flow(Table):
     @property
     def kind(self) -> str:
         """The controller's name, or ``udp``."""
-        return "udp" if self.transport == "udp" else self.cc
+        return "udp" if self.transport == "udp" else self.cc.name

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from narrows import sweep
+from narrows import congestion, sweep
 from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.errors import NarrowsError
@@ -22,24 +22,11 @@ from narrows.validate.kept import Kept
 from narrows.validate.measures import Side
 from narrows.validate.place import SIMULATED, Place
 
-LINUX = (
-    "bbr",
-    "bic",
-    "cubic",
-    "dctcp",
-    "highspeed",
-    "htcp",
-    "hybla",
-    "illinois",
-    "lp",
-    "reno",
-    "scalable",
-    "vegas",
-    "veno",
-    "westwood",
-    "yeah",
-)
-"""The congestion control algorithms of Linux."""
+
+def linux() -> tuple[str, ...]:
+    """The congestion control algorithms of Linux."""
+    return tuple(sorted(name for name, row in congestion.catalogue().items() if row.linux is not None))
+
 
 _NAP_SECONDS = 0.2
 _SAYS_EVERY_SECONDS = 15.0
@@ -125,7 +112,7 @@ class Outcome:
 def available(real: Backend, simulator: Backend) -> tuple[str, ...]:
     """Linux's algorithms that both sides have."""
     names = [{name for name, _ in backend.congestion_controllers()} for backend in (real, simulator)]
-    return tuple(name for name in LINUX if name in names[0] and name in names[1])
+    return tuple(name for name in linux() if name in names[0] and name in names[1])
 
 
 def run(

@@ -14,11 +14,11 @@ fn every_name_is_listed_once_in_order_and_builds() {
     let mut ordered = names.clone();
     ordered.sort_unstable();
     ordered.dedup();
-    assert_eq!(names, ordered, "the table of registry.rs is in alphabetical order, each name once");
+    assert_eq!(names, ordered, "each name once");
     for entry in all() {
         assert!(!entry.summary.is_empty());
         let built = build(entry.name).map(|c| c.name());
-        assert_eq!(built, Some(entry.name));
+        assert_eq!(built, Some(entry.entry.name));
     }
     assert!(build("no-such-thing").is_none());
 }
@@ -26,7 +26,7 @@ fn every_name_is_listed_once_in_order_and_builds() {
 #[test]
 fn a_sender_limited_by_its_application_does_not_grow() {
     for entry in all() {
-        let mut controller = (entry.build)();
+        let mut controller = entry.build();
         let mut window = Window { cwnd: 10, ssthresh: 8, pacing_rate: None };
         controller.on_established(&connection(None, None), &mut window);
         if controller.recovery() != Recovery::Transport {
@@ -212,7 +212,7 @@ proptest! {
         rtt in prop::option::of(nanos()), feedback in prop::option::of(any::<u64>()), seed: u64,
     ) {
         for entry in all() {
-            let mut controller = (entry.build)();
+            let mut controller = entry.build();
             let mut window = initial_window();
             let connection = Connection { seed, ..connection(rtt.map(Span::from_nanos), feedback.map(Rate::from_bytes_per_sec)) };
             controller.on_established(&connection, &mut window);
@@ -235,7 +235,7 @@ proptest! {
     ) {
         for entry in all() {
             let run = || {
-                let mut controller = (entry.build)();
+                let mut controller = entry.build();
                 let mut window = initial_window();
                 let rtt = Some(Span::from_millis(20));
                 let connection = Connection { seed, ..connection(rtt, None) };

@@ -116,7 +116,7 @@ impl Host {
     pub(crate) fn add_flow(&mut self, index: usize, spec: &FlowSpec, plan: &FlowPlan, path: EmptyPath) {
         let transport = match &plan.transport {
             TransportPlan::Tcp { cc, pacing, receive_window, mss, .. } => Transport::Tcp(TcpConfig {
-                congestion: spec.congestion.clone().unwrap_or_else(|| cc.clone()),
+                congestion: spec.congestion.clone().unwrap_or_else(|| cc.name.clone()),
                 mss: *mss,
                 pacing: *pacing,
                 receive_window: *receive_window,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use narrows_control::catalogue::Catalogue;
 use narrows_control::units::{Bytes, Time};
 use narrows_sim::model::{Cell, EmptyPath, Histogram, Recorder};
 use narrows_sim::plan::{Plan, TransportPlan};
@@ -259,9 +260,9 @@ impl FlowTrack {
                 let segments = m.size.div_ceil(*mss as u64);
                 let wire = Bytes::new(m.size + segments.saturating_mul(TCP_HEADER_BYTES));
                 let ideal = self.empty.propagation.scale(2, 1) + self.empty.bottleneck.time_for(wire);
-                (cc.as_str(), if m.size > 0 { ideal.as_secs_f64() } else { nan })
+                (Catalogue::built_in().label(cc), if m.size > 0 { ideal.as_secs_f64() } else { nan })
             }
-            TransportPlan::Udp { .. } => ("udp", nan),
+            TransportPlan::Udp { .. } => ("udp".to_owned(), nan),
         };
         let info = self.info.unwrap_or_default();
         let (sent, retransmits) = self.packets();
@@ -270,7 +271,7 @@ impl FlowTrack {
         recorder.flows.push([
             Cell::U(self.id as u64),
             Cell::S(name(plan, m)),
-            Cell::S(cc.to_owned()),
+            Cell::S(cc),
             Cell::S(flow.name.clone()),
             Cell::S(node(flow.from)),
             Cell::S(node(flow.to)),

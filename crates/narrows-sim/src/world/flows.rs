@@ -180,7 +180,7 @@ impl World<'_> {
                 let mut random = Random::new(self.plan.seed, 4 << 40 | meta.id as u64);
                 let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
                 // `plan::check` has verified that the name exists.
-                let cc = (self.controllers)(cc).unwrap_or_else(|| Box::new(Reno::default()));
+                let cc = self.controllers.build(cc).unwrap_or_else(|| Box::new(Reno::default()));
                 let exact_ce = cc.needs_exact_ce_echo();
                 let ecn = *ecn || exact_ce;
                 let offer =

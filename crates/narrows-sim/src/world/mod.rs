@@ -10,7 +10,7 @@ mod switches;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use narrows_control::congestion::{self, Controller};
+use narrows_control::catalogue::{Catalogue, Controllers};
 use narrows_control::units::Time;
 
 use crate::engine::{Event, EventQueue, Kind, Slab};
@@ -64,17 +64,15 @@ const REPORT_INTERVAL: u64 = 1 << 16;
 /// # Errors
 /// The plan is invalid, or [`Error::Cancelled`] after `cancel` was set.
 pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Results, Error> {
-    run_with(plan, cancel, &congestion::registry::build)
+    run_with(plan, cancel, Catalogue::built_in())
 }
 
-/// Builds a congestion controller by name; `None` for an unknown name.
-pub type Controllers<'a> = &'a dyn Fn(&str) -> Option<Box<dyn Controller>>;
-
-/// Like [`run`], but with the given congestion controllers instead of the built-in ones.
+/// Like [`run`], but with the given congestion controllers instead of the built-in ones: a
+/// [`Catalogue`] with rows of your own, or a function.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: Controllers<'_>) -> Result<Results, Error> {
+pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: &dyn Controllers) -> Result<Results, Error> {
     run_observed(plan, cancel, &AtomicU64::new(0), controllers)
 }
 
@@ -87,7 +85,7 @@ pub fn run_observed(
     plan: &Plan,
     cancel: &AtomicBool,
     clock: &AtomicU64,
-    controllers: Controllers<'_>,
+    controllers: &dyn Controllers,
 ) -> Result<Results, Error> {
     check_with(plan, controllers)?;
     let mut world = World::new(plan, controllers)?;
@@ -107,7 +105,7 @@ pub fn route(plan: &Plan, from: u32, to: u32) -> Option<Vec<u32>> {
 /// The state of a run.
 pub(crate) struct World<'p> {
     plan: &'p Plan,
-    controllers: Controllers<'p>,
+    controllers: &'p dyn Controllers,
     now: Time,
     events: EventQueue,
     packets: Slab<Packet>,
@@ -134,7 +132,7 @@ pub(crate) struct World<'p> {
 }
 
 impl<'p> World<'p> {
-    fn new(plan: &'p Plan, controllers: Controllers<'p>) -> Result<Self, Error> {
+    fn new(plan: &'p Plan, controllers: &'p dyn Controllers) -> Result<Self, Error> {
         let measure_from = Time::ZERO + plan.warmup;
         let ports: Vec<Port> = plan
             .links

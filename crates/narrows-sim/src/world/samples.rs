@@ -164,8 +164,8 @@ impl World<'_> {
         let name = self.flow_name(m);
         let nan = f64::NAN;
         let cc = match &plan.transport {
-            TransportPlan::Tcp { cc, .. } => cc.as_str(),
-            TransportPlan::Udp { .. } => "udp",
+            TransportPlan::Tcp { cc, .. } => self.controllers.label(cc),
+            TransportPlan::Udp { .. } => "udp".to_owned(),
         };
         let begin = m.start.max(Time::ZERO + self.plan.warmup);
         let until = if ended { self.now.min(m.stop) } else { m.stop };
@@ -186,7 +186,7 @@ impl World<'_> {
         let mut cells = vec![
             m.id.into(),
             name.as_str().into(),
-            cc.into(),
+            cc.as_str().into(),
             plan.name.as_str().into(),
             self.plan.nodes[plan.from as usize].as_str().into(),
             self.plan.nodes[plan.to as usize].as_str().into(),

@@ -20,6 +20,7 @@ from narrows.backends.kernel import control
 from narrows.backends.kernel.layout import PACEC, Layout, has_agent
 from narrows.backends.kernel.namespaces import path
 from narrows.backends.kernel.shell import KernelError
+from narrows.congestion import chosen
 from narrows.errors import ScenarioError
 from narrows.plan import ControllerPlan, FlowPlan, Plan
 
@@ -132,8 +133,7 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
 
 def is_brf(flow: FlowPlan) -> bool:
     """Whether a flow uses BRF."""
-    transport = flow["transport"]
-    return transport["kind"] == "tcp" and transport["cc"] == BRF
+    return chosen(flow) == BRF
 
 
 def algorithm(prefix: str) -> str:

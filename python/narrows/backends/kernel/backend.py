@@ -30,6 +30,7 @@ from narrows.backends.kernel.commands import OFFLOADS_OFF
 from narrows.backends.kernel.layout import WIRE, Layout, lay_out
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.backends.kernel.spec import spec
+from narrows.congestion import chosen, parameters
 from narrows.errors import ScenarioError
 from narrows.plan import Datapath, Delayer, Forwarding, KernelPlan, Plan, Tool
 
@@ -165,6 +166,12 @@ def check_plan(plan: Plan) -> Layout:
     if options.tool == iperf3.TOOL:
         iperf3.check(plan)
     control.check_kinds(plan, options.forwarding)
+    for number, flow in enumerate(plan["flows"]):
+        for name in parameters(flow):
+            raise ScenarioError(
+                f"found a parameter of {chosen(flow)}, expected none: real stacks have the kernel's values",
+                f"flows.{number}.cc.{name}",
+            )
     return layout
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from narrows import locks
 from narrows.backends.kernel import agents, namespaces
 from narrows.backends.kernel.shell import KernelError
+from narrows.congestion import chosen
 from narrows.errors import one_line
 from narrows.plan import Plan
 
@@ -41,7 +42,7 @@ def registered(name: str) -> str:
 
 def needed(plan: Plan) -> list[str]:
     """Kernel names of the controllers that a plan's flows use and that the agent must load."""
-    given = {flow["transport"].get("cc") for flow in plan["flows"]}
+    given = {chosen(flow) for flow in plan["flows"]}
     return [NAMES[name] for name in NAMES if name in given]
 
 

@@ -19,6 +19,7 @@ from narrows.backends.kernel.agents import is_brf
 from narrows.backends.kernel.layout import Layout
 from narrows.backends.kernel.processes import Processes
 from narrows.backends.kernel.spec import FIRST_PORT, source_ports
+from narrows.congestion import chosen
 from narrows.errors import ScenarioError
 from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
@@ -94,7 +95,7 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
     transport = flow["transport"]
     if transport["kind"] == "tcp":
         client += ["-M", str(transport["mss"])]
-        client += [] if is_brf(flow) else ["-C", cc.registered(transport["cc"])]
+        client += [] if is_brf(flow) else ["-C", cc.registered(chosen(flow))]
     app = flow["app"]
     # iperf3 takes whole seconds; it is stopped in time.
     client += ["-t", str(-(-(stop - flow["start"]) // NANOS_PER_SEC) + 1)]

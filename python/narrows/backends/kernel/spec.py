@@ -9,6 +9,7 @@ from narrows.backends.kernel.agents import HTB, algorithm, is_brf, port_rate
 from narrows.backends.kernel.commands import HANDLE, leaf_classes
 from narrows.backends.kernel.layout import WIRE, Layout, Port, has_agent
 from narrows.backends.kernel.namespaces import path
+from narrows.congestion import chosen
 from narrows.plan import FlowPlan, LinkPlan, Plan
 
 FIRST_PORT = 20_000
@@ -102,8 +103,7 @@ def _congestion(flow: FlowPlan, prefix: str) -> str | None:
     """The kernel's name of a flow's congestion control algorithm; None for UDP or the plan's own name."""
     if is_brf(flow):
         return algorithm(prefix)
-    transport = flow["transport"]
-    return cc.NAMES.get(transport["cc"]) if transport["kind"] == "tcp" else None
+    return cc.NAMES.get(chosen(flow))
 
 
 def _classes(port: Port, controlled: set[int]) -> list[str]:

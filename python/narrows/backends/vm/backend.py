@@ -137,7 +137,7 @@ class Vm:
         """
         with self._making:
             self._saved = self._saved or image.existing()
-        ahead = [*image.OFFERED, *(cc.NAMES if closure.agent() else ())]
+        ahead = [*image.offered(), *(cc.NAMES if closure.agent() else ())]
         names = self._saved.facts["congestion_controls"] if self._saved else ahead
         return [(name, BY_AGENT if name in cc.NAMES else "of the guest's kernel") for name in names]
 

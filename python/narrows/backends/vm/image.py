@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from narrows import locks
+from narrows import congestion, locks
 from narrows.backends.kernel import agents
 from narrows.backends.vm import closure, package
 from narrows.backends.vm.archive import Archive
@@ -48,30 +48,27 @@ MODULES = (
     "drivers/firmware/qemu_fw_cfg",
 )
 """Prefixes of the kernel modules that the guest contains."""
-CONGESTION = (
-    "bbr",
-    "bic",
-    "dctcp",
-    "highspeed",
-    "htcp",
-    "hybla",
-    "illinois",
-    "lp",
-    "scalable",
-    "vegas",
-    "veno",
-    "westwood",
-    "yeah",
-)
-"""Congestion control algorithms that are modules."""
-LOADED = (
-    *(f"tcp_{name}" for name in CONGESTION),
-    *("virtio_pci", "virtio_console", "veth", "tcp_diag", "udp_diag", "tun", "sch_htb", "sch_netem"),
-)
-"""Modules that are loaded before the guest is saved. Open vSwitch is not among them: it enables connection
-tracking, which makes every packet of every run a seventh more expensive. `guest.py` loads it on demand."""
-OFFERED = tuple(sorted(("cubic", "reno", *CONGESTION)))
-"""Congestion control algorithms of guests. CUBIC and Reno are built into the kernel."""
+BUILT_IN = ("cubic", "reno")
+"""Congestion control algorithms that are part of Debian's kernel image."""
+
+
+def offered() -> list[str]:
+    """Congestion control algorithms of guests: those of Linux in the catalogue."""
+    return sorted(row.linux.name for row in congestion.catalogue().values() if row.linux is not None)
+
+
+def loaded() -> list[str]:
+    """Modules that are loaded before the guest is saved.
+
+    Open vSwitch is not among them: it enables connection tracking, which makes every packet of every run a
+    seventh more expensive. `guest.py` loads it on demand.
+    """
+    return [
+        *(f"tcp_{name}" for name in offered() if name not in BUILT_IN),
+        *("virtio_pci", "virtio_console", "veth", "tcp_diag", "udp_diag", "tun", "sch_htb", "sch_netem"),
+    ]
+
+
 INIT = """#!/bin/busybox sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /bin/busybox mkdir -p /proc /sys /dev /run /tmp /root
@@ -101,7 +98,7 @@ def fingerprint(kernel: Kernel) -> str:
     """A digest of everything that determines a saved guest."""
     digest = hashlib.sha256()
     machine = map(str, command(Path(), Path(), Path(), Path()))
-    for line in (kernel.sha256, version(), *machine, INIT, *MODULES, *LOADED):
+    for line in (kernel.sha256, version(), *machine, INIT, *MODULES, *loaded()):
         digest.update(line.encode() + b"\n")
     for path in contents():
         if "__pycache__" in path.parts:
@@ -130,7 +127,7 @@ def pack(kernel: Kernel, target: Path) -> None:
                 archive.link(applet, "/bin/busybox")
         _modules(archive, kernel.folder, kernel.release)
         init = INIT.format(
-            modules=" ".join(LOADED),
+            modules=" ".join(loaded()),
             environment=_environment(),
             python=sys.executable,
             start=closure.START,

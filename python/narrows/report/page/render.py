@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from narrows.report.claims import ClaimRow
 from narrows.report.figure import VALIDATE, Figure, Key
-from narrows.report.style import dark_of, shades
+from narrows.report.style import dark_of, looks, shades
 from narrows.report.tables import Table
 
 _HERE = Path(__file__).parent
@@ -113,9 +113,7 @@ def _dark(colours: set[str]) -> dict[str, str]:
 
 
 def _names() -> list[str]:
-    from narrows.report.style import LOOKS  # noqa: PLC0415
-
-    return list(LOOKS)
+    return list(looks())
 
 
 @lru_cache(maxsize=1)

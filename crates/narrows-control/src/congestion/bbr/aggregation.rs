@@ -4,26 +4,23 @@
 //! ACKs for many segments arrive at once. The window must cover the pause, so BBR adds the largest
 //! excess of the last 5 to 10 rounds to the window.
 
+use crate::catalogue::{time_from, whole};
 use crate::congestion::Ack;
 use crate::congestion::filter::TwoPeriodMax;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Parameters of [`Aggregation`]; the defaults are Linux's.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Rounds in each of the two periods of the filter (`bbr_extra_acked_win_rtts`).
-    pub rounds: u32,
-    /// Maximum window for aggregation: this time at the estimated bandwidth
-    /// (`bbr_extra_acked_max_us`).
-    pub max: Span,
-    /// An epoch restarts before it counts more segments than this
-    /// (`bbr_ack_epoch_acked_reset_thresh`).
-    pub epoch_limit: u64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { rounds: 5, max: Span::from_millis(100), epoch_limit: 1 << 20 }
+crate::parameters! {
+    /// Parameters of [`Aggregation`]; the defaults are Linux's.
+    pub struct Params {
+        /// Rounds in each of the two periods of the filter.
+        pub rounds: u32 = 5, whole(1, 1000).unit("rounds").from("bbr_extra_acked_win_rtts");
+        /// Maximum window for aggregation: this time at the estimated bandwidth.
+        pub max: Span = Span::from_millis(100), time_from(Span::ZERO, Span::from_secs(10)).from("bbr_extra_acked_max_us");
+    }
+    and {
+        /// An epoch restarts before it counts more segments than this
+        /// (`bbr_ack_epoch_acked_reset_thresh`).
+        pub epoch_limit: u64 = 1 << 20;
     }
 }
 

@@ -9,31 +9,22 @@ use super::gain::Gain;
 use super::model::Model;
 use super::probe_bw::{ConstantGains, GainCycle, PROBE, ProbeEnd};
 use super::round_rtt::RoundRtt;
+use crate::catalogue::{time_from, whole};
 use crate::congestion::Ack;
 use crate::units::Span;
 
-/// Parameters of BBQ.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Longest probe while a queue persists (the paper's alpha).
-    pub longest_probe: Span,
-    /// A queue exists in a round if the mean RTT of the round exceeds the propagation time by this
-    /// amount ...
-    pub queue: Span,
-    /// ... and by this share (5 %).
-    pub queue_share: u64,
-    /// A queue persists if it existed in this many consecutive rounds.
-    pub rounds: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            longest_probe: Span::from_millis(3),
-            queue: Span::from_millis(1),
-            queue_share: 20,
-            rounds: 2,
-        }
+crate::parameters! {
+    /// Parameters of BBQ.
+    pub struct Params {
+        /// Longest probe while a queue persists.
+        pub longest_probe: Span = Span::from_millis(3), time_from(Span::ZERO, Span::from_secs(10)).from("alpha of the paper");
+        /// A queue exists in a round if the mean RTT of the round exceeds the propagation time by this amount
+        /// and by the share `queue_share`.
+        pub queue: Span = Span::from_millis(1), time_from(Span::ZERO, Span::from_secs(10)).from("ours");
+        /// The share of the propagation time, 1/n, for `queue`.
+        pub queue_share: u64 = 20, whole(1, 1000).from("ours: 5 %");
+        /// A queue persists if it existed in this many consecutive rounds.
+        pub rounds: u32 = 2, whole(1, 1000).unit("rounds").from("ours");
     }
 }
 
@@ -41,6 +32,7 @@ impl Default for Params {
 #[derive(Clone, Debug, Default)]
 pub struct Bbq {
     params: Params,
+    gains: ConstantGains,
     rtt: RoundRtt,
     /// Number of consecutive rounds with a queue.
     queued_rounds: u32,
@@ -49,6 +41,11 @@ pub struct Bbq {
 }
 
 impl Bbq {
+    /// A cycle with these parameters and these gains of BBR.
+    pub fn new(params: Params, gains: ConstantGains) -> Self {
+        Bbq { params, gains, ..Bbq::default() }
+    }
+
     fn has_standing_queue(&self) -> bool {
         self.queued_rounds >= self.params.rounds
     }
@@ -61,7 +58,7 @@ impl GainCycle for Bbq {
 
     fn gain(&mut self, index: usize) -> Gain {
         self.short = index == PROBE && self.has_standing_queue();
-        ConstantGains.gain(index)
+        self.gains.gain(index)
     }
 
     fn length(&self, _index: usize, min_rtt: Span) -> Span {

@@ -1,5 +1,7 @@
 //! Fixed-point gains, as Linux's `tcp_bbr.c` has them.
 
+use crate::catalogue::{Field, Shape, Value};
+
 /// A gain in 1/256, Linux's unit (`BBR_UNIT`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gain(u32);
@@ -34,5 +36,14 @@ impl Gain {
     #[inline]
     pub fn of(self, amount: u128) -> u128 {
         amount.saturating_mul(u128::from(self.0)) >> 8
+    }
+}
+
+impl Field for Gain {
+    fn read(value: &Value, shape: &Shape) -> Option<Self> {
+        u32::read(value, shape).map(Gain)
+    }
+    fn value(&self, shape: &Shape) -> Value {
+        self.0.value(shape)
     }
 }

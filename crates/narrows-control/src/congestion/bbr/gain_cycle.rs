@@ -9,9 +9,24 @@ use super::gain_model::{self, OMEGA_ONE, Variant};
 use super::model::Model;
 use super::probe_bw::{DRAIN, GainCycle, PROBE, ProbeEnd};
 use super::round_rtt::RoundRtt;
+use crate::catalogue::{Parameters, Reading, Values, time_from, word};
 use crate::congestion::Ack;
 use crate::congestion::filter::WindowedMax;
 use crate::units::{Span, Time};
+
+crate::parameters! {
+    /// The choices that the paper leaves open, as scenarios name them.
+    pub struct Choices {
+        /// How the phases end. `literal` ends a probe at 1.25 BDP whatever its gain, and drains only after a loss
+        /// in the probe, as the paper's sentences say.
+        pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("section 4 of the paper");
+        /// Window of the largest RTT. `none` is the whole connection, as the paper says. In that case one spike
+        /// keeps omega low forever, which means a high P_up and a P_down near 1.
+        pub tmax_window: Option<Span> = None, time_from(Span::from_millis(10), Span::from_secs(10_000))
+            .or_none()
+            .from("GAIN-1");
+    }
+}
 
 /// The choices that the paper leaves open.
 #[derive(Clone, Debug, Default)]
@@ -24,20 +39,21 @@ pub struct Params {
     /// than 1.25 BDP and packet loss occurs". By default the cycle always drains, because behind a deep
     /// buffer nothing else drains the queue.
     pub down_needs_loss: bool,
-    /// Window of the largest RTT. `None`: the whole connection, as the paper says. In that case one spike
-    /// keeps omega low forever, which means a high P_up and a P_down near 1.
+    /// Window of the largest RTT; `None`: the whole connection.
     pub tmax_window: Option<Span>,
 }
 
 impl Params {
-    /// The parameters that use the largest RTT of the last minute.
-    pub fn recent() -> Self {
-        Params { tmax_window: Some(Span::from_secs(60)), ..Params::default() }
+    /// The given parameters of the catalogue.
+    pub fn from_values(values: &Values) -> Self {
+        Choices::default().with("", values).into()
     }
+}
 
-    /// The parameters with which the two phases end as the paper's text says.
-    pub fn literal() -> Self {
-        Params { exit_125: true, down_needs_loss: true, tmax_window: None }
+impl From<Choices> for Params {
+    fn from(choices: Choices) -> Self {
+        let is_literal = choices.reading == Reading::Literal;
+        Params { exit_125: is_literal, down_needs_loss: is_literal, tmax_window: choices.tmax_window }
     }
 }
 

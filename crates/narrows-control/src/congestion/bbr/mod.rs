@@ -44,6 +44,7 @@ use self::probe_rtt::ProbeRtt;
 use self::recovery::SavedWindow;
 use self::view::{View, is_drained, quantise};
 use super::{Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, Signal, Window};
+use crate::catalogue::{Parameters, Values};
 use crate::units::{Rate, Span, Time};
 
 /// The BBR controller.
@@ -67,7 +68,7 @@ pub struct Bbr {
 
 impl Default for Bbr {
     fn default() -> Self {
-        Bbr::with_cycle(ConstantGains)
+        Bbr::with_cycle(ConstantGains::default())
     }
 }
 
@@ -75,6 +76,18 @@ impl Bbr {
     /// BBR v1 with another cycle of ProbeBW gains.
     pub fn with_cycle(cycle: impl GainCycle + 'static) -> Self {
         Bbr::new(Params::default(), Box::new(cycle))
+    }
+
+    /// BBR with the given parameters of the catalogue and this cycle of gains.
+    pub fn from_values(values: &Values, cycle: impl GainCycle + 'static) -> Self {
+        let defaults = Params::default();
+        let params = Params {
+            aggregation: defaults.aggregation.clone().with("aggregation_", values),
+            pacing: defaults.pacing.clone().with("pacing_", values),
+            policer: defaults.policer.clone().with("policer_", values),
+            ..defaults.with("", values)
+        };
+        Bbr::new(params, Box::new(cycle))
     }
 
     /// BBR with these parameters and this cycle of gains.

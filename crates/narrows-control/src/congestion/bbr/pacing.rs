@@ -1,37 +1,27 @@
 //! Pacing rate and send quantum from a bandwidth (BBR-13, BBR-18).
 
 use super::gain::Gain;
+use crate::catalogue::{time_from, whole};
 use crate::units::{Bytes, Rate, Span};
 
-/// Parameters; the defaults are those of Linux `tcp_bbr.c`.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Margin of the pacing rate below the estimate, per cent. It prevents queues from growing
-    /// slowly (`bbr_pacing_margin_percent`).
-    pub margin_percent: u32,
-    /// RTT assumed for the first pacing rate if the handshake gave none (`USEC_PER_MSEC`).
-    pub nominal_rtt: Span,
-    /// A send quantum is the pacing rate times this: 2^-10 s (`sk_pacing_shift`).
-    pub quantum: Span,
-    /// Below this pacing rate the minimum quantum is one segment, otherwise two (`bbr_min_tso_rate`).
-    pub min_quantum_rate: Rate,
-    /// Maximum segments in a quantum: `GSO_MAX_SIZE` in segments of 1448 bytes.
-    pub max_quantum: u32,
-    /// Seconds per packet at the lowest pacing rate. Linux has no such limit, but its fixed-point numbers
-    /// cannot express less than one packet in 17 s. A stray sample must not stop the flow forever.
-    pub slowest_packet: u64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            margin_percent: 1,
-            nominal_rtt: Span::from_millis(1),
-            quantum: Span::from_nanos(1_000_000_000 / 1024),
-            min_quantum_rate: Rate::from_bits_per_sec(1_200_000),
-            max_quantum: 45,
-            slowest_packet: 10,
-        }
+crate::parameters! {
+    /// Parameters; the defaults are those of Linux `tcp_bbr.c`.
+    pub struct Params {
+        /// Margin of the pacing rate below the estimate. It prevents queues from growing slowly.
+        pub margin_percent: u32 = 1, whole(0, 90).unit("%").from("bbr_pacing_margin_percent");
+        /// RTT assumed for the first pacing rate if the handshake gave none.
+        pub nominal_rtt: Span = Span::from_millis(1), time_from(Span::from_micros(1), Span::from_secs(10)).from("USEC_PER_MSEC");
+        /// A send quantum is the pacing rate times this.
+        pub quantum: Span = Span::from_nanos(1_000_000_000 / 1024), time_from(Span::ZERO, Span::from_secs(1)).from("sk_pacing_shift");
+        /// Maximum segments in a quantum.
+        pub max_quantum: u32 = 45, whole(1, 10_000).unit("segments").from("GSO_MAX_SIZE");
+    }
+    and {
+        /// Below this pacing rate the minimum quantum is one segment, otherwise two (`bbr_min_tso_rate`).
+        pub min_quantum_rate: Rate = Rate::from_bits_per_sec(1_200_000);
+        /// Seconds per packet at the lowest pacing rate. Linux has no such limit, but its fixed-point numbers
+        /// cannot express less than one packet in 17 s. A stray sample must not stop the flow forever.
+        pub slowest_packet: u64 = 10;
     }
 }
 

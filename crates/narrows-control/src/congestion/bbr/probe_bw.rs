@@ -5,6 +5,7 @@
 use super::gain::Gain;
 use super::model::Model;
 use super::view::View;
+use crate::catalogue::gain;
 use crate::congestion::Ack;
 use crate::units::{Span, Time};
 
@@ -55,9 +56,16 @@ pub trait GainCycle: Send {
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// The cycle of BBR v1 (`bbr_pacing_gain`).
-#[derive(Copy, Clone, Debug, Default)]
-pub struct ConstantGains;
+crate::parameters! {
+    /// The cycle of BBR v1 (`bbr_pacing_gain`).
+    #[derive(Copy)]
+    pub struct ConstantGains {
+        /// Pacing gain of the phase that probes for bandwidth.
+        pub up_gain: Gain = Gain::ratio(5, 4), gain(1.0, 4.0).from("bbr_pacing_gain");
+        /// Pacing gain of the phase that drains the queue of the probe.
+        pub down_gain: Gain = Gain::ratio(3, 4), gain(0.1, 1.0).from("bbr_pacing_gain");
+    }
+}
 
 impl GainCycle for ConstantGains {
     fn name(&self) -> &'static str {
@@ -66,8 +74,8 @@ impl GainCycle for ConstantGains {
 
     fn gain(&mut self, index: usize) -> Gain {
         match index {
-            PROBE => Gain::ratio(5, 4),
-            DRAIN => Gain::ratio(3, 4),
+            PROBE => self.up_gain,
+            DRAIN => self.down_gain,
             _ => Gain::ONE,
         }
     }
@@ -158,15 +166,15 @@ mod tests {
         assert_eq!(before_first(8, random(0)), 7);
         assert_eq!(before_first(8, random(6)), 1);
         let firsts: Vec<usize> = (0..7)
-            .map(|choice| ProbeBw::enter(Time::ZERO, &mut ConstantGains, random(choice)).index())
+            .map(|choice| ProbeBw::enter(Time::ZERO, &mut ConstantGains::default(), random(choice)).index())
             .collect();
         assert_eq!(firsts, [0, 7, 6, 5, 4, 3, 2]);
-        assert_eq!(ProbeBw::enter(Time::ZERO, &mut ConstantGains, u32::MAX).index(), 2);
+        assert_eq!(ProbeBw::enter(Time::ZERO, &mut ConstantGains::default(), u32::MAX).index(), 2);
     }
 
     #[test]
     fn the_gains_of_a_cycle_average_to_one() {
-        let sum: f64 = (0..8).map(|i| ConstantGains.gain(i).as_f64()).sum();
+        let sum: f64 = (0..8).map(|i| ConstantGains::default().gain(i).as_f64()).sum();
         assert_eq!(sum, 8.0);
     }
 }

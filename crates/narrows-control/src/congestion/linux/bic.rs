@@ -6,45 +6,31 @@
 //! state before it.
 
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
+use crate::catalogue::{flag, number, whole};
 use crate::congestion::{Ack, Congestion, Controller, Signal, State, Window};
 use crate::units::{NANOS_PER_SEC, Span, Time};
 
-/// Parameters of [`Bic`]; the defaults are Linux's module parameters.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Maximum growth of the window, segments per RTT (`max_increment`, the paper's Smax). Default:
-    /// 16.
-    pub max_increment: u32,
-    /// The search covers 1/n of the distance to its goal per RTT (`BICTCP_B`). Default: 4 (a
-    /// quarter).
-    pub search_divisor: u32,
-    /// Close to the goal: the number of RTTs per segment of growth, times `search_divisor`
-    /// (`smooth_part`). Default: 20 (five RTTs).
-    pub smooth_part: u32,
-    /// Below this window BIC behaves as Reno, segments (`low_window`). Default: 14.
-    pub low_window: u32,
-    /// Share of the window kept on congestion, in 1/1024 (`beta`). Default: 819 (0.8).
-    pub beta: u32,
-    /// Yield to new flows if the last maximum was not reached (`fast_convergence`).
-    pub fast_convergence: bool,
-    /// While no maximum is known: maximum ACKed segments per segment of growth. 20, as in CUBIC.
-    pub max_acks_per_segment_before_loss: u32,
-    /// If the window has not changed, its growth is computed again after this time (Linux HZ/32).
-    pub refresh: Span,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            max_increment: 16,
-            search_divisor: 4,
-            smooth_part: 20,
-            low_window: 14,
-            beta: 819,
-            fast_convergence: true,
-            max_acks_per_segment_before_loss: 20,
-            refresh: Span::from_nanos(NANOS_PER_SEC / 32),
-        }
+crate::parameters! {
+    /// Parameters of [`Bic`]; the defaults are Linux's module parameters.
+    pub struct Params {
+        /// Maximum growth of the window per RTT.
+        pub max_increment: u32 = 16, whole(1, 10_000).unit("segments").from("tcp_bic.c; Smax of the paper").module("max_increment", 1.0);
+        /// The search covers 1/n of the distance to its goal per RTT.
+        pub search_divisor: u32 = 4, whole(1, 100).from("BICTCP_B");
+        /// Close to the goal: the number of RTTs per segment of growth, times `search_divisor`.
+        pub smooth_part: u32 = 20, whole(1, 1000).from("tcp_bic.c").module("smooth_part", 1.0);
+        /// Below this window BIC behaves as Reno.
+        pub low_window: u32 = 14, whole(0, 1_000_000).unit("segments").from("tcp_bic.c").module("low_window", 1.0);
+        /// Share of the window kept on congestion.
+        pub beta: u32 = 819, number(0.1, 0.95).per(1024).from("tcp_bic.c; 0.8").module("beta", 1024.0);
+        /// Yield to new flows if the last maximum was not reached.
+        pub fast_convergence: bool = true, flag().from("tcp_bic.c").module("fast_convergence", 1.0);
+        /// Maximum ACKed segments per segment of growth while no maximum is known.
+        pub max_acks_per_segment_before_loss: u32 = 20, whole(1, 10_000).unit("segments").from("tcp_bic.c");
+    }
+    and {
+        /// If the window has not changed, its growth is computed again after this time (Linux HZ/32).
+        pub refresh: Span = Span::from_nanos(NANOS_PER_SEC / 32);
     }
 }
 

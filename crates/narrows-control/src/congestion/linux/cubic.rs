@@ -11,49 +11,57 @@
 use super::hystart::{self, Hystart};
 use super::hystartpp::{self, HystartPlusPlus};
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance, part};
+use crate::catalogue::{Parameters, Values, flag, number, whole, word};
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
 use crate::units::{NANOS_PER_SEC, Span, Time};
 
-/// Parameters of [`Cubic`]; the defaults are Linux's module parameters.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Share of the window kept on congestion, in 1/1024. Default: 717 (RFC 9438 section 4.6, beta
-    /// = 0.7).
-    pub beta: u32,
-    /// The constant C of the cubic, in 1/1024 segments/s^3. Default: 410 (Linux: `bic_scale` 41; RFC 9438
-    /// section 5.1, C = 0.4).
-    pub c: u64,
-    /// Yield to new flows if the last maximum was not reached (RFC 9438 section 4.7).
-    pub fast_convergence: bool,
-    /// Grow at least as fast as Reno (RFC 9438 section 4.3; `tcp_friendliness`).
-    pub reno_friendly: bool,
-    /// Minimum ACKed segments per segment of growth: the window grows by at most a half per RTT.
-    pub min_acks_per_segment: u32,
-    /// Maximum ACKed segments per segment of growth while no maximum is known.
-    pub max_acks_per_segment_before_loss: u32,
-    /// If the window has not changed, its growth is computed again after this time (Linux HZ/32).
-    pub refresh: Span,
-    /// RTT samples this soon after the start of an epoch do not update the least delay (Linux: 1
-    /// s).
-    pub settle: Span,
-    /// HyStart, or `None` for plain slow start. [`Cubic::new`] moves it out of the parameters to
-    /// keep a flow small.
-    pub hystart: Option<Box<hystart::Params>>,
+crate::parameters! {
+    /// Parameters of [`Cubic`]; the defaults are Linux's module parameters.
+    pub struct Params {
+        /// Share of the window kept on congestion.
+        pub beta: u32 = 717, number(0.1, 0.95).per(1024).from("RFC 9438, section 4.6: 0.7").module("beta", 1024.0);
+        /// The constant C of the cubic.
+        pub c: u64 = 410, number(0.01, 10.0).per(1024).unit("segments/s^3").from("RFC 9438, section 5.1: 0.4");
+        /// Yield to new flows if the last maximum was not reached.
+        pub fast_convergence: bool = true, flag().from("RFC 9438, section 4.7").module("fast_convergence", 1.0);
+        /// Grow at least as fast as Reno.
+        pub reno_friendly: bool = true, flag().from("RFC 9438, section 4.3").module("tcp_friendliness", 1.0);
+        /// Minimum ACKed segments per segment of growth: by default the window grows by at most a half per RTT.
+        pub min_acks_per_segment: u32 = 2, whole(1, 1000).unit("segments").from("tcp_cubic.c");
+        /// Maximum ACKed segments per segment of growth while no maximum is known.
+        pub max_acks_per_segment_before_loss: u32 = 20, whole(1, 10_000).unit("segments").from("tcp_cubic.c");
+    }
+    and {
+        /// If the window has not changed, its growth is computed again after this time (Linux HZ/32).
+        pub refresh: Span = Span::from_nanos(NANOS_PER_SEC / 32);
+        /// RTT samples this soon after the start of an epoch do not update the least delay (Linux: 1
+        /// s).
+        pub settle: Span = Span::from_secs(1);
+        /// HyStart, or `None` for plain slow start. [`Cubic::new`] moves it out of the parameters to
+        /// keep a flow small.
+        pub hystart: Option<Box<hystart::Params>> = Some(Box::default());
+    }
 }
 
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            beta: 717,
-            c: 410,
-            fast_convergence: true,
-            reno_friendly: true,
-            min_acks_per_segment: 2,
-            max_acks_per_segment_before_loss: 20,
-            refresh: Span::from_nanos(NANOS_PER_SEC / 32),
-            settle: Span::from_secs(1),
-            hystart: Some(Box::default()),
-        }
+crate::words! {
+    /// The slow start before the first congestion.
+    pub enum SlowStart {
+        /// HyStart, as in Linux.
+        Hystart = "hystart",
+        /// HyStart++ (RFC 9406).
+        HystartPlusPlus = "hystart++",
+        /// Doubles the window per round trip until the first congestion.
+        Plain = "plain",
+    }
+}
+
+crate::parameters! {
+    /// The choice of slow start.
+    pub struct Start {
+        /// Slow start: HyStart, HyStart++, or plain doubling until the first congestion.
+        pub slow_start: SlowStart = SlowStart::Hystart, word(SlowStart::WORDS)
+            .from("tcp_cubic.c; hystart++: RFC 9406")
+            .module_words("hystart", &[("hystart", 1), ("plain", 0)]);
     }
 }
 
@@ -145,10 +153,19 @@ impl Cubic {
         }
     }
 
-    /// CUBIC with RFC 9406's slow start instead of Linux's: `cubic-hystartpp`.
-    pub fn with_hystartpp(params: hystartpp::Params) -> Self {
-        let cubic = Cubic::new(Params { hystart: None, ..Params::default() });
-        Cubic { hystartpp: Some(Box::new(HystartPlusPlus::new(params))), ..cubic }
+    /// CUBIC with the given parameters of the catalogue.
+    pub fn from_values(values: &Values) -> Self {
+        let start = Start::default().with("", values).slow_start;
+        let hystart = || Box::new(hystart::Params::default().with("hystart_", values));
+        let params = Params {
+            hystart: (start == SlowStart::Hystart).then(hystart),
+            ..Params::default().with("", values)
+        };
+        let hystartpp = (start == SlowStart::HystartPlusPlus).then(|| {
+            let params = hystartpp::Params::default().with("hystartpp_", values);
+            Box::new(HystartPlusPlus::new(params))
+        });
+        Cubic { hystartpp, ..Cubic::new(params) }
     }
 
     /// Takes an RTT sample (Linux `cubictcp_acked`). Ends slow start if HyStart detects a queue.
@@ -210,7 +227,7 @@ impl Cubic {
 
 impl Controller for Cubic {
     fn name(&self) -> &'static str {
-        if self.hystartpp.is_some() { "cubic-hystartpp" } else { "cubic" }
+        "cubic"
     }
 
     fn on_established(&mut self, connection: &Connection, _window: &mut Window) {

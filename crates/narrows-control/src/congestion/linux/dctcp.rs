@@ -5,23 +5,18 @@
 //! the ACK, not before; a loss during a reduction for marks does not halve the window again.
 
 use super::reno::Reno;
+use crate::catalogue::{number, whole};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
 
-/// Parameters of [`Dctcp`]; the defaults are Linux's module parameters.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Weight of a new share: 1/2^n. Default: 4, from RFC 8257 section 4.2, g = 1/16
-    /// (`dctcp_shift_g`).
-    pub shift_g: u32,
-    /// Initial share, in 1/1024. Default: 1024, from RFC 8257 section 3.3 (`dctcp_alpha_on_init`).
-    pub initial_alpha: u32,
-    /// Least `ssthresh`, segments (Linux: 2).
-    pub min_ssthresh: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { shift_g: 4, initial_alpha: UNIT, min_ssthresh: 2 }
+crate::parameters! {
+    /// Parameters of [`Dctcp`]; the defaults are Linux's module parameters.
+    pub struct Params {
+        /// Weight of a new share of marks: g = 1/2^n.
+        pub shift_g: u32 = 4, whole(0, 10).from("RFC 8257, section 4.2: g = 1/16").module("dctcp_shift_g", 1.0);
+        /// Initial share of marked segments.
+        pub initial_alpha: u32 = UNIT, number(0.0, 1.0).per(1024).from("RFC 8257, section 3.3").module("dctcp_alpha_on_init", 1024.0);
+        /// Least `ssthresh`.
+        pub min_ssthresh: u32 = 2, whole(1, 1000).unit("segments").from("tcp_dctcp.c");
     }
 }
 

@@ -6,21 +6,17 @@
 //! 39 on, and RFC 3649 from a window of 118 on. Deviation from Linux: the window ends at 2^32 / 128
 //! segments.
 
+use crate::catalogue::whole;
 use std::sync::LazyLock;
 
 use super::slow_start::{in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Controller, Window};
 
-/// Parameters of [`HighSpeed`].
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Least `ssthresh`, segments. Default: 2 (RFC 5681 equation 4).
-    pub min_ssthresh: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { min_ssthresh: 2 }
+crate::parameters! {
+    /// Parameters of [`HighSpeed`].
+    pub struct Params {
+        /// Least `ssthresh`.
+        pub min_ssthresh: u32 = 2, whole(1, 1000).unit("segments").from("RFC 5681, equation 4");
     }
 }
 

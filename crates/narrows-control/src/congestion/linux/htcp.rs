@@ -7,41 +7,29 @@
 //! jiffies; a sample uses the recovery state after the ACK, not the state before it.
 
 use super::slow_start::{in_slow_start, slow_start};
+use crate::catalogue::{flag, number, time_from};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
 use crate::units::{NANOS_PER_SEC, Span, Time};
 
-/// Parameters of [`Htcp`].
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Scale the increase by the least RTT over `reference_rtt` (`use_rtt_scaling`).
-    pub rtt_scaling: bool,
-    /// RTT at which the scale is 1. Default: 100 ms (Linux).
-    pub reference_rtt: Span,
-    /// Halve the window on congestion if the throughput has changed since the last congestion
-    /// (`use_bandwidth_switch`).
-    pub bandwidth_switch: bool,
-    /// Time after congestion during which growth is Reno's (Delta_L of the draft). Default: 1 s.
-    pub reno_for: Span,
-    /// Least and largest share of the window kept on congestion, in 1/128. Default: 64 and 102 (0.5
-    /// and 0.8).
-    pub beta: (u32, u32),
-    /// If the least RTT is below this, congestion halves the window. Default: 10 ms (Linux).
-    pub adaptive_above: Span,
-    /// Maximum amount by which one sample may raise the largest RTT. Default: 20 ms (Linux).
-    pub max_rtt_step: Span,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            rtt_scaling: true,
-            reference_rtt: Span::from_millis(100),
-            bandwidth_switch: true,
-            reno_for: Span::from_secs(1),
-            beta: (64, 102),
-            adaptive_above: Span::from_millis(10),
-            max_rtt_step: Span::from_millis(20),
-        }
+crate::parameters! {
+    /// Parameters of [`Htcp`].
+    pub struct Params {
+        /// Scale the increase by the least RTT over `reference_rtt`.
+        pub rtt_scaling: bool = true, flag().from("use_rtt_scaling").module("use_rtt_scaling", 1.0);
+        /// RTT at which the scale is 1.
+        pub reference_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("tcp_htcp.c");
+        /// Halve the window on congestion if the throughput has changed since the last congestion.
+        pub bandwidth_switch: bool = true, flag().from("use_bandwidth_switch").module("use_bandwidth_switch", 1.0);
+        /// Time after congestion during which growth is Reno's.
+        pub reno_for: Span = Span::from_secs(1), time_from(Span::ZERO, Span::from_secs(100)).from("Delta_L of the draft");
+        /// Least share of the window kept on congestion.
+        pub beta_min: u32 = 64, number(0.1, 0.95).per(128).from("BETA_MIN");
+        /// Largest share of the window kept on congestion.
+        pub beta_max: u32 = 102, number(0.1, 0.95).per(128).from("BETA_MAX; 0.8");
+        /// If the least RTT is below this, congestion halves the window.
+        pub adaptive_above: Span = Span::from_millis(10), time_from(Span::ZERO, Span::from_secs(10)).from("tcp_htcp.c");
+        /// Maximum amount by which one sample may raise the largest RTT.
+        pub max_rtt_step: Span = Span::from_millis(20), time_from(Span::ZERO, Span::from_secs(10)).from("tcp_htcp.c");
     }
 }
 
@@ -92,7 +80,7 @@ impl Htcp {
     pub fn new(params: Params) -> Self {
         Htcp {
             alpha: 1 << SHIFT,
-            beta: params.beta.0,
+            beta: params.beta_min,
             params,
             adaptive: false,
             congestion: Time::ZERO,
@@ -144,7 +132,7 @@ impl Htcp {
     }
 
     fn update_beta(&mut self) {
-        let (least, most) = self.params.beta;
+        let (least, most) = (self.params.beta_min, self.params.beta_max.max(self.params.beta_min));
         self.beta = least;
         if self.params.bandwidth_switch {
             let (rate, old) = (self.max_rate, self.old_max_rate);

@@ -7,23 +7,19 @@
 
 use super::reno::Reno;
 use super::slow_start::in_slow_start;
+use crate::catalogue::{time_from, whole};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
 use crate::units::Span;
 
-/// Parameters of [`Hybla`].
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Reference RTT (`rtt0`). Default: 25 ms (the paper, section 3).
-    pub reference_rtt: Span,
-    /// Slow start grows by a factor of at most `2^this` per reference RTT (Linux: 16).
-    pub max_doublings: u32,
-    /// Largest window, segments (Linux `snd_cwnd_clamp`). Default: 65535.
-    pub max_cwnd: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { reference_rtt: Span::from_millis(25), max_doublings: 16, max_cwnd: 65_535 }
+crate::parameters! {
+    /// Parameters of [`Hybla`].
+    pub struct Params {
+        /// Reference RTT: growth is that of Reno on a path with this RTT.
+        pub reference_rtt: Span = Span::from_millis(25), time_from(Span::from_millis(1), Span::from_secs(10)).from("the paper, section 3").module("rtt0", 1e-6);
+        /// Slow start grows by a factor of at most 2^n per reference RTT.
+        pub max_doublings: u32 = 16, whole(1, 16).from("tcp_hybla.c");
+        /// Largest window.
+        pub max_cwnd: u32 = 65_535, whole(2, 1_000_000_000).unit("segments").from("tcp_hybla.c, snd_cwnd_clamp");
     }
 }
 

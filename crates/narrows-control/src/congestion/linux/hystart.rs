@@ -5,46 +5,34 @@
 //! parameter. Linux reads the pacing rate from the socket. Here the rate is 2 x cwnd per srtt,
 //! which is the socket's pacing rate in slow start.
 
+use crate::catalogue::{time_from, whole};
 use crate::congestion::Ack;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Parameters of [`Hystart`]. Names in parentheses are Linux's module parameters and constants.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// HyStart is off below this window, segments (`hystart_low_window`).
-    pub low_window: u32,
-    /// Maximum distance of two ACKs of one train (`hystart_ack_delta_us`).
-    pub ack_delta: Span,
-    /// RTT samples of a round that the delay test needs (`HYSTART_MIN_SAMPLES`).
-    pub min_samples: u32,
-    /// The delay threshold is 1/n of the least delay (`HYSTART_DELAY_THRESH`).
-    pub delay_divisor: u64,
-    /// Least delay threshold (`HYSTART_DELAY_MIN`).
-    pub delay_min: Span,
-    /// Maximum delay threshold (`HYSTART_DELAY_MAX`).
-    pub delay_max: Span,
-    /// Maximum extension of an ACK train by segmentation offload (`hystart_ack_delay`).
-    pub max_ack_delay: Span,
-    /// Largest offloaded burst (`GSO_LEGACY_MAX_SIZE`).
-    pub gso_bytes: u32,
-    /// Whether the transport paces. An unpaced train reveals the bottleneck after half the least
-    /// delay.
-    pub paced: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            low_window: 16,
-            ack_delta: Span::from_millis(2),
-            min_samples: 8,
-            delay_divisor: 8,
-            delay_min: Span::from_millis(4),
-            delay_max: Span::from_millis(16),
-            max_ack_delay: Span::from_millis(1),
-            gso_bytes: 65_536,
-            paced: false,
-        }
+crate::parameters! {
+    /// Parameters of [`Hystart`]. Names in parentheses are Linux's module parameters and constants.
+    pub struct Params {
+        /// HyStart is off below this window.
+        pub low_window: u32 = 16, whole(0, 1_000_000).unit("segments").from("hystart_low_window").module("hystart_low_window", 1.0);
+        /// Maximum distance of two ACKs of one train.
+        pub ack_delta: Span = Span::from_millis(2), time_from(Span::ZERO, Span::from_secs(1)).from("hystart_ack_delta_us").module("hystart_ack_delta_us", 1e-3);
+        /// RTT samples of a round that the delay test needs.
+        pub min_samples: u32 = 8, whole(1, 1000).unit("samples").from("HYSTART_MIN_SAMPLES");
+        /// The delay threshold is 1/n of the least delay.
+        pub delay_divisor: u64 = 8, whole(1, 1000).from("HYSTART_DELAY_THRESH");
+        /// Least delay threshold.
+        pub delay_min: Span = Span::from_millis(4), time_from(Span::ZERO, Span::from_secs(10)).from("HYSTART_DELAY_MIN");
+        /// Maximum delay threshold.
+        pub delay_max: Span = Span::from_millis(16), time_from(Span::ZERO, Span::from_secs(10)).from("HYSTART_DELAY_MAX");
+        /// Maximum extension of an ACK train by segmentation offload.
+        pub max_ack_delay: Span = Span::from_millis(1), time_from(Span::ZERO, Span::from_secs(1)).from("hystart_ack_delay");
+    }
+    and {
+        /// Largest offloaded burst (`GSO_LEGACY_MAX_SIZE`).
+        pub gso_bytes: u32 = 65_536;
+        /// Whether the transport paces. An unpaced train reveals the bottleneck after half the least
+        /// delay.
+        pub paced: bool = false;
     }
 }
 
@@ -129,8 +117,10 @@ impl Hystart {
             self.samples += 1;
             return false;
         }
-        let rise =
-            delay_min.scale(1, self.params.delay_divisor).clamp(self.params.delay_min, self.params.delay_max);
+        let rise = delay_min
+            .scale(1, self.params.delay_divisor)
+            .min(self.params.delay_max)
+            .max(self.params.delay_min);
         self.least_rtt > delay_min + rise
     }
 

@@ -5,41 +5,29 @@
 //! counts segments. As the RFC requires, it applies only to the slow start before the first congestion.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance};
+use crate::catalogue::{time_from, whole};
 use crate::congestion::{Ack, INFINITE_SSTHRESH, Window};
 use crate::units::Span;
 
-/// Parameters of [`HystartPlusPlus`]; the defaults are RFC 9406 section 4.3's.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Minimum rise of the delay that counts (MIN_RTT_THRESH).
-    pub min_rise: Span,
-    /// A rise of this size always counts (MAX_RTT_THRESH).
-    pub max_rise: Span,
-    /// Between these limits the threshold is 1/n of the last round's delay (MIN_RTT_DIVISOR).
-    pub rise_divisor: u64,
-    /// RTT samples of a round that the delay test needs (N_RTT_SAMPLE).
-    pub min_samples: u32,
-    /// Conservative slow start grows by 1/n of slow start's growth (CSS_GROWTH_DIVISOR).
-    pub growth_divisor: u32,
-    /// Rounds of conservative slow start that confirm a queue (CSS_ROUNDS).
-    pub css_rounds: u32,
-    /// Maximum segments of growth per ACK (L). The default of 8 is for unpaced senders, because a late ACK of
-    /// many segments must not cause a burst of twice as many. `None`, no limit, is for paced senders. The
-    /// controller does not know whether it is paced, so flows with `pacing` have the limit too.
-    pub limit: Option<u32>,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            min_rise: Span::from_millis(4),
-            max_rise: Span::from_millis(16),
-            rise_divisor: 8,
-            min_samples: 8,
-            growth_divisor: 4,
-            css_rounds: 5,
-            limit: Some(8),
-        }
+crate::parameters! {
+    /// Parameters of [`HystartPlusPlus`]; the defaults are RFC 9406 section 4.3's.
+    pub struct Params {
+        /// Minimum rise of the delay that counts.
+        pub min_rise: Span = Span::from_millis(4), time_from(Span::ZERO, Span::from_secs(10)).from("RFC 9406, MIN_RTT_THRESH");
+        /// A rise of this size always counts.
+        pub max_rise: Span = Span::from_millis(16), time_from(Span::ZERO, Span::from_secs(10)).from("RFC 9406, MAX_RTT_THRESH");
+        /// Between these limits the threshold is 1/n of the last round's delay.
+        pub rise_divisor: u64 = 8, whole(1, 1000).from("RFC 9406, MIN_RTT_DIVISOR");
+        /// RTT samples of a round that the delay test needs.
+        pub min_samples: u32 = 8, whole(1, 1000).unit("samples").from("RFC 9406, N_RTT_SAMPLE");
+        /// Conservative slow start grows by 1/n of slow start's growth.
+        pub growth_divisor: u32 = 4, whole(1, 1000).from("RFC 9406, CSS_GROWTH_DIVISOR");
+        /// Rounds of conservative slow start that confirm a queue.
+        pub css_rounds: u32 = 5, whole(1, 1000).unit("rounds").from("RFC 9406, CSS_ROUNDS");
+        /// Maximum growth per ACK. The default is for unpaced senders, because a late ACK of many segments must
+        /// not cause a burst of twice as many. Without a limit it is for paced senders. The controller does not
+        /// know whether it is paced, so flows with `pacing` have the limit too.
+        pub limit: Option<u32> = Some(8), whole(1, 1_000_000).unit("segments").or_none().from("RFC 9406, L");
     }
 }
 

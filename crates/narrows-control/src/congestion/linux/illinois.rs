@@ -9,29 +9,26 @@
 //! many segments as a whole window has. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
+use crate::catalogue::{number, whole};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
 
-/// Parameters of [`Illinois`]; the defaults are Linux's module parameters and constants.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Below this window it behaves as Reno, segments (`win_thresh`). Default: 15.
-    pub low_window: u32,
-    /// After congestion, rounds of low delay before the fastest growth resumes (`theta`). Default:
-    /// 5.
-    pub low_rounds: u32,
-    /// Minimum and maximum segments per RTT, in 1/128 (`ALPHA_MIN`, `ALPHA_MAX`). Default: 38 and
-    /// 1280 (the paper's 0.3 and 10).
-    pub alpha: (u32, u32),
-    /// Minimum and maximum share of the window that a loss removes, in 1/64 (`BETA_MIN`,
-    /// `BETA_MAX`). Default: 8 and 32 (the paper's 1/8 and 1/2).
-    pub beta: (u32, u32),
-    /// Least `ssthresh`, segments. Default: 2.
-    pub min_ssthresh: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { low_window: 15, low_rounds: 5, alpha: (38, 1280), beta: (8, 32), min_ssthresh: 2 }
+crate::parameters! {
+    /// Parameters of [`Illinois`]; the defaults are Linux's module parameters and constants.
+    pub struct Params {
+        /// Below this window it behaves as Reno.
+        pub low_window: u32 = 15, whole(0, 1_000_000).unit("segments").from("win_thresh");
+        /// After congestion, rounds of low delay before the fastest growth resumes.
+        pub low_rounds: u32 = 5, whole(0, 1000).unit("rounds").from("theta");
+        /// Minimum growth per RTT.
+        pub alpha_min: u32 = 38, number(0.01, 100.0).per(128).unit("segments").from("ALPHA_MIN; the paper: 0.3");
+        /// Maximum growth per RTT.
+        pub alpha_max: u32 = 1280, number(0.01, 100.0).per(128).unit("segments").from("ALPHA_MAX; the paper: 10");
+        /// Minimum share of the window that a loss removes.
+        pub beta_min: u32 = 8, number(0.02, 0.9).per(64).from("BETA_MIN; the paper: 1/8");
+        /// Maximum share of the window that a loss removes.
+        pub beta_max: u32 = 32, number(0.02, 0.9).per(64).from("BETA_MAX; the paper: 1/2");
+        /// Least `ssthresh`.
+        pub min_ssthresh: u32 = 2, whole(1, 1000).unit("segments").from("tcp_illinois.c");
     }
 }
 
@@ -73,8 +70,8 @@ impl Illinois {
     /// A controller with these parameters.
     pub fn new(params: Params) -> Self {
         Illinois {
-            alpha: params.alpha.1,
-            beta: params.beta.1,
+            alpha: params.alpha_max,
+            beta: params.beta_max,
             params,
             credit: AdditiveIncrease::default(),
             rtts: None,
@@ -97,7 +94,7 @@ impl Illinois {
     /// Growth in segments per RTT: k1 / (k2 + d), equation 3 of the paper. `mean` is the mean
     /// queueing delay, and `most` is the largest.
     fn alpha_at(&mut self, mean: u64, most: u64) -> u32 {
-        let (least_alpha, most_alpha) = (u64::from(self.params.alpha.0), u64::from(self.params.alpha.1));
+        let (least_alpha, most_alpha) = (u64::from(self.params.alpha_min), u64::from(self.params.alpha_max));
         let low = most / 100;
         if mean <= low {
             if self.above {
@@ -108,7 +105,7 @@ impl Illinois {
                 }
                 (self.low, self.above) = (0, false);
             }
-            return self.params.alpha.1;
+            return self.params.alpha_max;
         }
         self.above = true;
         let (mean, most) = (mean - low, most - low);
@@ -119,7 +116,7 @@ impl Illinois {
     /// The share that a loss removes at these delays (the paper, equation 4). It grows linearly
     /// between a tenth and four fifths of the largest delay.
     fn beta_at(&self, mean: u64, most: u64) -> u32 {
-        let (least_beta, most_beta) = self.params.beta;
+        let (least_beta, most_beta) = (self.params.beta_min, self.params.beta_max);
         let (low, high) = (most / 10, 8 * most / 10);
         if mean <= low {
             return least_beta;
@@ -135,7 +132,7 @@ impl Illinois {
     /// Computes both values once per round trip (Linux `update_params`).
     fn update(&mut self, cwnd: u32) {
         if cwnd < self.params.low_window {
-            (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta.1);
+            (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta_max);
         } else if let Some((least, most)) = self.rtts
             && self.samples > 0
         {
@@ -158,7 +155,7 @@ impl Controller for Illinois {
             .map_or(ack.acked, |una| u32::try_from(ack.snd_una.saturating_sub(una)).unwrap_or(u32::MAX));
         if let Some(rtt) = ack.rtt {
             // 3.3 s. Above it Linux's alpha would overflow (`RTT_MAX`).
-            let most = u64::from(u32::MAX / self.params.alpha.1.max(1));
+            let most = u64::from(u32::MAX / self.params.alpha_max.max(1));
             let rtt = rtt.as_micros().min(most);
             let us = rtt as u32;
             self.rtts = Some(self.rtts.map_or((us, us), |(least, most)| (least.min(us), most.max(us))));
@@ -188,7 +185,7 @@ impl Controller for Illinois {
         let off = u32::try_from(off).unwrap_or(u32::MAX);
         window.ssthresh = window.cwnd.saturating_sub(off).max(self.params.min_ssthresh);
         if event.signal == Signal::Timeout {
-            (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta.1);
+            (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta_max);
             (self.above, self.low) = (false, 0);
             // The next ACK, at a window of one, begins the round. In Linux the round has begun by
             // then.

@@ -31,36 +31,25 @@
 //!   handled that ACK. Linux cuts first, and recovery halves the remaining window.
 
 use super::reno::Reno;
+use crate::catalogue::{time_from, whole};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Timestamps, Window};
 use crate::units::{Span, Time};
 
-/// Parameters of [`Lp`].
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Position between the least and the largest one-way delay above which the path is congested,
-    /// in per cent. Default: 15 (the paper, section IV).
-    pub threshold: u32,
-    /// Offset of the receiver's timestamps from the sender's, ticks. `None`: a 32-bit number from
-    /// the seed (`net.ipv4.tcp_timestamps` = 1).
-    pub offset: Option<u32>,
-    /// Uptime of the sender's host at time zero. Default: 1 h (an arbitrary value).
-    pub uptime: Span,
-    /// Delays are smoothed by `1 / 2^n`. Default: 3.
-    pub mean_shift: u32,
-    /// Length of the inference phase after a cut, RTTs. In this phase the window does not grow. It
-    /// falls to one segment if the delay rises again. Default: 3 (Linux).
-    pub inference_rtts: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            threshold: 15,
-            offset: None,
-            uptime: Span::from_secs(3600),
-            mean_shift: 3,
-            inference_rtts: 3,
-        }
+crate::parameters! {
+    /// Parameters of [`Lp`].
+    pub struct Params {
+        /// Position between the least and the largest one-way delay above which the path is congested.
+        pub threshold: u32 = 15, whole(1, 100).unit("%").from("the paper, section IV");
+        /// Offset of the receiver's timestamps from the sender's. Without one it is a 32-bit number from the
+        /// seed.
+        pub offset: Option<u32> = None, whole(0, 4_294_967_295).unit("ticks").or_none().from("net.ipv4.tcp_timestamps = 1");
+        /// Uptime of the sender's host at time zero.
+        pub uptime: Span = Span::from_secs(3600), time_from(Span::ZERO, Span::from_secs(10000000)).from("arbitrary");
+        /// Delays are smoothed by 1/2^n.
+        pub mean_shift: u32 = 3, whole(0, 16).from("tcp_lp.c");
+        /// Length of the inference phase after a cut. In this phase the window does not grow. It falls to one
+        /// segment if the delay rises again.
+        pub inference_rtts: u32 = 3, whole(0, 1000).unit("RTTs").from("tcp_lp.c");
     }
 }
 

@@ -4,24 +4,40 @@
 //! slow start.
 
 use super::hystartpp::{self, HystartPlusPlus};
-use super::slow_start::{AdditiveIncrease, left_for_avoidance};
+use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
+use crate::catalogue::{Parameters, Values, number, whole, word};
 use crate::congestion::{Ack, Congestion, Controller, Window};
 
-/// Parameters of [`Reno`].
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Divisor of the window on congestion: `ssthresh = cwnd / divisor`. Default: 2 (RFC 5681
-    /// equation 4, Linux `tcp_reno_ssthresh`).
-    pub divisor: u32,
-    /// Least `ssthresh`, segments. Default: 2 (RFC 5681 equation 4).
-    pub min_ssthresh: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { divisor: 2, min_ssthresh: 2 }
+crate::parameters! {
+    /// Parameters of [`Reno`].
+    pub struct Params {
+        /// Share of the window kept on congestion.
+        pub beta: u32 = 512, number(0.1, 0.95).per(1024).from("RFC 5681, equation 4: 0.5");
+        /// Least `ssthresh`.
+        pub min_ssthresh: u32 = 2, whole(1, 1000).unit("segments").from("RFC 5681, equation 4");
     }
 }
+
+crate::words! {
+    /// The slow start before the first congestion.
+    pub enum SlowStart {
+        /// Doubles the window per round trip until the first congestion.
+        Plain = "plain",
+        /// HyStart++ (RFC 9406).
+        HystartPlusPlus = "hystart++",
+    }
+}
+
+crate::parameters! {
+    /// The choice of slow start.
+    pub struct Start {
+        /// Slow start before the first congestion.
+        pub slow_start: SlowStart = SlowStart::Plain, word(SlowStart::WORDS).from("RFC 5681; hystart++: RFC 9406");
+    }
+}
+
+/// The scale of `beta`.
+const UNIT: u32 = 1024;
 
 /// The Reno controller.
 #[derive(Clone, Debug, Default)]
@@ -37,15 +53,23 @@ impl Reno {
         Reno { params, ..Reno::default() }
     }
 
-    /// Reno with RFC 9406's slow start: `reno-hystartpp`.
-    pub fn with_hystartpp(params: hystartpp::Params) -> Self {
-        Reno { hystartpp: Some(Box::new(HystartPlusPlus::new(params))), ..Reno::default() }
+    /// Reno with the given parameters of the catalogue.
+    pub fn from_values(values: &Values) -> Self {
+        let params = Params::default().with("", values);
+        let hystartpp = match Start::default().with("", values).slow_start {
+            SlowStart::Plain => None,
+            SlowStart::HystartPlusPlus => {
+                let params = hystartpp::Params::default().with("hystartpp_", values);
+                Some(Box::new(HystartPlusPlus::new(params)))
+            }
+        };
+        Reno { hystartpp, ..Reno::new(params) }
     }
 }
 
 impl Controller for Reno {
     fn name(&self) -> &'static str {
-        if self.hystartpp.is_some() { "reno-hystartpp" } else { "reno" }
+        "reno"
     }
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
@@ -61,7 +85,7 @@ impl Controller for Reno {
 
     fn on_congestion(&mut self, _event: &Congestion, window: &mut Window) {
         self.increase.reset();
-        window.ssthresh = (window.cwnd / self.params.divisor.max(1)).max(self.params.min_ssthresh);
+        window.ssthresh = part(window.cwnd, self.params.beta, UNIT).max(self.params.min_ssthresh);
     }
 }
 

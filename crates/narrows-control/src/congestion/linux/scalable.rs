@@ -5,24 +5,18 @@
 //! 2003); Linux `tcp_scalable.c`. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, left_for_avoidance};
+use crate::catalogue::whole;
 use crate::congestion::{Ack, Congestion, Controller, Window};
 
-/// Parameters of [`Scalable`].
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Maximum ACKed segments per segment of growth. A window smaller than this grows as in Reno.
-    /// Default: 100, the paper's a = 0.01 (`TCP_SCALABLE_AI_CNT`; 50 before Linux 5.2).
-    pub acks_per_segment: u32,
-    /// Congestion removes `1 / 2^shift` of the window. Default: 3, the paper's b = 1/8
-    /// (`TCP_SCALABLE_MD_SCALE`).
-    pub decrease_shift: u32,
-    /// Least `ssthresh`, segments. Default: 2.
-    pub min_ssthresh: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { acks_per_segment: 100, decrease_shift: 3, min_ssthresh: 2 }
+crate::parameters! {
+    /// Parameters of [`Scalable`].
+    pub struct Params {
+        /// Maximum ACKed segments per segment of growth. A window smaller than this grows as in Reno.
+        pub acks_per_segment: u32 = 100, whole(1, 100_000).unit("segments").from("TCP_SCALABLE_AI_CNT; the paper: a = 0.01");
+        /// Congestion removes 1/2^n of the window.
+        pub decrease_shift: u32 = 3, whole(0, 16).from("TCP_SCALABLE_MD_SCALE; the paper: b = 1/8");
+        /// Least `ssthresh`.
+        pub min_ssthresh: u32 = 2, whole(1, 1000).unit("segments").from("tcp_scalable.c");
     }
 }
 

@@ -10,28 +10,24 @@
 use super::reno::Reno;
 use super::rounds::Rounds;
 use super::slow_start::{in_slow_start, part, slow_start};
+use crate::catalogue::whole;
 use crate::congestion::{Ack, Congestion, Controller, Window};
 use crate::units::{Span, Time};
 
-/// Parameters of [`Vegas`]; the defaults are Linux's module parameters.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Packets in the queue below which the window grows (Linux `alpha`).
-    pub alpha: u32,
-    /// Packets in the queue above which the window shrinks (Linux `beta`).
-    pub beta: u32,
-    /// Packets in the queue above which slow start ends (Linux `gamma`).
-    pub gamma: u32,
-    /// A round with at most this many samples may consist of delayed ACKs only, so Vegas then behaves as Reno
-    /// (Linux: 2).
-    pub few_samples: u32,
-    /// Least window, segments (Linux: 2).
-    pub min_window: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { alpha: 2, beta: 4, gamma: 1, few_samples: 2, min_window: 2 }
+crate::parameters! {
+    /// Parameters of [`Vegas`]; the defaults are Linux's module parameters.
+    pub struct Params {
+        /// Packets in the queue below which the window grows.
+        pub alpha: u32 = 2, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("alpha", 1.0);
+        /// Packets in the queue above which the window shrinks.
+        pub beta: u32 = 4, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("beta", 1.0);
+        /// Packets in the queue above which slow start ends.
+        pub gamma: u32 = 1, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("gamma", 1.0);
+        /// A round with at most this many samples may consist of delayed ACKs only, so Vegas then behaves as
+        /// Reno.
+        pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_vegas.c");
+        /// Least window.
+        pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_vegas.c");
     }
 }
 

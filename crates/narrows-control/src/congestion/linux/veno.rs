@@ -11,29 +11,26 @@
 use super::reno::Reno;
 use super::rounds::Rounds;
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
+use crate::catalogue::{number, whole};
 use crate::congestion::{Ack, Congestion, Controller, Window};
 use crate::units::{Span, Time};
 
-/// Parameters of [`Veno`].
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Packets in the queue, in halves, at which the path counts as congested (Linux `beta`).
-    /// Default: 6 (the paper's beta = 3).
-    pub beta: u32,
-    /// Numerator and denominator of the share of the window that remains after a loss without congestion. The
-    /// default of 4/5 is from the paper, section III.B.
-    pub kept: (u32, u32),
-    /// With at most this many samples it behaves as Reno (Linux: 2).
-    pub few_samples: u32,
-    /// Least window and `ssthresh`, segments (Linux: 2).
-    pub min_window: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params { beta: 6, kept: (4, 5), few_samples: 2, min_window: 2 }
+crate::parameters! {
+    /// Parameters of [`Veno`].
+    pub struct Params {
+        /// Packets in the queue at which the path counts as congested.
+        pub beta: u32 = 6, number(0.0, 100_000.0).per(2).unit("packets").from("the paper: 3");
+        /// Share of the window that remains after a loss without congestion.
+        pub kept: u32 = 800, number(0.1, 0.99).per(1000).from("the paper, section III.B: 4/5");
+        /// With at most this many samples it behaves as Reno.
+        pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_veno.c");
+        /// Least window and `ssthresh`.
+        pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_veno.c");
     }
 }
+
+/// The scale of `kept`.
+const KEPT_UNIT: u32 = 1000;
 
 /// The Veno controller.
 #[derive(Clone, Debug)]
@@ -119,8 +116,7 @@ impl Controller for Veno {
         self.increase.reset();
         self.reno.on_congestion(event, window);
         if !self.is_congested() {
-            let (kept, of) = self.params.kept;
-            window.ssthresh = part(window.cwnd, kept, of).max(self.params.min_window);
+            window.ssthresh = part(window.cwnd, self.params.kept, KEPT_UNIT).max(self.params.min_window);
         }
     }
 

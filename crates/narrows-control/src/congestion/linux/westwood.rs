@@ -10,31 +10,21 @@
 //! except for rounding.
 
 use super::reno::Reno;
+use crate::catalogue::{time_from, whole};
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
 use crate::units::{Span, Time};
 
-/// Parameters of [`Westwood`].
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// A jiffy. Default: 4 ms (HZ = 250, Debian's).
-    pub jiffy: Span,
-    /// Minimum length of a rate sample; an RTT is the other minimum (`TCP_WESTWOOD_RTT_MIN`).
-    /// Default: 50 ms.
-    pub min_interval: Span,
-    /// RTT before the first sample (`TCP_WESTWOOD_INIT_RTT`). Default: 20 s.
-    pub initial_rtt: Span,
-    /// Minimum window from the estimate, segments. Default: 2 (Linux).
-    pub min_window: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            jiffy: Span::from_millis(4),
-            min_interval: Span::from_millis(50),
-            initial_rtt: Span::from_secs(20),
-            min_window: 2,
-        }
+crate::parameters! {
+    /// Parameters of [`Westwood`].
+    pub struct Params {
+        /// A jiffy, the unit of the filter's times.
+        pub jiffy: Span = Span::from_millis(4), time_from(Span::from_micros(1), Span::from_millis(100)).from("HZ = 250, Debian's");
+        /// Minimum length of a rate sample; an RTT is the other minimum.
+        pub min_interval: Span = Span::from_millis(50), time_from(Span::from_millis(1), Span::from_secs(10)).from("TCP_WESTWOOD_RTT_MIN");
+        /// RTT before the first sample.
+        pub initial_rtt: Span = Span::from_secs(20), time_from(Span::from_millis(1), Span::from_secs(1000)).from("TCP_WESTWOOD_INIT_RTT");
+        /// Minimum window from the estimate.
+        pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_westwood.c");
     }
 }
 

@@ -6,52 +6,34 @@
 
 use super::rounds::Rounds;
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
+use crate::catalogue::whole;
 use crate::congestion::{Ack, Congestion, Controller, Window};
 use crate::units::{Span, Time};
 
-/// Parameters of [`Yeah`]; the names in parentheses are Linux's constants, `TCP_YEAH_...`.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Maximum ACKed segments per segment of growth in fast mode (`TCP_SCALABLE_AI_CNT`). Default:
-    /// 100.
-    pub acks_per_segment: u32,
-    /// Packets in the queue above which YeAH drains it (ALPHA). Default: 80.
-    pub max_queue: u32,
-    /// Part of the queue, 1/n, to drain per round trip (GAMMA). Default: 1.
-    pub drain_divisor: u32,
-    /// Draining removes at most `1 / 2^n` of the window (EPSILON). Default: 1.
-    pub drain_shift: u32,
-    /// Queueing delay, as 1/n of the path's delay, above which YeAH behaves as Reno (PHY). Default:
-    /// 8.
-    pub delay_divisor: u32,
-    /// A loss removes at least `1 / 2^n` of the window (DELTA). Default: 3.
-    pub decrease_shift: u32,
-    /// After this many consecutive rounds of Reno, YeAH assumes that other flows compete, and a
-    /// loss removes half of the window (RHO). Default: 16.
-    pub competing_rounds: u32,
-    /// After more than this many rounds of fast mode, YeAH assumes that the other flows have left
-    /// (ZETA). Default: 50.
-    pub fast_rounds: u32,
-    /// With at most this many samples a round is not evaluated (Linux: 2).
-    pub few_samples: u32,
-    /// Minimum `ssthresh` and minimum estimate of Reno's window, segments (Linux: 2).
-    pub min_window: u32,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Params {
-            acks_per_segment: 100,
-            max_queue: 80,
-            drain_divisor: 1,
-            drain_shift: 1,
-            delay_divisor: 8,
-            decrease_shift: 3,
-            competing_rounds: 16,
-            fast_rounds: 50,
-            few_samples: 2,
-            min_window: 2,
-        }
+crate::parameters! {
+    /// Parameters of [`Yeah`]; the names in parentheses are Linux's constants, `TCP_YEAH_...`.
+    pub struct Params {
+        /// Maximum ACKed segments per segment of growth in fast mode.
+        pub acks_per_segment: u32 = 100, whole(1, 100_000).unit("segments").from("TCP_SCALABLE_AI_CNT");
+        /// Packets in the queue above which YeAH drains it.
+        pub max_queue: u32 = 80, whole(1, 1_000_000).unit("packets").from("TCP_YEAH_ALPHA");
+        /// Part of the queue, 1/n, to drain per round trip.
+        pub drain_divisor: u32 = 1, whole(1, 1000).from("TCP_YEAH_GAMMA");
+        /// Draining removes at most 1/2^n of the window.
+        pub drain_shift: u32 = 1, whole(0, 16).from("TCP_YEAH_EPSILON");
+        /// Queueing delay, as 1/n of the path's delay, above which YeAH behaves as Reno.
+        pub delay_divisor: u32 = 8, whole(1, 1000).from("TCP_YEAH_PHY");
+        /// A loss removes at least 1/2^n of the window.
+        pub decrease_shift: u32 = 3, whole(1, 16).from("TCP_YEAH_DELTA");
+        /// After this many consecutive rounds of Reno, YeAH assumes that other flows compete, and a loss
+        /// removes half of the window.
+        pub competing_rounds: u32 = 16, whole(0, 100_000).unit("rounds").from("TCP_YEAH_RHO");
+        /// After more than this many rounds of fast mode, YeAH assumes that the other flows have left.
+        pub fast_rounds: u32 = 50, whole(0, 100_000).unit("rounds").from("TCP_YEAH_ZETA");
+        /// With at most this many samples a round is not evaluated.
+        pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_yeah.c");
+        /// Minimum `ssthresh` and minimum estimate of Reno's window.
+        pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_yeah.c");
     }
 }
 

@@ -12,6 +12,7 @@
 //! allocation, because that share was safe recently. When feedback returns, the halving ends at
 //! once. CUBIC ends too: the rate then doubles per RTT, starting from CUBIC's rate.
 
+use crate::catalogue::{Parameters, Reading, Values, flag, time_from, whole, word};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -43,74 +44,69 @@ const SPARSE_LEAST: Span = Span::from_millis(10);
 const EVEN: i64 = 1024;
 const MOST_VARIED: i64 = EVEN / 3;
 
-/// Parameters of [`Brf`]. `None` disables a safeguard. The paper has no such safeguards.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// Maximum growth of the rate per RTT, a factor (BRF-104).
-    pub up_per_rtt: Option<u64>,
-    /// Maximum rate of this host's link (BRF-104).
-    pub link: Rate,
-    /// A segment is sent at least this often, whatever the feedback: the minimum RTO (RFC 6298,
-    /// 2.4).
-    pub slowest_segment: Span,
-    /// The window is this multiple of the rate's data per srtt (BRF-91).
-    pub window_srtts: Option<u64>,
-    /// Least window, segments (BRF-91).
-    pub min_window: u32,
-    /// The response to silence.
-    pub silence: Option<Silence>,
-    /// Segments per srtt after idle time, until the next feedback (BRF-94).
-    pub restart_segments: Option<u64>,
-    /// A retransmission timeout is about srtt plus this time, which is Linux's minimum variance term
-    /// (TCP_RTO_MIN).
-    pub rto_floor: Span,
-    /// RTT assumed before the first sample.
-    pub nominal_rtt: Span,
-    /// Whether the gaps between segments vary if the rate is below two segments per RTT (ours).
-    pub vary_gaps: bool,
+crate::parameters! {
+    /// Parameters of [`Brf`]. `None` disables a safeguard. The paper has no such safeguards.
+    pub struct Params {
+        /// Maximum growth of the rate per RTT, a factor.
+        pub up_per_rtt: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-104");
+        /// A segment is sent at least this often, whatever the feedback: the minimum RTO.
+        pub slowest_segment: Span = Span::from_secs(1), time_from(Span::from_millis(1), Span::from_secs(100)).from("RFC 6298, 2.4");
+        /// The window is this multiple of the rate's data per srtt.
+        pub window_srtts: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-91");
+        /// Least window.
+        pub min_window: u32 = 4, whole(1, 10_000).unit("segments").from("BRF-91");
+        /// Segments per srtt after idle time, until the next feedback.
+        pub restart_segments: Option<u64> = Some(10), whole(1, 100_000).unit("segments").or_none().from("BRF-94");
+        /// RTT assumed before the first sample.
+        pub nominal_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("ours");
+        /// Whether the gaps between segments vary if the rate is below two segments per RTT.
+        pub vary_gaps: bool = true, flag().from("ours");
+    }
+    and {
+        /// Maximum rate of this host's link (BRF-104).
+        pub link: Rate = Rate::MAX;
+        /// The response to silence.
+        pub silence: Option<Silence> = Some(Silence::default());
+        /// A retransmission timeout is about srtt plus this time, which is Linux's minimum variance term
+        /// (TCP_RTO_MIN).
+        pub rto_floor: Span = Span::from_millis(200);
+    }
 }
 
-/// Parameters of the response to silence (BRF-92, BRF-105).
-#[derive(Clone, Debug)]
-pub struct Silence {
-    /// Silence begins after this many srtt without feedback ...
-    pub srtts: u64,
-    /// ... but not before this time.
-    pub least: Span,
-    /// Least rate, segments per srtt.
-    pub floor_segments: u64,
-    /// Halvings before CUBIC takes over (ours, see the module documentation).
-    pub halvings: u32,
+crate::parameters! {
+    /// Parameters of the response to silence (BRF-92, BRF-105).
+    pub struct Silence {
+        /// Silence begins after this many srtt without feedback, but not before `silence_least`.
+        pub srtts: u64 = 4, whole(1, 1000).from("BRF-92");
+        /// Minimum time before silence begins.
+        pub least: Span = Span::from_millis(200), time_from(Span::from_millis(1), Span::from_secs(100)).from("BRF-92");
+        /// Least rate, segments per srtt.
+        pub floor_segments: u64 = 2, whole(1, 1000).unit("segments").from("BRF-105");
+        /// Halvings before CUBIC takes over.
+        pub halvings: u32 = 4, whole(0, 32).from("ours");
+    }
 }
 
-impl Default for Params {
-    /// The `resolved` mode.
-    fn default() -> Self {
-        Params {
-            up_per_rtt: Some(2),
-            link: Rate::MAX,
-            slowest_segment: Span::from_secs(1),
-            window_srtts: Some(2),
-            min_window: 4,
-            silence: Some(Silence {
-                srtts: 4,
-                least: Span::from_millis(200),
-                floor_segments: 2,
-                halvings: 4,
-            }),
-            restart_segments: Some(10),
-            rto_floor: Span::from_millis(200),
-            nominal_rtt: Span::from_millis(100),
-            vary_gaps: true,
-        }
+crate::parameters! {
+    /// The choice of the reading.
+    pub struct Choices {
+        /// `literal` is the sender of the paper: no bounds on growth and window, and no fallback once a rate has
+        /// come. It changes the defaults of the other parameters.
+        pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("the BRF paper");
     }
 }
 
 impl Params {
+    /// The parameters with the given ones of the catalogue.
+    pub fn changed(self, values: &Values) -> Self {
+        let silence = self.silence.clone().map(|silence| silence.with("silence_", values));
+        Params { silence, ..self.with("", values) }
+    }
+
     /// For PACEC's sources (PAC-4). The rate stays valid until the next update, which comes within
     /// a quarter of a second. After a second without an update the source falls back.
     pub fn pacec() -> Self {
-        let silence = Silence { srtts: 4, least: Span::from_secs(1), floor_segments: 2, halvings: 4 };
+        let silence = Silence { least: Span::from_secs(1), ..Silence::default() };
         Params { up_per_rtt: None, silence: Some(silence), vary_gaps: false, ..Params::default() }
     }
 
@@ -189,9 +185,13 @@ impl Default for Brf {
 }
 
 impl Brf {
-    /// The sender of the paper.
-    pub fn literal() -> Self {
-        Brf::new("brf-literal", Params::literal())
+    /// The sender with the given parameters of the catalogue.
+    pub fn from_values(values: &Values) -> Self {
+        let params = match Choices::default().with("", values).reading {
+            Reading::Resolved => Params::default(),
+            Reading::Literal => Params::literal(),
+        };
+        Brf::new("brf", params.changed(values))
     }
 
     /// A sender with these parameters, called `name` in results.

@@ -99,7 +99,7 @@ mod tests {
         let mut meter = Meter::default();
         assert_eq!(run(&mut meter, 10, 500_000, 1_000_000), [3]);
         assert_eq!(meter.demand(), Some(rate(550_000)));
-        assert_eq!(run(&mut meter, 20, 500_000, 550_000), [], "it does not flip when it has got that");
+        assert_eq!(run(&mut meter, 20, 500_000, 550_000), [0; 0], "it does not flip when it has got that");
         assert_eq!(
             run(&mut meter, 8, 300_000, 550_000),
             [5],
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_flow_that_almost_fills_its_grant_is_not_limited() {
         let mut meter = Meter::default();
-        assert_eq!(run(&mut meter, 20, 920_000, 1_000_000), []);
+        assert_eq!(run(&mut meter, 20, 920_000, 1_000_000), [0; 0]);
         for _ in 0..20 {
             run(&mut meter, 3, 0, 1_000_000);
             run(&mut meter, 1, 1_000_000, 1_000_000);
@@ -126,8 +126,8 @@ mod tests {
         let mut meter = Meter::default();
         for step in 0..8 {
             // Each window uses the grant of the previous one.
-            assert_eq!(run(&mut meter, 1, 100_000 << step, 200_000 << step), []);
+            assert_eq!(run(&mut meter, 1, 100_000 << step, 200_000 << step), [0; 0]);
         }
-        assert_eq!(run(&mut meter, 4, 100_000, 0), [], "without a grant everything fills it");
+        assert_eq!(run(&mut meter, 4, 100_000, 0), [0; 0], "without a grant everything fills it");
     }
 }

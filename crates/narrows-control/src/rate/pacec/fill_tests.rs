@@ -55,7 +55,7 @@ fn floors_come_first() {
 
 #[test]
 fn no_flows_and_no_links() {
-    assert_eq!(filled(&[], &[], &[], 0).0, []);
+    assert_eq!(filled(&[], &[], &[], 0).0, [0; 0]);
     assert_eq!(
         filled(&[5], &[&[]], &[(0, 7, 1), (9, UNBOUNDED, 1), (u32::MAX, 1, 1)], 2).0,
         [7, UNBOUNDED, 2]

@@ -43,6 +43,7 @@ use super::memo::Memo;
 use super::model;
 use super::probe_rtt::ProbeRtt;
 use super::recovery::SavedWindow;
+use crate::catalogue::{Parameters, Values};
 use crate::congestion::filter::TwoPeriodMax;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Lost, Recovery, Signal, State, Window};
 use crate::units::{Rate, Span, Time};
@@ -94,6 +95,22 @@ enum UndoState {
 }
 
 impl Bounded {
+    /// A controller with the parameters of its version and the given parameters of the catalogue.
+    pub fn from_values(version: Params, values: &Values) -> Self {
+        Bounded::new(Params {
+            startup: version.startup.with("startup_", values),
+            drain: version.drain.with("drain_", values),
+            down: version.down.with("down_", values),
+            cruise: version.cruise.with("cruise_", values),
+            refill: version.refill.with("refill_", values),
+            up: version.up.with("up_", values),
+            probe_rtt: version.probe_rtt.with("probe_rtt_", values),
+            aggregation: version.aggregation.clone().with("aggregation_", values),
+            pacing: version.pacing.clone().with("pacing_", values),
+            ..version.with("", values)
+        })
+    }
+
     /// A controller with these parameters.
     pub fn new(params: Params) -> Self {
         Bounded {

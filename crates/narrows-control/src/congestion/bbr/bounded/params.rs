@@ -1,5 +1,6 @@
 //! Parameters of BBR v2 and v3. The values are in `v2.rs` and `v3.rs`.
 
+use crate::catalogue::{Field, Shape, Value, flag, gain, number, time_from, whole};
 use crate::congestion::bbr::gain::Gain;
 use crate::congestion::bbr::{aggregation, pacing};
 use crate::units::Span;
@@ -19,13 +20,24 @@ impl Percent {
     }
 }
 
-/// The gains of a state.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Gains {
-    /// Pacing rate over bandwidth.
-    pub pacing: Gain,
-    /// Data in flight over the bandwidth-delay product.
-    pub cwnd: Gain,
+impl Field for Percent {
+    fn read(value: &Value, shape: &Shape) -> Option<Self> {
+        u32::read(value, shape).map(Percent)
+    }
+    fn value(&self, shape: &Shape) -> Value {
+        self.0.value(shape)
+    }
+}
+
+crate::parameters! {
+    /// The gains of a state.
+    #[derive(Copy, PartialEq, Eq)]
+    pub struct Gains without default {
+        /// Pacing rate over bandwidth.
+        pub pacing: Gain, gain(0.1, 10.0).named("pacing_gain").from("ProbeBW and Startup of the draft");
+        /// Data in flight over the bandwidth-delay product.
+        pub cwnd: Gain, gain(0.1, 10.0).named("cwnd_gain").from("ProbeBW and Startup of the draft");
+    }
 }
 
 /// The condition that ends a probe for bandwidth if there is no loss.
@@ -37,93 +49,83 @@ pub enum UpExit {
     Plateau,
 }
 
-/// All parameters. Names in parentheses are from the draft (draft-ietf-ccwg-bbr) or from Google's
-/// module.
-#[derive(Clone, Debug)]
-pub struct Params {
-    /// The name in scenarios and results.
-    pub name: &'static str,
-
-    // Gains.
-    /// Doubles the rate every round.
-    pub startup: Gains,
-    /// Drains the queue that Startup built.
-    pub drain: Gains,
-    /// Leaves room.
-    pub down: Gains,
-    /// Holds the measured bandwidth.
-    pub cruise: Gains,
-    /// Fills the pipe, so that a probe that overflows a shallow buffer starts from a full pipe.
-    pub refill: Gains,
-    /// Looks for more.
-    pub up: Gains,
-    /// Drains the pipe to measure the propagation time; `cwnd` is the whole window
-    /// (`ProbeRTTCwndGain`).
-    pub probe_rtt: Gains,
-
-    // Full pipe.
-    /// Growth of the bandwidth per round below which the pipe may be full.
-    pub full_bw_growth: Gain,
-    /// Consecutive rounds below that growth that mean a full pipe.
-    pub full_bw_rounds: u32,
-    /// When Up ends. With [`UpExit::Plateau`] the full-pipe detector compares samples; otherwise it
-    /// compares the maximum, as in v1.
-    pub up_exit: UpExit,
-    /// Maximum rounds in Drain (BBR3-4).
-    pub drain_rounds: Option<u64>,
-
-    // Loss.
-    /// Share of the data in flight whose loss is excessive (`LossThresh`).
-    pub loss_threshold: Percent,
-    /// Minimum share that a reduction leaves (`Beta`).
-    pub beta: Percent,
-    /// Share of the long-term bound that Cruise and ProbeRTT leave to others (`Headroom`).
-    pub headroom: Percent,
-    /// Losses in a round that end Startup (`StartupFullLossCnt`). Each ACK that reports losses
-    /// counts as a lost range.
-    pub startup_losses: u32,
-    /// Whether the resulting bound is at least the volume delivered in a round (BBR3-3).
-    pub startup_bound_delivered: bool,
-    /// Whether a spurious episode of losses restores the state in which it began, Startup or Up,
-    /// and not only the bounds (`HandleSpuriousLossDetection`).
-    pub undo_returns: bool,
-    /// Whether an ECN echo counts as a loss (BBR3-10).
-    pub ce_is_loss: bool,
-
-    // Scheduling of probes (BBR3-5).
-    /// Minimum time from the end of a probe to the next probe (`bw_probe_base_us`).
-    pub probe_wait: Span,
-    /// Maximum random addition to that time (`bw_probe_rand_us`).
-    pub probe_wait_random: Span,
-    /// Maximum rounds until the next probe (`bw_probe_max_rounds`).
-    pub probe_rounds: u32,
-    /// The count of rounds starts at a random value below this number (`bw_probe_rand_rounds`).
-    pub probe_rounds_random: u32,
-
-    // Propagation time (BBR3-9).
-    /// Life of the estimate (`MinRTTFilterLen`).
-    pub min_rtt_window: Span,
-    /// ProbeRTT begins when no RTT was as low as the recent minimum for this time (`ProbeRTTInterval`).
-    pub probe_rtt_interval: Span,
-    /// Whether an RTT equal to the recent minimum postpones ProbeRTT. v2's module has `<=`, as
-    /// Linux's v1 before 5.10.
-    pub equal_rtt_renews: bool,
-    /// Minimum length of ProbeRTT (`ProbeRTTDuration`).
-    pub probe_rtt_stay: Span,
-
-    // Window.
-    /// Least window, segments (`MinPipeCwnd`).
-    pub min_cwnd: u32,
-    /// Window before the first RTT sample, segments.
-    pub initial_cwnd: u32,
-    /// Minimum window in send quanta: sender, offload and receiver (`offload_budget`).
-    pub offload_quanta: u32,
-    /// Segments added to the window in Up, so that a probe exceeds a small bandwidth-delay product.
-    pub up_segments: u32,
-    /// The aggregation filter (`ExtraAckedFilterLen`).
-    pub aggregation: aggregation::Params,
-    /// The aggregation filter in Startup, where an old excess would only enlarge the window.
-    pub startup_aggregation: aggregation::Params,
-    /// Pacing and send quanta.
-    pub pacing: pacing::Params,
+crate::parameters! {
+    /// All parameters. Names in parentheses are from the draft (draft-ietf-ccwg-bbr) or from Google's
+    /// module.
+    pub struct Params without default {
+        /// Growth of the bandwidth per round below which the pipe may be full.
+        pub full_bw_growth: Gain, gain(1.0, 4.0).from("StartupFullBWThresh");
+        /// Consecutive rounds below that growth that mean a full pipe.
+        pub full_bw_rounds: u32, whole(1, 1000).unit("rounds").from("the draft, section 5.3.1.2");
+        /// Maximum rounds in Drain.
+        pub drain_rounds: Option<u64>, whole(1, 1000).unit("rounds").or_none().from("BBR3-4");
+        /// Share of the data in flight whose loss is excessive.
+        pub loss_threshold: Percent, number(0.0, 1.0).per(100).from("LossThresh");
+        /// Minimum share that a reduction leaves.
+        pub beta: Percent, number(0.1, 0.99).per(100).from("Beta");
+        /// Share of the long-term bound that Cruise and ProbeRTT leave to others.
+        pub headroom: Percent, number(0.0, 0.9).per(100).from("Headroom");
+        /// Losses in a round that end Startup. Each ACK that reports losses counts as a lost range.
+        pub startup_losses: u32, whole(1, 100_000).from("StartupFullLossCnt");
+        /// Whether the resulting bound is at least the volume delivered in a round.
+        pub startup_bound_delivered: bool, flag().from("BBR3-3");
+        /// Whether a spurious episode of losses restores the state in which it began, Startup or Up, and not
+        /// only the bounds.
+        pub undo_returns: bool, flag().from("HandleSpuriousLossDetection");
+        /// Whether an ECN echo counts as a loss.
+        pub ce_is_loss: bool, flag().from("BBR3-10");
+        /// Minimum time from the end of a probe to the next probe.
+        pub probe_wait: Span, time_from(Span::from_millis(1), Span::from_secs(1000)).from("bw_probe_base_us");
+        /// Maximum random addition to that time.
+        pub probe_wait_random: Span, time_from(Span::ZERO, Span::from_secs(1000)).from("bw_probe_rand_us");
+        /// Maximum rounds until the next probe.
+        pub probe_rounds: u32, whole(1, 100_000).unit("rounds").from("bw_probe_max_rounds");
+        /// The count of rounds starts at a random value below this number.
+        pub probe_rounds_random: u32, whole(1, 100_000).unit("rounds").from("bw_probe_rand_rounds");
+        /// Life of the estimate of the propagation time.
+        pub min_rtt_window: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("MinRTTFilterLen");
+        /// ProbeRTT begins when no RTT was as low as the recent minimum for this time.
+        pub probe_rtt_interval: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("ProbeRTTInterval");
+        /// Whether an RTT equal to the recent minimum postpones ProbeRTT. The module of v2 has `<=`, as Linux's
+        /// v1 before 5.10.
+        pub equal_rtt_renews: bool, flag().from("tcp_bbr2.c");
+        /// Minimum length of ProbeRTT.
+        pub probe_rtt_stay: Span, time_from(Span::ZERO, Span::from_secs(100)).from("ProbeRTTDuration").named("probe_rtt_duration");
+        /// Least window.
+        pub min_cwnd: u32, whole(1, 10_000).unit("segments").from("MinPipeCwnd");
+        /// Window before the first RTT sample.
+        pub initial_cwnd: u32, whole(1, 10_000).unit("segments").from("TCP_INIT_CWND");
+        /// Minimum window in send quanta: sender, offload and receiver.
+        pub offload_quanta: u32, whole(0, 1000).unit("quanta").from("offload_budget");
+        /// Segments added to the window in Up, so that a probe exceeds a small bandwidth-delay product.
+        pub up_segments: u32, whole(0, 10_000).unit("segments").from("ours");
+    }
+    and {
+        /// The name in scenarios and results.
+        pub name: &'static str;
+        /// Doubles the rate every round.
+        pub startup: Gains;
+        /// Drains the queue that Startup built.
+        pub drain: Gains;
+        /// Leaves room.
+        pub down: Gains;
+        /// Holds the measured bandwidth.
+        pub cruise: Gains;
+        /// Fills the pipe, so that a probe that overflows a shallow buffer starts from a full pipe.
+        pub refill: Gains;
+        /// Looks for more.
+        pub up: Gains;
+        /// Drains the pipe to measure the propagation time; `cwnd` is the whole window
+        /// (`ProbeRTTCwndGain`).
+        pub probe_rtt: Gains;
+        /// When Up ends. With [`UpExit::Plateau`] the full-pipe detector compares samples; otherwise it
+        /// compares the maximum, as in v1.
+        pub up_exit: UpExit;
+        /// The aggregation filter (`ExtraAckedFilterLen`).
+        pub aggregation: aggregation::Params;
+        /// The aggregation filter in Startup, where an old excess would only enlarge the window.
+        pub startup_aggregation: aggregation::Params;
+        /// Pacing and send quanta.
+        pub pacing: pacing::Params;
+    }
 }

@@ -4,6 +4,7 @@
 pub mod designator;
 
 use self::designator::{Backoff, Designator, after_idle, apply_gain, window as window_of};
+use crate::catalogue::{Parameters, Reading, Values, word};
 use crate::congestion::linux::cubic::Cubic;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Departing, Recovery, Signal, Window};
 use crate::feedback::header::{Bdr as BdrHeader, Echo, Header};
@@ -13,7 +14,6 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// The BDR sender.
 #[derive(Clone, Debug)]
 pub struct Bdr {
-    name: &'static str,
     mode: Mode,
     designator: Designator,
     backoff: Backoff,
@@ -24,22 +24,32 @@ pub struct Bdr {
     fallback: Option<Cubic>,
 }
 
+crate::parameters! {
+    /// The choice of the reading.
+    pub struct Choices {
+        /// `literal` is the paper's sender: gains, no designated packet in SYN and FIN, and a first window of ten
+        /// packets.
+        pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("the BDR paper; BDR-D6");
+    }
+}
+
 impl Default for Bdr {
     fn default() -> Self {
-        Bdr::new("bdr", Mode::Resolved)
+        Bdr::new(Mode::Resolved)
     }
 }
 
 impl Bdr {
-    /// The paper's sender: gains, no designated packet in SYN and FIN, and a first window of ten
-    /// packets (BDR-D6).
-    pub fn literal() -> Self {
-        Bdr::new("bdr-literal", Mode::Literal)
+    /// The sender with the given parameters of the catalogue.
+    pub fn from_values(values: &Values) -> Self {
+        Bdr::new(match Choices::default().with("", values).reading {
+            Reading::Resolved => Mode::Resolved,
+            Reading::Literal => Mode::Literal,
+        })
     }
 
-    fn new(name: &'static str, mode: Mode) -> Self {
+    fn new(mode: Mode) -> Self {
         Bdr {
-            name,
             mode,
             designator: Designator::default(),
             backoff: Backoff::default(),
@@ -75,7 +85,7 @@ impl Bdr {
 
 impl Controller for Bdr {
     fn name(&self) -> &'static str {
-        self.name
+        "bdr"
     }
 
     fn on_established(&mut self, connection: &Connection, window: &mut Window) {

@@ -1,0 +1,203 @@
+//! Rows of the algorithms that respond to losses, delay or marks: the family of Linux.
+
+use crate::catalogue::{Constant, Entry, Family, Group, Linux, Look, Needs, Parameters, Preset};
+use crate::congestion::linux::bic::{self, Bic};
+use crate::congestion::linux::cubic::{self, Cubic};
+use crate::congestion::linux::dctcp::{self, Dctcp};
+use crate::congestion::linux::highspeed::{self, HighSpeed};
+use crate::congestion::linux::htcp::{self, Htcp};
+use crate::congestion::linux::hybla::{self, Hybla};
+use crate::congestion::linux::illinois::{self, Illinois};
+use crate::congestion::linux::lp::{self, Lp};
+use crate::congestion::linux::reno::{self, Reno};
+use crate::congestion::linux::scalable::{self, Scalable};
+use crate::congestion::linux::vegas::{self, Vegas};
+use crate::congestion::linux::veno::{self, Veno};
+use crate::congestion::linux::westwood::{self, Westwood};
+use crate::congestion::linux::yeah::{self, Yeah};
+use crate::congestion::linux::{hystart, hystartpp};
+
+/// Algorithms that respond to losses.
+pub(super) const LOSS: &[Entry] = &[
+    Entry {
+        name: "cubic",
+        family: Family::Loss,
+        summary: "CUBIC with HyStart, Linux's default (RFC 9438)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "cubic", module: Some("tcp_cubic") }),
+        look: Some(Look::new("CUBIC", "#0072b2", "#5aaee6", "solid", "square")),
+        parameters: &[
+            Group::of::<cubic::Params>(""),
+            Group::of::<cubic::Start>(""),
+            Group::of::<hystart::Params>("hystart_"),
+            Group::of::<hystartpp::Params>("hystartpp_"),
+        ],
+        presets: &[Preset {
+            name: "cubic-hystartpp",
+            summary: "CUBIC whose first slow start slows down when the delay rises (HyStart++, RFC 9406)",
+            values: &[("slow_start", Constant::Word("hystart++"))],
+            look: Look::new("CUBIC, HyStart++", "#1f86b8", "#7cc4ef", "dotted", "square"),
+            mode: None,
+        }],
+        build: |v| Box::new(Cubic::from_values(v)),
+    },
+    Entry {
+        name: "reno",
+        family: Family::Loss,
+        summary: "additive increase, halving on congestion (RFC 5681)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "reno", module: None }),
+        look: Some(Look::new("Reno", "#5b6f84", "#a9bccf", "dashed", "square")),
+        parameters: &[
+            Group::of::<reno::Params>(""),
+            Group::of::<reno::Start>(""),
+            Group::of::<hystartpp::Params>("hystartpp_"),
+        ],
+        presets: &[Preset {
+            name: "reno-hystartpp",
+            summary: "Reno whose first slow start slows down when the delay rises (HyStart++, RFC 9406)",
+            values: &[("slow_start", Constant::Word("hystart++"))],
+            look: Look::new("Reno, HyStart++", "#6d7f92", "#b9c9d9", "dash-dot", "square"),
+            mode: None,
+        }],
+        build: |v| Box::new(Reno::from_values(v)),
+    },
+    Entry {
+        name: "bic",
+        family: Family::Loss,
+        summary: "binary search for the window of the last congestion (Linux tcp_bic)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "bic", module: Some("tcp_bic") }),
+        look: Some(Look::new("BIC", "#3f5fa8", "#8fa9e8", "dash-dot", "square")),
+        parameters: &[Group::of::<bic::Params>("")],
+        presets: &[],
+        build: |v| Box::new(Bic::new(bic::Params::default().with("", v))),
+    },
+    Entry {
+        name: "highspeed",
+        family: Family::Loss,
+        summary: "increase and decrease depend on the window by a table (HighSpeed TCP, RFC 3649)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "highspeed", module: Some("tcp_highspeed") }),
+        look: Some(Look::new("HighSpeed", "#2f6f8f", "#7fc0df", "dotted", "square")),
+        parameters: &[Group::of::<highspeed::Params>("")],
+        presets: &[],
+        build: |v| Box::new(HighSpeed::new(highspeed::Params::default().with("", v))),
+    },
+    Entry {
+        name: "scalable",
+        family: Family::Loss,
+        summary: "adds 1 % of the ACKed segments, removes an eighth on congestion (Scalable TCP)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "scalable", module: Some("tcp_scalable") }),
+        look: Some(Look::new("Scalable", "#4b4b9b", "#9f9fe6", "dashed", "diamond")),
+        parameters: &[Group::of::<scalable::Params>("")],
+        presets: &[],
+        build: |v| Box::new(Scalable::new(scalable::Params::default().with("", v))),
+    },
+    Entry {
+        name: "htcp",
+        family: Family::Loss,
+        summary: "grows faster with time since congestion; backs off by the depth of the queue (H-TCP)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "htcp", module: Some("tcp_htcp") }),
+        look: Some(Look::new("H-TCP", "#46748c", "#93c0d8", "dash-dot", "diamond")),
+        parameters: &[Group::of::<htcp::Params>("")],
+        presets: &[],
+        build: |v| Box::new(Htcp::new(htcp::Params::default().with("", v))),
+    },
+    Entry {
+        name: "hybla",
+        family: Family::Loss,
+        summary: "grows the rate on a long path as fast as on one of 25 ms (TCP Hybla)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "hybla", module: Some("tcp_hybla") }),
+        look: Some(Look::new("Hybla", "#35618f", "#86b4e4", "dotted", "diamond")),
+        parameters: &[Group::of::<hybla::Params>("")],
+        presets: &[],
+        build: |v| Box::new(Hybla::new(hybla::Params::default().with("", v))),
+    },
+];
+
+/// Algorithms that respond to delay, or to losses and delay.
+pub(super) const DELAY: &[Entry] = &[
+    Entry {
+        name: "vegas",
+        family: Family::Delay,
+        summary: "keeps two to four packets in the queue, estimated from the delay (Linux tcp_vegas)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "vegas", module: Some("tcp_vegas") }),
+        look: Some(Look::new("Vegas", "#8f6b00", "#d9b54a", "solid", "triangle-down")),
+        parameters: &[Group::of::<vegas::Params>("")],
+        presets: &[],
+        build: |v| Box::new(Vegas::new(vegas::Params::default().with("", v))),
+    },
+    Entry {
+        name: "veno",
+        family: Family::Delay,
+        summary: "Reno that removes only a fifth if the queue was short (TCP Veno)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "veno", module: Some("tcp_veno") }),
+        look: Some(Look::new("Veno", "#7d5f2a", "#c9a76c", "dash-dot", "triangle-down")),
+        parameters: &[Group::of::<veno::Params>("")],
+        presets: &[],
+        build: |v| Box::new(Veno::new(veno::Params::default().with("", v))),
+    },
+    Entry {
+        name: "westwood",
+        family: Family::Delay,
+        summary: "sets the window after congestion from the measured bandwidth (Westwood+)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "westwood", module: Some("tcp_westwood") }),
+        look: Some(Look::new("Westwood", "#6f6a3a", "#bdb67e", "dotted", "triangle-down")),
+        parameters: &[Group::of::<westwood::Params>("")],
+        presets: &[],
+        build: |v| Box::new(Westwood::new(westwood::Params::default().with("", v))),
+    },
+    Entry {
+        name: "yeah",
+        family: Family::Delay,
+        summary: "Scalable while the queue is short, else Reno; drains long queues (YeAH-TCP)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "yeah", module: Some("tcp_yeah") }),
+        look: Some(Look::new("YeAH", "#94621f", "#dba765", "dashed", "triangle-left")),
+        parameters: &[Group::of::<yeah::Params>("")],
+        presets: &[],
+        build: |v| Box::new(Yeah::new(yeah::Params::default().with("", v))),
+    },
+    Entry {
+        name: "illinois",
+        family: Family::Delay,
+        summary: "backs off on losses; the delay sets growth and back-off (TCP-Illinois)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "illinois", module: Some("tcp_illinois") }),
+        look: Some(Look::new("Illinois", "#8a4f2f", "#d6977a", "dash-dot", "triangle-left")),
+        parameters: &[Group::of::<illinois::Params>("")],
+        presets: &[],
+        build: |v| Box::new(Illinois::new(illinois::Params::default().with("", v))),
+    },
+    Entry {
+        name: "lp",
+        family: Family::Delay,
+        summary: "yields to a rising one-way delay, if Linux's clocks permit (TCP-LP)",
+        needs: Needs::NOTHING,
+        linux: Some(Linux { name: "lp", module: Some("tcp_lp") }),
+        look: Some(Look::new("LP", "#777777", "#aaaaaa", "dotted", "triangle-left")),
+        parameters: &[Group::of::<lp::Params>("")],
+        presets: &[],
+        build: |v| Box::new(Lp::new(lp::Params::default().with("", v))),
+    },
+];
+
+/// Algorithms that respond to ECN marks.
+pub(super) const MARKS: &[Entry] = &[Entry {
+    name: "dctcp",
+    family: Family::Marks,
+    summary: "backs off in proportion to the share of marked packets; implies ECN (RFC 8257)",
+    needs: Needs { marks_or_else: Some("Reno"), ..Needs::NOTHING },
+    linux: Some(Linux { name: "dctcp", module: Some("tcp_dctcp") }),
+    look: Some(Look::new("DCTCP", "#56789c", "#9cc0e6", "dashed", "cross")),
+    parameters: &[Group::of::<dctcp::Params>("")],
+    presets: &[],
+    build: |v| Box::new(Dctcp::new(dctcp::Params::default().with("", v))),
+}];

@@ -1,0 +1,88 @@
+//! The catalogue of congestion controllers as JSON, for names, parameters, looks and documentation in Python.
+
+use narrows_control::catalogue::{
+    Catalogue, Entry, Look, ModuleValues, Parameter, Preset, Service, Takes, Value,
+};
+use serde_json::{Value as Json, json};
+
+/// All rows, in the order of figures.
+pub(crate) fn json() -> String {
+    Json::Array(Catalogue::built_in().entries().iter().map(entry).collect()).to_string()
+}
+
+fn entry(entry: &Entry) -> Json {
+    json!({
+        "name": entry.name,
+        "family": entry.family.name(),
+        "summary": entry.summary,
+        "marks_or_else": entry.needs.marks_or_else,
+        "service": entry.needs.service.as_ref().map(service),
+        "linux": entry.linux.map(|linux| json!({ "name": linux.name, "module": linux.module })),
+        "look": entry.look.as_ref().map(look),
+        "parameters": entry.parameters().map(|(name, p, default)| parameter(&name, p, &default)).collect::<Vec<_>>(),
+        "presets": entry.presets.iter().map(preset).collect::<Vec<_>>(),
+    })
+}
+
+fn service(service: &Service) -> Json {
+    json!({
+        "kind": service.kind,
+        "mode": service.mode,
+        "domain": service.domain,
+        "feedback": service.feedback.name(),
+    })
+}
+
+fn look(look: &Look) -> Json {
+    json!({
+        "label": look.label,
+        "light": look.light,
+        "dark": look.dark,
+        "dash": look.dash,
+        "marker": look.marker,
+    })
+}
+
+fn preset(preset: &Preset) -> Json {
+    json!({
+        "name": preset.name,
+        "summary": preset.summary,
+        "params": preset.params(),
+        "mode": preset.mode,
+        "look": look(&preset.look),
+    })
+}
+
+fn parameter(name: &str, parameter: &Parameter, default: &Value) -> Json {
+    let shape = &parameter.shape;
+    let (kind, min, max) = match shape.takes {
+        Takes::Flag => ("flag", None, None),
+        Takes::Word(_) => ("word", None, None),
+        Takes::Whole { min, max } => ("whole", Some(min as f64), Some(max as f64)),
+        Takes::Number { min, max, .. } => ("number", Some(min), Some(max)),
+        Takes::Time { min, max } => ("time", Some(min.as_nanos() as f64), Some(max.as_nanos() as f64)),
+        Takes::Rate { min, max } => ("rate", Some(min.as_f64()), Some(max.as_f64())),
+    };
+    let words: &[&str] = if let Takes::Word(words) = shape.takes { words } else { &[] };
+    json!({
+        "name": name,
+        "kind": kind,
+        "min": min,
+        "max": max,
+        "words": words,
+        "optional": shape.optional,
+        "unit": shape.unit,
+        "default": default,
+        "default_text": shape.text(default),
+        "expected": shape.expected(),
+        "meaning": parameter.meaning.split_whitespace().collect::<Vec<_>>().join(" "),
+        "source": shape.source,
+        "module": shape.module.map(|module| match module.values {
+            ModuleValues::Scaled(factor) => json!({ "parameter": module.parameter, "factor": factor }),
+            ModuleValues::Words(words) => json!({
+                "parameter": module.parameter,
+                "words": words.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
+            }),
+        }),
+    })
+}
