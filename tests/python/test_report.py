@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from narrows import sweep
-from narrows.report import build, export, figure, folder, single, tables, write
+from narrows.report import build, export, figure, folder, single, style, tables, write
 from narrows.report.claims import number
 from narrows.report.kinds.completion import completion
 from narrows.report.kinds.points import overview
@@ -521,6 +521,21 @@ def test_colours_have_contrast_on_their_page() -> None:
     for name, entry in looks().items():
         assert contrast(entry.light, "#ffffff") >= 3.0, name
         assert contrast(entry.dark, "#16181b") >= 3.0, name
+
+
+def test_names_without_a_look_of_their_own_never_look_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(style, "_given", {})
+    few = ["copa-0.05", "copa-0.5", "cubic(beta=0.5)", "cubic(beta=0.05)", "mine", "enim"]
+    many = [f"vegas(alpha={n})" for n in range(400)]
+    drawn = {name: look(name) for name in order([*few, *many, *looks()])}
+    assert len({drawn[name].light for name in few} | {looks()["cubic"].light}) == len(few) + 1
+    seen = {(item.light, item.dash, item.marker) for item in drawn.values()}
+    assert len(seen) == len(drawn) == len(few) + len(many) + len(looks())
+    for name in few + many:
+        assert contrast(drawn[name].light, "#ffffff") >= 3.0, name
+        assert contrast(drawn[name].dark, "#16181b") >= 3.0, name
+    assert look("cubic(beta=0.5)").label == "CUBIC, beta=0.5"
+    assert order(["bbr", "cubic(beta=0.5)", "reno", "cubic"]) == ["cubic", "cubic(beta=0.5)", "reno", "bbr"]
 
 
 def test_unknown_names_have_a_look() -> None:

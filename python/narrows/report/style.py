@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import colorsys
 import functools
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -82,25 +83,72 @@ def neutral(colour: str, dash: Dash = _SOLID) -> Look:
     return Look("", colour, DARK_OF[colour], dash)
 
 
-_SPARE = ("#6f5b8c", "#8c5b6f", "#5b8c7a", "#8c7a5b", "#5b6f8c", "#7a8c5b")
+_HUES, _MARKERS = 12, ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down")
+_given: dict[str, int] = {}
+"""Numbers of the looks of names without a look of their own. A number is given once."""
 
 
 def look(name: str) -> Look:
-    """The look of a controller. For an unknown name it depends on the name only."""
+    """The look of a controller, or of a controller with parameters such as ``cubic(beta=0.5)``.
+
+    A name without a look of its own gets one that no other name has. It depends on the name, and on names
+    before it only if they would collide.
+    """
     if name in looks():
         return looks()[name]
-    number = sum(name.encode())
-    light = _SPARE[number % len(_SPARE)]
-    dash = (_SOLID, _DASHED, _DOTTED, _DASH_DOT)[number % 4]
-    return Look(name, light, _shift(light, 0.25), dash, ("circle", "square", "diamond", "cross")[number % 4])
+    if name not in _given:
+        number = zlib.crc32(name.encode()) % _DIFFERENT
+        while not _is_free(number):
+            number += 1
+        _given[name] = number
+    light, dark = _spare_colours(_given[name])
+    turn = _given[name] // _HUES
+    base, params = _parts(name)
+    label = f"{looks()[base].label}, {params}" if params and base in looks() else name
+    dashes = tuple(_DASHES.values())
+    return Look(label, light, dark, dashes[turn % len(dashes)], _MARKERS[turn // len(dashes) % len(_MARKERS)])
+
+
+def _is_free(number: int) -> bool:
+    """Whether no name has this look, and bars, which show the colour only, still differ."""
+    hues = {given % _HUES for given in _given.values()}
+    return number not in _given.values() and (number % _HUES not in hues or len(hues) == _HUES)
+
+
+_DIFFERENT = _HUES * len(_DASHES) * len(_MARKERS)
+"""Combinations of hue, dash and marker. Looks beyond them have hues in between."""
+
+
+def _spare_colours(number: int) -> tuple[str, str]:
+    """The colours of a spare look, on white and on a dark page."""
+    hue = (number % _HUES + 0.31 * (number // _DIFFERENT)) / _HUES % 1
+    lightness = (0.39, 0.31, 0.43)[number // _HUES % 3]
+    channels = [colorsys.hls_to_rgb(hue, value, 0.36) for value in (lightness, lightness + 0.25)]
+    light, dark = ("#" + "".join(f"{round(255 * part):02x}" for part in rgb) for rgb in channels)
+    return light, dark
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """A name and its parameters, as in ``cubic(beta=0.5)``."""
+    base, _, rest = name.partition("(")
+    return (base, rest.removesuffix(")")) if rest.endswith(")") else (name, "")
 
 
 def order(names: list[str]) -> list[str]:
-    """The names in the order of the table, unknown names last. All legends and bars use it."""
+    """The names in the order of the table, unknown names last. All legends and bars use it.
+
+    A name with parameters follows the name without.
+    """
     known = list(looks())
-    return sorted(
-        dict.fromkeys(names), key=lambda name: (known.index(name) if name in known else len(known), name)
-    )
+
+    def place(name: str) -> tuple[int, str]:
+        base, _ = _parts(name)
+        return known.index(base) if base in known else len(known), name
+
+    ordered = sorted(dict.fromkeys(names), key=place)
+    for name in ordered:
+        look(name)  # gives looks in this order, whatever is drawn first
+    return ordered
 
 
 def shades(name: str, count: int) -> list[Look]:
@@ -135,7 +183,7 @@ def looks_of(kinds: list[str]) -> list[Look]:
 def dark_of(colours: set[str]) -> dict[str, str]:
     """The colour on the dark page for each colour."""
     known = {entry.light: entry.dark for entry in looks().values()} | DARK_OF
-    known |= {colour: _shift(colour, 0.25) for colour in _SPARE}
+    known |= dict(map(_spare_colours, _given.values()))
     return {colour: known[colour] for colour in sorted(colours) if colour in known}
 
 
