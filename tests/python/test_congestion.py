@@ -159,6 +159,14 @@ def test_the_schema_accepts_what_the_simulator_accepts():
         ({"name": "bbr", "probe_rtt_duration": "200ms"}, True),
         ({"beta": 0.5}, False),
         (["cubic"], False),
+        ({"name": "cubic", "beta": 1.5}, False),
+        ({"name": "cubic", "alpha": 2}, False),
+        ({"name": "vegas", "alpha": 2}, True),
+        ({"name": "vegas", "alpha": 2.5}, False),
+        ({"name": "cubic-hystartpp", "hystartpp_limit": "none"}, True),
+        ({"name": "cubic", "hystartpp_css_rounds": "none"}, False),
+        ({"name": "bbr", "probe_rtt_duration": 200}, False),
+        ({"name": "of-my-own", "alpha": 2.5}, True),
     ):
         assert check.is_valid({**scenario, "flows": [{"cc": cc}]}) == is_valid, cc
 

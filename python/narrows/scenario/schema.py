@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from narrows import congestion
+from narrows.scenario import fields
 from narrows.scenario.model import Scenario
 
 FILE = Path(__file__).with_name("schema.json")
@@ -16,9 +21,40 @@ def text() -> str:
     schema = _in_lines(Scenario.model_json_schema(by_alias=True, mode="validation"))
     # The model's own default is for scenarios without a file.
     del schema["properties"]["name"]["default"]
+    schema["$defs"]["Congestion"]["allOf"] = [_parameters(row) for row in congestion.catalogue().values()]
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "Narrows scenario"
     return json.dumps(schema, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _parameters(row: congestion.Algorithm) -> dict[str, Any]:
+    """The parameters of an algorithm, for tables with its name or a preset's."""
+    names = {"properties": {"name": {"enum": [row.name, *row.presets]}}, "required": ["name"]}
+    known = {parameter.name: _parameter(parameter) for parameter in row.parameters.values()}
+    return {"if": names, "then": {"properties": {"name": True, **known}, "additionalProperties": False}}
+
+
+def _parameter(parameter: congestion.Parameter) -> dict[str, Any]:
+    """The values of a parameter."""
+    bounds = {"minimum": parameter.min, "maximum": parameter.max}
+    values: dict[str, dict[str, Any]] = {
+        "flag": {"type": "boolean"},
+        "word": {"enum": list(parameter.words)},
+        "whole": {"type": "integer", **bounds},
+        "number": {"type": "number", **bounds},
+        "time": _schema_of(fields.Duration),
+        "rate": _schema_of(fields.RateOrZero),
+    }
+    value = values[parameter.kind]
+    if parameter.optional:
+        value = {"anyOf": [value, {"const": congestion.NONE}]}
+    default = json.loads(parameter.spelled(parameter.default))
+    return {**value, "default": default, "description": f"{parameter.meaning} Takes {parameter.expected}."}
+
+
+@functools.cache
+def _schema_of(field: Any) -> dict[str, Any]:
+    return TypeAdapter(field).json_schema()
 
 
 def _in_lines(part: Any) -> Any:
