@@ -86,7 +86,7 @@ fn main() {
         let none = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
             core::iter::empty::<(&str, f64)>(),
         );
-        let Ok(mut controller) = registry::build(kind, none, 0, SIZE) else { continue };
+        let Ok(mut controller) = registry::build::<FlowKey, _>(kind, none, 0, SIZE) else { continue };
         let mut port = PortCounters {
             capacity: Some(Rate::from_bits_per_sec(10_000_000_000)),
             limit_packets: [1000; 4],

@@ -90,10 +90,11 @@ fn deliver(messages: &[Message]) {
     let port = PortCounters { capacity, ..PortCounters::default() };
     for (kind, _) in registry::all() {
         let (mut now, mut actions, mut out) = (Time::from_nanos(1), Vec::new(), Vec::new());
-        let mut at_port = registry::build(kind, none(), 1, MTU).unwrap();
+        let mut at_port = registry::build::<FlowKey, _>(kind, none(), 1, MTU).unwrap();
         at_port.on_start(now, &port, &mut actions);
         let ports = [1, 2].map(|port| (port, none())).into();
-        let mut domain = registry::build_domain(kind, ports, &Settings::default(), MTU, now).unwrap();
+        let mut domain =
+            registry::build_domain::<FlowKey, _>(kind, ports, &Settings::default(), MTU, now).unwrap();
         for message in messages {
             now += Span::from_millis(7);
             at_port.on_message(now, message, &port, &mut actions);
@@ -126,7 +127,7 @@ fn with_number(text: &str, nth: usize, instead: &str) -> String {
 
 #[test]
 fn an_invalid_number_is_rejected() {
-    let text = serde_json::to_string(&Message::Congestion { kind: None, port: 7 }).unwrap();
+    let text = serde_json::to_string(&Message::<FlowKey>::Congestion { kind: None, port: 7 }).unwrap();
     for instead in INSTEAD {
         let broken = with_number(&text, 0, instead);
         assert_eq!(broken, text.replace('7', instead));

@@ -1,11 +1,12 @@
 //! Errors of rate controllers' parameters.
 
+use narrows_control::rate::FlowKey;
 use narrows_control::rate::registry::build;
 use narrows_control::units::Bytes;
 use serde_json::json;
 
 fn refused(name: &str, params: serde_json::Value) -> String {
-    build(name, params, 1, Bytes::new(1500)).err().expect("an error").to_string()
+    build::<FlowKey, _>(name, params, 1, Bytes::new(1500)).err().expect("an error").to_string()
 }
 
 #[test]
@@ -36,6 +37,6 @@ fn an_error_of_a_type_names_the_parameter_the_value_and_the_type() {
 #[test]
 fn text_is_read_with_the_same_errors() {
     let mut json = serde_json::Deserializer::from_str("{ \"eta\":\n \"high\" }");
-    let error = build("brf", &mut json, 1, Bytes::new(1500)).err().expect("an error");
+    let error = build::<FlowKey, _>("brf", &mut json, 1, Bytes::new(1500)).err().expect("an error");
     assert_eq!(error.to_string(), "eta is \"high\", but must be a number");
 }

@@ -1,6 +1,6 @@
 //! A flow in a run: its two ends, and its entry in the results.
 
-use narrows_control::rate::{FlowKey, Proto};
+use narrows_control::rate::{FlowIdentity, Host, Proto};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::error::Error;
@@ -8,6 +8,68 @@ use crate::net::{Paths, Service, step_at};
 use crate::packet::{HEADER_BYTES, Packet, Template, UDP_HEADER_BYTES, flag};
 use crate::plan::{FlowPlan, Plan, TransportPlan};
 use crate::tcp::{Io, Receiver, Sender};
+
+/// The identity of a flow at rate controllers: indices instead of addresses.
+///
+/// A slot is used by one flow after another. Two flows of the same plan in the same slot have the same identity. On a real
+/// network this happens when a host uses a port again.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FlowIndex {
+    /// Slot in the table of flows.
+    pub(crate) slot: u32,
+    /// Index in the plan.
+    pub(crate) plan: u32,
+    from: Node,
+    to: Node,
+    proto: Proto,
+}
+
+/// The index of a node in the plan.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Node(u32);
+
+impl FlowIndex {
+    pub(crate) fn new(slot: u32, index: u32, plan: &FlowPlan) -> Self {
+        let proto = match plan.transport {
+            TransportPlan::Tcp { .. } => Proto::Tcp,
+            TransportPlan::Udp { .. } => Proto::Udp,
+        };
+        FlowIndex { slot, plan: index, from: Node(plan.from), to: Node(plan.to), proto }
+    }
+
+    /// The identity of all late packets of flows that have ended.
+    pub(crate) fn of_late_packets(proto: Proto) -> Self {
+        FlowIndex { slot: u32::MAX, plan: u32::MAX, from: Node(0), to: Node(0), proto }
+    }
+}
+
+impl FlowIdentity for FlowIndex {
+    type Host = Node;
+
+    fn source(&self) -> Node {
+        self.from
+    }
+
+    fn destination(&self) -> Node {
+        self.to
+    }
+
+    fn proto(&self) -> Proto {
+        self.proto
+    }
+
+    /// Each flow plan is a service. Late packets belong to none.
+    fn service(&self) -> u32 {
+        self.plan.wrapping_add(1)
+    }
+}
+
+impl Host for Node {
+    /// Nodes have consecutive addresses: a /24 contains 256 nodes.
+    fn network(self, ipv4: u8, _ipv6: u8) -> Node {
+        Node(self.0 & u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0))
+    }
+}
 
 /// The transport of a flow, with both ends.
 pub(crate) enum Body {
@@ -112,7 +174,7 @@ pub(crate) struct Meta {
     /// Index in the plan, and number within its group.
     pub(crate) plan: u32,
     pub(crate) member: u32,
-    pub(crate) key: FlowKey,
+    pub(crate) key: FlowIndex,
     pub(crate) start: Time,
     pub(crate) stop: Time,
     pub(crate) size: u64,
@@ -220,27 +282,5 @@ impl Udp {
         self.sent += 1;
         io.send(p);
         self.next = io.now + self.rate.time_for(Bytes::new(self.size as u64));
-    }
-}
-
-/// The slot of a flow whose key was made by [`flow_key`]. For any other key the result is an arbitrary number.
-pub(crate) fn slot_of(key: &FlowKey) -> usize {
-    let host = match key.saddr {
-        core::net::IpAddr::V4(address) => address.octets()[1] as usize,
-        core::net::IpAddr::V6(_) => 0,
-    };
-    host << 15 | (key.sport & 0x7fff) as usize
-}
-
-/// The key of a flow: addresses of its nodes and ports, as a switch would see them. Slots beyond the range of port
-/// numbers use another source address.
-pub(crate) fn flow_key(from: u32, to: u32, plan: u32, slot: u32, proto: Proto) -> FlowKey {
-    let address = |node: u32, host: u32| [10, (host & 0xff) as u8, (node >> 8) as u8, node as u8].into();
-    FlowKey {
-        saddr: address(from, slot >> 15),
-        daddr: address(to, 0),
-        sport: 0x8000 | (slot & 0x7fff) as u16,
-        dport: 5001 + (plan % 20_000) as u16,
-        proto,
     }
 }

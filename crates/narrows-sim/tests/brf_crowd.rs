@@ -6,6 +6,7 @@ mod common;
 
 use brf_common::*;
 use narrows_sim::Results;
+use narrows_sim::plan::{AppPlan, SizePlan};
 
 /// Flows that start evenly from 0.1 s on, for `arrive_ms`.
 fn crowd(flows: u32, rate_mbit: u64, arrive_ms: u64) -> Results {
@@ -49,4 +50,22 @@ fn the_queue_of_100_simultaneous_flows_on_10_mbit_drains_within_two_seconds() {
     // 25 packets: the flows' gaps are random, and a packet takes 1.2 ms.
     assert!(delay < 30.0, "{delay}");
     assert!(throughput(&r, 2.1) > 9.0, "{}", throughput(&r, 2.1));
+}
+
+/// A slot is used by one flow after another. The log names an ended flow by its plan and its slot.
+#[test]
+fn events_name_flows_that_have_ended_by_plan_and_slot() {
+    let (mut net, senders, client) = star(mbit(100), &[20], resolved(), 5);
+    let flow = net.add(senders[0], client, tcp("brf"));
+    flow.name = "web".into();
+    flow.app = AppPlan::Poisson { per_sec: 50.0, size: SizePlan::Fixed { bytes: 20_000.0 } };
+    let r = net.run();
+    let entities = r.table("events").and_then(|t| t.str("entity")).expect("entities");
+    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    let is_live = |name: &&String| name.strip_prefix("web.").is_some_and(is_number);
+    let slot =
+        |name: &'_ String| name.strip_prefix("web (ended, slot ")?.strip_suffix(')')?.parse::<u32>().ok();
+    let ended: Vec<_> = entities.iter().filter_map(slot).collect();
+    assert!(!ended.is_empty() && ended.iter().all(|slot| *slot < 10), "{ended:?}");
+    assert_eq!(entities.iter().filter(is_live).count() + ended.len(), entities.len(), "{entities:?}");
 }

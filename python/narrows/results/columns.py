@@ -152,7 +152,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "events": _columns("""
         t_s | float | s | When.
         kind | str | | Event, as the rate controller names it.
-        entity | str | | Flow or link of the event.
+        entity | str | | Flow or link of the event; of a flow that has ended, its group and its slot.
         value | float | | Value of the event.
     """),
     "traces": _columns("""

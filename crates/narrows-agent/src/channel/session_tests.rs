@@ -3,7 +3,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use narrows_control::rate::CongestionKind;
+use narrows_control::rate::{CongestionKind, FlowKey};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -76,8 +76,8 @@ fn garbage_of_a_controller_is_refused_and_a_newer_body_ignored() {
 
 #[test]
 fn nothing_is_sent_before_the_answer() {
-    assert_eq!(Session::new("a").line(&Message::Poll), None);
-    assert_eq!(opened().line(&Message::Poll).unwrap(), POLL);
+    assert_eq!(Session::new("a").line(&Message::<FlowKey>::Poll), None);
+    assert_eq!(opened().line(&Message::<FlowKey>::Poll).unwrap(), POLL);
 }
 
 proptest! {

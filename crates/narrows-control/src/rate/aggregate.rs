@@ -5,7 +5,7 @@
 //! few, so the controller still sees each of them. For all other packets [`Aggregated`] takes counts, and
 //! decides what the data plane does with the flow.
 
-use super::{Action, FlowKey, Leaf, RateController};
+use super::{Action, FlowIdentity, FlowKey, Leaf, RateController};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Identifies a flow without a search, while the controller knows the flow.
@@ -57,9 +57,9 @@ pub enum Standing {
 }
 
 /// A rate controller that takes counts instead of packets.
-pub trait Aggregated: RateController {
+pub trait Aggregated<K: FlowIdentity = FlowKey>: RateController<K> {
     /// The flow's handle, if the controller knows the flow.
-    fn handle(&self, key: &FlowKey) -> Option<FlowHandle>;
+    fn handle(&self, key: &K) -> Option<FlowHandle>;
 
     /// Takes the counts of one flow, and returns whether the decision about the flow may have
     /// changed. Flows without packets need no report.
@@ -68,7 +68,7 @@ pub trait Aggregated: RateController {
         now: Time,
         flow: FlowHandle,
         counts: &Counts,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<Action<K>>,
     ) -> Standing;
 
     /// The treatment of the flow from now on; `None` if the controller has removed it. The host
@@ -85,10 +85,10 @@ pub trait Aggregated: RateController {
 
     /// Another switch that does not see this flow's ACKs can request a rate for them (BRF-63). Returns
     /// this rate, and when the request expires.
-    fn advertised(&self, now: Time, key: &FlowKey) -> Option<(Rate, Time)>;
+    fn advertised(&self, now: Time, key: &K) -> Option<(Rate, Time)>;
 
     /// The rate for a newcomer, prepared before the controller sees its packets. `newcomers` numbers the
     /// newcomers that the controller has not seen yet, from 1. With `key` the result is the rate for that
     /// flow, otherwise the rate for an unknown flow. `None` if there is no rate yet.
-    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate>;
+    fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate>;
 }

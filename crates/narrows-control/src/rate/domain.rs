@@ -1,7 +1,7 @@
 //! Controllers of a whole domain. One controller serves all ports with the same kind of rate
 //! controller. A control network connects it to these ports.
 
-use super::{FlowKey, Message, PortId};
+use super::{FlowIdentity, FlowKey, Message, PortId};
 use crate::units::{Span, Time};
 
 /// Settings of the domain's controller, from the scenario or the operator.
@@ -12,14 +12,14 @@ pub struct Settings {
 }
 
 /// Routes, which the domain's controller knows because it has installed them.
-pub trait Topology {
+pub trait Topology<K: FlowIdentity = FlowKey> {
     /// The controlled ports on the flow's path, in order; empty if the flow has no route.
-    fn path(&self, flow: &FlowKey) -> Vec<PortId>;
+    fn path(&self, flow: &K) -> Vec<PortId>;
 }
 
 /// A controller of all ports of one kind: a pure state machine. Messages take the control network's
 /// delay. They may be lost if the controller or a port fails.
-pub trait DomainController: Send {
+pub trait DomainController<K: FlowIdentity = FlowKey>: Send {
     /// The name of its rate controllers, e.g. `pacec`.
     fn name(&self) -> &'static str;
 
@@ -28,13 +28,13 @@ pub trait DomainController: Send {
         &mut self,
         now: Time,
         from: PortId,
-        message: &Message,
-        network: &dyn Topology,
-        out: &mut Vec<(PortId, Message)>,
+        message: &Message<K>,
+        network: &dyn Topology<K>,
+        out: &mut Vec<(PortId, Message<K>)>,
     );
 
     /// The deadline of [`next_timer`](DomainController::next_timer) has passed.
-    fn on_timer(&mut self, now: Time, network: &dyn Topology, out: &mut Vec<(PortId, Message)>);
+    fn on_timer(&mut self, now: Time, network: &dyn Topology<K>, out: &mut Vec<(PortId, Message<K>)>);
 
     /// When `on_timer` must be called next.
     fn next_timer(&self) -> Time;

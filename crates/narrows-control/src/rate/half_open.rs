@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::rate::FlowKey;
+use crate::rate::FlowIdentity;
 use crate::units::{Span, Time};
 
 /// One of a flow's two sides.
@@ -34,20 +34,20 @@ pub(in crate::rate) struct HalfOpen {
 /// only handshakes that take longer than the flood needs to fill the table. It never evicts an
 /// established flow.
 #[derive(Debug)]
-pub(in crate::rate) struct HalfOpenTable {
-    by_key: FxHashMap<FlowKey, HalfOpen>,
+pub(in crate::rate) struct HalfOpenTable<K> {
+    by_key: FxHashMap<K, HalfOpen>,
     /// In order of arrival. Entries removed from `by_key` are skipped.
-    order: VecDeque<(Time, FlowKey)>,
+    order: VecDeque<(Time, K)>,
     max: usize,
     timeout: Span,
 }
 
-impl HalfOpenTable {
+impl<K: FlowIdentity> HalfOpenTable<K> {
     pub(in crate::rate) fn new(max: usize, timeout: Span) -> Self {
         HalfOpenTable { by_key: FxHashMap::default(), order: VecDeque::new(), max, timeout }
     }
 
-    pub(in crate::rate) fn insert(&mut self, now: Time, key: FlowKey, opener: Side, permitted: bool) {
+    pub(in crate::rate) fn insert(&mut self, now: Time, key: K, opener: Side, permitted: bool) {
         self.expire(now);
         if let Some(known) = self.by_key.get_mut(&key) {
             // A repeated SYN keeps the place of the first one, so that it expires like any other.
@@ -64,11 +64,11 @@ impl HalfOpenTable {
         self.by_key.insert(key, HalfOpen { syn_at: now, opener, permitted, repeated: false, answered: None });
     }
 
-    pub(in crate::rate) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut HalfOpen> {
+    pub(in crate::rate) fn get_mut(&mut self, key: &K) -> Option<&mut HalfOpen> {
         self.by_key.get_mut(key)
     }
 
-    pub(in crate::rate) fn remove(&mut self, key: &FlowKey) -> Option<HalfOpen> {
+    pub(in crate::rate) fn remove(&mut self, key: &K) -> Option<HalfOpen> {
         self.by_key.remove(key)
     }
 
@@ -82,7 +82,7 @@ impl HalfOpenTable {
         }
     }
 
-    fn forget(&mut self, at: Time, key: &FlowKey) {
+    fn forget(&mut self, at: Time, key: &K) {
         if self.by_key.get(key).is_some_and(|half| half.syn_at == at) {
             self.by_key.remove(key);
         }
@@ -98,7 +98,7 @@ mod tests {
     use core::net::{IpAddr, Ipv4Addr};
 
     use super::*;
-    use crate::rate::Proto;
+    use crate::rate::{FlowKey, Proto};
 
     fn key(n: u32) -> FlowKey {
         let daddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));

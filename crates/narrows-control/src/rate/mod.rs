@@ -14,6 +14,7 @@ pub mod demand_list;
 pub mod domain;
 mod flow_id;
 mod half_open;
+mod identity;
 pub mod obp;
 pub mod pacec;
 mod parameters;
@@ -33,37 +34,12 @@ pub mod xcp;
 #[cfg(test)]
 mod header_tests;
 
-use core::net::IpAddr;
-
 use serde::{Deserialize, Serialize};
+
+pub use identity::{FlowIdentity, FlowKey, Host, Proto};
 
 use crate::feedback::header::Header;
 use crate::units::{Bytes, Rate, Span, Time};
-
-/// Identifies a flow by addresses and ports, in the direction of its data.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct FlowKey {
-    /// Source address of the data.
-    pub saddr: IpAddr,
-    /// Destination address of the data.
-    pub daddr: IpAddr,
-    /// Source port.
-    pub sport: u16,
-    /// Destination port.
-    pub dport: u16,
-    /// Transport protocol.
-    pub proto: Proto,
-}
-
-/// Transport protocol.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Proto {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-}
 
 /// TCP flags that a switch uses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
@@ -92,9 +68,9 @@ pub enum RateOption {
 
 /// The fields of a packet that a switch can read.
 #[derive(Clone, Debug)]
-pub struct PacketInfo {
+pub struct PacketInfo<K = FlowKey> {
     /// The flow in its data direction, also for an ACK.
-    pub key: FlowKey,
+    pub key: K,
     /// Size of the IP datagram.
     pub size: Bytes,
     /// TCP payload (0 for a pure ACK).
@@ -118,7 +94,7 @@ pub struct PacketInfo {
     pub mark: u32,
 }
 
-impl PacketInfo {
+impl<K> PacketInfo<K> {
     /// Whether the packet shows that its sender follows rates, even if its SYN was not seen
     /// (BRF-10, BRF-105).
     pub(crate) fn sender_follows_rates(&self) -> bool {
@@ -163,8 +139,8 @@ impl PortCounters {
 
 /// The leaf of a packet for controllers that classify only by headers: flows with a header are
 /// rated, all others are TCP or UDP.
-pub fn plain_leaf(packet: &PacketInfo) -> Leaf {
-    match (packet.header, packet.key.proto) {
+pub fn plain_leaf<K: FlowIdentity>(packet: &PacketInfo<K>) -> Leaf {
+    match (packet.header, packet.key.proto()) {
         (Header::None, Proto::Tcp) => Leaf::OtherTcp,
         (Header::None, Proto::Udp) => Leaf::Udp,
         _ => Leaf::Elephant,
@@ -229,7 +205,7 @@ pub enum Admission {
 
 /// A request of a rate controller to its host.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum Action<K: FlowIdentity = FlowKey> {
     /// Set rate and ceiling of an HTB class.
     SetClass {
         /// The class.
@@ -240,11 +216,11 @@ pub enum Action {
         ceil: Rate,
     },
     /// Send this to the domain's SDN controller.
-    ToController(Message),
+    ToController(Message<K>),
     /// Send the flow's source its rate in a message of its own, not in an ACK (PAC-3b).
     ToSource {
         /// The flow.
-        flow: FlowKey,
+        flow: K,
         /// Its rate, L3 bytes/s.
         rate: Rate,
     },
@@ -253,7 +229,7 @@ pub enum Action {
         /// A fixed word, e.g. `congestion-theta1`.
         event: &'static str,
         /// The flow concerned.
-        flow: Option<FlowKey>,
+        flow: Option<K>,
         /// Value in SI units (bytes/s, seconds, count).
         value: f64,
     },
@@ -264,8 +240,15 @@ pub type PortId = u32;
 
 /// Messages between switches and the SDN controller (BRF-63, BRF-73).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "kebab-case")]
-pub enum Message {
+#[serde(
+    tag = "type",
+    rename_all = "kebab-case",
+    bound(
+        serialize = "K: Serialize, K::Host: Serialize",
+        deserialize = "K: Deserialize<'de>, K::Host: Deserialize<'de>"
+    )
+)]
+pub enum Message<K: FlowIdentity = FlowKey> {
     /// Controller to switch: report your counters.
     Poll,
     /// Switch to controller: the answer to `Poll`.
@@ -281,7 +264,7 @@ pub enum Message {
     /// (BRF-63).
     FlowAdvertisement {
         /// The flow.
-        key: FlowKey,
+        key: K,
         /// Its allocation, L3 bytes/s.
         rate: Rate,
         /// The port that allocated it.
@@ -296,7 +279,7 @@ pub enum Message {
         /// The reporting port.
         port: PortId,
         /// The flow.
-        key: FlowKey,
+        key: K,
         /// Whether the flow began; if not, it ended.
         begun: bool,
         /// Its measured demand, L3 bytes/s, if that is below its grant.
@@ -307,9 +290,9 @@ pub enum Message {
         /// The port addressed.
         port: PortId,
         /// Rates of flows, L3 bytes/s.
-        flows: Vec<(FlowKey, Rate)>,
+        flows: Vec<(K, Rate)>,
         /// Rates for newcomers, by destination, L3 bytes/s.
-        newcomers: Vec<(IpAddr, Rate)>,
+        newcomers: Vec<(K::Host, Rate)>,
     },
 }
 
@@ -357,20 +340,20 @@ pub struct Report {
 }
 
 /// A rate controller of one port: a pure state machine. Unused methods have defaults.
-pub trait RateController: Send {
+pub trait RateController<K: FlowIdentity = FlowKey>: Send {
     /// The name in scenarios and results, e.g. `brf`.
     fn name(&self) -> &'static str;
 
     /// The port has come up. The controller sets the first class rates.
-    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>);
+    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>);
 
     /// A data packet is about to join the controlled port's queue.
     fn on_data(
         &mut self,
         _now: Time,
-        packet: &PacketInfo,
+        packet: &PacketInfo<K>,
         _port: &PortCounters,
-        _actions: &mut Vec<Action>,
+        _actions: &mut Vec<Action<K>>,
     ) -> Admission {
         Admission::Queue(plain_leaf(packet))
     }
@@ -412,25 +395,30 @@ pub trait RateController: Send {
     }
 
     /// A packet of the reverse direction passes the switch. Returns the rate to write into it.
-    fn on_reverse(&mut self, _now: Time, _packet: &PacketInfo, _actions: &mut Vec<Action>) -> Option<Rate> {
+    fn on_reverse(
+        &mut self,
+        _now: Time,
+        _packet: &PacketInfo<K>,
+        _actions: &mut Vec<Action<K>>,
+    ) -> Option<Rate> {
         None
     }
 
     /// The rate that the last `on_reverse` of this flow returned did not fit into its packet
     /// (BRF-11).
-    fn on_write_failed(&mut self, _key: &FlowKey) {}
+    fn on_write_failed(&mut self, _key: &K) {}
 
     /// The deadline of [`next_timer`](RateController::next_timer) has passed, or the configured
     /// capacity changed.
-    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>);
+    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>);
 
     /// A message from the SDN controller has arrived.
     fn on_message(
         &mut self,
         _now: Time,
-        _message: &Message,
+        _message: &Message<K>,
         _port: &PortCounters,
-        _actions: &mut Vec<Action>,
+        _actions: &mut Vec<Action<K>>,
     ) {
     }
 
@@ -438,12 +426,12 @@ pub trait RateController: Send {
     fn next_timer(&self) -> Time;
 
     /// The flow's current rate, for traces; `None` if the flow is unknown or has none.
-    fn allocation(&self, _key: &FlowKey) -> Option<Rate> {
+    fn allocation(&self, _key: &K) -> Option<Rate> {
         None
     }
 
     /// The interface through which this controller takes counts instead of packets; `None` if it has none.
-    fn aggregated(&mut self) -> Option<&mut dyn aggregate::Aggregated> {
+    fn aggregated(&mut self) -> Option<&mut dyn aggregate::Aggregated<K>> {
         None
     }
 

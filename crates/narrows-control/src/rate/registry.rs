@@ -4,11 +4,11 @@ use serde::de::{Deserializer, Error};
 
 use super::domain::{DomainController, Settings};
 use super::uniform::{self, Signal, Uniform};
-use super::{PortId, RateController, bdr, brf, obp, pacec, parameters, rcp, sdn, xcp};
+use super::{FlowIdentity, PortId, RateController, bdr, brf, obp, pacec, parameters, rcp, sdn, xcp};
 use crate::units::{Bytes, Time};
 
 /// Builds the domain's controller for ports with their parameters.
-type BuildDomain<P> = fn(Vec<(PortId, P)>, &Settings, Bytes, Time) -> Box<dyn DomainController>;
+type BuildDomain<P, K> = fn(Vec<(PortId, P)>, &Settings, Bytes, Time) -> Box<dyn DomainController<K>>;
 
 /// Declares [`all`], [`build`] and [`build_domain`] from lines of the form `name, summary: parameter type =>
 /// constructor`. A line may end with `with domain` and the constructor of the domain's controller.
@@ -21,13 +21,13 @@ macro_rules! controllers {
 
         /// Builds the rate controller `name` for a port, with parameters from any serde format.
         /// Errors state the parameter, what was found and what was expected.
-        pub fn build<'de, D: Deserializer<'de>>(
+        pub fn build<'de, K: FlowIdentity, D: Deserializer<'de>>(
             name: &str, params: D, port: PortId, mtu: Bytes,
-        ) -> Result<Box<dyn RateController>, D::Error> {
+        ) -> Result<Box<dyn RateController<K>>, D::Error> {
             match name {
                 $($name => {
                     let params: $params = parameters::read(params)?;
-                    let build: fn($params, PortId, Bytes) -> Result<Box<dyn RateController>, String> = $build;
+                    let build: fn($params, PortId, Bytes) -> Result<Box<dyn RateController<K>>, String> = $build;
                     build(params, port, mtu).map_err(D::Error::custom)
                 })*
                 _ => Err(D::Error::custom(format_args!(
@@ -40,12 +40,12 @@ macro_rules! controllers {
         /// Builds the domain's controller for all ports of the kind `name`; `None` if the kind has
         /// none.
         #[allow(clippy::type_complexity)]
-        pub fn build_domain<'de, D: Deserializer<'de>>(
+        pub fn build_domain<'de, K: FlowIdentity, D: Deserializer<'de>>(
             name: &str, ports: Vec<(PortId, D)>, settings: &Settings, mtu: Bytes, now: Time,
-        ) -> Result<Option<Box<dyn DomainController>>, D::Error> {
+        ) -> Result<Option<Box<dyn DomainController<K>>>, D::Error> {
             match name {
                 $($($name => {
-                    let build: BuildDomain<$params> = $domain;
+                    let build: BuildDomain<$params, K> = $domain;
                     let ports: Result<Vec<_>, _> =
                         ports.into_iter().map(|(port, d)| Ok((port, parameters::read::<_, $params>(d)?))).collect();
                     Ok(Some(build(ports?, settings, mtu, now)))
@@ -93,11 +93,12 @@ controllers! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate::FlowKey;
     use serde::de::value::{Error, MapDeserializer};
 
     fn built(name: &str, params: &[(&'static str, f64)]) -> Result<&'static str, String> {
         let params = MapDeserializer::<_, Error>::new(params.iter().copied());
-        build(name, params, 1, Bytes::new(1500)).map(|c| c.name()).map_err(|e| e.to_string())
+        build::<FlowKey, _>(name, params, 1, Bytes::new(1500)).map(|c| c.name()).map_err(|e| e.to_string())
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::brf;
 use super::brf::congestion::{Detector, Thresholds, Verdict};
 use super::domain::{DomainController, Settings, Topology};
-use super::{Message, PortId, Report};
+use super::{FlowIdentity, Message, PortId, Report};
 use crate::units::{Bytes, Span, Time};
 
 /// Minimum time between two polls of a port, whatever period it reports.
@@ -93,7 +93,7 @@ impl Sdn {
     }
 
     /// Polls the ports that are due.
-    pub fn on_timer(&mut self, now: Time, out: &mut Vec<(PortId, Message)>) {
+    pub fn on_timer<K: FlowIdentity>(&mut self, now: Time, out: &mut Vec<(PortId, Message<K>)>) {
         for port in self.ports.iter_mut().filter(|port| port.poll_at <= now) {
             port.poll_at = now + port.poll_every;
             out.push((port.id, Message::Poll));
@@ -101,12 +101,12 @@ impl Sdn {
     }
 
     /// A message from port `from` arrived.
-    pub fn on_message(
+    pub fn on_message<K: FlowIdentity>(
         &mut self,
         _now: Time,
         from: PortId,
-        message: &Message,
-        out: &mut Vec<(PortId, Message)>,
+        message: &Message<K>,
+        out: &mut Vec<(PortId, Message<K>)>,
     ) {
         match message {
             Message::Report(report) => self.on_report(from, report, out),
@@ -128,7 +128,12 @@ impl Sdn {
         self.ports.iter().find(|p| p.id == port).map(|p| p.verdict)
     }
 
-    fn on_report(&mut self, from: PortId, report: &Report, out: &mut Vec<(PortId, Message)>) {
+    fn on_report<K: FlowIdentity>(
+        &mut self,
+        from: PortId,
+        report: &Report,
+        out: &mut Vec<(PortId, Message<K>)>,
+    ) {
         // A port may report only for itself.
         let Some(port) = self.ports.iter_mut().find(|port| port.id == from && report.port == from) else {
             return;
@@ -143,7 +148,7 @@ impl Sdn {
     }
 }
 
-impl DomainController for Sdn {
+impl<K: FlowIdentity> DomainController<K> for Sdn {
     fn name(&self) -> &'static str {
         "brf"
     }
@@ -152,14 +157,14 @@ impl DomainController for Sdn {
         &mut self,
         now: Time,
         from: PortId,
-        message: &Message,
-        _network: &dyn Topology,
-        out: &mut Vec<(PortId, Message)>,
+        message: &Message<K>,
+        _network: &dyn Topology<K>,
+        out: &mut Vec<(PortId, Message<K>)>,
     ) {
         Sdn::on_message(self, now, from, message, out);
     }
 
-    fn on_timer(&mut self, now: Time, _network: &dyn Topology, out: &mut Vec<(PortId, Message)>) {
+    fn on_timer(&mut self, now: Time, _network: &dyn Topology<K>, out: &mut Vec<(PortId, Message<K>)>) {
         Sdn::on_timer(self, now, out);
     }
 

@@ -1,8 +1,6 @@
 //! Services, which group similar flows (BRF-31): a network and a well-known port.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use super::FlowKey;
+use super::{FlowIdentity, FlowKey, Host};
 
 /// Ports below this identify services. Ports above are assigned to clients (the start of Linux's
 /// ephemeral range).
@@ -15,15 +13,14 @@ pub fn port(key: &FlowKey) -> Option<u16> {
 
 /// The network of the data's destination: its /24 for IPv4. The paper does not cover IPv6. For IPv6 it is the
 /// /48, which stands for a site as a /24 does (RFC 6177).
-pub fn network(key: &FlowKey) -> IpAddr {
-    match key.daddr {
-        IpAddr::V4(a) => IpAddr::V4(Ipv4Addr::from_bits(a.to_bits() & !0xff)),
-        IpAddr::V6(a) => IpAddr::V6(Ipv6Addr::from_bits(a.to_bits() >> 80 << 80)),
-    }
+pub fn network<K: FlowIdentity>(key: &K) -> K::Host {
+    key.destination().network(24, 48)
 }
 
 #[cfg(test)]
 mod tests {
+    use core::net::IpAddr;
+
     use super::*;
     use crate::rate::Proto;
 

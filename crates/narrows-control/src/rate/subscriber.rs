@@ -5,12 +5,12 @@
 //! its connections.
 
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 use core::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::PacketInfo;
+use super::{FlowIdentity, Host, PacketInfo};
 
 /// Prefix length of an IPv6 subscriber unless it is configured. A host can use every address of its /64, so
 /// a share for each address would be worth nothing.
@@ -48,41 +48,28 @@ pub enum Share {
 
 /// A subscriber of a port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Subscriber {
+pub enum Subscriber<H = IpAddr> {
     /// A network, by its first address and its VLAN. Networks of different VLANs may have the same
     /// addresses.
-    Network(IpAddr, u16),
+    Network(H, u16),
     /// A VLAN or a mark.
     Tag(u32),
 }
 
 impl Share {
     /// The subscriber of this packet's flow; `None` if each flow has its own share.
-    pub fn subscriber(self, packet: &PacketInfo) -> Option<Subscriber> {
+    pub fn subscriber<K: FlowIdentity>(self, packet: &PacketInfo<K>) -> Option<Subscriber<K::Host>> {
         match self {
             Share::Flow => None,
             Share::Prefix { side, ipv4, ipv6 } => {
-                let address = match side {
-                    Side::Sender => packet.key.saddr,
-                    Side::Receiver => packet.key.daddr,
+                let host = match side {
+                    Side::Sender => packet.key.source(),
+                    Side::Receiver => packet.key.destination(),
                 };
-                Some(Subscriber::Network(network(address, ipv4, ipv6), packet.vlan))
+                Some(Subscriber::Network(host.network(ipv4, ipv6), packet.vlan))
             }
             Share::Vlan => Some(Subscriber::Tag(u32::from(packet.vlan))),
             Share::Mark => Some(Subscriber::Tag(packet.mark)),
-        }
-    }
-}
-
-fn network(address: IpAddr, ipv4: u8, ipv6: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(a) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0);
-            Ipv4Addr::from_bits(a.to_bits() & mask).into()
-        }
-        IpAddr::V6(a) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(ipv6.min(128))).unwrap_or(0);
-            Ipv6Addr::from_bits(a.to_bits() & mask).into()
         }
     }
 }

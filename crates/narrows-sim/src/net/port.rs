@@ -4,7 +4,7 @@
 //! an event. In a FIFO, a packet's departure time is known when the packet arrives, so a hop costs
 //! one event. A port with a scheduling queue needs a second event per packet.
 
-use narrows_control::rate::{Class, LEAVES, PortCounters, Queueing, RateController};
+use narrows_control::rate::{Class, LEAVES, PortCounters, Queueing};
 use narrows_control::units::{Bytes, Span, Time};
 
 use super::impair::Impairments;
@@ -17,6 +17,7 @@ use crate::engine::{EventQueue, Kind, Ring, Slab};
 use crate::packet::{Packet, flag};
 use crate::plan::{ControllerPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan};
 use crate::probe::Histogram;
+use crate::world::RateController;
 
 /// Counters of a port since the start of the run.
 #[derive(Clone, Debug, Default)]
@@ -134,7 +135,7 @@ impl Port {
     pub(crate) fn control(
         &mut self,
         plan: &ControllerPlan,
-        controller: &dyn RateController,
+        controller: &RateController,
         link: &LinkPlan,
         switch: u32,
     ) {
@@ -248,7 +249,7 @@ impl Port {
         me: u32,
         packets: &mut Slab<Packet>,
         events: &mut EventQueue,
-        writer: Option<&mut dyn RateController>,
+        writer: Option<&mut RateController>,
     ) {
         let Queue::Scheduled(scheduled) = &mut self.queue else { return };
         if scheduled.wake_at != Some(now) {
@@ -305,7 +306,7 @@ impl Port {
     }
 
     /// Lets the rate controller change the header of a packet that has just left the queue.
-    fn update_header(&mut self, now: Time, packet: &mut Packet, writer: &mut dyn RateController) {
+    fn update_header(&mut self, now: Time, packet: &mut Packet, writer: &mut RateController) {
         if packet.is(flag::REVERSE) {
             return;
         }

@@ -2,25 +2,28 @@
 //! a switch takes a control delay.
 
 use narrows_control::rate::domain::{DomainController, Settings, Topology};
-use narrows_control::rate::{FlowKey, Message, PortId, registry};
+use narrows_control::rate::{self, PortId, registry};
 use narrows_control::units::{Bytes, Span, Time};
 
 use super::World;
 use super::flows::Source;
 use crate::engine::{Kind, Ring};
 use crate::error::Error;
-use crate::flow::{Flow, slot_of};
+use crate::flow::{Flow, FlowIndex};
 use crate::net::{Paths, Port};
 
 /// Control events with this index or a higher one are notices to sources.
 pub(super) const NOTICES_FROM: u32 = 16;
+
+/// A message of a rate controller.
+pub(super) type Message = rate::Message<FlowIndex>;
 
 /// A controller, its control network and its outages.
 pub(super) struct Domain {
     /// Kind of the rate controllers, and the ports that they control.
     kind: String,
     ports: Vec<PortId>,
-    controller: Option<Box<dyn DomainController>>,
+    controller: Option<Box<dyn DomainController<FlowIndex>>>,
     settings: Settings,
     delay: Span,
     outages: Vec<(Time, Time)>,
@@ -46,9 +49,9 @@ struct Routes<'w> {
     ports: &'w [Port],
 }
 
-impl Topology for Routes<'_> {
-    fn path(&self, key: &FlowKey) -> Vec<PortId> {
-        let slot = slot_of(key);
+impl Topology<FlowIndex> for Routes<'_> {
+    fn path(&self, key: &FlowIndex) -> Vec<PortId> {
+        let slot = key.slot as usize;
         let Some(flow) = self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key) else {
             return Vec::new();
         };
@@ -91,7 +94,7 @@ impl World<'_> {
         kind: &str,
         ports: &[PortId],
         settings: &Settings,
-    ) -> Result<Option<Box<dyn DomainController>>, Error> {
+    ) -> Result<Option<Box<dyn DomainController<FlowIndex>>>, Error> {
         let none = serde_json::Value::Object(serde_json::Map::new());
         let params = ports.iter().map(|&port| {
             let params = &self.plan.rate_controllers[port as usize].params;

@@ -1,14 +1,13 @@
 //! Flows in a run: how they start, are woken, end, and release their storage.
 
 use narrows_control::congestion::linux::reno::Reno;
-use narrows_control::rate::Proto;
 use narrows_control::units::{Bytes, Time};
 
 use super::World;
 use super::arrivals::Arrivals;
 use crate::engine::{Kind, Random};
 use crate::error::Error;
-use crate::flow::{Body, EmptyPath, Flow, LastSample, Meta, Tcp, Udp, flow_key};
+use crate::flow::{Body, EmptyPath, Flow, FlowIndex, LastSample, Meta, Tcp, Udp};
 use crate::packet::{Template, flag};
 use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
@@ -129,16 +128,12 @@ impl World<'_> {
             self.generations.push(0);
             self.live.push(false);
         }
-        let proto = match plan.transport {
-            TransportPlan::Tcp { .. } => Proto::Tcp,
-            TransportPlan::Udp { .. } => Proto::Udp,
-        };
         let end = Time::ZERO + self.plan.duration;
         let meta = Meta {
             id,
             plan: index,
             member,
-            key: flow_key(plan.from, plan.to, index, slot, proto),
+            key: FlowIndex::new(slot, index, plan),
             start: self.now,
             stop: plan.stop.unwrap_or(end).min(end),
             size,

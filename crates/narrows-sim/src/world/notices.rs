@@ -1,12 +1,12 @@
 //! Rates that are sent to a source in separate messages rather than in ACKs (PAC-3b).
 
-use narrows_control::rate::{FlowKey, PortId};
+use narrows_control::rate::PortId;
 use narrows_control::units::{Rate, Span};
 
 use super::World;
 use super::domain::NOTICES_FROM;
 use crate::engine::Kind;
-use crate::flow::{Body, slot_of};
+use crate::flow::{Body, FlowIndex};
 
 /// A message on its way.
 #[derive(Copy, Clone, Debug)]
@@ -19,17 +19,16 @@ pub(super) struct Notice {
 impl World<'_> {
     /// Sends a rate from a switch to a flow's source. The message takes as long as the links between switch
     /// and source delay it, but uses none of their capacity.
-    pub(super) fn notify_source(&mut self, port: PortId, key: &FlowKey, rate: Rate) {
-        let slot = slot_of(key);
-        let known = self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key);
-        let Some(flow) = known else { return };
+    pub(super) fn notify_source(&mut self, port: PortId, key: &FlowIndex, rate: Rate) {
+        let Some(flow) = self.live_flow(key) else { return };
+        let plan = flow.meta.plan as usize;
         let sender = &mut self.switches[port as usize];
         sender.signalling.notices += 1;
         let switch = self.ports[sender.link as usize].from;
-        let path = self.paths.links_of(self.sources[flow.meta.plan as usize].reverse());
+        let path = self.paths.links_of(self.sources[plan].reverse());
         let rest = path.iter().skip_while(|&&l| self.ports[l as usize].from != switch);
         let delay: Span = rest.map(|&l| self.ports[l as usize].delay_at(self.now)).sum();
-        let notice = Notice { slot: slot as u32, generation: self.generations[slot], rate };
+        let notice = Notice { slot: key.slot, generation: self.generations[key.slot as usize], rate };
         let index = self.notices.insert(notice);
         self.events.push(self.now + delay, Kind::Domain, NOTICES_FROM + index);
     }

@@ -2,9 +2,10 @@
 //!
 //! The bytes that feedback adds to packets are counted with the flows that send them, so that no packet counts twice.
 
-use narrows_control::rate::{Message, PortId};
+use narrows_control::rate::PortId;
 
 use super::World;
+use super::domain::Message;
 use crate::probe::row;
 
 /// Signalling of a controlled port since the start of the run.

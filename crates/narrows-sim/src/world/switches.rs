@@ -1,27 +1,29 @@
 //! Switches: they show packets to the rate controllers of `narrows-control`.
 
 use narrows_control::feedback::code::RateCode;
-use narrows_control::rate::{
-    Action, Admission, FlowKey, Leaf, Message, PacketInfo, PortCounters, Proto, RateController, RateOption,
-    TcpFlags,
-};
+use narrows_control::rate::{self, Admission, Leaf, PacketInfo, PortCounters, Proto, RateOption, TcpFlags};
 use narrows_control::units::{Bytes, Rate, Time};
 
 use super::World;
+use super::domain::Message;
 use super::signalling::SignallingCounts;
 use crate::engine::Kind;
 use crate::error::Error;
-use crate::flow::flow_key;
+use crate::flow::{Flow, FlowIndex};
 use crate::net::Port;
 use crate::packet::{Packet, flag};
 use crate::plan::{ControllerPlan, TransportPlan};
 use crate::probe::row;
 
+/// A rate controller whose flows are indices, and its actions.
+pub(crate) type RateController = dyn rate::RateController<FlowIndex>;
+type Action = rate::Action<FlowIndex>;
+
 /// A controlled port and its rate controller.
 pub(super) struct Switch {
     pub(super) link: u32,
     /// `None` during an outage of the controller.
-    pub(super) controller: Option<Box<dyn RateController>>,
+    pub(super) controller: Option<Box<RateController>>,
     plan: ControllerPlan,
     /// The controller reads and writes congestion headers.
     uses_headers: bool,
@@ -60,7 +62,7 @@ impl World<'_> {
     pub(super) fn with_port<R: Default>(
         &mut self,
         index: u32,
-        act: impl FnOnce(&mut dyn RateController, Time, &PortCounters, &mut Vec<Action>) -> R,
+        act: impl FnOnce(&mut RateController, Time, &PortCounters, &mut Vec<Action>) -> R,
     ) -> R {
         let is_configured = self.switches[index as usize].plan.capacity_is_configured;
         self.with_switch(index, |c, now, port, actions| match port.counters(now, is_configured) {
@@ -73,7 +75,7 @@ impl World<'_> {
     pub(super) fn with_switch<R: Default>(
         &mut self,
         index: u32,
-        act: impl FnOnce(&mut dyn RateController, Time, &mut Port, &mut Vec<Action>) -> R,
+        act: impl FnOnce(&mut RateController, Time, &mut Port, &mut Vec<Action>) -> R,
     ) -> R {
         let switch = &mut self.switches[index as usize];
         let port = &mut self.ports[switch.link as usize];
@@ -177,7 +179,7 @@ impl World<'_> {
     pub(super) fn ready(&mut self, link: u32) {
         let port = &mut self.ports[link as usize];
         let switch = port.switch.map(|index| &mut self.switches[index as usize]).filter(|s| s.uses_headers);
-        let writer = switch.and_then(|s| s.controller.as_deref_mut()).map(|c| c as &mut dyn RateController);
+        let writer = switch.and_then(|s| s.controller.as_deref_mut()).map(|c| c as &mut RateController);
         port.ready(self.now, link, &mut self.packets, &mut self.events, writer);
     }
 
@@ -208,7 +210,7 @@ impl World<'_> {
     }
 
     /// The fields of a packet that a switch can read.
-    fn packet_info(&self, p: &Packet) -> PacketInfo {
+    fn packet_info(&self, p: &Packet) -> PacketInfo<FlowIndex> {
         let code = RateCode::from_bits(p.rate_code);
         let option = match code.decode() {
             _ if !p.is(flag::RATE) => RateOption::Absent,
@@ -245,22 +247,27 @@ impl World<'_> {
         }
     }
 
-    fn key_of(&self, p: &Packet) -> FlowKey {
+    fn key_of(&self, p: &Packet) -> FlowIndex {
         let flow = &self.flows[p.flow as usize];
         if self.generations[p.flow as usize] == p.generation {
             return flow.meta.key;
         }
-        // The flow has ended and another flow may use its slot: return a key with ports that no flow has.
-        let proto = if p.is(flag::UDP) { Proto::Udp } else { Proto::Tcp };
-        FlowKey { sport: 1, dport: 1, ..flow_key(0, 0, 0, p.flow, proto) }
+        // The flow has ended, and another flow may use its slot.
+        FlowIndex::of_late_packets(if p.is(flag::UDP) { Proto::Udp } else { Proto::Tcp })
     }
 
-    /// The name of the flow with this key.
-    fn name_of(&self, key: &FlowKey) -> String {
-        let slot = crate::flow::slot_of(key);
-        match self.flows.get(slot).filter(|f| self.live[slot] && f.meta.key == *key) {
-            Some(flow) => self.flow_name(&flow.meta),
-            None => format!("{}:{}", key.saddr, key.sport),
+    /// The flow with this identity, if it has not ended.
+    pub(super) fn live_flow(&self, key: &FlowIndex) -> Option<&Flow> {
+        let slot = key.slot as usize;
+        self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key)
+    }
+
+    /// The name of a flow in the log of events. The name of a flow that has ended consists of its plan and its slot.
+    fn name_of(&self, key: &FlowIndex) -> String {
+        match (self.live_flow(key), self.plan.flows.get(key.plan as usize)) {
+            (Some(flow), _) => self.flow_name(&flow.meta),
+            (None, Some(plan)) => format!("{} (ended, slot {})", plan.name, key.slot),
+            (None, None) => "late packets".to_owned(),
         }
     }
 
@@ -279,10 +286,7 @@ impl World<'_> {
 }
 
 /// The rate controller of a plan.
-pub(crate) fn build_rate_controller(
-    plan: &ControllerPlan,
-    port: u32,
-) -> Result<Box<dyn RateController>, Error> {
+pub(crate) fn build_rate_controller(plan: &ControllerPlan, port: u32) -> Result<Box<RateController>, Error> {
     let none = serde_json::Value::Object(serde_json::Map::new());
     let params = if plan.params.is_null() { &none } else { &plan.params };
     narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500)).map_err(|e| {

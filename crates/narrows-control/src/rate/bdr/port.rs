@@ -3,7 +3,7 @@
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, Leaf, PortCounters, RateController};
+use crate::rate::{Action, FlowIdentity, Leaf, PortCounters, RateController};
 use crate::units::{Bytes, Rate, Time};
 
 /// A BDR router's port.
@@ -40,7 +40,7 @@ fn departed(port: &PortCounters) -> (Bytes, Bytes) {
     (own, port.departed.iter().copied().sum::<Bytes>() - own)
 }
 
-impl RateController for BdrPort {
+impl<K: FlowIdentity> RateController<K> for BdrPort {
     fn name(&self) -> &'static str {
         "bdr"
     }
@@ -49,7 +49,7 @@ impl RateController for BdrPort {
         true
     }
 
-    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
         // After an outage of the router the port's counters have advanced.
         self.seen = departed(port);
@@ -68,7 +68,7 @@ impl RateController for BdrPort {
     }
 
     /// BDR-43.
-    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
         self.count(now, port);
         self.law.on_timer(now, port.capacity.unwrap_or_default(), port.backlog(), port.limit());
     }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::feedback::Gate;
 use super::table::FlowId;
-use crate::rate::{FlowKey, PacketInfo, PortId};
+use crate::rate::{FlowIdentity, PacketInfo, PortId};
 use crate::units::{Rate, Span, Time};
 
 #[derive(Debug)]
@@ -21,9 +21,9 @@ struct Advert {
 
 /// Both directions of the exchange: advertisements of this port and of others.
 #[derive(Debug)]
-pub(super) struct Adverts {
+pub(super) struct Adverts<K> {
     port: PortId,
-    heard: FxHashMap<FlowKey, Advert>,
+    heard: FxHashMap<K, Advert>,
     max: usize,
     /// Flows of this port to be advertised.
     pub(super) own: Vec<FlowId>,
@@ -31,7 +31,7 @@ pub(super) struct Adverts {
     seq: u64,
 }
 
-impl Adverts {
+impl<K: FlowIdentity> Adverts<K> {
     pub(super) fn new(port: PortId, max: usize) -> Self {
         Adverts { port, heard: FxHashMap::default(), max, own: Vec::new(), next_at: Time::ZERO, seq: 0 }
     }
@@ -41,15 +41,7 @@ impl Adverts {
         self.seq
     }
 
-    pub(super) fn receive(
-        &mut self,
-        now: Time,
-        key: FlowKey,
-        rate: Rate,
-        from: PortId,
-        seq: u64,
-        valid_for: Span,
-    ) {
+    pub(super) fn receive(&mut self, now: Time, key: K, rate: Rate, from: PortId, seq: u64, valid_for: Span) {
         if from == self.port {
             return;
         }
@@ -72,12 +64,12 @@ impl Adverts {
     }
 
     /// The advertised rate of this flow.
-    pub(super) fn rate(&self, now: Time, key: &FlowKey) -> Option<Rate> {
+    pub(super) fn rate(&self, now: Time, key: &K) -> Option<Rate> {
         self.standing(now, key).map(|(rate, _)| rate)
     }
 
     /// The advertised rate of this flow, and when it expires.
-    pub(super) fn standing(&self, now: Time, key: &FlowKey) -> Option<(Rate, Time)> {
+    pub(super) fn standing(&self, now: Time, key: &K) -> Option<(Rate, Time)> {
         if self.heard.is_empty() {
             return None;
         }
@@ -89,14 +81,14 @@ impl Adverts {
     }
 
     /// Applies BRF-61 to the advertised value: the result is that value or `own`, whichever is smaller.
-    pub(super) fn answer(&mut self, now: Time, packet: &PacketInfo, own: Option<Rate>) -> Option<Rate> {
+    pub(super) fn answer(&mut self, now: Time, packet: &PacketInfo<K>, own: Option<Rate>) -> Option<Rate> {
         let advertised = self.rate(now, &packet.key)?;
         let advert = self.heard.get_mut(&packet.key)?;
         let rate = own.map_or(advertised, |own| own.min(advertised));
         advert.gate.answer(now, advert.valid_for.scale(1, 3), rate, packet.option, false)
     }
 
-    pub(super) fn reopen(&mut self, key: &FlowKey) {
+    pub(super) fn reopen(&mut self, key: &K) {
         if let Some(advert) = self.heard.get_mut(key) {
             advert.gate.reopen();
         }

@@ -11,7 +11,7 @@ use super::subscribers::WEIGHT;
 use super::table::{FlowId, List};
 use super::{AppClass, Brf, allocate, judge, layers, newcomer};
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
-use crate::rate::{Action, Class, FlowKey, Leaf};
+use crate::rate::{Action, Class, FlowIdentity, Leaf};
 use crate::units::{Bytes, Rate, Time};
 
 /// The part of `bytes`, counted from `since` to `now`, that falls after `from`.
@@ -27,7 +27,7 @@ fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
     Bytes::new((u128::from(bytes.get()) * u128::from(valid) / u128::from(whole)) as u64)
 }
 
-impl Brf {
+impl<K: FlowIdentity> Brf<K> {
     /// The leaf of an active flow. This code reads only the flow's meter.
     fn leaf_by_meter(&mut self, id: FlowId) -> Leaf {
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
@@ -62,8 +62,8 @@ impl Brf {
     }
 }
 
-impl Aggregated for Brf {
-    fn handle(&self, key: &FlowKey) -> Option<FlowHandle> {
+impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
+    fn handle(&self, key: &K) -> Option<FlowHandle> {
         self.table.find(key).map(FlowHandle::from)
     }
 
@@ -72,7 +72,7 @@ impl Aggregated for Brf {
         now: Time,
         flow: FlowHandle,
         counts: &Counts,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<Action<K>>,
     ) -> Standing {
         let id = FlowId::from(flow);
         let Some(list) = self.table.list(id) else { return Standing::Gone };
@@ -136,11 +136,11 @@ impl Aggregated for Brf {
         hasher.finish()
     }
 
-    fn advertised(&self, now: Time, key: &FlowKey) -> Option<(Rate, Time)> {
+    fn advertised(&self, now: Time, key: &K) -> Option<(Rate, Time)> {
         self.adverts.standing(now, key)
     }
 
-    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate> {
+    fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate> {
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
         // The class may be empty now and get a share only with its first flow.
         let capacity = self.splitter.rated_share_with(match self.shares.weights() {

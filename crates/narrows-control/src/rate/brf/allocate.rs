@@ -1,6 +1,7 @@
 //! Classification and allocation (BRF-38 to BRF-47).
 
 use super::subscribers::Subscribers;
+use crate::rate::Host;
 use crate::rate::demand_index::{DemandIndex, MAX_DEMAND};
 use crate::rate::subscriber::Subscriber;
 use crate::rate::waterfill::UNBOUNDED;
@@ -120,10 +121,10 @@ impl Terms {
 /// With subscribers, level and spread apply to the sum of a subscriber's demands, and
 /// [`Subscribers`] gives each flow the level within its subscriber. The flow is named by its slot in
 /// the flow table.
-pub(super) struct Shares {
+pub(super) struct Shares<H> {
     /// The demands that the port's level limits: of flows, or of subscribers.
     index: DemandIndex,
-    subscribers: Option<Subscribers>,
+    subscribers: Option<Subscribers<H>>,
     capacity: u64,
     level: u64,
     spread: u64,
@@ -131,7 +132,7 @@ pub(super) struct Shares {
     spread_residual: bool,
 }
 
-impl Shares {
+impl<H: Host> Shares<H> {
     pub(super) fn new(spread_residual: bool, by_subscriber: bool) -> Self {
         Shares {
             index: DemandIndex::default(),
@@ -207,7 +208,7 @@ impl Shares {
     }
 
     /// Records the subscriber of a new flow.
-    pub(super) fn join(&mut self, flow: u32, subscriber: Option<Subscriber>) {
+    pub(super) fn join(&mut self, flow: u32, subscriber: Option<Subscriber<H>>) {
         if let (Some(subscribers), Some(key)) = (&mut self.subscribers, subscriber) {
             subscribers.join(flow, key);
         }
@@ -367,6 +368,8 @@ impl Shares {
 
 #[cfg(test)]
 mod tests {
+    use core::net::IpAddr;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -469,7 +472,7 @@ mod tests {
             steps in proptest::collection::vec((0u8..5, prop_oneof![Just(UNBOUNDED), 0u64..5_000_000_000]), 1..60),
             spread in any::<bool>(),
         ) {
-            let mut shares = Shares::new(spread, false);
+            let mut shares = Shares::<IpAddr>::new(spread, false);
             let mut demands = Vec::new();
             shares.set_capacity(Rate::from_bytes_per_sec(capacity));
             for (step, demand) in steps {

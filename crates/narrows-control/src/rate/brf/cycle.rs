@@ -7,7 +7,9 @@ use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_
 use super::judge::{self, Judge};
 use super::table::{Flow, FlowId, List, Meter};
 use super::{Brf, STALE, TICK_MIN, obedience};
-use crate::rate::{Action, Class, CongestionKind, Leaf, Message, PacketInfo, PortCounters, Report};
+use crate::rate::{
+    Action, Class, CongestionKind, FlowIdentity, Leaf, Message, PacketInfo, PortCounters, Report,
+};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// A queue of this many packets ends congestion.
@@ -53,7 +55,7 @@ fn rated(of: &[Bytes]) -> Bytes {
 }
 const _: () = assert!(Leaf::Mouse as usize == 0 && Leaf::Elephant as usize == 1);
 
-impl Brf {
+impl<K: FlowIdentity> Brf<K> {
     /// Sets T (BRF-30) and begins the first phase of a cycle.
     pub(super) fn begin_cycle(&mut self, now: Time) {
         let rtt = if self.rtt_max > Span::ZERO { self.rtt_max } else { self.params.rtt_default };
@@ -92,7 +94,7 @@ impl Brf {
         self.phase = Phase::Measure { from: now, until: now + self.period };
     }
 
-    pub(super) fn advance_phase(&mut self, now: Time, actions: &mut Vec<Action>) {
+    pub(super) fn advance_phase(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         if now < self.phase.until() {
             return;
         }
@@ -107,7 +109,7 @@ impl Brf {
     }
 
     /// Counts a data packet.
-    pub(super) fn measure(&mut self, now: Time, id: FlowId, packet: &PacketInfo) {
+    pub(super) fn measure(&mut self, now: Time, id: FlowId, packet: &PacketInfo<K>) {
         let Some(flow) = self.table.get_mut(id) else { return };
         let missing = note_sequence(flow, packet);
         let Some(meter) = self.table.meter_mut(id) else { return };
@@ -126,7 +128,7 @@ impl Brf {
     }
 
     /// Computes BW_real, the class and the demand of every active flow (BRF-38, BRF-40, BRF-100).
-    fn end_window(&mut self, from: Time, now: Time, actions: &mut Vec<Action>) {
+    fn end_window(&mut self, from: Time, now: Time, actions: &mut Vec<Action<K>>) {
         // Each meter is read once, because with 100,000 of them memory access dominates.
         let judge = Judge {
             params: &self.params,
@@ -156,7 +158,7 @@ impl Brf {
     }
 
     /// Runs ALLOC (BRF-40) and begins the next cycle.
-    fn allocate(&mut self, now: Time, actions: &mut Vec<Action>) {
+    fn allocate(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         self.update_split(now, actions);
         let (p, flows) = (&self.params, self.shares.flows());
         let capacity = self.shares.capacity();
@@ -203,7 +205,7 @@ impl Brf {
     }
 
     /// Periodic work: silent flows, the detector, the capacity, advertisements.
-    pub(super) fn tick(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+    pub(super) fn tick(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         if let Some(estimator) = &mut self.estimator {
             let [arrived, departed, queued] =
                 [&port.arrived, &port.departed, &port.queued].map(|leaves| leaves.iter().copied().sum());
@@ -248,7 +250,7 @@ impl Brf {
         now: Time,
         kind: Option<CongestionKind>,
         port: &PortCounters,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<Action<K>>,
     ) {
         let congested = self.phase == Phase::Congested;
         let Some(kind) = kind else {
@@ -346,7 +348,7 @@ impl Brf {
     }
 
     /// Advertises to the other switches, every T, the flows whose ACKs take another path (BRF-63).
-    fn advertise(&mut self, now: Time, actions: &mut Vec<Action>) {
+    fn advertise(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         if self.adverts.own.is_empty() || now < self.adverts.next_at {
             return;
         }
@@ -379,7 +381,7 @@ impl Brf {
 }
 
 /// Tracks the sequence numbers and returns the number of bytes that are missing before this packet.
-fn note_sequence(flow: &mut Flow, packet: &PacketInfo) -> Bytes {
+fn note_sequence<K>(flow: &mut Flow<K>, packet: &PacketInfo<K>) -> Bytes {
     let end = packet.seq.saturating_add(packet.payload.get());
     let expected = flow.next_seq.unwrap_or(packet.seq);
     flow.next_seq = Some(expected.max(end));

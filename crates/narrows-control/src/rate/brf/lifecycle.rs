@@ -7,7 +7,7 @@ use super::timers::Due;
 use super::{Brf, allocate};
 use crate::rate::half_open::Side;
 use crate::rate::waterfill::UNBOUNDED;
-use crate::rate::{Action, Class, FlowKey, PacketInfo, RateOption};
+use crate::rate::{Action, Class, FlowIdentity, PacketInfo, RateOption};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Limit of flows that were seen from one side only: the number of confirmed flows, but at least this many.
@@ -21,14 +21,14 @@ const SAME: f64 = 0.01;
 /// A smaller change of a held rate is ignored.
 const HELD_CHANGE: f64 = 0.002;
 
-impl Brf {
+impl<K: FlowIdentity> Brf<K> {
     /// Updates the table for a TCP packet from this side, and returns the packet's flow.
     pub(super) fn on_tcp(
         &mut self,
         now: Time,
         from: Side,
-        packet: &PacketInfo,
-        actions: &mut Vec<Action>,
+        packet: &PacketInfo<K>,
+        actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
         let flags = packet.flags;
         let found = self.table.find(&packet.key);
@@ -58,9 +58,9 @@ impl Brf {
         &mut self,
         now: Time,
         from: Side,
-        packet: &PacketInfo,
+        packet: &PacketInfo<K>,
         found: Option<FlowId>,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
         let Some(half) = self.half_open.get_mut(&packet.key).filter(|half| half.opener != from) else {
             // A repetition: it carries the initial rate again, whatever the gate says (BRF-60).
@@ -99,8 +99,8 @@ impl Brf {
         &mut self,
         now: Time,
         from: Side,
-        packet: &PacketInfo,
-        actions: &mut Vec<Action>,
+        packet: &PacketInfo<K>,
+        actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
         let half = self.half_open.get_mut(&packet.key).copied();
         let flow = match half {
@@ -138,8 +138,8 @@ impl Brf {
         &mut self,
         now: Time,
         id: FlowId,
-        packet: &PacketInfo,
-        actions: &mut Vec<Action>,
+        packet: &PacketInfo<K>,
+        actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
         let flow = self.table.get(id)?;
         if !flow.guessed || flow.class == Class::Rated || flow.is_closed() || !packet.sender_follows_rates() {
@@ -156,7 +156,7 @@ impl Brf {
     }
 
     /// Returns whether the table has room for an unconfirmed flow, after removing an idle flow if needed.
-    fn make_room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action>) -> bool {
+    fn make_room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action<K>>) -> bool {
         let (unconfirmed, confirmed) = self.table.unconfirmed_and_confirmed();
         if unconfirmed >= confirmed.max(UNCONFIRMED_MIN) {
             return false;
@@ -173,9 +173,9 @@ impl Brf {
     fn add(
         &mut self,
         now: Time,
-        flow: Flow,
-        packet: &PacketInfo,
-        actions: &mut Vec<Action>,
+        flow: Flow<K>,
+        packet: &PacketInfo<K>,
+        actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
         let (key, class) = (flow.key, flow.class);
         let wait = flow.rtt.get().unwrap_or(Span::ZERO).scale(3, 1).max(self.params.ack_timer_min);
@@ -189,7 +189,14 @@ impl Brf {
     }
 
     /// A packet of a known flow from this side.
-    fn heard(&mut self, now: Time, from: Side, packet: &PacketInfo, id: FlowId, actions: &mut Vec<Action>) {
+    fn heard(
+        &mut self,
+        now: Time,
+        from: Side,
+        packet: &PacketInfo<K>,
+        id: FlowId,
+        actions: &mut Vec<Action<K>>,
+    ) {
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.last_seen = now;
         match (from, packet.timestamps) {
@@ -243,7 +250,13 @@ impl Brf {
     }
 
     /// A data packet: activity, and bytes for the measurement.
-    pub(super) fn count(&mut self, now: Time, id: FlowId, packet: &PacketInfo, actions: &mut Vec<Action>) {
+    pub(super) fn count(
+        &mut self,
+        now: Time,
+        id: FlowId,
+        packet: &PacketInfo<K>,
+        actions: &mut Vec<Action<K>>,
+    ) {
         if packet.payload > Bytes::ZERO {
             self.has_data(now, id, actions);
             self.measure(now, id, packet);
@@ -251,7 +264,7 @@ impl Brf {
     }
 
     /// The flow has its first data.
-    pub(super) fn has_data(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action>) {
+    pub(super) fn has_data(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let list = self.table.list(id);
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.last_data = now;
@@ -278,12 +291,12 @@ impl Brf {
 
     /// The rate of a newcomer with this key (BRF-31, BRF-32). `n` is the number of flows that
     /// share, including it.
-    fn initial(&self, key: &FlowKey, n: u64) -> Rate {
+    fn initial(&self, key: &K, n: u64) -> Rate {
         initial(self.predictor.predict(key), self.shares.capacity(), n)
     }
 
     /// The rate to offer in a SYN-ACK whose flow gets no record, because too many flows are unconfirmed.
-    pub(super) fn offer(&mut self, packet: &PacketInfo) -> Option<Rate> {
+    pub(super) fn offer(&mut self, packet: &PacketInfo<K>) -> Option<Rate> {
         if !(packet.flags.syn && packet.flags.ack) {
             return None;
         }
@@ -295,7 +308,7 @@ impl Brf {
 
     /// BW_INIT: the first allocation of a flow, at its start or after idle time (BRF-16, BRF-31 to
     /// BRF-33).
-    pub(super) fn newcomer(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action>) {
+    pub(super) fn newcomer(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         self.table.move_to(id, List::Rated);
         self.shares.count_active(id.slot, true, 1);
         // Update the split first, because the class may have been empty.
@@ -358,7 +371,7 @@ impl Brf {
     }
 
     /// The rate for an ACK of a flow with an allocation (BRF-60 to BRF-64).
-    pub(super) fn answer(&mut self, now: Time, id: FlowId, packet: &PacketInfo) -> Option<Rate> {
+    pub(super) fn answer(&mut self, now: Time, id: FlowId, packet: &PacketInfo<K>) -> Option<Rate> {
         let rtt = self.rtt(id);
         let urgent = self.params.urgent_decrease;
         let demand = self.table.meter(id)?.demand;
@@ -427,7 +440,7 @@ impl Brf {
     }
 
     /// Removes a flow from the lists of active ones.
-    pub(super) fn deactivate(&mut self, now: Time, id: FlowId, to: List, actions: &mut Vec<Action>) {
+    pub(super) fn deactivate(&mut self, now: Time, id: FlowId, to: List, actions: &mut Vec<Action<K>>) {
         let from = self.table.list(id);
         if from == Some(List::Rated)
             && let Some(meter) = self.table.meter_mut(id)
@@ -445,7 +458,7 @@ impl Brf {
         self.update_split(now, actions);
     }
 
-    pub(super) fn remove(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action>) {
+    pub(super) fn remove(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         self.deactivate(now, id, List::Waiting, actions);
         let mean = self.table.meter(id).and_then(|meter| meter.mean());
         let Some(flow) = self.table.remove(id) else { return };
@@ -460,7 +473,7 @@ impl Brf {
     }
 
     /// Handles the deadlines of single flows.
-    pub(super) fn run_flow_timers(&mut self, now: Time, actions: &mut Vec<Action>) {
+    pub(super) fn run_flow_timers(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         while let Some((id, due)) = self.timers.pop(now) {
             let Some(flow) = self.table.get(id) else { continue };
             let (class, list) = (flow.class, self.table.list(id));
@@ -486,7 +499,7 @@ impl Brf {
     }
 
     /// Silent flows become idle after a while, and are removed later. Amortised O(1) per flow.
-    pub(super) fn sweep(&mut self, now: Time, actions: &mut Vec<Action>) {
+    pub(super) fn sweep(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let idle_after = self.idle_after();
         for list in [List::Rated, List::Other] {
             while let Some(id) = self.table.front(list)

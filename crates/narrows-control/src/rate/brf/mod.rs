@@ -71,8 +71,8 @@ use crate::rate::aggregate::Aggregated;
 use crate::rate::half_open::{HalfOpenTable, Side};
 use crate::rate::subscriber::Share;
 use crate::rate::{
-    Action, Admission, Class, CongestionKind, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId,
-    Proto, RateController,
+    Action, Admission, Class, CongestionKind, FlowIdentity, FlowKey, Leaf, Message, PacketInfo, PortCounters,
+    PortId, Proto, RateController,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -82,18 +82,18 @@ const TICK_MIN: Span = Span::from_millis(1);
 const STALE: (u64, u64) = (1, 4);
 
 /// BRF at one port (DEV_INFO_BRF of the paper, BRF-3).
-pub struct Brf {
+pub struct Brf<K: FlowIdentity = FlowKey> {
     params: Params,
     port: PortId,
     mtu: Bytes,
 
-    table: Table,
-    half_open: HalfOpenTable,
+    table: Table<K>,
+    half_open: HalfOpenTable<K>,
     timers: Timers,
-    predictor: Predictor,
-    adverts: Adverts,
+    predictor: Predictor<K::Host>,
+    adverts: Adverts<K>,
 
-    shares: Shares,
+    shares: Shares<K::Host>,
     /// The minimum allocation of BRF-47, as of the last ALLOC.
     floor: Rate,
     splitter: Splitter,
@@ -126,7 +126,7 @@ pub struct Brf {
     scratch: Vec<FlowId>,
 }
 
-impl Brf {
+impl<K: FlowIdentity> Brf<K> {
     /// BRF at this port with valid parameters (see [`Params::check`]). Full packets are `mtu` bytes
     /// long.
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
@@ -204,7 +204,7 @@ impl Brf {
     }
 
     /// Reads the capacity of the link and applies a change at once.
-    fn refresh_link(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+    fn refresh_link(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         let link = match (port.capacity, &self.estimator) {
             (Some(told), _) => told,
             (None, Some(estimator)) => estimator.capacity(),
@@ -224,7 +224,7 @@ impl Brf {
     }
 
     /// Updates the split between the classes, and the allocations.
-    fn update_split(&mut self, now: Time, actions: &mut Vec<Action>) {
+    fn update_split(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let udp = self.udp.is_active(now, self.idle_after());
         let flows = || (self.table.len(List::Rated) as u64, self.table.len(List::Other) as u64);
         let (rated, other) = self.shares.weights().unwrap_or_else(flows);
@@ -250,7 +250,7 @@ impl Brf {
         (self.udp.borrows() && self.estimator.is_none()).then(|| self.udp.ceil(self.link))
     }
 
-    fn on_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action>) -> Admission {
+    fn on_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action<K>>) -> Admission {
         self.udp.record(now);
         self.update_split(now, actions);
         if self.udp_ceil().is_some() {
@@ -312,7 +312,7 @@ impl Brf {
     }
 }
 
-impl RateController for Brf {
+impl<K: FlowIdentity> RateController<K> for Brf<K> {
     fn name(&self) -> &'static str {
         "brf"
     }
@@ -321,7 +321,7 @@ impl RateController for Brf {
         self.udp.borrows()
     }
 
-    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         if port.capacity.is_none() {
             self.estimator = Some(Estimator::new(now, &self.params, self.mtu));
         }
@@ -333,14 +333,14 @@ impl RateController for Brf {
     fn on_data(
         &mut self,
         now: Time,
-        packet: &PacketInfo,
+        packet: &PacketInfo<K>,
         port: &PortCounters,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<Action<K>>,
     ) -> Admission {
         if port.capacity.is_some_and(|told| told != self.link) {
             self.refresh_link(now, port, actions);
         }
-        if packet.key.proto == Proto::Udp {
+        if packet.key.proto() == Proto::Udp {
             return self.on_udp(now, packet.size, actions);
         }
         let found = self.on_tcp(now, Side::Sender, packet, actions);
@@ -358,8 +358,13 @@ impl RateController for Brf {
         Admission::Queue(leaf)
     }
 
-    fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate> {
-        if packet.key.proto == Proto::Udp {
+    fn on_reverse(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo<K>,
+        actions: &mut Vec<Action<K>>,
+    ) -> Option<Rate> {
+        if packet.key.proto() == Proto::Udp {
             return None;
         }
         // The answer to a SYN without a record: an offer without a reservation.
@@ -373,7 +378,7 @@ impl RateController for Brf {
         }
     }
 
-    fn on_write_failed(&mut self, key: &FlowKey) {
+    fn on_write_failed(&mut self, key: &K) {
         if let Some(flow) = self.table.find(key).and_then(|id| self.table.get_mut(id)) {
             flow.gate.reopen();
         } else {
@@ -381,7 +386,7 @@ impl RateController for Brf {
         }
     }
 
-    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.refresh_link(now, port, actions);
         self.run_flow_timers(now, actions);
         if now >= self.tick_at {
@@ -391,7 +396,13 @@ impl RateController for Brf {
         self.advance_phase(now, actions);
     }
 
-    fn on_message(&mut self, now: Time, message: &Message, port: &PortCounters, actions: &mut Vec<Action>) {
+    fn on_message(
+        &mut self,
+        now: Time,
+        message: &Message<K>,
+        port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    ) {
         match message {
             Message::Poll => {
                 self.polled_at = Some(now);
@@ -414,13 +425,13 @@ impl RateController for Brf {
         self.tick_at.min(self.phase.until()).min(self.timers.next())
     }
 
-    fn allocation(&self, key: &FlowKey) -> Option<Rate> {
+    fn allocation(&self, key: &K) -> Option<Rate> {
         let id = self.table.find(key)?;
         let active = self.table.list(id) == Some(List::Rated);
         self.table.meter(id).filter(|_| active).map(|meter| self.rate_for(id, meter.demand))
     }
 
-    fn aggregated(&mut self) -> Option<&mut dyn Aggregated> {
+    fn aggregated(&mut self) -> Option<&mut dyn Aggregated<K>> {
         Some(self)
     }
 

@@ -21,6 +21,8 @@ pub(super) fn literal_factor(capacity: f64, initial: f64, sum_real: f64) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use core::net::IpAddr;
+
     use super::super::allocate::Shares;
     use super::*;
     use crate::rate::waterfill::UNBOUNDED;
@@ -51,7 +53,7 @@ mod tests {
 
     /// The allocations of the two other flows after the newcomer has joined. Before, they are [50, 50].
     fn resolved(demands: [u64; 2]) -> [u64; 2] {
-        let mut shares = Shares::new(false, false);
+        let mut shares = Shares::<IpAddr>::new(false, false);
         shares.set_capacity(Rate::from_bytes_per_sec(100 * M));
         demands.iter().for_each(|d| shares.insert(0, *d));
         shares.settle();

@@ -7,7 +7,7 @@
 
 use super::Brf;
 use super::table::{FlowId, List, Meter};
-use crate::rate::{Action, Class};
+use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Span, Time};
 
 /// An excess above this share is a strike. A mouse may exceed its rate by the same margin (BRF-51).
@@ -30,10 +30,10 @@ pub(super) fn must_be_demoted(meter: &Meter) -> bool {
     meter.strikes >= STRIKES
 }
 
-impl Brf {
+impl<K: FlowIdentity> Brf<K> {
     /// During congestion rates change with every reading of the queue, so the last rate is not
     /// binding. But no flow needs more than its whole share. `since` is the time since the last reduction.
-    pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action>) {
+    pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action<K>>) {
         let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.windows, false);
         let (shares, table) = (&self.shares, &mut self.table);
         table.each_rated(|slot, meter| {
@@ -47,7 +47,7 @@ impl Brf {
     }
 
     /// Moves all flows that do not follow their rates to other TCP. It is rare, so it may visit every flow.
-    pub(super) fn demote(&mut self, now: Time, actions: &mut Vec<Action>) {
+    pub(super) fn demote(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let out: Vec<FlowId> = self
             .table
             .ids(List::Rated)

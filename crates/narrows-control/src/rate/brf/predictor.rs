@@ -4,29 +4,27 @@
 //! quintuple" in another, and discloses no model. The code does the second: it uses averages, from the most
 //! specific key that has enough samples.
 
-use core::net::IpAddr;
-
 use rustc_hash::FxHashMap;
 
-use crate::rate::{FlowKey, Proto, service};
+use crate::rate::{FlowIdentity, Host, Proto, service};
 use crate::units::Rate;
 
 /// The four kinds of keys, from specific to general. They are tried in this order.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-enum Kin {
-    Network(IpAddr, u16, Proto),
-    Service(u16, Proto),
+enum Kin<H> {
+    Network(H, u32, Proto),
+    Service(u32, Proto),
     Protocol(Proto),
     Any,
 }
 
-impl Kin {
-    fn of(key: &FlowKey) -> [Kin; 4] {
-        let service = service::port(key).unwrap_or(0);
+impl<H: Host> Kin<H> {
+    fn of<K: FlowIdentity<Host = H>>(key: &K) -> [Self; 4] {
+        let (service, proto) = (key.service(), key.proto());
         [
-            Kin::Network(service::network(key), service, key.proto),
-            Kin::Service(service, key.proto),
-            Kin::Protocol(key.proto),
+            Kin::Network(service::network(key), service, proto),
+            Kin::Service(service, proto),
+            Kin::Protocol(proto),
             Kin::Any,
         ]
     }
@@ -40,20 +38,20 @@ struct Average {
 
 /// Averages of the mean rates of finished flows.
 #[derive(Debug)]
-pub(super) struct Predictor {
-    averages: FxHashMap<Kin, Average>,
+pub(super) struct Predictor<H> {
+    averages: FxHashMap<Kin<H>, Average>,
     weight: f64,
     samples: u32,
     entries: usize,
 }
 
-impl Predictor {
+impl<H: Host> Predictor<H> {
     pub(super) fn new(weight: f64, samples: u32, entries: usize) -> Self {
         Predictor { averages: FxHashMap::default(), weight, samples, entries }
     }
 
     /// A flow has ended. `mean` is its mean rate over its measurement windows.
-    pub(super) fn learn(&mut self, key: &FlowKey, mean: Rate) {
+    pub(super) fn learn<K: FlowIdentity<Host = H>>(&mut self, key: &K, mean: Rate) {
         for kin in Kin::of(key) {
             if let Some(average) = self.averages.get_mut(&kin) {
                 average.rate += self.weight * (mean.as_f64() - average.rate);
@@ -67,7 +65,7 @@ impl Predictor {
     }
 
     /// The predicted use of a flow with this key; `None` if there are too few samples.
-    pub(super) fn predict(&self, key: &FlowKey) -> Option<Rate> {
+    pub(super) fn predict<K: FlowIdentity<Host = H>>(&self, key: &K) -> Option<Rate> {
         self.first_known(&Kin::of(key))
     }
 
@@ -76,7 +74,7 @@ impl Predictor {
         self.first_known(&[Kin::Protocol(Proto::Tcp), Kin::Any])
     }
 
-    fn first_known(&self, kin: &[Kin]) -> Option<Rate> {
+    fn first_known(&self, kin: &[Kin<H>]) -> Option<Rate> {
         kin.iter()
             .filter_map(|kin| self.averages.get(kin))
             .find(|average| average.samples >= self.samples)
@@ -87,7 +85,9 @@ impl Predictor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::net::Ipv4Addr;
+    use core::net::{IpAddr, Ipv4Addr};
+
+    use crate::rate::FlowKey;
 
     fn key(host: [u8; 4], dport: u16) -> FlowKey {
         let saddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));

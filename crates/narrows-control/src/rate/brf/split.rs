@@ -1,6 +1,6 @@
 //! The link's division into three classes (BRF-20 to BRF-24).
 
-use crate::rate::{Action, Class};
+use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// HTB rejects a rate of zero. An empty class keeps a packet per second and borrows when it becomes
@@ -116,7 +116,12 @@ impl Splitter {
 
     /// Class rates for HTB if they have changed. `ceil` is the link's rate, so that classes borrow
     /// unused shares (BRF-22). `udp_ceil` is UDP's ceiling. With `None`, UDP may not borrow (BRF-23).
-    pub(super) fn push(&mut self, ceil: Rate, udp_ceil: Option<Rate>, actions: &mut Vec<Action>) {
+    pub(super) fn push<K: FlowIdentity>(
+        &mut self,
+        ceil: Rate,
+        udp_ceil: Option<Rate>,
+        actions: &mut Vec<Action<K>>,
+    ) {
         if self.announced == Some((self.current, ceil, udp_ceil)) {
             return;
         }
@@ -186,7 +191,7 @@ mod tests {
 
     #[test]
     fn htb_gets_only_changes_and_never_zero() {
-        let (mut s, mut actions) = (Splitter::new(1.0, 0.05), Vec::new());
+        let (mut s, mut actions) = (Splitter::new(1.0, 0.05), Vec::<Action>::new());
         let link = Rate::from_bytes_per_sec(1_000_000);
         s.update(Time::ZERO, Span::ZERO, Basis { link, rated: 1, other: 0, udp: false, acks: Rate::ZERO });
         s.push(link, None, &mut actions);

@@ -13,6 +13,7 @@ use core::cell::Cell;
 use rustc_hash::FxHashMap;
 
 use super::allocate::Terms;
+use crate::rate::Host;
 use crate::rate::demand_list::DemandList;
 use crate::rate::subscriber::Subscriber;
 use crate::rate::waterfill::UNBOUNDED;
@@ -23,8 +24,8 @@ pub(super) const WEIGHT: u64 = 1 << 20;
 const NONE: u32 = u32::MAX;
 
 /// One subscriber.
-struct Group {
-    key: Subscriber,
+struct Group<H> {
+    key: Subscriber<H>,
     /// Records of its flows, idle ones included.
     records: u32,
     /// Active flows that follow rates, and other active TCP flows.
@@ -35,7 +36,7 @@ struct Group {
     level: Cell<u64>,
 }
 
-impl Group {
+impl<H> Group<H> {
     /// The demand of all flows together; `None` if there is none.
     fn demand(&self) -> Option<u64> {
         (!self.demands.is_empty()).then(|| self.demands.sum())
@@ -80,10 +81,9 @@ impl Group {
 }
 
 /// The subscribers of a port. A flow is named by its slot in the flow table.
-#[derive(Default)]
-pub(super) struct Subscribers {
-    by_key: FxHashMap<Subscriber, u32>,
-    groups: Vec<Group>,
+pub(super) struct Subscribers<H> {
+    by_key: FxHashMap<Subscriber<H>, u32>,
+    groups: Vec<Group<H>>,
     free: Vec<u32>,
     of_slot: Vec<u32>,
     /// Flows with a demand.
@@ -95,9 +95,24 @@ pub(super) struct Subscribers {
     epoch: u64,
 }
 
-impl Subscribers {
+impl<H> Default for Subscribers<H> {
+    fn default() -> Self {
+        Subscribers {
+            by_key: FxHashMap::default(),
+            groups: Vec::new(),
+            free: Vec::new(),
+            of_slot: Vec::new(),
+            flows: 0,
+            rated: 0,
+            weights: (0, 0),
+            epoch: 0,
+        }
+    }
+}
+
+impl<H: Host> Subscribers<H> {
     /// A record of a flow of this subscriber.
-    pub(super) fn join(&mut self, slot: u32, key: Subscriber) {
+    pub(super) fn join(&mut self, slot: u32, key: Subscriber<H>) {
         let number = *self.by_key.entry(key).or_insert_with(|| {
             let group = Group {
                 key,
@@ -140,11 +155,11 @@ impl Subscribers {
         }
     }
 
-    fn group(&self, slot: u32) -> Option<&Group> {
+    fn group(&self, slot: u32) -> Option<&Group<H>> {
         self.groups.get(*self.of_slot.get(slot as usize)? as usize)
     }
 
-    fn group_mut(&mut self, slot: u32) -> Option<&mut Group> {
+    fn group_mut(&mut self, slot: u32) -> Option<&mut Group<H>> {
         self.groups.get_mut(*self.of_slot.get(slot as usize)? as usize)
     }
 

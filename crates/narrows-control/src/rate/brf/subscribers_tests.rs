@@ -19,7 +19,7 @@ fn subscriber(n: u8) -> Option<Subscriber> {
 }
 
 /// The shares of these flows; the flow's index is its slot.
-fn shares(capacity: u64, flows: &[Sharer], by_subscriber: bool, spread: bool) -> Shares {
+fn shares(capacity: u64, flows: &[Sharer], by_subscriber: bool, spread: bool) -> Shares<IpAddr> {
     let mut shares = Shares::new(spread, by_subscriber);
     shares.set_capacity(Rate::from_bytes_per_sec(capacity));
     for (slot, (of, demand)) in (0..).zip(flows) {
@@ -30,7 +30,7 @@ fn shares(capacity: u64, flows: &[Sharer], by_subscriber: bool, spread: bool) ->
     shares
 }
 
-fn allocations(shares: &Shares, flows: &[Sharer]) -> Vec<u64> {
+fn allocations(shares: &Shares<IpAddr>, flows: &[Sharer]) -> Vec<u64> {
     (0..)
         .zip(flows)
         .map(|(slot, (_, d))| shares.allocation(shares.terms(slot), *d).as_bytes_per_sec())
@@ -154,7 +154,7 @@ proptest! {
         capacity in 1u64..10_000_000_000,
         steps in proptest::collection::vec((0u8..6, 0u8..5, demand()), 1..80),
     ) {
-        let mut shares = Shares::new(true, true);
+        let mut shares = Shares::<IpAddr>::new(true, true);
         shares.set_capacity(Rate::from_bytes_per_sec(capacity));
         let mut flows: Vec<(u32, u64)> = Vec::new();
         for (slot, (step, of, demand)) in (0..).zip(steps) {

@@ -9,7 +9,7 @@ pub(super) use crate::rate::flow_id::FlowId;
 use crate::rate::half_open::Side;
 use crate::rate::rtt::RttEstimate;
 use crate::rate::waterfill::UNBOUNDED;
-use crate::rate::{Class, FlowKey};
+use crate::rate::{Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The lists. Every record is on exactly one of these lists.
@@ -145,8 +145,8 @@ impl Meter {
 
 /// One flow (FLOW_INFO_BRF of the paper).
 #[derive(Clone, Debug)]
-pub(super) struct Flow {
-    pub(super) key: FlowKey,
+pub(super) struct Flow<K> {
+    pub(super) key: K,
     pub(super) class: Class,
     /// The handshake was not seen, and the class is inferred from its packets.
     pub(super) guessed: bool,
@@ -169,8 +169,8 @@ pub(super) struct Flow {
     pub(super) layer_as_of: u32,
 }
 
-impl Flow {
-    pub(super) fn new(now: Time, key: FlowKey, class: Class, awaited: Side) -> Self {
+impl<K> Flow<K> {
+    pub(super) fn new(now: Time, key: K, class: Class, awaited: Side) -> Self {
         Flow {
             key,
             class,
@@ -223,20 +223,20 @@ struct Ends {
 /// Keys are hashed without a secret so that runs are reproducible. A host that completes many
 /// handshakes can cause collisions.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct Table<K> {
     // Three arrays by slot, because they are read at different rates.
     links: Vec<Link>,
     meters: Vec<Meter>,
-    flows: Vec<Option<Flow>>,
+    flows: Vec<Option<Flow<K>>>,
     free: Vec<u32>,
-    by_key: FxHashMap<FlowKey, u32>,
+    by_key: FxHashMap<K, u32>,
     ends: [Ends; 4],
     unconfirmed: usize,
     max: usize,
     rtt_default: Span,
 }
 
-impl Table {
+impl<K: FlowIdentity> Table<K> {
     pub(super) fn new(max: usize, rtt_default: Span) -> Self {
         Table {
             links: Vec::new(),
@@ -264,7 +264,7 @@ impl Table {
         (self.unconfirmed, self.by_key.len() - self.unconfirmed)
     }
 
-    pub(super) fn find(&self, key: &FlowKey) -> Option<FlowId> {
+    pub(super) fn find(&self, key: &K) -> Option<FlowId> {
         let slot = *self.by_key.get(key)?;
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
@@ -273,12 +273,12 @@ impl Table {
         self.links.get(id.slot as usize).filter(|link| link.generation == id.generation)
     }
 
-    pub(super) fn get(&self, id: FlowId) -> Option<&Flow> {
+    pub(super) fn get(&self, id: FlowId) -> Option<&Flow<K>> {
         self.link(id)?;
         self.flows.get(id.slot as usize)?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+    pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow<K>> {
         self.link(id)?;
         self.flows.get_mut(id.slot as usize)?.as_mut()
     }
@@ -304,7 +304,7 @@ impl Table {
     }
 
     /// Adds a record at the end of [`List::Waiting`]; `None` when the table is full or has the key.
-    pub(super) fn insert(&mut self, flow: Flow) -> Option<FlowId> {
+    pub(super) fn insert(&mut self, flow: Flow<K>) -> Option<FlowId> {
         if self.is_full() || self.by_key.contains_key(&flow.key) {
             return None;
         }
@@ -333,7 +333,7 @@ impl Table {
         Some(id)
     }
 
-    pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow> {
+    pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow<K>> {
         self.link(id)?;
         self.unlink(id.slot);
         let link = &mut self.links[id.slot as usize];

@@ -3,18 +3,18 @@ use core::net::{IpAddr, Ipv4Addr};
 use proptest::prelude::*;
 
 use super::*;
-use crate::rate::Proto;
+use crate::rate::{FlowKey, Proto};
 
 fn key(n: u32) -> FlowKey {
     let daddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
     FlowKey { saddr: IpAddr::V4(Ipv4Addr::from_bits(n)), daddr, sport: 40_000, dport: 443, proto: Proto::Tcp }
 }
 
-fn flow(n: u32) -> Flow {
+fn flow(n: u32) -> Flow<FlowKey> {
     Flow::new(Time::ZERO, key(n), Class::Rated, Side::Sender)
 }
 
-fn on_list(table: &Table, list: List) -> Vec<FlowKey> {
+fn on_list(table: &Table<FlowKey>, list: List) -> Vec<FlowKey> {
     table.ids(list).filter_map(|id| table.get(id)).map(|f| f.key).collect()
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, PortCounters, RateController};
+use crate::rate::{Action, FlowIdentity, PortCounters, RateController};
 use crate::units::{Bytes, Time};
 
 /// An OBP router's port.
@@ -24,7 +24,7 @@ impl ObpPort {
     }
 }
 
-impl RateController for ObpPort {
+impl<K: FlowIdentity> RateController<K> for ObpPort {
     fn name(&self) -> &'static str {
         "obp"
     }
@@ -33,7 +33,7 @@ impl RateController for ObpPort {
         true
     }
 
-    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
         self.update(now, port);
     }
 
@@ -44,7 +44,7 @@ impl RateController for ObpPort {
         }
     }
 
-    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
         self.update(now, port);
     }
 

@@ -3,14 +3,14 @@
 use super::ingress::PacecPort;
 use super::table::{FlowId, State};
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
-use crate::rate::{Action, FlowKey, Leaf};
+use crate::rate::{Action, FlowIdentity, Leaf};
 use crate::units::{Bytes, Rate, Time};
 
 /// The lowest rate that the option can express. A flow without a rate in its ACKs would not be limited.
 const LEAST: Rate = Rate::from_bytes_per_sec(1);
 
-impl Aggregated for PacecPort {
-    fn handle(&self, key: &FlowKey) -> Option<FlowHandle> {
+impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
+    fn handle(&self, key: &K) -> Option<FlowHandle> {
         self.table.find(key).map(FlowHandle::from)
     }
 
@@ -19,7 +19,7 @@ impl Aggregated for PacecPort {
         now: Time,
         flow: FlowHandle,
         counts: &Counts,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<Action<K>>,
     ) -> Standing {
         self.at = self.at.max(now);
         let Some(flow) = self.table.at_mut(FlowId::from(flow)) else { return Standing::Gone };
@@ -48,16 +48,16 @@ impl Aggregated for PacecPort {
         self.version
     }
 
-    fn advertised(&self, _now: Time, _key: &FlowKey) -> Option<(Rate, Time)> {
+    fn advertised(&self, _now: Time, _key: &K) -> Option<(Rate, Time)> {
         None
     }
 
     /// The first newcomer takes the whole grant, as it does when the controller sees its SYN. Flows that
     /// begin at another port get no rate here.
-    fn grant(&self, key: Option<&FlowKey>, newcomers: u64) -> Option<Rate> {
+    fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate> {
         let rate = match newcomers {
             _ if !self.params.edge || !self.is_guided(self.at) => return None,
-            0 | 1 => self.ready(self.at, key.map(|key| &key.daddr)),
+            0 | 1 => self.ready(self.at, key.map(K::destination)),
             _ => self.floor,
         };
         Some(rate.max(LEAST))

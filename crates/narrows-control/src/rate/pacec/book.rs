@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use core::net::IpAddr;
-
 use rustc_hash::FxHashMap;
 
 use super::fill::{Paths, UNBOUNDED};
-use crate::rate::FlowKey;
+use crate::rate::FlowIdentity;
 use crate::units::{Rate, Span, Time};
 
 /// Destinations kept per ingress. Newcomers to other destinations begin at the floor.
@@ -17,8 +15,8 @@ const DESTINATION_KEPT: Span = Span::from_secs(60);
 
 /// A flow.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Flow {
-    pub(super) key: FlowKey,
+pub(super) struct Flow<K> {
+    pub(super) key: K,
     /// The link of the port that sends the rate to the source.
     pub(super) ingress: u32,
     pub(super) path: u32,
@@ -44,21 +42,21 @@ pub(super) struct Destination {
 
 /// All of them.
 #[derive(Debug)]
-pub(super) struct Book {
-    flows: Vec<Flow>,
-    index: FxHashMap<FlowKey, usize>,
+pub(super) struct Book<K: FlowIdentity> {
+    flows: Vec<Flow<K>>,
+    index: FxHashMap<K, usize>,
     most: usize,
     /// The paths, one for each route of the network. They are kept forever.
     pub(super) paths: Paths,
     numbers: FxHashMap<Vec<u32>, u32>,
     /// By link.
-    pub(super) destinations: Vec<BTreeMap<IpAddr, Destination>>,
+    pub(super) destinations: Vec<BTreeMap<K::Host, Destination>>,
     /// By link: a flow has begun on this link since the last update, and may have taken a part of
     /// the remainder.
     pub(super) begun: Vec<bool>,
 }
 
-impl Book {
+impl<K: FlowIdentity> Book<K> {
     pub(super) fn new(links: usize, most: usize) -> Self {
         Book {
             flows: Vec::new(),
@@ -72,14 +70,7 @@ impl Book {
     }
 
     /// A flow begins on these links, or is announced again, perhaps with a new path.
-    pub(super) fn announce(
-        &mut self,
-        now: Time,
-        key: FlowKey,
-        ingress: u32,
-        hops: Vec<u32>,
-        demand: Option<Rate>,
-    ) {
+    pub(super) fn announce(&mut self, now: Time, key: K, ingress: u32, hops: Vec<u32>, demand: Option<Rate>) {
         let demand = demand.map_or(UNBOUNDED, Rate::as_bytes_per_sec);
         let path = self.number(hops);
         let (known, full) = (self.index.get(&key).copied(), self.flows.len() >= self.most);
@@ -109,15 +100,15 @@ impl Book {
             None => return,
         }
         let Some(destinations) = self.destinations.get_mut(ingress as usize) else { return };
-        if let Some(known) = destinations.get_mut(&key.daddr) {
+        if let Some(known) = destinations.get_mut(&key.destination()) {
             (known.path, known.heard) = (path, now);
         } else if destinations.len() < DESTINATIONS {
-            destinations.insert(key.daddr, Destination { path, said: None, heard: now });
+            destinations.insert(key.destination(), Destination { path, said: None, heard: now });
         }
     }
 
     /// A flow that began at this link has ended.
-    pub(super) fn end(&mut self, key: &FlowKey, ingress: u32) {
+    pub(super) fn end(&mut self, key: &K, ingress: u32) {
         if let Some(at) = self.index.get(key).copied()
             && self.flows.get(at).is_some_and(|flow| flow.ingress == ingress)
         {
@@ -141,15 +132,15 @@ impl Book {
         }
     }
 
-    pub(super) fn flows(&self) -> &[Flow] {
+    pub(super) fn flows(&self) -> &[Flow<K>] {
         &self.flows
     }
 
-    pub(super) fn flows_mut(&mut self) -> &mut [Flow] {
+    pub(super) fn flows_mut(&mut self) -> &mut [Flow<K>] {
         &mut self.flows
     }
 
-    pub(super) fn get(&self, key: &FlowKey) -> Option<&Flow> {
+    pub(super) fn get(&self, key: &K) -> Option<&Flow<K>> {
         self.index.get(key).and_then(|at| self.flows.get(*at))
     }
 

@@ -2,15 +2,13 @@
 //! at them. Once per control period Tc it computes every flow's rate and sends it to the flow's
 //! first port (PAC-1, PAC-11).
 
-use core::net::IpAddr;
-
 use super::book::Book;
 use super::fill::{Claim, Filler, UNBOUNDED};
 use super::link::Link;
 use super::params::{Mode, Params};
 use super::utilisation::{self, Matrix};
 use crate::rate::domain::{DomainController, Topology};
-use crate::rate::{FlowKey, Message, PortId};
+use crate::rate::{FlowIdentity, FlowKey, Message, PortId};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// After this many periods an unchanged rate is sent again, because the message may have been lost.
@@ -26,10 +24,10 @@ const FORGET: u64 = 100;
 const MEMORY: usize = 20;
 
 /// Rates of flows and newcomers.
-type Grants = (Vec<(FlowKey, Rate)>, Vec<(IpAddr, Rate)>);
+type Grants<K> = (Vec<(K, Rate)>, Vec<(<K as FlowIdentity>::Host, Rate)>);
 
 /// The controller.
-pub struct Pacec {
+pub struct Pacec<K: FlowIdentity = FlowKey> {
     mode: Mode,
     /// Tc.
     period: Span,
@@ -41,14 +39,14 @@ pub struct Pacec {
     ports: Vec<PortId>,
     links: Vec<Link>,
     matrix: Matrix,
-    book: Book,
+    book: Book<K>,
     filler: Filler,
     claims: Vec<Claim>,
     /// By link: A_i(s).
     available: Vec<u64>,
     /// By path.
     paths: Vec<OfPath>,
-    outbox: Vec<Grants>,
+    outbox: Vec<Grants<K>>,
     /// s.
     periods: u64,
     next: Time,
@@ -70,7 +68,7 @@ struct OfPath {
     literal: u64,
 }
 
-impl Pacec {
+impl<K: FlowIdentity> Pacec<K> {
     /// A controller of these ports, without flows. Full packets are `mtu` bytes long.
     ///
     /// The first port determines, for all ports, the period and whether the mode is literal. The other two
@@ -101,7 +99,7 @@ impl Pacec {
             claims: Vec::new(),
             available: vec![0; ports.len()],
             paths: Vec::new(),
-            outbox: vec![Grants::default(); ports.len()],
+            outbox: vec![Grants::<K>::default(); ports.len()],
             periods: 0,
             next: now + of_all.period(),
             ports,
@@ -115,7 +113,7 @@ impl Pacec {
     }
 
     /// A flow's rate according to the last update.
-    pub fn granted(&self, key: &FlowKey) -> Option<Rate> {
+    pub fn granted(&self, key: &K) -> Option<Rate> {
         self.book.get(key).map(|flow| Rate::from_bytes_per_sec(flow.granted))
     }
 
@@ -137,9 +135,9 @@ impl Pacec {
         &mut self,
         now: Time,
         from: u32,
-        (key, begun, demand): (FlowKey, bool, Option<Rate>),
-        network: &dyn Topology,
-        out: &mut Vec<(PortId, Message)>,
+        (key, begun, demand): (K, bool, Option<Rate>),
+        network: &dyn Topology<K>,
+        out: &mut Vec<(PortId, Message<K>)>,
     ) {
         if !begun {
             return self.book.end(&key, from);
@@ -319,7 +317,7 @@ fn differs(rate: u64, said: Option<u64>) -> bool {
     said.is_none_or(|said| rate.abs_diff(said) > said / SAME)
 }
 
-impl DomainController for Pacec {
+impl<K: FlowIdentity> DomainController<K> for Pacec<K> {
     fn name(&self) -> &'static str {
         "pacec"
     }
@@ -328,9 +326,9 @@ impl DomainController for Pacec {
         &mut self,
         now: Time,
         from: PortId,
-        message: &Message,
-        network: &dyn Topology,
-        out: &mut Vec<(PortId, Message)>,
+        message: &Message<K>,
+        network: &dyn Topology<K>,
+        out: &mut Vec<(PortId, Message<K>)>,
     ) {
         let Some(at) = self.link(from) else { return };
         match message {
@@ -354,7 +352,7 @@ impl DomainController for Pacec {
         }
     }
 
-    fn on_timer(&mut self, now: Time, _network: &dyn Topology, out: &mut Vec<(PortId, Message)>) {
+    fn on_timer(&mut self, now: Time, _network: &dyn Topology<K>, out: &mut Vec<(PortId, Message<K>)>) {
         if now < self.next {
             return;
         }

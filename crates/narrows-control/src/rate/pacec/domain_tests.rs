@@ -225,7 +225,7 @@ fn a_late_timer_does_not_repeat_lost_periods() {
     assert_eq!(domain.pacec.next_timer(), ms(50));
     domain.pacec.on_timer(ms(1000), &domain.routes, &mut out);
     assert_eq!(domain.pacec.next_timer(), ms(1050));
-    assert_eq!(Pacec::new([], Bytes::ZERO, ms(0)).next_timer(), Time::NEVER);
+    assert_eq!(Pacec::<FlowKey>::new([], Bytes::ZERO, ms(0)).next_timer(), Time::NEVER);
 }
 
 /// A switch that only counts packets, as OpenFlow's do, next to one that separates its flows'

@@ -8,8 +8,6 @@
 //! smaller value stands, so a flow may begin at the floor. Set `edge = false` at ports without hosts to avoid
 //! that.
 
-use core::net::IpAddr;
-
 use rustc_hash::FxHashMap;
 
 use super::params::{Params, Signal};
@@ -18,8 +16,8 @@ use crate::feedback::code::as_heard;
 use crate::rate::aggregate::Aggregated;
 use crate::rate::uniform::classes;
 use crate::rate::{
-    Action, Admission, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto, Queueing,
-    RateController, RateOption, Report,
+    Action, Admission, FlowIdentity, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto,
+    Queueing, RateController, RateOption, Report,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -35,14 +33,14 @@ const OFFERS_KEPT: u64 = 10;
 const ABANDONED: Span = Span::from_secs(2);
 
 /// PACEC at a port.
-pub struct PacecPort {
+pub struct PacecPort<K: FlowIdentity = FlowKey> {
     pub(super) params: Params,
     port: PortId,
     pub(super) floor: Rate,
-    pub(super) table: Table,
+    pub(super) table: Table<K>,
     /// The rate for newcomers to each destination from the controller's last message, and the
     /// amount newcomers have taken since.
-    offers: FxHashMap<IpAddr, Rate>,
+    offers: FxHashMap<K::Host, Rate>,
     /// The smallest of these rates, for a newcomer with an unknown destination.
     least_offer: Rate,
     offered_at: Time,
@@ -60,7 +58,7 @@ pub struct PacecPort {
     window_from: Time,
 }
 
-impl PacecPort {
+impl<K: FlowIdentity> PacecPort<K> {
     /// PACEC at this port with valid parameters (see [`Params::check`]). Full packets are `mtu`
     /// bytes long.
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
@@ -87,18 +85,18 @@ impl PacecPort {
     /// The rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates
     /// share at least this port. The rate of the first is therefore subtracted for the second, even
     /// if their destinations differ. Newcomers at other ports are not known here.
-    fn offer(&mut self, now: Time, to: &IpAddr) -> Rate {
+    fn offer(&mut self, now: Time, to: K::Host) -> Rate {
         let rate = self.ready(now, Some(to));
         self.taken += rate;
         rate
     }
 
     /// The rate that the next newcomer would get.
-    pub(super) fn ready(&self, now: Time, to: Option<&IpAddr>) -> Rate {
+    pub(super) fn ready(&self, now: Time, to: Option<K::Host>) -> Rate {
         let fresh = now.since(self.offered_at) < self.params.period().scale(OFFERS_KEPT, 1);
         let offered = match to {
             _ if !fresh => Rate::ZERO,
-            Some(to) => self.offers.get(to).copied().unwrap_or(Rate::ZERO),
+            Some(to) => self.offers.get(&to).copied().unwrap_or(Rate::ZERO),
             None => self.least_offer,
         };
         (offered - self.taken).max(self.floor)
@@ -111,25 +109,25 @@ impl PacecPort {
     }
 
     /// A flow begins, or resumes. It gets a rate if this is certainly its beginning.
-    pub(super) fn begin(&mut self, now: Time, key: FlowKey, anew: bool, actions: &mut Vec<Action>) {
+    pub(super) fn begin(&mut self, now: Time, key: K, anew: bool, actions: &mut Vec<Action<K>>) {
         // Rates that were sent to an earlier flow do not apply.
         self.close(&key, actions);
         if self.table.is_full() && self.table.get(&key).is_none() {
             return;
         }
-        let initial = (anew && self.params.edge).then(|| self.offer(now, &key.daddr));
+        let initial = (anew && self.params.edge).then(|| self.offer(now, key.destination()));
         self.table.insert(Flow::new(now, key, initial));
         self.announce(key, true, None, actions);
     }
 
-    fn announce(&self, key: FlowKey, begun: bool, demand: Option<Rate>, actions: &mut Vec<Action>) {
+    fn announce(&self, key: K, begun: bool, demand: Option<Rate>, actions: &mut Vec<Action<K>>) {
         if self.params.edge {
             actions.push(Action::ToController(Message::Flow { port: self.port, key, begun, demand }));
         }
     }
 
     /// FIN or RST: the flow no longer counts.
-    fn close(&mut self, key: &FlowKey, actions: &mut Vec<Action>) {
+    fn close(&mut self, key: &K, actions: &mut Vec<Action<K>>) {
         let Some(flow) = self.table.get_mut(key) else { return };
         let was = core::mem::replace(&mut flow.state, State::Closed);
         if was == State::Active && !flow.is_elsewhere() {
@@ -138,7 +136,7 @@ impl PacecPort {
     }
 
     /// A TCP data packet. Returns whether the packet belongs to a flow that follows rates.
-    fn on_tcp(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> bool {
+    fn on_tcp(&mut self, now: Time, packet: &PacketInfo<K>, actions: &mut Vec<Action<K>>) -> bool {
         let (key, flags) = (packet.key, packet.flags);
         let opens = flags.syn && !flags.ack;
         let has_data = packet.payload > Bytes::ZERO;
@@ -175,7 +173,7 @@ impl PacecPort {
     }
 
     /// Sends the source its rate if it is new, or was sent long ago and may have been lost.
-    fn tell(&mut self, now: Time, key: &FlowKey, actions: &mut Vec<Action>) {
+    fn tell(&mut self, now: Time, key: &K, actions: &mut Vec<Action<K>>) {
         let (signal, again) = (self.params.signal, self.params.idle_after);
         let Some(flow) = self.table.get_mut(key) else { return };
         let Some(rate) = flow.rate().filter(|_| signal == Signal::OutOfBand) else { return };
@@ -186,7 +184,7 @@ impl PacecPort {
     }
 
     /// Ends silent flows. Measures all other flows and announces them when they are due.
-    fn end_window(&mut self, now: Time, actions: &mut Vec<Action>) {
+    fn end_window(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let window = now.since(self.window_from);
         self.window_from = now;
         let (idle_after, floor) = (self.params.idle_after, self.floor);
@@ -222,7 +220,7 @@ impl PacecPort {
         }
     }
 
-    fn set_capacity(&mut self, port: &PortCounters, actions: &mut Vec<Action>) {
+    fn set_capacity(&mut self, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.capacity = port.capacity;
         if let Some(capacity) = port.capacity
             && self.queueing() == Queueing::Classes
@@ -232,7 +230,7 @@ impl PacecPort {
     }
 
     /// A port of unknown capacity sends no report, because PACEC cannot measure capacity.
-    fn report(&self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+    fn report(&self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         let Some(capacity) = port.capacity else { return };
         let rated = |of: &[Bytes]| of.iter().take(2).copied().sum::<Bytes>();
         let packets = |of: &[u32], most| of.iter().take(most).fold(0u32, |sum, n| sum.saturating_add(*n));
@@ -256,9 +254,9 @@ impl PacecPort {
     fn on_grants(
         &mut self,
         now: Time,
-        flows: &[(FlowKey, Rate)],
-        newcomers: &[(IpAddr, Rate)],
-        actions: &mut Vec<Action>,
+        flows: &[(K, Rate)],
+        newcomers: &[(K::Host, Rate)],
+        actions: &mut Vec<Action<K>>,
     ) {
         self.heard = now;
         if !self.params.edge {
@@ -282,7 +280,7 @@ impl PacecPort {
     }
 }
 
-impl RateController for PacecPort {
+impl<K: FlowIdentity> RateController<K> for PacecPort<K> {
     fn name(&self) -> &'static str {
         "pacec"
     }
@@ -303,7 +301,7 @@ impl RateController for PacecPort {
         true
     }
 
-    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         (self.at, self.heard) = (now, now);
         self.set_capacity(port, actions);
         self.sample_at = now + self.params.sample;
@@ -319,11 +317,11 @@ impl RateController for PacecPort {
     fn on_data(
         &mut self,
         now: Time,
-        packet: &PacketInfo,
+        packet: &PacketInfo<K>,
         _port: &PortCounters,
-        actions: &mut Vec<Action>,
+        actions: &mut Vec<Action<K>>,
     ) -> Admission {
-        Admission::Queue(match packet.key.proto {
+        Admission::Queue(match packet.key.proto() {
             Proto::Udp => Leaf::Udp,
             Proto::Tcp if self.on_tcp(now, packet, actions) => Leaf::Elephant,
             Proto::Tcp => Leaf::OtherTcp,
@@ -332,7 +330,12 @@ impl RateController for PacecPort {
 
     /// The smaller of two values stays in the packet, as in BRF-61. The switch that wrote the other
     /// value may have another reason to limit the flow.
-    fn on_reverse(&mut self, now: Time, packet: &PacketInfo, actions: &mut Vec<Action>) -> Option<Rate> {
+    fn on_reverse(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo<K>,
+        actions: &mut Vec<Action<K>>,
+    ) -> Option<Rate> {
         if packet.flags.rst {
             self.close(&packet.key, actions);
             return None;
@@ -356,13 +359,13 @@ impl RateController for PacecPort {
         Some(rate)
     }
 
-    fn on_write_failed(&mut self, key: &FlowKey) {
+    fn on_write_failed(&mut self, key: &K) {
         if let Some(flow) = self.table.get_mut(key) {
             flow.gate = flow.gate_before;
         }
     }
 
-    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.at = now;
         let changed = port.capacity != self.capacity;
         if changed {
@@ -382,7 +385,13 @@ impl RateController for PacecPort {
         }
     }
 
-    fn on_message(&mut self, now: Time, message: &Message, _port: &PortCounters, actions: &mut Vec<Action>) {
+    fn on_message(
+        &mut self,
+        now: Time,
+        message: &Message<K>,
+        _port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    ) {
         match message {
             Message::Grants { port, flows, newcomers } if *port == self.port => {
                 self.on_grants(now, flows, newcomers, actions);
@@ -412,13 +421,13 @@ impl RateController for PacecPort {
         self.sample_at.min(self.window_at)
     }
 
-    fn allocation(&self, key: &FlowKey) -> Option<Rate> {
+    fn allocation(&self, key: &K) -> Option<Rate> {
         let flow = self.table.get(key)?;
         flow.rate().filter(|_| flow.state == State::Active)
     }
 
     /// Real switches write only into ACKs.
-    fn aggregated(&mut self) -> Option<&mut dyn Aggregated> {
+    fn aggregated(&mut self) -> Option<&mut dyn Aggregated<K>> {
         match self.params.signal {
             Signal::InBand => Some(self),
             Signal::OutOfBand => None,

@@ -117,7 +117,7 @@ fn reports_every_ts_and_at_once_when_the_capacity_changes() {
 #[test]
 fn a_port_of_unknown_capacity_logs_that_once() {
     let counters = PortCounters::default();
-    let (mut pacec, mut actions) = (PacecPort::new(Params::default(), 7, MTU), Vec::new());
+    let (mut pacec, mut actions) = (PacecPort::<FlowKey>::new(Params::default(), 7, MTU), Vec::new());
     pacec.on_start(ms(0), &counters, &mut actions);
     pacec.on_timer(ms(10), &counters, &mut actions);
     assert_eq!(actions, [Action::Log { event: "no-capacity-told", flow: None, value: 7.0 }]);
@@ -443,7 +443,7 @@ fn in_band_a_port_falls_silent_two_seconds_after_its_controller() {
 fn in_band_the_link_has_classes_and_counts_are_taken() {
     let counters = PortCounters { capacity: Some(mbit(100.0)), ..PortCounters::default() };
     let classes = |params: Params| {
-        let (mut pacec, mut actions) = (PacecPort::new(params, PORT, MTU), Vec::new());
+        let (mut pacec, mut actions) = (PacecPort::<FlowKey>::new(params, PORT, MTU), Vec::new());
         pacec.on_start(Time::ZERO, &counters, &mut actions);
         let set = actions.iter().filter(|action| matches!(action, Action::SetClass { .. })).count();
         (pacec.queueing(), set, pacec.aggregated().is_some())

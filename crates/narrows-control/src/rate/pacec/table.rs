@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::demand::Meter;
-use crate::rate::FlowKey;
+use crate::rate::FlowIdentity;
 pub(super) use crate::rate::flow_id::FlowId;
 use crate::rate::slots::Slots;
 use crate::units::{Rate, Time};
@@ -19,8 +19,8 @@ pub(super) enum State {
 
 /// A flow that follows rates.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Flow {
-    pub(super) key: FlowKey,
+pub(super) struct Flow<K> {
+    pub(super) key: K,
     pub(super) state: State,
     /// It had data. A SYN alone is not kept.
     pub(super) had_data: bool,
@@ -40,9 +40,9 @@ pub(super) struct Flow {
     pub(super) meter: Meter,
 }
 
-impl Flow {
+impl<K> Flow<K> {
     /// A flow that begins and is announced. Its rate is `initial` until the controller answers.
-    pub(super) fn new(now: Time, key: FlowKey, initial: Option<Rate>) -> Self {
+    pub(super) fn new(now: Time, key: K, initial: Option<Rate>) -> Self {
         Flow {
             key,
             state: State::Active,
@@ -75,13 +75,13 @@ impl Flow {
 
 /// All of them.
 #[derive(Debug)]
-pub(super) struct Table {
-    flows: Slots<Flow>,
-    by_key: FxHashMap<FlowKey, FlowId>,
+pub(super) struct Table<K> {
+    flows: Slots<Flow<K>>,
+    by_key: FxHashMap<K, FlowId>,
     most: usize,
 }
 
-impl Table {
+impl<K: FlowIdentity> Table<K> {
     pub(super) fn new(most: usize) -> Self {
         Table { flows: Slots::default(), by_key: FxHashMap::default(), most }
     }
@@ -90,7 +90,7 @@ impl Table {
         self.by_key.len() >= self.most
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Flow<K>> {
         self.flows.iter()
     }
 
@@ -104,28 +104,28 @@ impl Table {
         self.flows.id(slot)
     }
 
-    pub(super) fn find(&self, key: &FlowKey) -> Option<FlowId> {
+    pub(super) fn find(&self, key: &K) -> Option<FlowId> {
         self.by_key.get(key).copied()
     }
 
-    pub(super) fn at(&self, id: FlowId) -> Option<&Flow> {
+    pub(super) fn at(&self, id: FlowId) -> Option<&Flow<K>> {
         self.flows.get(id)
     }
 
-    pub(super) fn at_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+    pub(super) fn at_mut(&mut self, id: FlowId) -> Option<&mut Flow<K>> {
         self.flows.get_mut(id)
     }
 
-    pub(super) fn get(&self, key: &FlowKey) -> Option<&Flow> {
+    pub(super) fn get(&self, key: &K) -> Option<&Flow<K>> {
         self.at(self.find(key)?)
     }
 
-    pub(super) fn get_mut(&mut self, key: &FlowKey) -> Option<&mut Flow> {
+    pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut Flow<K>> {
         self.at_mut(self.find(key)?)
     }
 
     /// Replaces the flow with the same key, if there is one. Otherwise there must be room.
-    pub(super) fn insert(&mut self, flow: Flow) {
+    pub(super) fn insert(&mut self, flow: Flow<K>) {
         let key = flow.key;
         if let Some(old) = self.get_mut(&key) {
             *old = flow;
@@ -136,7 +136,7 @@ impl Table {
         }
     }
 
-    pub(super) fn remove(&mut self, key: &FlowKey) {
+    pub(super) fn remove(&mut self, key: &K) {
         if let Some(id) = self.by_key.remove(key) {
             self.flows.remove(id);
         }

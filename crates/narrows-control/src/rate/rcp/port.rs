@@ -3,7 +3,7 @@
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, PortCounters, RateController};
+use crate::rate::{Action, FlowIdentity, PortCounters, RateController};
 use crate::units::{Bytes, Rate, Time};
 
 /// An RCP router's port.
@@ -23,7 +23,7 @@ impl RcpPort {
     }
 }
 
-impl RateController for RcpPort {
+impl<K: FlowIdentity> RateController<K> for RcpPort {
     fn name(&self) -> &'static str {
         "rcp"
     }
@@ -32,7 +32,7 @@ impl RateController for RcpPort {
         true
     }
 
-    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
         self.update(now, port);
     }
 
@@ -49,7 +49,7 @@ impl RateController for RcpPort {
         }
     }
 
-    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
         self.update(now, port);
     }
 

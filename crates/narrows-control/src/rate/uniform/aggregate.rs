@@ -10,21 +10,21 @@ use super::table::FlowId;
 use super::{Law, Uniform};
 use crate::feedback::code::RateCode;
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
-use crate::rate::{Action, FlowKey, Leaf};
+use crate::rate::{Action, FlowIdentity, Leaf};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Maximum time between a host's readings.
 const LOOK_MAX: Span = Span::from_millis(200);
 
-impl<L: Law> Uniform<L> {
+impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// The middle of the time for which a decision made now will stand.
     fn ahead(&self, now: Time) -> Time {
         now + self.between_looks.scale(1, 2)
     }
 }
 
-impl<L: Law> Aggregated for Uniform<L> {
-    fn handle(&self, key: &FlowKey) -> Option<FlowHandle> {
+impl<L: Law, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
+    fn handle(&self, key: &K) -> Option<FlowHandle> {
         self.table.find(key).map(FlowHandle::from)
     }
 
@@ -33,7 +33,7 @@ impl<L: Law> Aggregated for Uniform<L> {
         now: Time,
         flow: FlowHandle,
         counts: &Counts,
-        _actions: &mut Vec<Action>,
+        _actions: &mut Vec<Action<K>>,
     ) -> Standing {
         let id = FlowId::from(flow);
         self.at = self.at.max(now);
@@ -64,11 +64,11 @@ impl<L: Law> Aggregated for Uniform<L> {
         RateCode::encode(self.law.rate(self.ahead(self.at))).to_bits().into()
     }
 
-    fn advertised(&self, _now: Time, _key: &FlowKey) -> Option<(Rate, Time)> {
+    fn advertised(&self, _now: Time, _key: &K) -> Option<(Rate, Time)> {
         None
     }
 
-    fn grant(&self, _key: Option<&FlowKey>, newcomers: u64) -> Option<Rate> {
+    fn grant(&self, _key: Option<&K>, newcomers: u64) -> Option<Rate> {
         Some(self.law.grant(self.at, newcomers).max(Rate::from_bytes_per_sec(1)))
     }
 }

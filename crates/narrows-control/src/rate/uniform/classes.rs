@@ -10,7 +10,7 @@
 //! give them nothing.
 
 use crate::rate::brf::{LEAST_RATE, Params};
-use crate::rate::{Action, Class};
+use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span};
 
 /// Amount of unused guarantee that a class may use later at once. Bursts that stay within the guarantee on
@@ -23,7 +23,7 @@ fn share(link: Rate) -> Rate {
 }
 
 /// Class rates for a link of this capacity.
-pub(in crate::rate) fn set(link: Rate, actions: &mut Vec<Action>) {
+pub(in crate::rate) fn set<K: FlowIdentity>(link: Rate, actions: &mut Vec<Action<K>>) {
     let share = share(link);
     for (class, rate) in [(Class::Rated, link - share - share), (Class::OtherTcp, share), (Class::Udp, share)]
     {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_guarantees_add_up_to_the_link_and_all_may_borrow() {
-        let mut actions = Vec::new();
+        let mut actions = Vec::<Action>::new();
         set(LINK, &mut actions);
         let classes: Vec<_> = actions
             .iter()

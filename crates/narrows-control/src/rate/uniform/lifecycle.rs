@@ -9,15 +9,15 @@ use super::table::{Flow, FlowId};
 use super::{Law, Uniform};
 use crate::rate::brf::UNCONFIRMED_MIN;
 use crate::rate::half_open::Side;
-use crate::rate::{PacketInfo, RateOption};
+use crate::rate::{FlowIdentity, PacketInfo, RateOption};
 use crate::units::{Bytes, Span, Time};
 
 /// Time for one scan of the whole table. Each timer scans a part of it.
 const SWEEP_EVERY: Span = Span::from_millis(200);
 
-impl<L: Law> Uniform<L> {
+impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// Updates the table for a TCP packet from this side, and returns the packet's flow.
-    pub(super) fn on_tcp(&mut self, now: Time, from: Side, packet: &PacketInfo) -> Option<FlowId> {
+    pub(super) fn on_tcp(&mut self, now: Time, from: Side, packet: &PacketInfo<K>) -> Option<FlowId> {
         let flags = packet.flags;
         let found = self.table.find(&packet.key);
         if flags.rst {
@@ -46,7 +46,7 @@ impl<L: Law> Uniform<L> {
         &mut self,
         now: Time,
         from: Side,
-        packet: &PacketInfo,
+        packet: &PacketInfo<K>,
         found: Option<FlowId>,
     ) -> Option<FlowId> {
         // Otherwise it is a repetition, and gets the rate like any other.
@@ -78,7 +78,7 @@ impl<L: Law> Uniform<L> {
     }
 
     /// A packet of a flow without a record, because its handshake got none or was not seen.
-    fn adopt(&mut self, now: Time, from: Side, packet: &PacketInfo) -> Option<FlowId> {
+    fn adopt(&mut self, now: Time, from: Side, packet: &PacketInfo<K>) -> Option<FlowId> {
         let half = self.half_open.get_mut(&packet.key).copied();
         let flow = match half {
             // Its handshake was complete, but the table was full.
@@ -110,7 +110,7 @@ impl<L: Law> Uniform<L> {
     }
 
     /// A packet of a known flow from this side.
-    fn heard(&mut self, now: Time, from: Side, packet: &PacketInfo, id: FlowId) {
+    fn heard(&mut self, now: Time, from: Side, packet: &PacketInfo<K>, id: FlowId) {
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.last_seen = now;
         if from == Side::Sender && packet.payload > Bytes::ZERO {

@@ -33,8 +33,8 @@ use self::table::Table;
 use super::aggregate::Aggregated;
 use super::half_open::{HalfOpenTable, Side};
 use super::{
-    Action, Admission, FlowKey, LEAVES, Leaf, PacketInfo, PortCounters, Proto, RateController, RateOption,
-    brf,
+    Action, Admission, FlowIdentity, FlowKey, LEAVES, Leaf, PacketInfo, PortCounters, Proto, RateController,
+    RateOption, brf,
 };
 use crate::feedback::code::as_heard;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -165,11 +165,11 @@ impl Meter {
 }
 
 /// A law at a port, in the stamped form.
-pub struct Uniform<L> {
+pub struct Uniform<L, K = FlowKey> {
     law: L,
     ageing: Ageing,
-    table: Table,
-    half_open: HalfOpenTable,
+    table: Table<K>,
+    half_open: HalfOpenTable<K>,
     /// The state at the last reading.
     port: Port,
     meter: Meter,
@@ -191,7 +191,7 @@ struct Ageing {
     rtt_default: Span,
 }
 
-impl<L: Law> Uniform<L> {
+impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// A port under `law` that keeps at most this many flows. Further flows get the rate too, but the law
     /// does not see them.
     pub fn new(law: L, max_flows: usize) -> Self {
@@ -220,7 +220,7 @@ impl<L: Law> Uniform<L> {
         self.port = Port::of(port);
     }
 
-    fn shape(&mut self, actions: &mut Vec<Action>) {
+    fn shape(&mut self, actions: &mut Vec<Action<K>>) {
         if self.shaped != Some(self.port.capacity) {
             self.shaped = Some(self.port.capacity);
             classes::set(self.port.capacity, actions);
@@ -242,7 +242,7 @@ fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
     }
 }
 
-impl<L: Law> RateController for Uniform<L> {
+impl<L: Law, K: FlowIdentity> RateController<K> for Uniform<L, K> {
     fn name(&self) -> &'static str {
         L::NAME
     }
@@ -251,7 +251,7 @@ impl<L: Law> RateController for Uniform<L> {
         true
     }
 
-    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.look(now, port);
         (self.meter, self.swept) = (Meter::default(), now);
         self.shape(actions);
@@ -261,12 +261,12 @@ impl<L: Law> RateController for Uniform<L> {
     fn on_data(
         &mut self,
         now: Time,
-        packet: &PacketInfo,
+        packet: &PacketInfo<K>,
         port: &PortCounters,
-        _actions: &mut Vec<Action>,
+        _actions: &mut Vec<Action<K>>,
     ) -> Admission {
         self.look(now, port);
-        if packet.key.proto == Proto::Udp {
+        if packet.key.proto() == Proto::Udp {
             return Admission::Queue(Leaf::Udp);
         }
         let found = self.on_tcp(now, Side::Sender, packet);
@@ -282,8 +282,13 @@ impl<L: Law> RateController for Uniform<L> {
         Admission::Queue(if rated { Leaf::Elephant } else { Leaf::OtherTcp })
     }
 
-    fn on_reverse(&mut self, now: Time, packet: &PacketInfo, _actions: &mut Vec<Action>) -> Option<Rate> {
-        if packet.key.proto == Proto::Udp {
+    fn on_reverse(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo<K>,
+        _actions: &mut Vec<Action<K>>,
+    ) -> Option<Rate> {
+        if packet.key.proto() == Proto::Udp {
             return None;
         }
         self.at = self.at.max(now);
@@ -300,7 +305,7 @@ impl<L: Law> RateController for Uniform<L> {
         if rated { stamp(rate, packet.option) } else { None }
     }
 
-    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.look(now, port);
         self.shape(actions);
         let passed = self.meter.read(now, self.port.capacity, port);
@@ -312,12 +317,12 @@ impl<L: Law> RateController for Uniform<L> {
         if self.meter.seen.is_none() { Time::ZERO } else { self.law.next() }
     }
 
-    fn allocation(&self, key: &FlowKey) -> Option<Rate> {
+    fn allocation(&self, key: &K) -> Option<Rate> {
         let flow = self.table.get(self.table.find(key)?)?;
         flow.is_rated().then(|| self.rate_for(self.at, flow.rtt()))
     }
 
-    fn aggregated(&mut self) -> Option<&mut dyn Aggregated> {
+    fn aggregated(&mut self) -> Option<&mut dyn Aggregated<K>> {
         Some(self)
     }
 

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::rate::FlowKey;
+use crate::rate::FlowIdentity;
 pub(super) use crate::rate::flow_id::FlowId;
 use crate::rate::half_open::Side;
 use crate::rate::rtt::{RTT_MAX, RTT_MIN, RttEstimate};
@@ -11,8 +11,8 @@ use crate::units::{Span, Time};
 
 /// One flow.
 #[derive(Clone, Debug)]
-pub(super) struct Flow {
-    pub(super) key: FlowKey,
+pub(super) struct Flow<K> {
+    pub(super) key: K,
     /// It uses the rate option.
     pub(super) follows_rates: bool,
     /// Its handshake was not seen. `follows_rates` is then inferred from its packets.
@@ -36,8 +36,8 @@ pub(super) struct Flow {
     pub(super) closed_at: Option<Time>,
 }
 
-impl Flow {
-    pub(super) fn new(now: Time, key: FlowKey, follows_rates: bool, awaited: Option<Side>) -> Self {
+impl<K> Flow<K> {
+    pub(super) fn new(now: Time, key: K, follows_rates: bool, awaited: Option<Side>) -> Self {
         Flow {
             key,
             follows_rates,
@@ -74,16 +74,16 @@ impl Flow {
 /// All flows. Keys are hashed without a secret so that runs are reproducible. A host that completes
 /// many handshakes can cause collisions.
 #[derive(Debug)]
-pub(super) struct Table {
-    slots: Slots<Flow>,
-    by_key: FxHashMap<FlowKey, FlowId>,
+pub(super) struct Table<K> {
+    slots: Slots<Flow<K>>,
+    by_key: FxHashMap<K, FlowId>,
     unconfirmed: usize,
     max: usize,
     /// The slot at which the next scan continues.
     hand: usize,
 }
 
-impl Table {
+impl<K: FlowIdentity> Table<K> {
     pub(super) fn new(max: usize) -> Self {
         Table {
             slots: Slots::default(),
@@ -108,20 +108,20 @@ impl Table {
         (self.unconfirmed, self.len().saturating_sub(self.unconfirmed))
     }
 
-    pub(super) fn find(&self, key: &FlowKey) -> Option<FlowId> {
+    pub(super) fn find(&self, key: &K) -> Option<FlowId> {
         self.by_key.get(key).copied()
     }
 
-    pub(super) fn get(&self, id: FlowId) -> Option<&Flow> {
+    pub(super) fn get(&self, id: FlowId) -> Option<&Flow<K>> {
         self.slots.get(id)
     }
 
-    pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+    pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow<K>> {
         self.slots.get_mut(id)
     }
 
     /// `None` when the table is full or has the key.
-    pub(super) fn insert(&mut self, flow: Flow) -> Option<FlowId> {
+    pub(super) fn insert(&mut self, flow: Flow<K>) -> Option<FlowId> {
         if self.len() >= self.max || self.by_key.contains_key(&flow.key) {
             return None;
         }
@@ -132,7 +132,7 @@ impl Table {
         Some(id)
     }
 
-    pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow> {
+    pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow<K>> {
         let flow = self.slots.remove(id)?;
         self.by_key.remove(&flow.key);
         self.unconfirmed -= usize::from(flow.awaited.is_some());

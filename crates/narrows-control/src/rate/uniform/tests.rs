@@ -21,24 +21,29 @@ fn net(kind: &str, report_every: u64) -> Net {
 
 #[test]
 fn signal_selects_the_form() {
-    use crate::rate::registry::build;
+    use crate::rate::{FlowKey, registry};
     use serde::de::value::{Error, MapDeserializer};
     for kind in LAWS {
         for (signal, stamped) in [("header", false), ("ack", true)] {
             let params = MapDeserializer::<_, Error>::new([("signal", signal)].into_iter());
-            let mut built = build(kind, params, 0, MTU).unwrap();
+            let mut built = registry::build::<FlowKey, _>(kind, params, 0, MTU).unwrap();
             assert_eq!((built.name(), built.uses_headers()), (kind, !stamped));
             assert_eq!(built.aggregated().is_some(), stamped);
             assert!(built.needs_configured_capacity());
         }
         let params = MapDeserializer::<_, Error>::new([("signal", "smoke")].into_iter());
-        assert!(build(kind, params, 0, MTU).err().unwrap().to_string().contains("smoke"));
+        assert!(
+            registry::build::<FlowKey, _>(kind, params, 0, MTU).err().unwrap().to_string().contains("smoke")
+        );
     }
     let pairs = [("signal", "ack"), ("mode", "literal")];
-    let wrong = build("bdr", MapDeserializer::<_, Error>::new(pairs.into_iter()), 0, MTU).err().unwrap();
-    assert!(wrong.to_string().contains("must be resolved where signal is ack"), "{wrong}");
+    let wrong =
+        registry::build::<FlowKey, _>("bdr", MapDeserializer::<_, Error>::new(pairs.into_iter()), 0, MTU)
+            .err()
+            .unwrap();
+    assert!(wrong.to_string().contains("must be resolved if signal is ack"), "{wrong}");
     let params = MapDeserializer::<_, Error>::new([("max_flows", 0u64)].into_iter());
-    let wrong = build("rcp", params, 0, MTU).err().unwrap();
+    let wrong = registry::build::<FlowKey, _>("rcp", params, 0, MTU).err().unwrap();
     assert_eq!(wrong.to_string(), "max_flows is 0, but must be from 1 to 2^31");
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, PortCounters, RateController};
+use crate::rate::{Action, FlowIdentity, PortCounters, RateController};
 use crate::units::{Bytes, Rate, Time};
 
 /// An XCP router's port.
@@ -20,7 +20,7 @@ impl XcpPort {
     }
 }
 
-impl RateController for XcpPort {
+impl<K: FlowIdentity> RateController<K> for XcpPort {
     fn name(&self) -> &'static str {
         "xcp"
     }
@@ -29,7 +29,7 @@ impl RateController for XcpPort {
         true
     }
 
-    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
     }
 
@@ -49,7 +49,7 @@ impl RateController for XcpPort {
         }
     }
 
-    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
         self.law.on_interval(now, port.capacity.unwrap_or_default());
     }
 
