@@ -8,10 +8,10 @@ from pathlib import Path
 
 from narrows.report.style import look
 from narrows.results.compare import TOLERANCES, Pair, compare
+from narrows.results.factors import factor
 from narrows.results.results import Results
 from narrows.studies import find_study, load_study
 from narrows.studies.model import Experiment
-from narrows.studies.runner import factor
 from pages import fill
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "kernel-vs-simulation.md"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from narrows.report.kinds.ranking import Place, places
 from narrows.report.style import look
+from narrows.results.by_run import read_runs
 from narrows.results.results import Results
 from narrows.studies import Runs, find_study, load_study
-from narrows.studies.runner import read_runs
 from pages import fill
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "survey.md"
@@ -33,7 +33,7 @@ PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 def runs_of(results: Path, experiment: str) -> Runs:
     """The results of an experiment of the survey."""
     study = load_study(find_study("survey"))
-    return read_runs(Results.read(results / "results" / experiment), study.experiment(experiment))
+    return read_runs(Results.read(results / "results" / experiment), study.experiment(experiment).factors)
 
 
 def experiment_of(part: str) -> str:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from narrows.results.results import Results
 
 _LONGEST_FOUND = 60
 _ALIKE = 0.6
@@ -17,8 +13,9 @@ _ALIKE = 0.6
 class NarrowsError(Exception):
     """An error that the user can fix. Its text is one line. The CLI prints it and exits with 2."""
 
-    left: Results | None = None
-    """Finished runs of the sweep that this error stopped, if they are on disk."""
+    left: object = None
+    """The results with the finished runs of the sweep that this error stopped, if they are on disk. See
+    `narrows.results.results.left_by`."""
 
 
 class ScenarioError(NarrowsError):

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from narrows import sweep
 from narrows.results import tables
+from narrows.results.by_run import Columns, read_runs
 from narrows.results.results import Results
 from narrows.scenario.load import loads
-from narrows.studies.columns import Columns
-from narrows.studies.model import Experiment
-from narrows.studies.runner import read_runs
 from sketch import Sketch
 
 SCENARIO = """
@@ -27,7 +25,6 @@ cc = "bbr"
 [sweep]
 seeds = 3
 """
-EXPERIMENT = Experiment(id="X", title="", scenario="", factors={})
 
 
 @pytest.fixture
@@ -38,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_each_run_has_its_rows_and_no_others(folder: Path) -> None:
     whole = Results.read(folder).flow_samples
-    runs = read_runs(Results.read(folder), EXPERIMENT)
+    runs = read_runs(Results.read(folder))
     assert len(runs) == 3 and "run" not in runs[0].tables["flow_samples"]
     for number, run in enumerate(runs):
         of_run = whole.filter(np.equal(whole["run"].to_numpy(), number))
@@ -60,7 +57,7 @@ def test_unused_columns_are_not_read(folder: Path, monkeypatch: pytest.MonkeyPat
         return real(path, columns)
 
     monkeypatch.setattr(tables, "read", noting)
-    runs = read_runs(Results.read(folder), EXPERIMENT)
+    runs = read_runs(Results.read(folder))
     for run in runs:
         run.flow_series(0, "cwnd")
     samples = [name for name in read if name.startswith("flow_samples")]

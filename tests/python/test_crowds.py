@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 from narrows.report.kinds import draw
+from narrows.results.measures.crowds import flow_counts
+from narrows.results.runs import Run, Runs
 from narrows.studies import measure_run
-from narrows.studies.crowds import flow_counts
 from narrows.studies.model import FigureSpec
-from narrows.studies.run import Run, Runs
 
 
 def a_run(controller: str = "bdr", counted: float = 3.0) -> Run:

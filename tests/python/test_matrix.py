@@ -21,9 +21,9 @@ from narrows.matrix.plan import choose, helped, pairs, scenario, variants
 from narrows.metrics.statistics import Interval
 from narrows.report.kinds.heat import COLUMN_WIDTH, HARM, SHARE
 from narrows.report.shade import contrast, text_on
+from narrows.results.runs import Run, Runs
 from narrows.scenario.load import expand
 from narrows.scenario.served import marked
-from narrows.studies.run import Run, Runs
 
 SMALL = Ask(("bbr", "vegas", "reno"), duration="6s", seeds=2, buffers=("1bdp", "2bdp"))
 

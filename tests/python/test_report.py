@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from narrows import sweep
+from narrows.cli.study import _show as show_study
 from narrows.report import build, export, figure, folder, single, style, tables, write
 from narrows.report.claims import number
 from narrows.report.kinds.completion import completion
@@ -30,10 +31,9 @@ from narrows.report.study import figures
 from narrows.report.style import INK, dark_of, look, looks, order, shades
 from narrows.results import summary
 from narrows.results.results import Results
+from narrows.results.runs import Run
 from narrows.studies import find_study, load_study
-from narrows.studies.cli import _show as show_study
 from narrows.studies.load import known_studies
-from narrows.studies.run import Run
 from narrows.studies.runner import Outcome, run_study
 from rich.console import Console
 from sketch import Sketch

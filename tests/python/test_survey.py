@@ -14,9 +14,9 @@ from narrows.report.kinds import draw
 from narrows.report.kinds.heat import SHARE, number_text
 from narrows.report.kinds.ranking import places
 from narrows.report.shade import Ramp
+from narrows.results.measures import find_measure
 from narrows.scenario.load import expand
 from narrows.studies import Run, Runs, Verdict, find_study, judge, load_study, measure_run, runner
-from narrows.studies.measures import find_measure
 from narrows.studies.model import FigureSpec
 from narrows.studies.printed import printed_rows
 from test_study import a_claim, a_run

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from narrows import sweep
 from narrows.backends.kernel import features, namespaces
 from narrows.cli import compare as comparison
+from narrows.cli import study as studies
 from narrows.cli import validate as validation
 from narrows.cli.console import plain
 from narrows.cli.figures import HEADINGS
 from narrows.cli.main import COMMANDS
 from narrows.cli.table import GAP, LEAST_NAME, Kind, Size, Table, broken, layout
 from narrows.results.compare import Comparison, Pair
-from narrows.studies import cli as studies
 from narrows.studies import find_study, load_study
 from narrows.studies.judge import judge
 from narrows.studies.runner import Outcome, Real

@@ -96,7 +96,11 @@ _ALLOCATIONS = 50_000
 
 def _with_remains(error: NarrowsError) -> str:
     """The error, and the folder of the finished runs if a sweep has left some."""
-    left = error.left
+    if error.left is None:
+        return str(error)
+    from narrows.results.results import left_by  # noqa: PLC0415 (slow to import)
+
+    left = left_by(error)
     if left is None:
         return str(error)
     count = left.runs.num_rows

@@ -20,10 +20,10 @@ from narrows import metrics
 from narrows.matrix.ask import Ask
 from narrows.matrix.plan import BUFFER, TIGHT, case, pairs
 from narrows.metrics.statistics import Interval
+from narrows.results.by_run import read_runs
+from narrows.results.factors import factor
 from narrows.results.results import Results
-from narrows.studies.model import Experiment
-from narrows.studies.run import Run, Runs
-from narrows.studies.runner import factor, read_runs
+from narrows.results.runs import Run, Runs
 
 PAYLOAD = 1448 / 1500
 """Application bytes of a full packet, divided by its L3 bytes."""
@@ -66,8 +66,7 @@ FIGURES = tuple(item.name for item in fields(Cell) if item.type == "Interval")
 
 def cells(results: Results, ask: Ask) -> list[Cell]:
     """All cells: for each buffer the controllers alone, then all pairs, row by row."""
-    experiment = Experiment(id="matrix", title="", scenario="", factors={"buffer": BUFFER})
-    runs = read_runs(results, experiment)
+    runs = read_runs(results, {"buffer": BUFFER})
     warmup = float(results.metadata.get("warmup_s", 0.0))
     gathered: dict[tuple[str, str], list[Run]] = {}
     for run in runs:

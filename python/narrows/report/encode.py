@@ -11,8 +11,8 @@ import altair as alt
 
 from narrows.report.figure import Key
 from narrows.report.style import Look, look, order
-from narrows.studies.model import Factor
-from narrows.studies.run import Run, Runs
+from narrows.results.factors import Factor
+from narrows.results.runs import Run, Runs
 
 ALGORITHM = "algorithm"
 """The factor that decides colours."""

@@ -16,7 +16,7 @@ import altair as alt
 from narrows import metrics
 from narrows.report.encode import LEAST_FOR_A_BAND
 from narrows.report.style import INK, PAPER
-from narrows.studies.measures import find_measure
+from narrows.results.measures import find_measure
 
 _PARTS = ("share", "jain", "jain_min", "jain_max_min", "utilisation", "drop_rate", "retransmission_rate")
 """Measures from 0 to 1."""

@@ -10,9 +10,10 @@ from narrows.report.claims import percent
 from narrows.report.encode import factor_text
 from narrows.report.tables import DASH, Cell, Column, Table
 from narrows.results.compare import TOLERANCES, Pair
+from narrows.results.factors import factor
+from narrows.results.runs import Run, Runs
 from narrows.studies.model import Experiment
-from narrows.studies.run import Run, Runs
-from narrows.studies.runner import Outcome, Real, factor
+from narrows.studies.runner import Outcome, Real
 
 _FIGURES = {"goodput_bps": ("Goodput", "Mbit/s", 1e6), "rtt_mean_s": ("RTT, mean", "ms", 1e-3)}
 """Figures with a tolerance: title, unit, and the unit's size in the tables' unit."""

@@ -14,10 +14,9 @@ from narrows.report.kinds.points import overview
 from narrows.report.kinds.time import single_run
 from narrows.report.spread import spread
 from narrows.results import summary
+from narrows.results.by_run import read_runs
 from narrows.results.results import Results
-from narrows.studies.model import Experiment
-from narrows.studies.run import Run
-from narrows.studies.runner import read_runs
+from narrows.results.runs import Run
 
 MOST_POINTS = 16
 """Largest number of points of a sweep that are drawn over time. It is enough for Linux's fifteen algorithms.
@@ -94,7 +93,7 @@ def _lead(results: Results, points: Sequence[Any]) -> str:
 def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:
     """The runs of each point of the sweep, with the point's factors as in the scenario."""
     # The name of a case counts as the algorithm, as in studies.
-    runs = read_runs(results, Experiment(id="run", title="", scenario="", factors={"algorithm": "case"}))
+    runs = read_runs(results, {"algorithm": "case"})
     points: dict[tuple[Any, ...], list[Run]] = {}
     for row, run in zip(results.runs.to_pylist(), runs, strict=True):
         points.setdefault(tuple(row.get(name) for name in results.factors), []).append(run)

@@ -16,9 +16,9 @@ from narrows.report.figure import VALIDATE, Figure
 from narrows.report.kinds import draw
 from narrows.report.real import agreement, side_by_side
 from narrows.report.tables import Table
-from narrows.studies.measures import MEASURES, measure_run
+from narrows.results.measures import MEASURES, measure_run
+from narrows.results.runs import PRINTED, Run, Runs
 from narrows.studies.model import Experiment, FigureSpec
-from narrows.studies.run import PRINTED, Run, Runs
 from narrows.studies.runner import Outcome
 
 Say = Callable[[str], None]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from narrows import extras, retired
-from narrows.errors import OutputError, found, hint
+from narrows.errors import NarrowsError, OutputError, found, hint
 from narrows.results import tables
 
 if TYPE_CHECKING:
@@ -247,6 +247,11 @@ def holds_runs(folder: Path) -> bool:
     """Whether a folder has results of at least one finished run."""
     whole = any((folder / f"runs.{suffix}").exists() for suffix in tables.FORMATS)
     return (folder / METADATA).exists() and (whole or bool(finished(folder, "runs.parquet")))
+
+
+def left_by(error: NarrowsError) -> Results | None:
+    """Finished runs of the sweep that an error stopped, if they are on disk."""
+    return error.left if isinstance(error.left, Results) else None
 
 
 def is_finished(folder: Path) -> bool:

@@ -2,17 +2,16 @@
 
 A study is a folder: `study.toml` (experiments and figures), `claims.toml` (the paper's claims and our own
 expectations), and a scenario file per experiment. This package does not depend on any particular paper.
-Claims and figures name measures of a registry (`measures.py`), and verdicts are computed (`judge.py`).
+Claims and figures name measures of a registry (`narrows.results.measures`), and verdicts are computed
+(`judge.py`).
 """
 
-from narrows.studies import crowds as _crowds  # noqa: F401  (its measures)
+from narrows.results.measures import MEASURES, Measured, measure_run
+from narrows.results.runs import Run, Runs
 from narrows.studies import printed as _printed  # noqa: F401  (its measures)
-from narrows.studies import signalling as _signalling  # noqa: F401  (its measures)
 from narrows.studies.judge import Finding, Verdict, judge
 from narrows.studies.load import find_study, load_study
-from narrows.studies.measures import MEASURES, Measured, measure_run
 from narrows.studies.model import Claim, Experiment, FigureSpec, Study
-from narrows.studies.run import Run, Runs
 
 __all__ = [
     "MEASURES",

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from narrows import metrics
 from narrows.errors import NarrowsError
-from narrows.studies.measures import Measured, find_measure, measure_run
-from narrows.studies.model import Claim, Expect, Factor, Side
-from narrows.studies.run import Run, Runs, fingerprint, same
+from narrows.results.factors import Factor, same
+from narrows.results.measures import Measured, find_measure, measure_run
+from narrows.results.runs import Run, Runs, fingerprint
+from narrows.studies.model import Claim, Expect, Side
 
 OTHERS = "*"
 """Wildcard in the second side of a claim: it stands for every other value of the factor, with one case for

@@ -7,10 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-Factor = str | float | int | bool
-"""A value of a factor: a name, or a number in SI base units."""
-Where = dict[str, Factor | list[Factor]]
-"""Selection of runs: a value, or a list of values, per factor. Other factors are free."""
+from narrows.results.factors import Where
 
 
 class _Table(BaseModel):

@@ -15,8 +15,8 @@ import numpy as np
 
 from narrows import retired
 from narrows.errors import NarrowsError, hint, one_line
-from narrows.studies.measures import measure
-from narrows.studies.run import PRINTED, Run, Runs
+from narrows.results.measures import measure
+from narrows.results.runs import PRINTED, Run, Runs
 
 KEY = "algorithm"
 """The table's first column, a factor."""

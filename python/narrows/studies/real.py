@@ -21,8 +21,9 @@ import numpy as np
 from narrows import sweep
 from narrows.backends import Backend
 from narrows.errors import NarrowsError, ScenarioError
+from narrows.results.by_run import read_runs
 from narrows.results.compare import compare
-from narrows.results.results import Results, is_finished
+from narrows.results.results import Results, is_finished, left_by
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
 from narrows.studies.judge import judge
@@ -33,7 +34,6 @@ from narrows.studies.runner import (
     Say,
     chosen,
     numbers,
-    read_runs,
     read_scenario,
     shorten,
     take_printed,
@@ -113,14 +113,14 @@ def run_on_both(
             continue
         outcome.scenarios[identity] = (study.folder / pair.experiment.scenario).read_text(encoding="utf-8")
         simulated = _results(pair.simulated, out / SIMULATED / identity, simulator, jobs, reuse, _quiet)
-        outcome.runs[identity] = read_runs(simulated, pair.experiment)
+        outcome.runs[identity] = read_runs(simulated, pair.experiment.factors)
         outcome.version = str(simulated.metadata.get("narrows", "unknown"))
         outcome.wall_s += wall_seconds(out / SIMULATED / identity)
         outcome.events += int(np.nansum(numbers(simulated.runs, "events")))
         found = _in_real_time(pair, _place(out, real, pair), real, reuse, total, say, stacks)
         total -= pair.seconds if pair in ahead else 0.0
         if found is not None:
-            stacks.runs[identity] = read_runs(found, pair.experiment)
+            stacks.runs[identity] = read_runs(found, pair.experiment.factors)
             stacks.comparisons[identity] = compare(simulated, found)
     claims = [claim for claim in study.claims if claim.experiment in outcome.runs]
     outcome.findings = [judge(claim, outcome.runs) for claim in claims]
@@ -147,7 +147,7 @@ def _in_real_time(
         # A failing experiment must not discard the experiments before it.
         say(f"{pair.experiment.id}: {error}")
         stacks.left_out[pair.experiment.id].append(f"The missing runs failed: {error}")
-        return error.left
+        return left_by(error)
 
 
 def _results(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -14,19 +13,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from narrows import retired, sweep, units
+from narrows import retired, sweep
 from narrows.backends import Backend
 from narrows.data.folder import data_folder
-from narrows.errors import Expected, NarrowsError, choice
+from narrows.errors import NarrowsError, choice
+from narrows.results.by_run import read_runs
 from narrows.results.compare import Comparison
+from narrows.results.factors import Factor, factor, same
 from narrows.results.results import Results, is_finished
-from narrows.results.tables import SCHEMAS
+from narrows.results.runs import Runs
 from narrows.scenario.model import Scenario
-from narrows.studies.columns import Columns
 from narrows.studies.judge import Finding, judge
-from narrows.studies.model import Experiment, Factor, Shorter, Study
+from narrows.studies.model import Experiment, Shorter, Study
 from narrows.studies.printed import printed_rows
-from narrows.studies.run import Run, Runs, same
 
 Say = Callable[[str], None]
 
@@ -121,7 +120,7 @@ def run_study(
                 scenario, out=folder, jobs=jobs, backend=backend, formats=("parquet",), progress=progress
             )
             _remember(folder, quick, notes)
-        outcome.runs[experiment.id] = read_runs(results, experiment)
+        outcome.runs[experiment.id] = read_runs(results, experiment.factors)
         outcome.version = str(results.metadata.get("narrows", "unknown"))
         outcome.wall_s += wall_seconds(folder)
         outcome.events += int(np.nansum(numbers(results.runs, "events")))
@@ -246,53 +245,6 @@ def _keep(plan: dict[str, Any], key: str, kept: list[Factor]) -> None:
     elif key in plan.get("vary", {}):
         values = plan["vary"][key]
         plan["vary"][key] = [value for value in values if any(same(factor(value), option) for option in kept)]
-
-
-def factor(value: Any) -> Factor:
-    """A factor's value as in claims and figures.
-
-    Numbers are in SI base units (packets for queues). A file is named by its stem.
-    """
-    if isinstance(value, dict):
-        return Path(str(value["file"])).stem if "file" in value else json.dumps(value, sort_keys=True)
-    if not isinstance(value, str):
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-    if value.startswith("{"):
-        try:
-            return factor(json.loads(value))
-        except ValueError:
-            return value
-    if re.fullmatch(r"\d+p", value):
-        return float(value[:-1])
-    for parse, scale in (
-        (units.parse_probability, 1.0),
-        (units.parse_duration, 1e-9),
-        (units.parse_rate, 1.0),
-    ):
-        try:
-            return float(parse(value)) * scale
-        except Expected:
-            continue
-    return value
-
-
-def read_runs(results: Results, experiment: Experiment) -> Runs:
-    """The tables of a sweep as runs, with factors under the study's names."""
-    rows: list[dict[str, Any]] = results.runs.to_pylist()
-    names = {key: name for name, key in experiment.factors.items()}
-    # The runs of an interrupted sweep are not numbered consecutively.
-    count = max((int(row["run"]) for row in rows), default=-1) + 1
-    columns = {name: Columns(results, name, count) for name in SCHEMAS if name != "events"}
-    # A key with one value in the sweep and without a name in the study is not a factor.
-    keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]
-    runs, soundness = [], results.soundness
-    for row in rows:
-        identity = int(row["run"])
-        factors = {names.get(key, key): factor(row[key]) for key in keys if row.get(key) is not None}
-        tables = {name: part.of(identity) for name, part in columns.items()}
-        doubts = tuple(soundness.get(str(identity), {}).get("reasons", ()))
-        runs.append(Run(factors, int(row["seed"]), tables, doubts=doubts))
-    return Runs(runs)
 
 
 def numbers(table: pa.Table, name: str) -> Any:

@@ -61,6 +61,6 @@ def study(
 
     The result is one HTML report.
     """
-    from narrows.studies import cli as work  # noqa: PLC0415
+    from narrows.cli import study as work  # noqa: PLC0415
 
     work.study(name, out, only or [], jobs, on, data, quick=quick, reuse=reuse, figures=figures)

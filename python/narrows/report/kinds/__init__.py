@@ -14,8 +14,8 @@ from narrows.report.kinds.ranking import ranking
 from narrows.report.kinds.split import split
 from narrows.report.kinds.spread import cdf, ellipses
 from narrows.report.kinds.time import delay, rates, shares, stack
+from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
-from narrows.studies.run import Runs
 
 KINDS: dict[str, Callable[[FigureSpec, Runs], Figure]] = {
     "bars": bars,

@@ -30,9 +30,10 @@ from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.intervals import CUT_WHISKERS, Frame, legible, possible, reach, within
 from narrows.report.series import rows, short
 from narrows.report.style import FAINT, GREY, INK, look, neutral
-from narrows.studies.measures import find_measure, join_times, measure_run
+from narrows.results.measures import find_measure, measure_run
+from narrows.results.measures.general import join_times
+from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
-from narrows.studies.run import Runs
 
 
 def _axis_title(spec: FigureSpec, factor: float) -> str:

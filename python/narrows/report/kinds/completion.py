@@ -15,7 +15,7 @@ from narrows.report.encode import NUMBERS, axis, colour, dash
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows
 from narrows.report.style import look, looks_of
-from narrows.studies.run import Run
+from narrows.results.runs import Run
 
 DOTS = 1200
 """Number of flows per entry that are drawn as dots."""

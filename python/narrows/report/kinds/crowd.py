@@ -22,9 +22,9 @@ from narrows.report.encode import (
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows, thin
 from narrows.report.style import GREY, INK, look, neutral
-from narrows.studies.crowds import PACKET_BYTES, completions, flow_counts
+from narrows.results.measures.crowds import PACKET_BYTES, completions, flow_counts
+from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
-from narrows.studies.run import Runs
 
 _BINS_PER_DECADE = 8
 _LEAST = 20

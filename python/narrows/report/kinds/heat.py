@@ -13,9 +13,9 @@ from narrows.report.encode import ALGORITHM, algorithms, panels_of
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.shade import DARK_TEXT, Ramp
 from narrows.report.style import look
-from narrows.studies.measures import find_measure, measure_run
+from narrows.results.measures import find_measure, measure_run
+from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
-from narrows.studies.run import Runs
 
 ROW_HEIGHT, COLUMN_WIDTH = 27, 44
 """Size of a cell in px. If there are many columns, they are narrower."""

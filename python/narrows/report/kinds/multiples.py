@@ -11,8 +11,8 @@ from narrows.report.encode import ALGORITHM, axis, first_seed, note_bursts, note
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.series import POINTS, binned, rows, thin
 from narrows.report.style import GREY, look, order
+from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
-from narrows.studies.run import Runs
 
 QUANTITIES: dict[str, tuple[str, float]] = {
     "cwnd": ("Window (packets)", 1.0),

@@ -14,9 +14,10 @@ from narrows.report.encode import ALGORITHM, algorithms, axis
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.intervals import CUT_WHISKERS, Frame, legible, possible, reach, within
 from narrows.report.style import GREY, INK, look
-from narrows.studies.measures import find_measure, measure_run
-from narrows.studies.model import Factor, FigureSpec
-from narrows.studies.run import Run, Runs
+from narrows.results.factors import Factor
+from narrows.results.measures import find_measure, measure_run
+from narrows.results.runs import Run, Runs
+from narrows.studies.model import FigureSpec
 
 _LABEL = 0.12
 """Width of a label, as a part of the axis."""

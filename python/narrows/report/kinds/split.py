@@ -12,9 +12,9 @@ from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.intervals import Frame, legible, possible, within
 from narrows.report.series import rows
 from narrows.report.style import INK, Look, look, shades
-from narrows.studies.measures import measure_run
+from narrows.results.measures import measure_run
+from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
-from narrows.studies.run import Runs
 
 _LABEL = 0.08
 """Height of a bar's label, as a part of the panel's height."""

@@ -24,9 +24,9 @@ from narrows.report.encode import (
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.series import rows
 from narrows.report.style import look
-from narrows.studies.measures import find_measure, measure_run
+from narrows.results.measures import find_measure, measure_run
+from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
-from narrows.studies.run import Runs
 
 _FLOOR_MS = 0.01
 

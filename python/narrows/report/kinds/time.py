@@ -29,9 +29,9 @@ from narrows.report.encode import (
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import POINTS, binned, rows, thin
 from narrows.report.style import GREY, INK, Look, look, looks_of, neutral, order, shades
-from narrows.studies.measures import rate_matrix
+from narrows.results.measures.general import rate_matrix
+from narrows.results.runs import Run, Runs
 from narrows.studies.model import FigureSpec
-from narrows.studies.run import Run, Runs
 
 PEAK = 1.15
 """The goodput axis ends at this multiple of the capacity."""

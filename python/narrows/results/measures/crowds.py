@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.studies.measures import measure
-from narrows.studies.run import Run
+from narrows.results.measures.registry import measure
+from narrows.results.runs import Run
 
 Floats = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""The columns of a sweep's tables by run. Each column is read at its first use.
+"""The tables of a sweep by run. Each column is read at its first use.
 
 A study has hundreds of runs with a row for each flow and each 10 ms, and uses only four of fifteen columns.
 """
@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from narrows.results.factors import factor
 from narrows.results.results import Results
+from narrows.results.runs import Run, Runs
+from narrows.results.tables import SCHEMAS
 
 
 class Columns:
@@ -65,3 +68,27 @@ class _OfRun(Mapping[str, Any]):
 def values(column: pa.ChunkedArray[Any]) -> Any:
     """A column as a list of strings, or as a numpy array of anything else."""
     return column.to_pylist() if pa.types.is_string(column.type) else column.to_numpy()
+
+
+def read_runs(results: Results, factors: Mapping[str, str] | None = None) -> Runs:
+    """The tables of a sweep as runs.
+
+    Args:
+        results: results of the sweep.
+        factors: the key of each factor that has another name than its key (`case` or a dotted key).
+    """
+    rows: list[dict[str, Any]] = results.runs.to_pylist()
+    names = {key: name for name, key in (factors or {}).items()}
+    # The runs of an interrupted sweep are not numbered consecutively.
+    count = max((int(row["run"]) for row in rows), default=-1) + 1
+    columns = {name: Columns(results, name, count) for name in SCHEMAS if name != "events"}
+    # A key with one value in the sweep and without another name is not a factor.
+    keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]
+    runs, soundness = [], results.soundness
+    for row in rows:
+        identity = int(row["run"])
+        values_ = {names.get(key, key): factor(row[key]) for key in keys if row.get(key) is not None}
+        tables = {name: part.of(identity) for name, part in columns.items()}
+        doubts = tuple(soundness.get(str(identity), {}).get("reasons", ()))
+        runs.append(Run(values_, int(row["seed"]), tables, doubts=doubts))
+    return Runs(runs)

@@ -8,8 +8,8 @@ import numpy as np
 
 from narrows import metrics
 from narrows.errors import NarrowsError
-from narrows.studies.measures import measure
-from narrows.studies.run import Run
+from narrows.results.measures.registry import measure
+from narrows.results.runs import Run
 
 WORK = {"rewrites": ("rewritten_data", "rewritten_acks"), "messages": ("messages", "notices")}
 """Kinds of work of a port for signalling, and the columns that count them."""

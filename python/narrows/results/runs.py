@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.studies.model import Factor, Where
+from narrows.results.factors import Factor, Where, same
 
 Floats = NDArray[np.float64]
 PRINTED = "printed"
@@ -132,13 +131,6 @@ def _has(run: Run, name: str, wanted: Factor | list[Factor]) -> bool:
         return False
     options = wanted if isinstance(wanted, list) else [wanted]
     return any(same(run.factors[name], option) for option in options)
-
-
-def same(a: Factor, b: Factor) -> bool:
-    """Whether two values of a factor are equal. Numbers are compared up to rounding."""
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return math.isclose(a, b, rel_tol=1e-9)
-    return a == b
 
 
 def fingerprint(runs: Iterable[Run]) -> str:

@@ -1,0 +1,52 @@
+"""Values of the factors of a sweep, as claims, figures and tables compare them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from narrows import units
+from narrows.errors import Expected
+
+Factor = str | float | int | bool
+"""A value of a factor: a name, or a number in SI base units."""
+Where = dict[str, Factor | list[Factor]]
+"""Selection of runs: a value, or a list of values, per factor. Other factors are free."""
+
+
+def factor(value: Any) -> Factor:
+    """A factor's value as in claims and figures.
+
+    Numbers are in SI base units (packets for queues). A file is named by its stem.
+    """
+    if isinstance(value, dict):
+        return Path(str(value["file"])).stem if "file" in value else json.dumps(value, sort_keys=True)
+    if not isinstance(value, str):
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    if value.startswith("{"):
+        try:
+            return factor(json.loads(value))
+        except ValueError:
+            return value
+    if re.fullmatch(r"\d+p", value):
+        return float(value[:-1])
+    for parse, scale in (
+        (units.parse_probability, 1.0),
+        (units.parse_duration, 1e-9),
+        (units.parse_rate, 1.0),
+    ):
+        try:
+            return float(parse(value)) * scale
+        except Expected:
+            continue
+    return value
+
+
+def same(a: Factor, b: Factor) -> bool:
+    """Whether two values of a factor are equal. Numbers are compared up to rounding."""
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return math.isclose(a, b, rel_tol=1e-9)
+    return a == b

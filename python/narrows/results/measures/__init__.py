@@ -1,0 +1,23 @@
+"""Measures of runs, by name. Importing this package registers those that need only the tables of a run."""
+
+from narrows.results.measures import crowds, general, signalling
+from narrows.results.measures.registry import (
+    MEASURES,
+    Measure,
+    Measured,
+    find_measure,
+    measure,
+    measure_run,
+)
+
+__all__ = [
+    "MEASURES",
+    "Measure",
+    "Measured",
+    "crowds",
+    "find_measure",
+    "general",
+    "measure",
+    "measure_run",
+    "signalling",
+]

@@ -1,0 +1,67 @@
+"""The registry of measures: a name, a unit, a definition in `narrows.metrics`, and a function of a run.
+
+The function also takes keyword arguments from a study's TOML. A new study adds a measure here only if no
+existing one fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from narrows.errors import NarrowsError, hint
+from narrows.results.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A value in the measure's unit. If it is censored, it is a lower bound."""
+
+    value: float
+    censored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A registered measure."""
+
+    name: str
+    title: str
+    unit: str
+    source: str
+    """Rule id of its definition: MET-n of docs/reference/results.md."""
+    function: Callable[..., float | Measured]
+
+
+MEASURES: dict[str, Measure] = {}
+
+_Function = Callable[..., float | Measured]
+
+
+def measure(title: str, unit: str, source: str) -> Callable[[_Function], _Function]:
+    """Register a function under its own name."""
+
+    def register(function: _Function) -> _Function:
+        name = function.__name__
+        MEASURES[name] = Measure(name, title, unit, source, function)
+        return function
+
+    return register
+
+
+def find_measure(name: str) -> Measure:
+    """The measure of that name."""
+    if name not in MEASURES:
+        raise NarrowsError(f"no measure {name!r}{hint(name, MEASURES)}")
+    return MEASURES[name]
+
+
+def measure_run(name: str, run: Run, **args: Any) -> Measured:
+    """The value of a measure for one run."""
+    chosen = find_measure(name)
+    try:
+        result = chosen.function(run, **args)
+    except TypeError as error:
+        raise NarrowsError(f"measure {name}: {error}") from None
+    return result if isinstance(result, Measured) else Measured(float(result))
