@@ -176,6 +176,22 @@ def congestion_parameters() -> str:
     return "\n".join(parts)
 
 
+def kernel_parameters() -> str:
+    """Parameters that the kernel's modules have."""
+    lines = ["| `cc` | module | parameter (the module's name, if it differs) |", "| --- | --- | --- |"]
+    for row in congestion.catalogue().values():
+        if row.linux is None or row.linux.module is None:
+            continue
+        pairs = [
+            f"`{p.name}`" + ("" if p.module.parameter == p.name else f" (`{p.module.parameter}`)")
+            for p in row.parameters.values()
+            if p.module is not None
+        ]
+        if pairs:
+            lines.append(f"| `{row.name}` | `{row.linux.module}` | {', '.join(pairs)} |")
+    return "\n".join(lines) + "\n"
+
+
 def _is_like(row: congestion.Algorithm, other: congestion.Algorithm) -> bool:
     """Whether a list of differences from another algorithm is shorter than a table."""
     absent = len(other.parameters.keys() - row.parameters.keys())
@@ -199,7 +215,10 @@ PARTS = {
         "brf parameters": brf_parameters,
         "other parameters": other_parameters,
     },
-    "docs/reference/congestion-controllers.md": {"parameters": congestion_parameters},
+    "docs/reference/congestion-controllers.md": {
+        "kernel parameters": kernel_parameters,
+        "parameters": congestion_parameters,
+    },
     "docs/reference/results.md": {"columns": columns.markdown},
 }
 """Page to its generated parts."""

@@ -25,6 +25,8 @@ class Simulator:
             Each flow has its own instance.
         controllers: the name of `congestion` in version 0.2.
 
+    A class gets the parameters of `cc = { name = "...", ... }` as keyword arguments, as in the scenario.
+
     A class has these methods and this attribute:
 
         on_ack(ack, window)             required

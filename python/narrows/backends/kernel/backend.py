@@ -19,6 +19,7 @@ from narrows.backends.kernel import (
     control,
     features,
     iperf3,
+    modules,
     ovs,
     record,
     sdn,
@@ -30,7 +31,6 @@ from narrows.backends.kernel.commands import OFFLOADS_OFF
 from narrows.backends.kernel.layout import WIRE, Layout, lay_out
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.backends.kernel.spec import spec
-from narrows.congestion import chosen, parameters
 from narrows.errors import ScenarioError
 from narrows.plan import Datapath, Delayer, Forwarding, KernelPlan, Plan, Tool
 
@@ -76,6 +76,7 @@ class Kernel:
         layout = check_plan(plan)
         features.require(lambda: features.wanted(layout.disciplines))
         features.require(lambda: features.asked(plan.get("kernel") or {}))
+        modules.check(modules.settings(plan))
         if ovs.by_module(layout):
             features.require(features.datapath)
         todo = agents(plan, layout, _NO_PREFIX)
@@ -94,6 +95,7 @@ class Kernel:
         with (
             self._alone,
             cc.at_hand(cc.needed(plan)) as notes,
+            modules.applied(plan, modules.settings(plan)),
             built(layout) as programs,
             sdn.domain(programs, plan, layout) as domain,
         ):
@@ -166,12 +168,7 @@ def check_plan(plan: Plan) -> Layout:
     if options.tool == iperf3.TOOL:
         iperf3.check(plan)
     control.check_kinds(plan, options.forwarding)
-    for number, flow in enumerate(plan["flows"]):
-        for name in parameters(flow):
-            raise ScenarioError(
-                f"found a parameter of {chosen(flow)}, expected none: real stacks have the kernel's values",
-                f"flows.{number}.cc.{name}",
-            )
+    modules.settings(plan)
     return layout
 
 

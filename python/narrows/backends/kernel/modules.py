@@ -1,0 +1,162 @@
+"""Parameters of the kernel's congestion control modules, which a run sets and restores.
+
+The kernel has one value of a parameter for all sockets of the machine. So flows of one algorithm must agree
+on it, and a run that sets a parameter waits until no other run uses the algorithm.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from narrows import congestion, locks
+from narrows.backends.kernel import namespaces
+from narrows.backends.kernel.shell import KernelError
+from narrows.congestion import Parameter, Value, chosen, parameters
+from narrows.errors import ScenarioError
+from narrows.plan import Plan
+
+SYSFS = Path("/sys/module")
+_FOLDER = namespaces.FILES / "modules"
+"""For each module: a lock, and while a run has set parameters, their values from before the run."""
+
+Settings = dict[str, dict[str, int]]
+"""Values by module and parameter."""
+
+
+def settings(plan: Plan) -> Settings:
+    """Parameters that a plan's flows set, as whole numbers of the kernel's modules.
+
+    Raises:
+        ScenarioError: for a parameter that no module has, or if flows of one algorithm differ in a parameter.
+    """
+    found: Settings = {}
+    firsts: dict[str, int] = {}
+    for number, flow in enumerate(plan["flows"]):
+        name, key = chosen(flow), f"flows.{number}.cc"
+        wanted = dict(_setting(name, key, given, value) for given, value in parameters(flow).items())
+        first = firsts.setdefault(name, number)
+        if first == number and wanted:
+            found[name] = wanted
+        elif wanted != found.get(name, {}):
+            raise ScenarioError(
+                f"found other parameters than in flows.{first}, expected the same: the kernel has one value "
+                f"for all flows of {name}",
+                key,
+            )
+    return {_module(name): values for name, values in found.items()}
+
+
+def _module(name: str) -> str:
+    """The module of an algorithm of Linux; empty if it is part of TCP itself, or not of Linux."""
+    row = congestion.catalogue().get(name)
+    return (row.linux.module or "") if row is not None and row.linux is not None else ""
+
+
+def _setting(name: str, key: str, given: str, value: Value) -> tuple[str, int]:
+    """The module's parameter and its value for a parameter of the catalogue."""
+    row = congestion.catalogue().get(name)
+    usable = {p.name: p for p in row.parameters.values() if p.module} if row is not None and row.linux else {}
+    if given not in usable:
+        expected = f"one of {', '.join(usable)}" if usable else "none"
+        raise ScenarioError(
+            f"found a parameter of {name} that the kernel cannot change, expected {expected}",
+            f"{key}.{given}",
+        )
+    return _number(usable[given], value, f"{key}.{given}")
+
+
+def _number(parameter: Parameter, value: Value, key: str) -> tuple[str, int]:
+    """The module's parameter and its whole number for a value."""
+    module = parameter.module
+    assert module is not None
+    if module.words is not None:
+        if value not in module.words:
+            raise ScenarioError(
+                f"found {value!r}, expected {' or '.join(map(repr, module.words))}: the kernel has no other",
+                key,
+            )
+        return module.parameter, module.words[str(value)]
+    return module.parameter, round(float(value) * module.factor)
+
+
+def check(wanted: Settings) -> None:
+    """Check that this kernel has the parameters.
+
+    Raises:
+        KernelError: if it does not, or if they cannot be written.
+    """
+    for module, values in wanted.items():
+        for parameter in values:
+            path = _path(module, parameter)
+            if not os.access(path, os.W_OK):
+                what = "a read-only file" if path.exists() else "nothing"
+                raise KernelError(f"{path}: found {what}, expected a parameter that can be set")
+
+
+def _path(module: str, parameter: str) -> Path:
+    return SYSFS / module / "parameters" / parameter
+
+
+@contextmanager
+def applied(plan: Plan, wanted: Settings) -> Iterator[None]:
+    """Set parameters while the context lasts, then restore the values from before.
+
+    Runs that only use an algorithm share its lock, so that its parameters do not change under them.
+
+    Args:
+        plan: the plan, whose algorithms are locked.
+        wanted: the values to set.
+
+    Raises:
+        KernelError: if a parameter cannot be written.
+    """
+    with ExitStack() as stack:
+        for module in sorted({_module(chosen(flow)) for flow in plan["flows"]} - {""}):
+            stack.enter_context(_using(module, wanted.get(module, {})))
+        yield
+
+
+@contextmanager
+def _using(module: str, values: dict[str, int]) -> Iterator[None]:
+    """Hold a module's lock, with these values of its parameters."""
+    _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
+    saved = _FOLDER / f"{module}.json"
+    file = os.open(_FOLDER / f"{module}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if locks.take(file):
+            _restore(module, saved)  # from a run that was killed
+        fcntl.flock(file, fcntl.LOCK_EX if values else fcntl.LOCK_SH)
+        if not values:
+            yield
+            return
+        try:
+            before = {name: _path(module, name).read_text(encoding="ascii").strip() for name in values}
+            saved.write_text(json.dumps(before), encoding="utf-8")
+            _write(module, {name: str(value) for name, value in values.items()})
+            yield
+        finally:
+            _restore(module, saved)
+    finally:
+        os.close(file)
+
+
+def _restore(module: str, saved: Path) -> None:
+    """Write the saved values, if there are any."""
+    if saved.exists():
+        before = json.loads(saved.read_text(encoding="utf-8"))
+        # The module may have been unloaded since, with its values.
+        _write(module, {name: value for name, value in before.items() if _path(module, name).exists()})
+        saved.unlink()
+
+
+def _write(module: str, values: dict[str, str]) -> None:
+    for name, value in values.items():
+        try:
+            _path(module, name).write_text(value, encoding="ascii")
+        except OSError as error:
+            raise KernelError(f"{_path(module, name)}: cannot be set to {value}: {error.strerror}") from None
