@@ -124,12 +124,12 @@ def test_capacities_scale_and_the_rest_can_be_set():
     )
     plan = resolve(scenario(topology, [{"from": "STTLng", "to": "SNVAng.host"}]))
     links = {link["name"]: link for link in plan["links"]}
-    assert links["IPLSng->ATLAng"]["rate"]["steps"] == [[0, 24_800_000 // 8]]
-    assert links["ATLAng->WASHng"]["rate"]["steps"] == [[0, 99_200_000 // 8]]
-    assert links["ATLAng->WASHng"]["delay"] == [[0, 3 * MS]]
+    assert links["IPLSng->ATLAng"]["rate"]["steps"] == [(0, 24_800_000 // 8)]
+    assert links["ATLAng->WASHng"]["rate"]["steps"] == [(0, 99_200_000 // 8)]
+    assert links["ATLAng->WASHng"]["delay"] == [(0, 3 * MS)]
     assert links["ATLAng->WASHng"]["queue"]["limit"] == {"packets": 50, "bytes": None}
     access = links["STTLng.host->STTLng"]
-    assert access["rate"]["steps"] == [[0, 5 * 10**9 // 8]] and access["delay"] == [[0, MS]]
+    assert access["rate"]["steps"] == [(0, 5 * 10**9 // 8)] and access["delay"] == [(0, MS)]
     assert access["queue"]["limit"] == {"packets": None, "bytes": None}
     assert [plan["nodes"][f["to"]] for f in plan["flows"]] == ["SNVAng.host"]
 

@@ -23,7 +23,7 @@ def test_both_backends_get_the_network_of_the_cells_name(cell):
     rtts = [sum(links[link]["delay"][0][1] for link in path.forth + path.back) / 1e6 for path in found.paths]
     expected = {Flows.SINGLE: [1], Flows.CUBIC: [1, 1], Flows.RTTS: [1, 5]}[cell.flows]
     assert rtts == [cell.rtt * times for times in expected]
-    assert bottleneck["rate"]["steps"] == [[0, cell.rate * 125_000]]
+    assert bottleneck["rate"]["steps"] == [(0, cell.rate * 125_000)]
     product_packets = cell.rate * 1e6 * cell.rtt / 1e3 / 8 / 1500
     assert bottleneck["queue"]["limit"]["packets"] == pytest.approx(cell.buffer * product_packets, abs=0.51)
     loss = [model["p"] for _, model in bottleneck["loss"]]
