@@ -109,7 +109,7 @@ def port_info(data):
         "mac": data.pick(MACS),
         "mtu": data.number(),
         "capacity": data.number(),
-        "controller": data.pick(KINDS),
+        "rate_controller": data.pick(KINDS),
         "params": dict(data.pick(PARAMS)),
     }
     if data.byte() & 1:

@@ -212,7 +212,7 @@ class Agents:
     def _detach(self, agent: Agent) -> None:
         for port in agent.ports.values():
             self._owners.pop(port.id, None)
-            if (app := self._applications.get(port.info.controller)) is not None:
+            if (app := self._applications.get(port.info.rate_controller)) is not None:
                 app.detach(port.id)
 
     def _ports(self, now_ns: int, agent: Agent, body: bodies.Ports) -> list[Effect]:
@@ -221,7 +221,7 @@ class Agents:
         for info in body.ports:
             key = (agent.name, info.port)
             number = self._numbers.of(key)
-            if (app := self._applications.get(info.controller)) is not None:
+            if (app := self._applications.get(info.rate_controller)) is not None:
                 app.attach(now_ns, number, info)
             self._owners[number] = key
             agent.ports[info.port] = AgentPort(number, info)
@@ -237,9 +237,11 @@ class Agents:
         body: bodies.Relayed | bodies.FlowChanges,
         message: dict[str, Any],
     ) -> list[Effect]:
-        app = self._applications.get(port.info.controller)
+        app = self._applications.get(port.info.rate_controller)
         if app is None:
-            raise ValueError(f"found a message of {port.info.controller!r}, which does not send messages")
+            raise ValueError(
+                f"found a message of {port.info.rate_controller!r}, which does not send messages"
+            )
         message["port"] = port.id
         out = app.on_message(now_ns, port.id, body, message)
         if body.type == "report":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 Word = Annotated[str, Field(max_length=64, pattern=r"^[\x20-\x7e]*$")]
 Interface = Annotated[str, Field(max_length=64, pattern=r"^[\x21-\x2e\x30-\x7e]+$")]
@@ -27,10 +27,12 @@ class PortInfo(_Body):
     mtu: Count
     capacity: Count
     """L3 bytes/s."""
-    controller: Word = "brf"
-    """The rate controller."""
+    rate_controller: Annotated[
+        Word, Field(validation_alias=AliasChoices("rate_controller", "controller"))
+    ] = "brf"
+    """The rate controller. Earlier agents of this protocol call it `controller`."""
     params: dict[str, object] = {}
-    """The controller's parameters in base units. They are checked where they are used."""
+    """The rate controller's parameters in base units. They are checked where they are used."""
     thresholds: dict[str, object] | None = None
     """`brf::congestion::Thresholds`; the detector checks it."""
 

@@ -180,7 +180,7 @@ class Domain:
             for number, port in ports.items():
                 key = (dpid, number)
                 own = controlled.get(key)
-                if own is not None and own.info.controller == path_rates.NAME:
+                if own is not None and own.info.rate_controller == path_rates.NAME:
                     continue
                 params = self.params.ports.get(key, PortParams())
                 if params.counted and (rate := self.capacity_bps(key)) is not None:
@@ -306,7 +306,7 @@ class Domain:
     def _number(self, port: PortKey) -> int | None:
         """The number of a port that an agent of PACEC controls, or whose counters PACEC reads."""
         controlled = self.controlled().get(port)
-        if controlled is not None and controlled.info.controller == path_rates.NAME:
+        if controlled is not None and controlled.info.rate_controller == path_rates.NAME:
             return controlled.id
         return self.path_rates.number(port)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from narrows.controller.domain import Domain
 from narrows.controller.messages import PortKey
@@ -121,11 +121,16 @@ class CongestionState(_Model):
     queue_utilisation: float | None = Field(description="The paper's eq 6.")
     arrivals: float | None = Field(description="Arrivals of the rated class as a fraction of its share.")
     reports: int
-    controller: str = Field(description="Name of the rate controller.")
+    rate_controller: str = Field(description="Name of the rate controller.")
     utilisation: float | None = Field(
         description="PACEC: utilisation of the link in the last control period."
     )
     available_bps: int | None = Field(description="PACEC: total rate for the flows of the link, bit/s, L3.")
+
+    @computed_field(json_schema_extra={"deprecated": True})
+    def controller(self) -> str:
+        """The name of `rate_controller` in version 0.2."""
+        return self.rate_controller
 
 
 class Agent(_Model):
@@ -317,7 +322,7 @@ def congestion(domain: Domain, now_ns: int) -> list[CongestionState]:
                 queue_utilisation=eq6,
                 arrivals=arrivals,
                 reports=port.reports,
-                controller=port.info.controller,
+                rate_controller=port.info.rate_controller,
                 utilisation=used,
                 available_bps=None if available is None else 8 * available,
             )

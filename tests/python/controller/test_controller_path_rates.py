@@ -37,7 +37,7 @@ def key(source, to, port=40_000):
 def pacec_port(number=0, at="s1-2", mac="02:00:00:00:01:02", **params):
     info = port_info(number, at, mac, FIRST)
     del info["thresholds"]
-    return info | {"controller": "pacec", "params": {"signal": "in-band", **params}}
+    return info | {"rate_controller": "pacec", "params": {"signal": "in-band", **params}}
 
 
 class Line(Network):
@@ -127,7 +127,7 @@ def test_a_link_without_an_agent_limits_the_flows_that_cross_it():
     assert rates == {C: pytest.approx(9.8, rel=0.02), B: pytest.approx(29.4, rel=0.02)}
     assert 70 <= line.asked <= 90, "once in a control period of 50 ms"
     (state,) = view.congestion(line.domain, line.now)
-    assert (state.controller, state.kind) == ("pacec", None)
+    assert (state.rate_controller, state.kind) == ("pacec", None)
     assert state.available_bps == pytest.approx(39.2e6, rel=0.01)
     assert state.utilisation == pytest.approx(0.98, abs=0.02)
     line.change(key(A, C), begun=False)
@@ -291,14 +291,23 @@ def test_invalid_bodies_are_refused_in_one_line(body, why):
     line.run(1)
 
 
+def test_the_old_name_of_a_ports_rate_controller_is_read_and_shown():
+    old = pacec_port()
+    old["controller"] = old.pop("rate_controller")
+    line = Line()
+    line.join(old)
+    (shown,) = (state.model_dump() for state in view.congestion(line.domain, line.now))
+    assert (shown["rate_controller"], shown["controller"]) == ("pacec", "pacec")
+
+
 def test_ports_of_other_rate_controllers_get_no_messages():
     line = Line()
-    rcp = pacec_port() | {"controller": "rcp"}
+    rcp = pacec_port() | {"rate_controller": "rcp"}
     line.join(rcp)
     line.say({"type": "report", "port": 0})
     (note,) = [effect for effect in line.notes if isinstance(effect, Note) and "refused" in effect.kind]
     assert "found a message of 'rcp', which does not send messages" in note.text
-    assert [state.controller for state in view.congestion(line.domain, line.now)] == ["rcp"]
+    assert [state.rate_controller for state in view.congestion(line.domain, line.now)] == ["rcp"]
     assert line.domain.capacity_bps((1, 2)) == 8 * FIRST
 
 

@@ -85,7 +85,7 @@ def test_rcp_and_bdr_are_the_agents_with_their_parameters(plan):
         text = TWO.replace('kind = "brf"', f'kind = "{kind}"')
         given = f'params = {{ signal = "ack", {name} = "1.5s", eta = 0.9 }}\n'
         (port,) = agents_of(plan(text + given))[0].config["ports"]
-        assert port["controller"] == kind
+        assert port["rate_controller"] == kind
         assert port["params"] == {"signal": "ack", name: "1500000000ns", "eta": 0.9}
 
 

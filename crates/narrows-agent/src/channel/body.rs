@@ -60,7 +60,7 @@ pub struct PortInfo {
     /// Capacity, L3 bytes/s.
     pub capacity: Rate,
     /// The rate controller, e.g. `brf`.
-    pub controller: String,
+    pub rate_controller: String,
     /// Parameters of the rate controller in base units.
     pub params: toml::Table,
     /// The thresholds of congestion, if the rate controller has any.

@@ -26,7 +26,7 @@ pub(super) struct PortDescription {
     pub(super) port: u32,
     pub(super) interface: htb::Link,
     pub(super) capacity: Rate,
-    pub(super) controller: String,
+    pub(super) rate_controller: String,
     pub(super) params: toml::Table,
     pub(super) thresholds: Option<Thresholds>,
 }
@@ -40,7 +40,7 @@ impl From<PortDescription> for PortInfo {
             mac: description.interface.mac,
             mtu: description.interface.mtu,
             capacity: description.capacity,
-            controller: description.controller,
+            rate_controller: description.rate_controller,
             params: description.params,
             thresholds: description.thresholds,
         }
@@ -87,7 +87,7 @@ impl Link {
     /// Describes the new rate controller of a port.
     pub(super) fn set_controller(&mut self, number: u8, port: &config::Port, mtu: Bytes) {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(number)) else { return };
-        info.controller.clone_from(&port.rate_controller);
+        info.rate_controller.clone_from(&port.rate_controller);
         info.params.clone_from(&port.params);
         info.thresholds = port.thresholds(mtu);
         self.channel.send(ToController::Ports { ports: self.ports.clone() });

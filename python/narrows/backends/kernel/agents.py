@@ -284,7 +284,7 @@ def _port(controller: ControllerPlan, device: str, rate: int, mtu: int) -> dict[
         **capacity,
         "overhead": 0,  # HTB counts L3, as the simulator does
         "limit": f"{max(1, min(packets, LIMIT))}p",
-        "controller": controller["kind"],
+        "rate_controller": controller["kind"],
         "params": params,
     }
 

@@ -14,8 +14,8 @@ function portShown() {
 const queueOf = c => `${bytes(c.queued_bytes)}, ${delay(c.capacity_bps ? (8 * c.queued_bytes) / c.capacity_bps : null)}`;
 const PORT_COLUMNS = [
   ["Port", c => link(`${c.interface} of ${c.agent}`, portHref(c.key))],
-  ["Controller", c => c.controller],
-  ["State", c => (c.controller === "brf" ? pill(c.kind) : "–")],
+  ["Rate controller", c => c.rate_controller],
+  ["State", c => (c.rate_controller === "brf" ? pill(c.kind) : "–")],
   ["For", c => span(c.seconds), "num"],
   ["Queue", queueOf, "num"],
   ["Arrivals", c => part(c.arrivals), "num"],

@@ -117,7 +117,7 @@ impl Runner {
                 port: u32::from(number),
                 interface: found.unwrap_or_else(|_| htb::Link::missing(&port.interface)),
                 capacity: capacity.unwrap_or(Rate::ZERO),
-                controller: port.rate_controller.clone(),
+                rate_controller: port.rate_controller.clone(),
                 params: port.params.clone(),
                 thresholds: port.thresholds(mtu),
             });

@@ -69,7 +69,7 @@ impl Runner {
                 port: u32::from(number),
                 interface: link.unwrap_or_else(|| htb::Link::missing(&port.interface)),
                 capacity: capacity.unwrap_or(Rate::ZERO),
-                controller: port.rate_controller.clone(),
+                rate_controller: port.rate_controller.clone(),
                 params: port.params.clone(),
                 thresholds: port.thresholds(mtu),
             });
