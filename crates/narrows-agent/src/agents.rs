@@ -5,11 +5,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use std::os::fd::AsFd;
 
-use crate::cli::{Agents, Failure, Services};
+use crate::cli::Agents;
 use crate::clock;
 use crate::config::{self, Config};
 use crate::guard::Charge;
 use crate::host;
+use crate::services::{Failure, Services};
 use crate::status::Snapshot;
 use crate::switch::Runner;
 

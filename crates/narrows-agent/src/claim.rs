@@ -8,8 +8,8 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use crate::cli::Failure;
 use crate::htb::Link;
+use crate::services::Failure;
 
 const PREFIX: &str = "narrows-agent-port-";
 

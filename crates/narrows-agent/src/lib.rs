@@ -21,6 +21,7 @@ pub mod htb;
 pub mod metrics;
 pub mod netns;
 pub mod privileges;
+pub mod services;
 pub mod status;
 pub mod stop;
 pub mod switch;

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use narrows_agent::cli::{self, Agents, Failure, Services};
+use narrows_agent::cli::{self, Agents};
 use narrows_agent::config::{Receiver, Sender, Switch};
+use narrows_agent::services::{Failure, Services};
 use narrows_agent::status::Snapshot;
 use narrows_agent::status::client::Client;
 use narrows_agent::status::server::{Request, path_of};

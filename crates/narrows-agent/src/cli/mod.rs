@@ -3,9 +3,7 @@
 mod args;
 mod cc;
 mod generate;
-mod services;
 
-use std::error::Error;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,20 +12,16 @@ use clap::Parser;
 
 pub use args::Args;
 use args::{Command, Configured};
-pub use services::Services;
-use services::Source;
 
 use crate::cc::CcError;
 use crate::channel::keys;
 use crate::config::{self, Config};
 use crate::netns::Netns;
+use crate::services::{Failure, Services, Source};
 use crate::status::client::{Client, sockets_in};
 use crate::status::server::{FOLDER, Request, path_of};
 use crate::status::text;
 use crate::{clean, events, guard, privileges, top};
-
-/// The reason why an agent could not start or continue.
-pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// Exit code for a wrong configuration or command line.
 const WRONG_INPUT: u8 = 2;

@@ -13,9 +13,9 @@ use super::view::{Meters, Seen};
 use crate::channel::{
     Channel, ChannelConfig, ChannelState, FLOWS_MAX, FlowChange, FlowInfo, PortInfo, ToController,
 };
-use crate::cli::Failure;
 use crate::config;
 use crate::htb;
+use crate::services::Failure;
 
 /// How often flows are listed for display.
 const FLOWS_EVERY: Span = Span::from_secs(1);

@@ -25,7 +25,6 @@ use super::core::{Asked, Switch};
 use super::link::Link;
 use super::policers;
 use super::view::{self, Meters, UNOPENED};
-use crate::cli::{Failure, Services};
 use crate::clock;
 use crate::config;
 use crate::dataplane::layout::{GRANTS, Key};
@@ -33,6 +32,7 @@ use crate::dataplane::program;
 use crate::dataplane::slots::announced_slot;
 use crate::events;
 use crate::guard::Guardian;
+use crate::services::{Failure, Services};
 use crate::status::{RateRequest, Snapshot};
 
 /// Minimum time between two turns of the loop. A new flow starts a turn at once if this time has passed.

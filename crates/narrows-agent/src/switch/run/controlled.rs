@@ -7,12 +7,12 @@ use narrows_control::units::{Bytes, Rate, Time};
 
 use super::pins::Life;
 use crate::claim::claim;
-use crate::cli::Failure;
 use crate::config;
 use crate::dataplane::layout::UNOPENED;
 use crate::events;
 use crate::guard::{Charge, Guardian};
 use crate::htb::{self, Htb, LeafStats, Rtnl};
+use crate::services::Failure;
 use crate::switch::shares::Framing;
 
 /// HTB needs a rate for the link. A measured link is not shaped.

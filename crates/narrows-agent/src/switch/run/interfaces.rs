@@ -4,11 +4,11 @@ use narrows_control::units::{Span, Time};
 
 use super::Runner;
 use super::pins::{Life, Pins};
-use crate::cli::{Failure, Services};
 use crate::clock;
 use crate::dataplane::program::{Attachment, Switch as Plane};
 use crate::guard::{Charge, Guardian};
 use crate::htb::{Link, LinkChanges, LinkWatch, Rtnl};
+use crate::services::{Failure, Services};
 use crate::status::InterfaceStatus;
 
 /// Record of all uncontrolled interfaces: the last one, after all that a configuration may have.

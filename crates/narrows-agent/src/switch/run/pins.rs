@@ -5,10 +5,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::cli::Failure;
 use crate::config::{self, Pin};
 use crate::dataplane::program::{Sizes, Switch as Plane, Tunables};
 use crate::htb::{self, Rtnl};
+use crate::services::Failure;
 use crate::{bpffs, clean};
 
 /// How long queues and attachments live.

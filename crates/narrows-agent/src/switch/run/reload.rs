@@ -6,9 +6,9 @@ use narrows_control::units::{Bytes, Rate, Time};
 use super::controlled::Controlled;
 use super::interfaces::{Interface, PLAIN};
 use super::{Runner, policers};
-use crate::cli::{Failure, Services};
 use crate::config::{self, Capacity, Config};
 use crate::htb::{self, Rtnl};
+use crate::services::{Failure, Services};
 use crate::switch::core::Port;
 use crate::switch::link::PortDescription;
 

@@ -1,5 +1,6 @@
 //! Services for every agent: the request to stop, clean-up after a crash, status, metrics and systemd notification.
 
+use std::error::Error;
 use std::io;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
@@ -15,8 +16,11 @@ use crate::status::Board;
 use crate::status::server::{self, Server, path_of};
 use crate::stop::Stop;
 
+/// The reason why an agent could not start or continue.
+pub type Failure = Box<dyn Error + Send + Sync>;
+
 /// Reads the configuration again.
-pub(super) type Source = Box<dyn Fn() -> Result<Config, Invalid>>;
+pub(crate) type Source = Box<dyn Fn() -> Result<Config, Invalid>>;
 
 /// The services that an agent gets when it starts. The agent loads its programs, calls
 /// [`Services::ready`] and then works.
@@ -38,7 +42,7 @@ pub struct Services {
 
 impl Services {
     /// Enters the agent's network namespace. Call this function before other threads start.
-    pub(super) fn new(common: &Common, source: Option<Source>) -> io::Result<Self> {
+    pub(crate) fn new(common: &Common, source: Option<Source>) -> io::Result<Self> {
         // First, so that nothing of a running agent is touched.
         server::claim(&path_of(&common.name))?;
         let bind = |netns| common.metrics.filter(|m| m.netns == netns).map(|m| metrics::bind(m.address));
