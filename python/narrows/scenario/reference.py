@@ -36,7 +36,7 @@ TABLES: dict[str, list[type[fields.Table]]] = {
     "Jitter": [network.Jitter],
     "Traces": [network.Trace],
     "Flows": [traffic.Flow, traffic.Congestion, traffic.App, traffic.Arrivals, traffic.SizeDistribution],
-    "Controllers": [model.RateController, model.RateStep],
+    "Rate controllers": [model.RateController, model.RateStep],
     "SDN controller": [model.Sdn],
     "Probes": [model.Probes],
     "Kernel backend": [model.Kernel],
