@@ -12,7 +12,7 @@ import tomllib
 
 import pytest
 from narrows import sweep
-from narrows.backends.kernel import agents, record
+from narrows.backends.kernel import agency, agents, record
 from narrows.backends.kernel.layout import lay_out
 from narrows.backends.kernel.spec import source_ports, spec
 from narrows.errors import ScenarioError
@@ -143,6 +143,14 @@ def test_flows_take_the_runs_own_algorithm_and_the_whole_htb_is_sampled(plan):
 def test_a_rate_of_nothing_is_refused(plan):
     with pytest.raises(ScenarioError, match=r"rate_controllers.0.shape: found 0, expected a rate above 0"):
         agents_of(plan(TWO + 'shape = [{ time = "0s", rate = "80mbit" }, { time = "2s", rate = "0mbit" }]\n'))
+
+
+def test_a_complaint_of_the_agent_is_about_the_rate_controllers(tmp_path):
+    program = tmp_path / "agent"
+    program.write_text("#!/bin/sh\necho 'switch.toml: found a mistake' >&2\nexit 2\n")
+    program.chmod(0o755)
+    with pytest.raises(ScenarioError, match=r"^rate_controllers: switch.toml: found a mistake$"):
+        agency.check([], program)
 
 
 def test_the_decisions_of_a_switch_become_events(plan):

@@ -44,7 +44,7 @@ def check(todo: Sequence[Agent], program: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
     if done.returncode:
         complaint = (done.stderr.strip().splitlines() or ["no reason given"])[0]
-        raise ScenarioError(one_line(complaint.removeprefix(folder).lstrip("/")), "controllers")
+        raise ScenarioError(one_line(complaint.removeprefix(folder).lstrip("/")), "rate_controllers")
 
 
 class Agency:
