@@ -7,6 +7,7 @@ import math
 import pyarrow as pa
 import pytest
 from narrows.errors import NarrowsError
+from narrows.results.results import SOUNDNESS, Results
 from narrows.scenario import buffers
 from narrows.scenario.load import expand, loads
 from narrows.scenario.resolve import resolve, survey
@@ -35,43 +36,44 @@ def test_both_backends_get_the_network_of_the_cells_name(cell):
     assert all(link["queue"]["limit"] == {"packets": None, "bytes": None} for link in others)
 
 
-class Kept:
+def kept(disturbed: tuple[int, ...] = ()) -> Results:
     """Two runs of one flow: windows of 10 and 30 segments, one below and one above 1 s."""
-
-    metadata = {"warmup_s": 1.0}
-
-    def __init__(self, disturbed: tuple[int, ...] = ()) -> None:
-        self.soundness = {str(run): {"sound": run not in disturbed} for run in (0, 1)}
-        self.runs = pa.Table.from_pylist([{"run": 0, "seed": 7}, {"run": 1, "seed": 8}])
-        self.flows = pa.Table.from_pylist(
-            [
-                {
-                    "run": run,
-                    "flow": 0,
-                    "name": "near",
-                    "goodput_bps": 1e6 * (run + 1),
-                    "sent_packets": 100 * run,
-                    "retransmits": 3,
-                }
-                for run in (0, 1)
-            ]
+    soundness = {str(run): {"sound": run not in disturbed} for run in (0, 1)}
+    flows = [
+        {
+            "run": run,
+            "flow": 0,
+            "name": "near",
+            "source": "near",
+            "cc": "vegas",
+            "goodput_bps": 1e6 * (run + 1),
+            "sent_packets": 100 * run,
+            "retransmits": 3,
+        }
+        for run in (0, 1)
+    ]
+    samples = [
+        {"run": run, "flow": 0, "t_s": t, "cwnd": cwnd + run, "srtt_s": srtt, "goodput_bps": 1e6}
+        for run in (0, 1)
+        for t, cwnd, srtt in (
+            (0.5, 99.0, 9.0),
+            (1.0, 98.0, 9.0),
+            (1.5, 10.0, 0.02),
+            (2.0, 30.0, 0.04),
         )
-        self.flow_samples = pa.Table.from_pylist(
-            [
-                {"run": run, "flow": 0, "t_s": t, "cwnd": cwnd + run, "srtt_s": srtt, "goodput_bps": 1e6}
-                for run in (0, 1)
-                for t, cwnd, srtt in (
-                    (0.5, 99.0, 9.0),
-                    (1.0, 98.0, 9.0),
-                    (1.5, 10.0, 0.02),
-                    (2.0, 30.0, 0.04),
-                )
-            ]
-        )
+    ]
+    return Results(
+        {"warmup_s": 1.0, SOUNDNESS: soundness},
+        {
+            "runs": pa.Table.from_pylist([{"run": 0, "seed": 7}, {"run": 1, "seed": 8}]),
+            "flows": pa.Table.from_pylist(flows),
+            "flow_samples": pa.Table.from_pylist(samples),
+        },
+    )
 
 
 def test_figures_exclude_the_warm_up():
-    near = measures.sides(Kept())["near"]
+    near = measures.sides(kept())["near"]
     assert near.seeds == [7, 8]
     assert near.figures["goodput_bps"] == [1e6, 2e6]
     assert near.figures["rtt_mean_s"] == [pytest.approx(0.03)] * 2
@@ -82,9 +84,9 @@ def test_figures_exclude_the_warm_up():
 
 
 def test_a_disturbed_run_has_no_figures():
-    near = measures.sides(Kept(disturbed=(0,)))["near"]
+    near = measures.sides(kept(disturbed=(0,)))["near"]
     assert near.seeds == [8] and near.runs == 1 and near.figures["goodput_bps"] == [2e6]
-    aside = measures.sides(Kept(disturbed=(0,)), disturbed=True)["near"]
+    aside = measures.sides(kept(disturbed=(0,)), disturbed=True)["near"]
     assert aside.seeds == [7] and aside.figures["goodput_bps"] == [1e6]
 
 

@@ -13,10 +13,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from narrows.results.by_run import read_runs
 from narrows.results.results import Results
+from narrows.results.runs import Run
 from narrows.validate import shape
 
 Array = NDArray[np.float64]
@@ -64,24 +65,32 @@ def sides(results: Results, *, disturbed: bool = False) -> dict[str, Side]:
     """Flows by name. Either only the sound runs in real time count, or only the disturbed ones."""
     unsound = {int(run) for run, verdict in results.soundness.items() if not verdict["sound"]}
     warmup = float(results.metadata.get("warmup_s", 0.0))
-    seeds = {row["run"]: row["seed"] for row in results.runs.to_pylist()}
-    rows = [row for row in results.flows.to_pylist() if (row["run"] in unsound) is disturbed]
+    numbers = results.runs["run"].to_pylist()
     found: dict[str, Side] = {}
-    for row in rows:
-        side = found.setdefault(row["name"], Side({figure: [] for figure in FIGURES}))
-        samples = _samples(results, row["run"], row["flow"], warmup)
-        t, window = samples["t_s"], samples["cwnd"]
-        side.windows.append((t, window))
-        side.seeds.append(seeds[row["run"]])
-        side.figures["goodput_bps"].append(_number(row["goodput_bps"]))
-        mean, p95 = weighted(samples["srtt_s"], samples["goodput_bps"])
-        side.figures["rtt_mean_s"].append(mean)
-        side.figures["rtt_p95_s"].append(p95)
-        sent = row["sent_packets"]
-        side.figures["resent"].append(row["retransmits"] / sent if sent else math.nan)
-        side.figures["cwnd_mean"].append(float(window.mean()) if len(window) else math.nan)
-        side.figures["period_s"].append(shape.period(t, window))
+    for number, run in zip(numbers, read_runs(results), strict=True):
+        if (number in unsound) is disturbed:
+            for row, name in enumerate(run.names("flows", "name")):
+                side = found.setdefault(name, Side({figure: [] for figure in FIGURES}))
+                _add(side, run, row, warmup)
     return found
+
+
+def _add(side: Side, run: Run, row: int, warmup: float) -> None:
+    """Add the figures of the flow in that row."""
+    t, window = run.flow_series(row, "cwnd")
+    later = t > warmup
+    t, window = t[later], window[later]
+    side.windows.append((t, window))
+    side.seeds.append(run.seed)
+    side.figures["goodput_bps"].append(float(run.column("flows", "goodput_bps")[row]))
+    rtt, rate = (run.flow_series(row, quantity)[1][later] for quantity in ("srtt_s", "goodput_bps"))
+    mean, p95 = weighted(rtt, rate)
+    side.figures["rtt_mean_s"].append(mean)
+    side.figures["rtt_p95_s"].append(p95)
+    sent, resent = (float(run.column("flows", name)[row]) for name in ("sent_packets", "retransmits"))
+    side.figures["resent"].append(resent / sent if sent else math.nan)
+    side.figures["cwnd_mean"].append(float(window.mean()) if len(window) else math.nan)
+    side.figures["period_s"].append(shape.period(t, window))
 
 
 def together(parts: Iterable[dict[str, Side]]) -> dict[str, Side]:
@@ -107,16 +116,6 @@ def weighted(values: Array, weights: Array) -> tuple[float, float]:
     reached = np.cumsum(weights[order]) / weights.sum()
     place = min(int(np.searchsorted(reached, 0.95)), len(values) - 1)
     return float(np.average(values, weights=weights)), float(values[order][place])
-
-
-def _samples(results: Results, run: int, flow: int, warmup: float) -> dict[str, Array]:
-    mine = (pc.field("run") == run) & (pc.field("flow") == flow) & (pc.field("t_s") > warmup)
-    chosen = results.flow_samples.filter(mine)
-    return {name: np.asarray(chosen[name], float) for name in ("t_s", "cwnd", "srtt_s", "goodput_bps")}
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
 
 
 def median(values: Iterable[float]) -> float:
