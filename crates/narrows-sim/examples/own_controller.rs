@@ -45,6 +45,7 @@ const FIXED: Entry = Entry {
 
 /// Two flows, one after the other: with the default window, and with half of it.
 const PLAN: &str = r#"{
+    "seed": 1,
     "duration": 20000000000,
     "nodes": ["a", "b"],
     "links": [
@@ -54,7 +55,7 @@ const PLAN: &str = r#"{
           "delay": [[0, 20000000]], "queue": { "kind": "fifo" } }
     ],
     "flows": [
-        { "name": "default", "from": 0, "to": 1, "stop": 10000000000,
+        { "name": "default", "from": 0, "to": 1, "start": 0, "stop": 10000000000,
           "transport": { "kind": "tcp", "cc": "fixed" }, "app": { "kind": "bulk" } },
         { "name": "half", "from": 0, "to": 1, "start": 10000000000,
           "transport": { "kind": "tcp", "cc": { "name": "fixed", "segments": 20 } }, "app": { "kind": "bulk" } }
