@@ -240,6 +240,18 @@ fn brf_23_udp_borrows_what_tcp_leaves_idle() {
     }
 }
 
+/// A few small datagrams do not take UDP's whole share from TCP.
+#[test]
+fn brf_21_udp_reserves_only_what_it_needs() {
+    let params = serde_json::json!({ "udp_ceiling": 0.95 });
+    let (mut net, senders, client) = star(mbit(RATE), &[20, 20], params, 6);
+    net.add(senders[0], client, tcp("brf"));
+    net.add(senders[1], client, TransportPlan::Udp { rate: Rate::from_bits_per_sec(20_000), packet: 100 });
+    let r = net.run();
+    assert_near(goodput(&r, 0, 2.0, 6.0), part(1.0 - 0.05 / 16.0), 0.01);
+    assert_near(goodput(&r, 1, 2.0, 6.0), 0.02 * 72.0 / 100.0, 0.05);
+}
+
 /// Packets of elephants wait for each other; packets of a mouse overtake them (BRF-50, BRF-51).
 #[test]
 fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {

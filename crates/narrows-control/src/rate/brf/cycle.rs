@@ -225,7 +225,7 @@ impl<K: FlowIdentity> Brf<K> {
             self.acks.observe(now, port.arrived[Leaf::OtherTcp as usize], self.period);
         }
         let tcp = rated(&port.arrived) + port.arrived[Leaf::OtherTcp as usize];
-        self.udp.observe(now, tcp, self.period);
+        self.udp.observe(now, tcp, port.arrived[Leaf::Udp as usize], self.period);
         self.update_split(now, actions);
         self.advertise(now, actions);
 

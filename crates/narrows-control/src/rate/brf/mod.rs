@@ -225,7 +225,9 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Updates the split between the classes, and the allocations.
     fn update_split(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
-        let udp = self.udp.is_active(now, self.idle_after());
+        // UDP that may not borrow needs its whole share: it is policed to it.
+        let halvings = || self.udp_ceil().map_or(0, |_| self.udp.halvings(self.link, self.period));
+        let udp = self.udp.is_active(now, self.idle_after()).then(halvings);
         let flows = || (self.table.len(List::Rated) as u64, self.table.len(List::Other) as u64);
         let (rated, other) = self.shares.weights().unwrap_or_else(flows);
         if self.splitter.update(
@@ -251,7 +253,7 @@ impl<K: FlowIdentity> Brf<K> {
     }
 
     fn on_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action<K>>) -> Admission {
-        self.udp.record(now);
+        self.udp.record(now, size);
         self.update_split(now, actions);
         if self.udp_ceil().is_some() {
             return Admission::Queue(Leaf::Udp);

@@ -125,7 +125,8 @@ params! {
     /// The unit that gets a share: each flow, or all flows of a subscriber, by address, prefix,
     /// VLAN or mark (BRF-106).
     share: Share = Share::Flow, Share::Flow;
-    /// UDP's share of the link while any UDP traffic is active (BRF-21).
+    /// UDP's share of the link while any UDP traffic is active (BRF-21). If UDP may borrow, only the part that
+    /// it needs is reserved.
     udp_share: f64 = 0.05, 0.05;
     /// Share of the link up to which UDP may borrow capacity that TCP does not use (BRF-23). 0: UDP does not borrow.
     /// It has no effect if the capacity is measured.

@@ -50,8 +50,8 @@ pub(super) struct Basis {
     pub(super) rated: u64,
     /// N_CUBIC.
     pub(super) other: u64,
-    /// There is UDP.
-    pub(super) udp: bool,
+    /// How often UDP's share is halved; `None` without UDP.
+    pub(super) udp: Option<u8>,
     /// Rate of traffic that belongs to no flow of this direction: ACKs of flows of the reverse direction
     /// (ours; the paper's bottleneck has one-way traffic). Without this share, two-way traffic starves its
     /// own ACKs and the feedback in them.
@@ -59,9 +59,14 @@ pub(super) struct Basis {
 }
 
 impl Basis {
+    /// Whether UDP needs more of its share than in `old`.
+    fn grows(self, old: Basis) -> bool {
+        self.udp.zip(old.udp).is_some_and(|(halvings, before)| halvings < before)
+    }
+
     /// Which classes have flows.
     fn occupied(self) -> (bool, bool, bool) {
-        (self.rated > 0, self.other > 0, self.udp)
+        (self.rated > 0, self.other > 0, self.udp.is_some())
     }
 }
 
@@ -93,18 +98,19 @@ impl Splitter {
     }
 
     fn split(&self, basis: Basis) -> Split {
-        let udp_share = if basis.udp { self.udp_share } else { 0.0 };
+        let udp_share = basis.udp.map_or(0.0, |halvings| self.udp_share / f64::from(1u32 << halvings));
         split(basis.link, self.eta, udp_share, basis.acks, basis.rated, basis.other)
     }
 
     /// Updates the split and returns whether it changed.
     ///
-    /// At most once per `period` (BRF-24), with two exceptions (ours): a new rate of the link, and
-    /// a class that gets its first flow or loses its last. The old split would give that class
-    /// nothing, or reserve a share that no flow uses.
+    /// At most once per `period` (BRF-24), with three exceptions (ours): a new rate of the link, a
+    /// class that gets its first flow or loses its last, and UDP that needs more. The old split would
+    /// give that class nothing or too little, or reserve a share that no flow uses.
     pub(super) fn update(&mut self, now: Time, period: Span, basis: Basis) -> bool {
-        let urgent =
-            self.basis.is_none_or(|old| old.link != basis.link || old.occupied() != basis.occupied());
+        let urgent = self.basis.is_none_or(|old| {
+            old.link != basis.link || old.occupied() != basis.occupied() || basis.grows(old)
+        });
         if self.basis == Some(basis) || !(urgent || now.since(self.computed_at) >= period) {
             return false;
         }
@@ -179,7 +185,7 @@ mod tests {
         let mut s = Splitter::new(1.0, 0.05);
         let mut update = |at: u64, link, rated, other| {
             let (now, period) = (Time::ZERO + Span::from_millis(at), Span::from_millis(20));
-            let changed = s.update(now, period, Basis { link, rated, other, udp: false, acks: Rate::ZERO });
+            let changed = s.update(now, period, Basis { link, rated, other, udp: None, acks: Rate::ZERO });
             (changed, s.current().rated.as_bytes_per_sec())
         };
         assert_eq!(update(0, LINK, 1, 0), (true, 100));
@@ -193,7 +199,7 @@ mod tests {
     fn htb_gets_only_changes_and_never_zero() {
         let (mut s, mut actions) = (Splitter::new(1.0, 0.05), Vec::<Action>::new());
         let link = Rate::from_bytes_per_sec(1_000_000);
-        s.update(Time::ZERO, Span::ZERO, Basis { link, rated: 1, other: 0, udp: false, acks: Rate::ZERO });
+        s.update(Time::ZERO, Span::ZERO, Basis { link, rated: 1, other: 0, udp: None, acks: Rate::ZERO });
         s.push(link, None, &mut actions);
         assert_eq!(actions.len(), 3);
         assert!(actions.iter().all(

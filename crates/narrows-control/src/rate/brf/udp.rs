@@ -1,5 +1,8 @@
 //! UDP's part of the link (BRF-21, BRF-23): its share is guaranteed, and beyond it UDP borrows idle capacity.
 //!
+//! Where UDP may borrow, its class reserves only as much of the share as UDP needs: a few DNS queries must not take 5 %
+//! of the link from TCP. UDP that exceeds the reserve borrows until the next sample of its load raises the reserve.
+//!
 //! Whenever UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission time.
 //! The ceiling has a different purpose: it follows the measured rate of TCP, so that UDP does not fill the headroom that
 //! `eta` leaves on a busy link. On a busy link, UDP gets its share.
@@ -11,17 +14,31 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// The ceiling changes in steps of this share of the link, because each change is a request to the kernel.
 const STEP: f64 = 0.01;
 
-/// Measures the rate of TCP, and polices UDP if it may not borrow.
+/// The reserve is the share divided by a power of two, at most 2 to this: a change of the reserve changes all rates.
+const HALVINGS_MAX: u8 = 4;
+
+/// The reserve is at least this multiple of UDP's load, so that UDP can grow.
+const ROOM: f64 = 2.0;
+
+/// UDP's load is its largest load of this time, or up to twice as long.
+const HELD: Span = Span::from_secs(1);
+
+/// Measures the rates of TCP and UDP, and polices UDP if it may not borrow.
 #[derive(Debug)]
 pub(super) struct Udp {
     share: f64,
     ceiling: f64,
     policer: Policer,
     seen: Option<Time>,
-    /// Time of the last sample, and the L3 bytes of TCP that had arrived.
-    sampled: Option<(Time, Bytes)>,
+    /// Time of the last sample, and the L3 bytes of TCP and UDP that had arrived.
+    sampled: Option<(Time, Bytes, Bytes)>,
     /// Arrival rate of TCP.
     tcp: Rate,
+    /// UDP's arrivals since the last sample.
+    arrived: Bytes,
+    /// The largest arrival rates of UDP since `turned`, and in the time [`HELD`] before.
+    peaks: [Rate; 2],
+    turned: Time,
 }
 
 impl Udp {
@@ -33,6 +50,9 @@ impl Udp {
             seen: None,
             sampled: None,
             tcp: Rate::ZERO,
+            arrived: Bytes::ZERO,
+            peaks: [Rate::ZERO; 2],
+            turned: Time::ZERO,
         }
     }
 
@@ -42,8 +62,9 @@ impl Udp {
     }
 
     /// Records the arrival of a UDP packet.
-    pub(super) fn record(&mut self, now: Time) {
+    pub(super) fn record(&mut self, now: Time, size: Bytes) {
         self.seen = Some(now);
+        self.arrived += size;
     }
 
     /// Whether a UDP packet arrived within this time.
@@ -56,17 +77,35 @@ impl Udp {
         self.policer.admit(now, size, rate, burst)
     }
 
-    /// Takes one sample per `period`. `tcp` is the total of TCP bytes that have arrived.
-    pub(super) fn observe(&mut self, now: Time, tcp: Bytes, period: Span) {
-        let Some((at, before)) = self.sampled else {
-            self.sampled = Some((now, tcp));
+    /// Takes one sample per `period`. `tcp` and `udp` are the totals of bytes that have arrived.
+    pub(super) fn observe(&mut self, now: Time, tcp: Bytes, udp: Bytes, period: Span) {
+        let Some((at, tcp_before, udp_before)) = self.sampled else {
+            self.sampled = Some((now, tcp, udp));
             return;
         };
         let elapsed = now.since(at);
         if elapsed >= period && elapsed > Span::ZERO {
-            self.tcp = Rate::of(tcp - before, elapsed);
-            self.sampled = Some((now, tcp));
+            self.tcp = Rate::of(tcp - tcp_before, elapsed);
+            let load = Rate::of(udp - udp_before, elapsed);
+            let [peak, before] = self.peaks;
+            if now.since(self.turned) < HELD {
+                self.peaks = [peak.max(load), before];
+            } else {
+                (self.peaks, self.turned) = ([load, peak], now);
+            }
+            self.arrived = Bytes::ZERO;
+            self.sampled = Some((now, tcp, udp));
         }
+    }
+
+    /// How often the share is halved, so that what is left is as much as UDP needs.
+    pub(super) fn halvings(&self, link: Rate, period: Span) -> u8 {
+        // The first packets count before they are in a sample.
+        let recent = Rate::of(self.arrived, period.max(Span::from_nanos(1)));
+        let load = self.peaks.into_iter().fold(recent, Rate::max);
+        let need = ROOM * load.as_f64() / link.as_f64().max(1.0);
+        let enough = |halvings: &u8| self.share / f64::from(1u32 << halvings) >= need;
+        (1..=HALVINGS_MAX).take_while(enough).last().unwrap_or(0)
     }
 
     /// The rate that UDP may reach by borrowing.
@@ -89,11 +128,31 @@ mod tests {
             for _ in 0..100 {
                 now += Span::from_millis(1);
                 arrived += Bytes::new(bytes_per_ms);
-                udp.observe(now, arrived, period);
+                udp.observe(now, arrived, Bytes::ZERO, period);
             }
             udp.ceil(link).as_bytes_per_sec()
         };
         let found = [0, 300, 301, 930, 2_000, 0].map(&mut after);
         assert_eq!(found, [950_000, 650_000, 650_000, 50_000, 50_000, 950_000]);
+    }
+
+    #[test]
+    fn udp_reserves_as_much_of_its_share_as_it_needs() {
+        let mut udp = Udp::new(&Params { udp_ceiling: 0.95, ..Params::resolved() });
+        let (link, period) = (Rate::from_bytes_per_sec(10_000_000), Span::from_millis(20));
+        let (mut now, mut arrived) = (Time::ZERO, Bytes::ZERO);
+        let mut after = |millis: u64, bytes_per_ms: u64| {
+            for _ in 0..millis {
+                now += Span::from_millis(1);
+                let size = Bytes::new(bytes_per_ms);
+                arrived += size;
+                udp.record(now, size);
+                udp.observe(now, Bytes::ZERO, arrived, period);
+            }
+            udp.halvings(link, period)
+        };
+        // The share is 500 bytes per ms.
+        assert_eq!([after(100, 1), after(100, 60), after(1, 10_000)], [4, 2, 0]);
+        assert_eq!([after(900, 1), after(1_200, 1)], [0, 4], "the load of the last second counts");
     }
 }
