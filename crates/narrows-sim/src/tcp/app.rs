@@ -1,4 +1,6 @@
 //! The sending application, as a function of time. It needs no timer while the sender is busy.
+//!
+//! `transmit` takes each new segment from it, and the source of the flow creates it.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 

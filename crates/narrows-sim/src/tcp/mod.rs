@@ -12,6 +12,7 @@ mod rack;
 mod receiver;
 mod recovery;
 mod rtt;
+mod rtt_stats;
 mod sampler;
 mod scoreboard;
 mod sender;
@@ -21,6 +22,7 @@ mod timeouts;
 mod timer;
 mod transmit;
 mod undo;
+mod usage;
 
 pub use app::{App, Chunk};
 pub(crate) use offer::Offer;

@@ -1,4 +1,7 @@
 //! Proportional rate reduction (RFC 6937, Linux `tcp_cwnd_reduction`).
+//!
+//! `recovery` starts it at each reduction. `transmit` counts the segments that were sent, and each ACK in CWR or Recovery asks for
+//! the window.
 
 /// State of one reduction.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,8 @@
 //! RACK: a segment is lost if a segment sent later was delivered more than a reordering window ago (RFC 8985, Linux
 //! `tcp_recovery.c`).
+//!
+//! Each ACK reports its delivered segments. `recovery` asks for losses after ACKs that may show one, and when the reordering
+//! timer expires.
 
 use narrows_control::congestion::State;
 use narrows_control::units::{Span, Time};

@@ -1,4 +1,6 @@
 //! The receiving end: reassembly, delayed ACKs after an initial quick-ACK phase, SACK and DSACK (RFC 2018, 2883), ECN echo.
+//!
+//! `Flow` calls it for each packet of the data direction, and when the timer of a delayed ACK expires.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::Echo;

@@ -1,4 +1,7 @@
 //! Congestion states and their transitions (Linux `tcp_fastretrans_alert()` and its callees; RFC 6675).
+//!
+//! Each ACK calls `update_state` before the window is updated, and `send_after_ack` at its end. The timers call `enter_loss`
+//! and `enter_recovery_by_timer`.
 
 use narrows_control::congestion::{Congestion, INFINITE_SSTHRESH, Recovery, Signal, State};
 use narrows_control::units::Time;
@@ -181,7 +184,7 @@ impl Sender {
         if self.cc.recovery() == Recovery::Transport && self.window.ssthresh < INFINITE_SSTHRESH {
             self.window.cwnd = self.window.ssthresh.max(1);
         }
-        self.cwnd_stamp = now;
+        self.usage.postpone(now);
         // The marker stays, because the DSACKs of spurious retransmissions arrive an RTT later.
         self.state = next;
         self.cc.on_recovered(now, &mut self.window);
@@ -205,7 +208,7 @@ impl Sender {
             self.begin_undo();
         }
         self.window.cwnd = self.board.in_flight() + 1;
-        self.cwnd_stamp = now;
+        self.usage.postpone(now);
         self.state = State::Loss;
         self.high_seq = self.board.nxt();
         self.frto = fresh || repeated;
@@ -290,7 +293,7 @@ impl Sender {
         }
         self.undo.marker = None;
         self.frto = false;
-        self.cwnd_stamp = now;
+        self.usage.postpone(now);
         self.rack.restart_scan();
         self.state = next;
     }

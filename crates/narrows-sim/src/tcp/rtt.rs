@@ -1,4 +1,6 @@
 //! RTT estimation and the retransmission timeout (RFC 6298, with Linux's 200 ms floor).
+//!
+//! The handshake and each ACK with a sample update it. Timeouts double the retransmission timeout.
 
 use narrows_control::units::Span;
 

@@ -1,4 +1,6 @@
 //! Delivery-rate samples (BBR-1 to BBR-5; Linux `tcp_rate.c`).
+//!
+//! Each transmission stamps its segment, each delivered segment is added to a draft, and each ACK finishes one sample.
 
 use narrows_control::congestion::{Lost, RateSample};
 use narrows_control::units::{Span, Time};

@@ -1,5 +1,7 @@
 //! The scoreboard: one record for each segment, from the first unacknowledged segment to the last
 //! segment sent.
+//!
+//! `transmit` adds segments, ACKs remove or mark them, and RACK and timeouts mark losses.
 
 use narrows_control::units::Time;
 

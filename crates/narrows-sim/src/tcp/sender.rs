@@ -1,4 +1,7 @@
 //! The sending end: the connection, and ACK processing in the order of Linux `tcp_ack()`.
+//!
+//! `Flow` calls it for each packet of the reverse direction. Other modules hold the rest of its methods: `recovery` (states),
+//! `transmit` (transmission) and `timeouts` (timers). State that only a few methods use has a type of its own.
 
 use narrows_control::congestion::{
     Ack, Connection, Controller, Departing, RateSample, Recovery, State, Timestamps, Window,
@@ -12,13 +15,14 @@ use super::offer::Offer;
 use super::prr::Prr;
 use super::rack::Rack;
 use super::rtt::Rtt;
+use super::rtt_stats::RttStats;
 use super::sampler::{Draft, Sampler};
 use super::scoreboard::Scoreboard;
 use super::timer::Timer;
 use super::undo::{Rexmit, Undo};
+use super::usage::Usage;
 use super::{Io, before};
 use crate::packet::{HEADER_BYTES, Packet, Template, flag};
-use crate::probe::Histogram;
 
 /// Initial window (RFC 6928).
 pub(super) const INITIAL_WINDOW_SEGMENTS: u32 = 10;
@@ -56,12 +60,6 @@ pub(crate) struct Counters {
     /// Duplicates reported by DSACKs: spurious retransmissions, or duplicates made by the network.
     pub(crate) spurious: u64,
     pub(crate) timeouts: u64,
-    /// Sum, number and maximum of the RTT samples in the measurement interval, and the sum of their differences (MET-14).
-    pub(crate) rtt_sum: u128,
-    pub(crate) rtt_count: u64,
-    pub(crate) rtt_max: Span,
-    pub(crate) jitter_sum: u128,
-    previous_rtt: Span,
 }
 
 /// The sending end of a connection.
@@ -92,14 +90,7 @@ pub(crate) struct Sender {
     /// The application has no data until this time.
     pub(super) app_wait: Time,
     pub(super) last_sent: Time,
-    // Window validation (Linux tcp_cwnd_validate).
-    pub(super) cwnd_limited: bool,
-    pub(super) max_packets_out: u32,
-    pub(super) usage_seq: u32,
-    /// Maximum number of segments in flight since the window last limited the sender, and the time
-    /// at which the window last limited it (Linux snd_cwnd_used, snd_cwnd_stamp).
-    pub(super) cwnd_used: u32,
-    pub(super) cwnd_stamp: Time,
+    pub(super) usage: Usage,
     // ECN (RFC 3168).
     pub(super) send_cwr: bool,
     // The rate option.
@@ -114,8 +105,7 @@ pub(crate) struct Sender {
     pub(super) ts_recent: u32,
     pub(super) fin_received: bool,
     pub(crate) counters: Counters,
-    pub(crate) measure_from: Time,
-    pub(crate) rtt_histogram: Option<Box<Histogram>>,
+    pub(crate) rtts: RttStats,
     /// Time at which the last byte was acknowledged.
     pub(crate) completed_at: Option<Time>,
 }
@@ -164,11 +154,7 @@ impl Sender {
             pace_at: Time::ZERO,
             app_wait: Time::NEVER,
             last_sent: Time::ZERO,
-            cwnd_limited: false,
-            max_packets_out: 0,
-            usage_seq: 0,
-            cwnd_used: 0,
-            cwnd_stamp: Time::ZERO,
+            usage: Usage::default(),
             send_cwr: false,
             feedback: None,
             option_at: Time::ZERO,
@@ -178,8 +164,7 @@ impl Sender {
             ts_recent: 0,
             fin_received: false,
             counters: Counters::default(),
-            measure_from,
-            rtt_histogram: None,
+            rtts: RttStats::new(measure_from),
             completed_at: None,
         }
     }
@@ -454,19 +439,7 @@ impl Sender {
 
     fn take_rtt(&mut self, now: Time, rtt: Span) {
         self.rtt.sample(rtt);
-        if now >= self.measure_from {
-            let c = &mut self.counters;
-            if c.rtt_count > 0 {
-                c.jitter_sum += rtt.as_nanos().abs_diff(c.previous_rtt.as_nanos()) as u128;
-            }
-            c.previous_rtt = rtt;
-            c.rtt_sum += rtt.as_nanos() as u128;
-            c.rtt_count += 1;
-            c.rtt_max = c.rtt_max.max(rtt);
-            if let Some(h) = &mut self.rtt_histogram {
-                h.record(rtt.as_nanos());
-            }
-        }
+        self.rtts.add(now, rtt);
     }
 
     /// Updates the window (Linux `tcp_cong_control`).
@@ -495,7 +468,7 @@ impl Sender {
         ack.min_rtt = self.rtt.min;
         ack.rate = rate;
         ack.state = self.state;
-        ack.cwnd_limited = self.is_cwnd_limited();
+        ack.cwnd_limited = self.usage.is_limited(&self.window);
         // Linux sets this for a lone segment below the MSS over a round trip; here any lone segment counts.
         ack.delayed = acked == 1 && prior_in_flight == 1 && progress.una_advanced;
         ack.ece = progress.ece;
@@ -517,15 +490,8 @@ impl Sender {
         self.cc.on_ack(&ack, &mut self.window);
         self.window.cwnd = self.window.cwnd.max(1);
         if self.cc.recovery() == Recovery::Transport {
-            self.cwnd_stamp = now; // `tcp_cong_avoid`: an unused window does not shrink while ACKs arrive
+            self.usage.postpone(now); // `tcp_cong_avoid`: an unused window does not shrink while ACKs arrive
         }
-    }
-
-    /// Linux `tcp_is_cwnd_limited`: in slow start, the flow already counts as limited by the window when half
-    /// of the window is in use.
-    pub(super) fn is_cwnd_limited(&self) -> bool {
-        self.cwnd_limited
-            || (self.window.cwnd < self.window.ssthresh && self.window.cwnd < 2 * self.max_packets_out)
     }
 
     /// Whether the ACK is for an original transmission that was considered lost: its timestamp echo is older than the first

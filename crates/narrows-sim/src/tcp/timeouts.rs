@@ -1,5 +1,7 @@
 //! The sender's timer. As in Linux, the retransmission timeout, the tail loss probe and RACK's reordering
 //! timer share one timer.
+//!
+//! The flow's timer event calls `on_timer`. ACKs and transmissions set the timer by `arm`.
 
 use narrows_control::congestion::State;
 use narrows_control::units::{Span, Time};

@@ -1,4 +1,6 @@
 //! Transmission: retransmissions first, then new data, as the congestion window, the pacer and the receiver's window allow.
+//!
+//! It runs at the end of an ACK, when the pacer or the application permits the next segment, and for timers.
 
 use narrows_control::congestion::{Recovery, State};
 use narrows_control::feedback::code::RateCode;
@@ -82,30 +84,24 @@ impl Sender {
     /// Linux `tcp_cwnd_validate`: records whether the window limited the last flight.
     fn validate_window(&mut self, now: Time, limited: bool) {
         let out = self.board.packets_out();
-        if self.board.una >= self.usage_seq || limited || (!self.cwnd_limited && out > self.max_packets_out) {
-            self.cwnd_limited = limited;
-            self.max_packets_out = out;
-            self.usage_seq = self.board.nxt();
-        }
-        if self.is_cwnd_limited() {
-            (self.cwnd_used, self.cwnd_stamp) = (0, now);
+        self.usage.record(self.board.una, self.board.nxt(), out, limited);
+        if self.usage.is_limited(&self.window) {
+            self.usage.restart(now);
             return;
         }
-        self.cwnd_used = self.cwnd_used.max(out);
-        let stale = now.since(self.cwnd_stamp) >= self.rtt.rto();
-        if stale && self.cc.recovery() == Recovery::Transport {
+        if self.usage.is_stale(now, out, self.rtt.rto()) && self.cc.recovery() == Recovery::Transport {
             self.shrink_unused_window(now);
         }
     }
 
     /// RFC 2861 section 3.1 as in Linux (`tcp_cwnd_application_limited`): the window shrinks half-way to its used part.
     fn shrink_unused_window(&mut self, now: Time) {
-        let used = self.cwnd_used.max(INITIAL_WINDOW_SEGMENTS);
+        let used = self.usage.used().max(INITIAL_WINDOW_SEGMENTS);
         if self.state == State::Open && used < self.window.cwnd {
             self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4);
             self.window.cwnd = (self.window.cwnd + used) / 2;
         }
-        (self.cwnd_used, self.cwnd_stamp) = (0, now);
+        self.usage.restart(now);
     }
 
     /// Prepares the first transmission after an idle time: RFC 2861 as in Linux, and the controller's own rule.
@@ -118,7 +114,7 @@ impl Sender {
         let rto = self.rtt.rto();
         if self.cc.recovery() == Recovery::Transport && idle > rto {
             let restart = self.window.cwnd.min(INITIAL_WINDOW_SEGMENTS);
-            (self.cwnd_used, self.cwnd_stamp) = (0, now);
+            self.usage.restart(now);
             let keep = self.window.cwnd / 2 + self.window.cwnd / 4;
             self.window.ssthresh = self.window.ssthresh.max(keep);
             let mut left = idle - rto;

@@ -1,4 +1,6 @@
 //! The state that undoes a window reduction, and the choice of what to transmit after an ACK.
+//!
+//! `recovery` fills it when a reduction begins and asks it on later ACKs.
 
 use crate::packet::SackBlock;
 

@@ -185,7 +185,7 @@ impl World<'_> {
                 let measure_from = Time::ZERO + self.plan.warmup;
                 let mut sender = Sender::new(config, app, cc, measure_from);
                 if meta.is_sampled {
-                    sender.rtt_histogram = Histogram::new();
+                    sender.rtts.histogram = Histogram::new();
                 }
                 Body::Tcp(Box::new(Tcp {
                     sender,

@@ -197,9 +197,9 @@ impl World<'_> {
         match &flow.body {
             Body::Tcp(tcp) => {
                 let (s, c) = (&tcp.sender, &tcp.sender.counters);
-                let n = c.rtt_count;
+                let (n, rtts) = (s.rtts.count, &s.rtts);
                 let mean = |sum: u128, n: u64| if n > 0 { sum as f64 / n as f64 / 1e9 } else { nan };
-                let q = |q: f64| s.rtt_histogram.as_ref().map(|h| h.quantile(q));
+                let q = |q: f64| rtts.histogram.as_ref().map(|h| h.quantile(q));
                 cells.extend(row![
                     since_start(s.completed_at),
                     since_start(tcp.receiver.completed_at),
@@ -211,19 +211,19 @@ impl World<'_> {
                     c.retransmits,
                     c.spurious,
                     c.timeouts,
-                    mean(c.rtt_sum, n),
+                    mean(rtts.sum, n),
                     q(0.5),
                     q(0.95),
                     q(0.99),
-                    if n > 0 { c.rtt_max.as_secs_f64() } else { nan },
-                    mean(c.jitter_sum, n.saturating_sub(1)),
+                    if n > 0 { rtts.max.as_secs_f64() } else { nan },
+                    mean(rtts.jitter_sum, n.saturating_sub(1)),
                     if s.rtt.min == narrows_control::units::Span::MAX {
                         nan
                     } else {
                         s.rtt.min.as_secs_f64()
                     },
                 ]);
-                if let Some(h) = &s.rtt_histogram {
+                if let Some(h) = &rtts.histogram {
                     self.recorder.record_distribution("flow", m.id, "rtt", h);
                 }
             }

@@ -1,0 +1,64 @@
+//! Whether a sender uses its window (Linux `tcp_cwnd_validate`, RFC 2861).
+//!
+//! The sender calls [`Usage::record`] after each transmission and [`Usage::restart`] when the window changes. The answers
+//! decide whether a controller may grow the window, and when an unused window shrinks.
+
+use narrows_control::congestion::Window;
+use narrows_control::units::{Span, Time};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Usage {
+    /// The window limited the last flight.
+    limited: bool,
+    /// Maximum number of segments in flight in this round, which ends when `round_end` is acknowledged (Linux
+    /// max_packets_out, cwnd_usage_seq).
+    max_out: u32,
+    round_end: u32,
+    /// Maximum number of segments in flight since the window last limited the sender, and the time at which the window last
+    /// limited it (Linux snd_cwnd_used, snd_cwnd_stamp).
+    used: u32,
+    stamp: Time,
+}
+
+impl Usage {
+    /// Records a flight of `out` segments up to `nxt`. `limited`: the window stopped the transmission.
+    #[inline]
+    pub(super) fn record(&mut self, una: u32, nxt: u32, out: u32, limited: bool) {
+        if una >= self.round_end || limited || (!self.limited && out > self.max_out) {
+            self.limited = limited;
+            self.max_out = out;
+            self.round_end = nxt;
+        }
+    }
+
+    /// Linux `tcp_is_cwnd_limited`: in slow start, the flow already counts as limited by the window when half
+    /// of the window is in use.
+    #[inline]
+    pub(super) fn is_limited(&self, window: &Window) -> bool {
+        self.limited || (window.cwnd < window.ssthresh && window.cwnd < 2 * self.max_out)
+    }
+
+    /// The window limits the sender now, or has just been fitted to its use.
+    #[inline]
+    pub(super) fn restart(&mut self, now: Time) {
+        (self.used, self.stamp) = (0, now);
+    }
+
+    /// Postpones the shrinking of an unused window: the window has changed, or grows.
+    #[inline]
+    pub(super) fn postpone(&mut self, now: Time) {
+        self.stamp = now;
+    }
+
+    /// Records a flight that the window did not limit. Returns whether the window has been unused for `rto`.
+    #[inline]
+    pub(super) fn is_stale(&mut self, now: Time, out: u32, rto: Span) -> bool {
+        self.used = self.used.max(out);
+        now.since(self.stamp) >= rto
+    }
+
+    /// The used part of the window, in segments.
+    pub(super) fn used(&self) -> u32 {
+        self.used
+    }
+}
