@@ -1,15 +1,18 @@
 //! The SDN controllers of the domain, at most one for each kind of rate controller. Every message between a controller and
 //! a switch takes a control delay.
+//!
+//! The event loop calls `message_event`. Actions of rate controllers call `send_to_domain`.
 
 use narrows_control::rate::domain::{DomainController, Settings, Topology};
 use narrows_control::rate::{self, PortId, registry};
 use narrows_control::units::{Bytes, Span, Time};
 
 use super::World;
+use super::flow_table::FlowTable;
 use super::flows::Source;
 use crate::engine::{Kind, Ring};
 use crate::error::Error;
-use crate::flow::{Flow, FlowIndex};
+use crate::flow::FlowIndex;
 use crate::net::{Paths, Port};
 
 /// Control events with this index or a higher one are notices to sources.
@@ -42,8 +45,7 @@ fn take_arrived(queue: &mut Ring<(Time, PortId, Message)>, now: Time) -> Option<
 
 /// The controllers' view of the routes.
 struct Routes<'w> {
-    flows: &'w [Flow],
-    live: &'w [bool],
+    flows: &'w FlowTable,
     sources: &'w [Source],
     paths: &'w Paths,
     ports: &'w [Port],
@@ -51,10 +53,7 @@ struct Routes<'w> {
 
 impl Topology<FlowIndex> for Routes<'_> {
     fn path(&self, key: &FlowIndex) -> Vec<PortId> {
-        let slot = key.slot as usize;
-        let Some(flow) = self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key) else {
-            return Vec::new();
-        };
+        let Some(flow) = self.flows.find(key) else { return Vec::new() };
         let links = self.paths.links_of(self.sources[flow.meta.plan as usize].forward());
         links.iter().filter_map(|&link| self.ports[link as usize].switch).collect()
     }
@@ -127,9 +126,9 @@ impl World<'_> {
         }
         self.domains[index].event_at = Time::NEVER;
         self.fail_or_recover(index);
-        let World { domains, flows, live, sources, paths, ports, switches, now, .. } = self;
+        let World { domains, flows, sources, paths, ports, switches, now, .. } = self;
         let (domain, now) = (&mut domains[index], *now);
-        let routes = Routes { flows, live, sources, paths, ports };
+        let routes = Routes { flows, sources, paths, ports };
         while let Some((_, from, message)) = take_arrived(&mut domain.to_controller, now) {
             if let Some(controller) = &mut domain.controller {
                 controller.on_message(now, from, &message, &routes, &mut domain.out);

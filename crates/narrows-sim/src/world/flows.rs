@@ -1,4 +1,6 @@
 //! Flows in a run: how they start, are woken, end, and release their storage.
+//!
+//! The event loop calls it for events of sources and flows, and for each packet that reaches its host.
 
 use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::units::{Bytes, Time};
@@ -109,10 +111,8 @@ impl World<'_> {
     /// Records the delivered bytes when the applications of a flow plan stop. Later deliveries do
     /// not count as goodput.
     fn snapshot_at_stop(&mut self, index: u32) {
-        for (slot, flow) in self.flows.iter_mut().enumerate() {
-            if self.live[slot] && flow.meta.plan == index {
-                flow.meta.delivered_at_stop = Some(flow.delivered());
-            }
+        for flow in self.flows.live_mut().filter(|flow| flow.meta.plan == index) {
+            flow.meta.delivered_at_stop = Some(flow.delivered());
         }
     }
 
@@ -121,13 +121,7 @@ impl World<'_> {
         let source = &self.sources[index as usize];
         let (forward, reverse, member) = (source.forward, source.reverse, source.started - 1);
         let poisson = matches!(plan.app, AppPlan::Poisson { .. });
-        let id = self.next_flow_id;
-        self.next_flow_id += 1;
-        let slot = self.free_flows.pop().unwrap_or(self.flows.len() as u32);
-        if slot as usize == self.flows.len() {
-            self.generations.push(0);
-            self.live.push(false);
-        }
+        let (id, slot, generation) = self.flows.reserve();
         let end = Time::ZERO + self.plan.duration;
         let meta = Meta {
             id,
@@ -145,23 +139,11 @@ impl World<'_> {
             signal_bytes: 0,
             last: LastSample::default(),
         };
-        let template = Template {
-            flow: slot,
-            generation: self.generations[slot as usize],
-            flags: 0,
-            hop: forward,
-            class: plan.class,
-        };
+        let template = Template { flow: slot, generation, flags: 0, hop: forward, class: plan.class };
         let body = self.body(index, app, template, reverse, &meta);
         let flow = Flow { body, meta, timer_at: Time::NEVER, send_at: Time::NEVER };
-        if slot as usize == self.flows.len() {
-            self.flows.push(flow);
-        } else {
-            self.flows[slot as usize] = flow;
-        }
-        self.live[slot as usize] = true;
-        self.counts.peak_flows =
-            self.counts.peak_flows.max((self.flows.len() - self.free_flows.len()) as u64);
+        self.flows.insert(slot, flow);
+        self.counts.peak_flows = self.counts.peak_flows.max(self.flows.in_use());
         self.with_flow(slot, |flow, io| match &mut flow.body {
             Body::Tcp(tcp) => tcp.sender.connect(io),
             Body::Udp(_) => flow.on_send(io),
@@ -208,7 +190,7 @@ impl World<'_> {
     /// Runs `act` on a flow, forwards the packets that it sent, schedules its events, and ends it if it has finished.
     #[inline]
     pub(super) fn with_flow(&mut self, slot: u32, act: impl FnOnce(&mut Flow, &mut Io<'_>)) {
-        let flow = &mut self.flows[slot as usize];
+        let flow = &mut self.flows[slot];
         let mut io = Io { now: self.now, packets: &mut self.packets, out: &mut self.outbox };
         act(flow, &mut io);
         let (timer, send) = flow.wakes(self.now);
@@ -224,7 +206,7 @@ impl World<'_> {
         for k in 0..self.outbox.len() {
             let packet = self.outbox[k];
             let p = self.packets.get(packet);
-            let meta = &mut self.flows[slot as usize].meta;
+            let meta = &mut self.flows[slot].meta;
             meta.sent_bytes += u64::from(p.size);
             meta.signal_bytes += u64::from(p.signal_bytes());
             let link = self.paths.link(p.hop);
@@ -239,8 +221,9 @@ impl World<'_> {
     /// Handles a timer event. Most events occur before the deadline, because ACKs have moved the
     /// deadline to a later time. An early event is scheduled again for the current deadline.
     pub(super) fn flow_timer(&mut self, slot: u32) {
-        let Some(flow) = self.flows.get_mut(slot as usize) else { return };
-        if flow.timer_at != self.now || !self.live[slot as usize] {
+        let is_live = self.flows.is_live(slot);
+        let flow = &mut self.flows[slot];
+        if flow.timer_at != self.now || !is_live {
             return;
         }
         flow.timer_at = Time::NEVER;
@@ -248,23 +231,21 @@ impl World<'_> {
     }
 
     pub(super) fn flow_send(&mut self, slot: u32) {
-        let Some(flow) = self.flows.get_mut(slot as usize) else { return };
-        if flow.send_at != self.now || !self.live[slot as usize] {
+        let is_live = self.flows.is_live(slot);
+        let flow = &mut self.flows[slot];
+        if flow.send_at != self.now || !is_live {
             return;
         }
         flow.send_at = Time::NEVER;
         self.with_flow(slot, |flow, io| flow.on_send(io));
     }
 
-    /// Frees a slot. The slot's generation changes, so that packets still in flight are not delivered to its
-    /// next flow.
+    /// Writes the flow's row and frees its slot.
     fn end_flow(&mut self, slot: u32) {
         self.record_flow(slot, true);
-        self.live[slot as usize] = false;
-        self.generations[slot as usize] = self.generations[slot as usize].wrapping_add(1);
-        self.free_flows.push(slot);
+        self.flows.free(slot);
         // Free the scoreboard of a long flow at its end.
-        let flow = &mut self.flows[slot as usize];
+        let flow = &mut self.flows[slot];
         flow.timer_at = Time::NEVER;
         flow.send_at = Time::NEVER;
         if let Body::Tcp(tcp) = &mut flow.body {

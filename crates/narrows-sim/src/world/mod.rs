@@ -1,7 +1,11 @@
 //! A run: the network, the flows, and the event loop.
+//!
+//! [`run`] and its variants build a [`World`] and process its events. Each module handles some kinds of events and owns the
+//! state that only it needs: `flow_table` the slots of flows, `switches` and `domain` the controllers.
 
 mod arrivals;
 mod domain;
+mod flow_table;
 mod flows;
 mod notices;
 mod samples;
@@ -15,13 +19,13 @@ use narrows_control::units::Time;
 
 use crate::engine::{Event, EventQueue, Kind, Slab};
 use crate::error::Error;
-use crate::flow::Flow;
 use crate::net::{Enqueue, HOST, Paths, Port};
 use crate::packet::{Packet, flag};
 use crate::plan::{Plan, check, check_with};
 use crate::probe::{Recorder, Table};
 pub use arrivals::Arrivals;
 use domain::Domain;
+use flow_table::FlowTable;
 use flows::Source;
 use notices::Notice;
 use switches::Switch;
@@ -111,12 +115,7 @@ pub(crate) struct World<'p> {
     packets: Slab<Packet>,
     ports: Vec<Port>,
     paths: Paths,
-    flows: Vec<Flow>,
-    /// For each slot: the number of flows that have used it, and whether it is in use. Then the
-    /// list of free slots.
-    generations: Vec<u16>,
-    live: Vec<bool>,
-    free_flows: Vec<u32>,
+    flows: FlowTable,
     sources: Vec<Source>,
     switches: Vec<Switch>,
     /// Switches at each node.
@@ -128,7 +127,6 @@ pub(crate) struct World<'p> {
     /// Packets that an endpoint has just sent.
     outbox: Vec<u32>,
     counts: Counts,
-    next_flow_id: u32,
 }
 
 impl<'p> World<'p> {
@@ -148,10 +146,7 @@ impl<'p> World<'p> {
             packets: Slab::new(),
             ports,
             paths: Paths::new(plan),
-            flows: Vec::new(),
-            generations: Vec::new(),
-            live: Vec::new(),
-            free_flows: Vec::new(),
+            flows: FlowTable::default(),
             sources: Vec::new(),
             switches: Vec::new(),
             switches_at: vec![Vec::new(); plan.nodes.len()],
@@ -160,7 +155,6 @@ impl<'p> World<'p> {
             recorder: Recorder::new(),
             outbox: Vec::new(),
             counts: Counts::default(),
-            next_flow_id: 0,
         };
         world.start_probes();
         world.start_switches()?;
@@ -253,8 +247,7 @@ impl<'p> World<'p> {
     fn deliver(&mut self, packet: u32) {
         let p = *self.packets.get(packet);
         self.packets.free(packet);
-        let slot = p.flow as usize;
-        if !self.live[slot] || self.generations[slot] != p.generation {
+        if !self.flows.is_current(p.flow, p.generation) {
             return;
         }
         if p.payload > 0 && !p.is(flag::REVERSE) {

@@ -1,4 +1,6 @@
 //! Rates that are sent to a source in separate messages rather than in ACKs (PAC-3b).
+//!
+//! An action of a rate controller sends a notice, and an event delivers it.
 
 use narrows_control::rate::PortId;
 use narrows_control::units::{Rate, Span};
@@ -20,7 +22,7 @@ impl World<'_> {
     /// Sends a rate from a switch to a flow's source. The message takes as long as the links between switch
     /// and source delay it, but uses none of their capacity.
     pub(super) fn notify_source(&mut self, port: PortId, key: &FlowIndex, rate: Rate) {
-        let Some(flow) = self.live_flow(key) else { return };
+        let Some(flow) = self.flows.find(key) else { return };
         let plan = flow.meta.plan as usize;
         let sender = &mut self.switches[port as usize];
         sender.signalling.notices += 1;
@@ -28,7 +30,7 @@ impl World<'_> {
         let path = self.paths.links_of(self.sources[plan].reverse());
         let rest = path.iter().skip_while(|&&l| self.ports[l as usize].from != switch);
         let delay: Span = rest.map(|&l| self.ports[l as usize].delay_at(self.now)).sum();
-        let notice = Notice { slot: key.slot, generation: self.generations[key.slot as usize], rate };
+        let notice = Notice { slot: key.slot, generation: self.flows.generation(key.slot), rate };
         let index = self.notices.insert(notice);
         self.events.push(self.now + delay, Kind::Domain, NOTICES_FROM + index);
     }
@@ -37,7 +39,7 @@ impl World<'_> {
     pub(super) fn notice_event(&mut self, index: u32) {
         let Notice { slot, generation, rate } = *self.notices.get(index);
         self.notices.free(index);
-        if !self.live[slot as usize] || self.generations[slot as usize] != generation {
+        if !self.flows.is_current(slot, generation) {
             return;
         }
         self.with_flow(slot, |flow, io| {

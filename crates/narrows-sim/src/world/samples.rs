@@ -1,4 +1,6 @@
 //! Samples at fixed intervals, and the rows written at the end of a flow or of the run.
+//!
+//! The event loop calls `sample_event`, the end of a flow `record_flow`, and the end of the run `finish`.
 
 use narrows_control::congestion::INFINITE_SSTHRESH;
 use narrows_control::units::{Bytes, Rate, Time};
@@ -33,10 +35,8 @@ impl World<'_> {
 
     pub(super) fn sample_event(&mut self, which: u32) {
         if which == MEASURE {
-            for (slot, flow) in self.flows.iter_mut().enumerate() {
-                if self.live[slot] {
-                    flow.meta.delivered_at_start = flow.delivered();
-                }
+            for flow in self.flows.live_mut() {
+                flow.meta.delivered_at_start = flow.delivered();
             }
             for port in &mut self.ports {
                 port.begin_measurement(self.now);
@@ -64,8 +64,8 @@ impl World<'_> {
                 s.random_losses,
             ]);
         }
-        for slot in 0..self.flows.len() {
-            if self.live[slot] && self.flows[slot].meta.is_sampled {
+        for slot in self.flows.slots() {
+            if self.flows.is_live(slot) && self.flows[slot].meta.is_sampled {
                 self.sample_flow(slot, seconds);
             }
         }
@@ -74,7 +74,7 @@ impl World<'_> {
         }
     }
 
-    fn sample_flow(&mut self, slot: usize, seconds: f64) {
+    fn sample_flow(&mut self, slot: u32, seconds: f64) {
         let allocation = self.allocation(slot);
         let flow = &mut self.flows[slot];
         let delivered = flow.delivered();
@@ -133,8 +133,8 @@ impl World<'_> {
 
     fn sample_traces(&mut self) {
         let t = self.now.as_secs_f64();
-        for (slot, flow) in self.flows.iter().enumerate() {
-            if let (true, true, Body::Tcp(tcp)) = (self.live[slot], flow.meta.is_sampled, &flow.body) {
+        for flow in self.flows.live() {
+            if let (true, Body::Tcp(tcp)) = (flow.meta.is_sampled, &flow.body) {
                 let name = self.flow_name(&flow.meta);
                 let traces = &mut self.recorder.traces;
                 tcp.sender.cc.trace(&mut |key, value| traces.push(row![t, name.as_str(), key, value]));
@@ -158,7 +158,7 @@ impl World<'_> {
 
     /// Writes the row of a flow that has ended, or that is still running at the end of the run.
     pub(super) fn record_flow(&mut self, slot: u32, ended: bool) {
-        let flow = &self.flows[slot as usize];
+        let flow = &self.flows[slot];
         let m = &flow.meta;
         let plan = &self.plan.flows[m.plan as usize];
         let name = self.flow_name(m);
@@ -285,9 +285,9 @@ impl World<'_> {
 
     /// Writes the remaining rows and returns the results.
     pub(super) fn finish(mut self) -> Results {
-        for slot in 0..self.flows.len() {
-            if self.live[slot] {
-                self.record_flow(slot as u32, false);
+        for slot in self.flows.slots() {
+            if self.flows.is_live(slot) {
+                self.record_flow(slot, false);
             }
         }
         for link in 0..self.ports.len() {

@@ -1,4 +1,7 @@
 //! Switches: they show packets to the rate controllers of `narrows-control`.
+//!
+//! The event loop calls `admit` for each packet at a controlled port, `pass_switches` for each packet at the end of a link to a
+//! switch, and `switch_timer`. The modules `domain` and `samples` pass messages and ask for allocations.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{self, Admission, Leaf, PacketInfo, PortCounters, Proto, RateOption, TcpFlags};
@@ -9,7 +12,7 @@ use super::domain::Message;
 use super::signalling::SignallingCounts;
 use crate::engine::Kind;
 use crate::error::Error;
-use crate::flow::{Flow, FlowIndex};
+use crate::flow::FlowIndex;
 use crate::net::Port;
 use crate::packet::{Packet, flag};
 use crate::plan::{ControllerPlan, TransportPlan};
@@ -240,7 +243,7 @@ impl World<'_> {
 
     /// Payload bytes of a full segment of the packet's flow.
     fn mss_of(&self, p: &Packet) -> u64 {
-        let plan = self.flows[p.flow as usize].meta.plan;
+        let plan = self.flows[p.flow].meta.plan;
         match self.plan.flows[plan as usize].transport {
             TransportPlan::Tcp { mss, .. } => mss as u64,
             TransportPlan::Udp { .. } => 1,
@@ -248,23 +251,16 @@ impl World<'_> {
     }
 
     fn key_of(&self, p: &Packet) -> FlowIndex {
-        let flow = &self.flows[p.flow as usize];
-        if self.generations[p.flow as usize] == p.generation {
-            return flow.meta.key;
+        if self.flows.is_current(p.flow, p.generation) {
+            return self.flows[p.flow].meta.key;
         }
         // The flow has ended, and another flow may use its slot.
         FlowIndex::of_late_packets(if p.is(flag::UDP) { Proto::Udp } else { Proto::Tcp })
     }
 
-    /// The flow with this identity, if it has not ended.
-    pub(super) fn live_flow(&self, key: &FlowIndex) -> Option<&Flow> {
-        let slot = key.slot as usize;
-        self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key)
-    }
-
     /// The name of a flow in the log of events. The name of a flow that has ended consists of its plan and its slot.
     fn name_of(&self, key: &FlowIndex) -> String {
-        match (self.live_flow(key), self.plan.flows.get(key.plan as usize)) {
+        match (self.flows.find(key), self.plan.flows.get(key.plan as usize)) {
             (Some(flow), _) => self.flow_name(&flow.meta),
             (None, Some(plan)) => format!("{} (ended, slot {})", plan.name, key.slot),
             (None, None) => "late packets".to_owned(),
@@ -272,7 +268,7 @@ impl World<'_> {
     }
 
     /// The lowest rate that the switches allocate to a flow.
-    pub(super) fn allocation(&self, slot: usize) -> Option<Rate> {
+    pub(super) fn allocation(&self, slot: u32) -> Option<Rate> {
         let key = &self.flows[slot].meta.key;
         self.switches.iter().filter_map(|s| s.controller.as_ref()?.allocation(key)).min()
     }

@@ -1,0 +1,107 @@
+//! The table of flows: one flow after another uses a slot.
+//!
+//! `flows` adds flows when a source starts them and ends them. The other modules of the run look them up by slot, for
+//! a packet, an event or a sample, or by the identity that a rate controller knows.
+
+use std::ops::{Index, IndexMut, Range};
+
+use crate::flow::{Flow, FlowIndex};
+
+/// The flows of a run, including flows that have ended and whose slots are free.
+#[derive(Default)]
+pub(super) struct FlowTable {
+    flows: Vec<Flow>,
+    /// For each slot: the number of flows that have ended in it, and whether it is in use.
+    generations: Vec<u16>,
+    live: Vec<bool>,
+    free: Vec<u32>,
+    /// Number of the next flow in the results.
+    next_id: u32,
+}
+
+impl FlowTable {
+    /// The number, the slot and the slot's generation of the next flow, which [`insert`](FlowTable::insert) then adds.
+    pub(super) fn reserve(&mut self) -> (u32, u32, u16) {
+        let id = self.next_id;
+        self.next_id += 1;
+        let slot = self.free.pop().unwrap_or(self.flows.len() as u32);
+        if slot as usize == self.flows.len() {
+            self.generations.push(0);
+            self.live.push(false);
+        }
+        (id, slot, self.generations[slot as usize])
+    }
+
+    /// Adds a flow in its reserved slot.
+    pub(super) fn insert(&mut self, slot: u32, flow: Flow) {
+        if slot as usize == self.flows.len() {
+            self.flows.push(flow);
+        } else {
+            self.flows[slot as usize] = flow;
+        }
+        self.live[slot as usize] = true;
+    }
+
+    /// Frees a slot. Its generation changes, so that packets still in flight are not delivered to its next flow.
+    pub(super) fn free(&mut self, slot: u32) {
+        self.live[slot as usize] = false;
+        self.generations[slot as usize] = self.generations[slot as usize].wrapping_add(1);
+        self.free.push(slot);
+    }
+
+    /// Number of slots in use.
+    pub(super) fn in_use(&self) -> u64 {
+        (self.flows.len() - self.free.len()) as u64
+    }
+
+    /// All slots, free ones included.
+    pub(super) fn slots(&self) -> Range<u32> {
+        0..self.flows.len() as u32
+    }
+
+    #[inline]
+    pub(super) fn is_live(&self, slot: u32) -> bool {
+        self.live[slot as usize]
+    }
+
+    pub(super) fn generation(&self, slot: u32) -> u16 {
+        self.generations[slot as usize]
+    }
+
+    /// Whether the flow that used the slot in this generation has not ended.
+    #[inline]
+    pub(super) fn is_current(&self, slot: u32, generation: u16) -> bool {
+        self.live[slot as usize] && self.generations[slot as usize] == generation
+    }
+
+    /// The flows that have not ended, by slot.
+    pub(super) fn live(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter().zip(&self.live).filter(|(_, live)| **live).map(|(flow, _)| flow)
+    }
+
+    pub(super) fn live_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
+        self.flows.iter_mut().zip(&self.live).filter(|(_, live)| **live).map(|(flow, _)| flow)
+    }
+
+    /// The flow with this identity, if it has not ended.
+    pub(super) fn find(&self, key: &FlowIndex) -> Option<&Flow> {
+        let slot = key.slot as usize;
+        self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key)
+    }
+}
+
+impl Index<u32> for FlowTable {
+    type Output = Flow;
+
+    #[inline]
+    fn index(&self, slot: u32) -> &Flow {
+        &self.flows[slot as usize]
+    }
+}
+
+impl IndexMut<u32> for FlowTable {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut Flow {
+        &mut self.flows[slot as usize]
+    }
+}
