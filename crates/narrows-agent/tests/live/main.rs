@@ -17,6 +17,7 @@ mod fuzz;
 mod kill;
 mod metrics;
 mod net;
+mod orphan;
 mod path;
 mod pinned;
 mod rates;
