@@ -5,6 +5,7 @@ use super::allocate::{AppClass, equal_share_literal, floor};
 use super::capacity::Reading;
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
 use super::judge::{self, Judge};
+use super::obedience::Reductions;
 use super::table::{Flow, FlowId, List, Meter};
 use super::{Brf, STALE, TICK_MIN, obedience};
 use crate::rate::{
@@ -164,6 +165,7 @@ impl<K: FlowIdentity> Brf<K> {
         let capacity = self.shares.capacity();
         self.floor = floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
         self.shares.restore();
+        self.reductions = Reductions::NONE;
         self.allotments += 1;
         if self.is_literal() {
             self.allocate_literally();

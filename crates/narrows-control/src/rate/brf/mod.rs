@@ -62,6 +62,7 @@ use self::allocate::{AppClass, Shares, Terms};
 use self::capacity::Estimator;
 use self::congestion::{Detector, Thresholds};
 use self::cycle::Phase;
+use self::obedience::Reductions;
 use self::predictor::Predictor;
 use self::split::{Basis, Splitter};
 use self::table::{FlowId, List, Table};
@@ -121,6 +122,8 @@ pub struct Brf<K: FlowIdentity = FlowKey> {
     detector: Detector,
     polled_at: Option<Time>,
     reduced_at: Option<Time>,
+    /// The factors of earlier reductions.
+    reductions: Reductions,
     /// When the link became slower.
     slowed_at: Option<Time>,
     scratch: Vec<FlowId>,
@@ -160,6 +163,7 @@ impl<K: FlowIdentity> Brf<K> {
             detector: Detector::default(),
             polled_at: None,
             reduced_at: None,
+            reductions: Reductions::NONE,
             slowed_at: None,
             scratch: Vec::new(),
             params,

@@ -12,33 +12,79 @@ use crate::units::{Bytes, Span, Time};
 
 /// An excess above this share is a strike. A mouse may exceed its rate by the same margin (BRF-51).
 const MARGIN: f64 = 1.25;
-/// Consecutive strikes that demote a flow. A sender that drains a queue from before a reduction may have a
-/// few strikes.
-const STRIKES: u8 = 8;
 /// Allowance for bursts and for the ends of a window, packets.
 const TOLERANCE: f64 = 2.0;
+/// A flow with this score is demoted.
+const OUT: u8 = 128;
+/// Score of a strike, so that eight consecutive strikes demote a flow. A sender that drains a queue from before a
+/// reduction may have a few strikes.
+const STRIKE: u8 = OUT / 8;
+/// A flow that exceeds the reduced rate for so long is demoted, although it stays below its whole share. A sender may be
+/// without feedback for a while, for example during a loss recovery, and then exceeds reduced rates.
+const PATIENCE: Span = Span::from_millis(1500);
+
+/// The factors of the last reductions, which the port's flows may still follow. A reduction takes two T to take
+/// effect at the port.
+#[derive(Debug)]
+pub(super) struct Reductions([f64; 2]);
+
+impl Reductions {
+    /// No reduction so far.
+    pub(super) const NONE: Reductions = Reductions([1.0; 2]);
+
+    /// Ends the time in which this factor was in force. Returns the largest factor that flows may have followed in it.
+    fn end(&mut self, factor: f64) -> f64 {
+        let [last, before] = self.0;
+        self.0 = [factor, last];
+        factor.max(last).max(before)
+    }
+}
 
 /// Evaluates a window of length `span`, in which the flow was permitted `may` bytes/s.
 pub(super) fn watch(meter: &mut Meter, span: Span, may: u64, mtu: Bytes) {
-    let may = may as f64;
-    let limit = MARGIN * may * span.as_secs_f64() + TOLERANCE * mtu.as_f64();
-    meter.strikes = if meter.bytes.as_f64() > limit { meter.strikes.saturating_add(1) } else { 0 };
+    let score = if exceeds(meter, span, may as f64, mtu) { STRIKE } else { 0 };
+    add(meter, score);
+}
+
+/// Like [`watch`], but only a part of `may` was permitted because of congestion.
+fn watch_reduced(meter: &mut Meter, span: Span, may: u64, factor: f64, mtu: Bytes) {
+    let score = if exceeds(meter, span, may as f64, mtu) {
+        STRIKE
+    } else if exceeds(meter, span, may as f64 * factor, mtu) {
+        let part = span.as_secs_f64() / PATIENCE.as_secs_f64();
+        (part * f64::from(OUT)).clamp(1.0, f64::from(STRIKE)) as u8
+    } else {
+        0
+    };
+    add(meter, score);
+}
+
+fn exceeds(meter: &Meter, span: Span, may: f64, mtu: Bytes) -> bool {
+    meter.bytes.as_f64() > MARGIN * may * span.as_secs_f64() + TOLERANCE * mtu.as_f64()
+}
+
+/// Adds to the score. One obedient window (score 0) forgives everything.
+fn add(meter: &mut Meter, score: u8) {
+    meter.strikes = if score > 0 { meter.strikes.saturating_add(score) } else { 0 };
 }
 
 /// Whether the flow has exceeded its rate often enough.
 pub(super) fn must_be_demoted(meter: &Meter) -> bool {
-    meter.strikes >= STRIKES
+    meter.strikes >= OUT
 }
 
 impl<K: FlowIdentity> Brf<K> {
-    /// During congestion rates change with every reading of the queue, so the last rate is not
-    /// binding. But no flow needs more than its whole share. `since` is the time since the last reduction.
+    /// During congestion rates change with every reading of the queue, so the last rate is not binding at once. A
+    /// strike needs more than the whole share. But a flow that lastingly exceeds the reduced rate, too, keeps the
+    /// queue full, while others reduce their rates to nothing. `since` is the time of the last reduction.
     pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action<K>>) {
         let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.windows, false);
+        let factor = self.reductions.end(self.shares.reduction());
         let (shares, table) = (&self.shares, &mut self.table);
         table.each_rated(|slot, meter| {
             meter.enter(windows);
-            watch(meter, span, shares.base(slot, meter.demand).saturating_add(shares.spread(slot)), mtu);
+            let whole = shares.base(slot, meter.demand).saturating_add(shares.spread(slot));
+            watch_reduced(meter, span, whole, factor, mtu);
             disobeyed |= must_be_demoted(meter);
         });
         if disobeyed {
@@ -91,6 +137,23 @@ mod tests {
             let rest = net.allocated(1).as_bits_per_sec() / 49e6;
             assert!((rest - 1.0).abs() < 0.01, "{rest} at {mbits} Mbit/s, reports every {report_every} ms");
             assert!(net.brf.table.find(&key(2)).is_some());
+        }
+    }
+
+    /// Each of four flows stays below 1.25 times its share, but together they fill the link.
+    #[test]
+    fn flows_that_ignore_reductions_together_lose_their_class() {
+        for (mbits, report_every) in [(24.0, 0), (24.0, 10), (19.9, 0), (19.9, 10)] {
+            let mut net = Net::new(Params::resolved(), mbit(80.0));
+            net.report_every = report_every;
+            for n in 1..=4 {
+                net.sender(n, 20, 0).insists = Some(mbit(mbits));
+            }
+            net.sender(5, 20, 1000);
+            net.run(8000);
+            assert_eq!(net.logged("flow-demoted"), 4, "{mbits} Mbit/s, reports every {report_every} ms");
+            let rest = net.allocated(5).as_bits_per_sec() / mbit(15.7).as_bits_per_sec();
+            assert!((rest - 1.0).abs() < 0.02, "{rest} at {mbits} Mbit/s, reports every {report_every} ms");
         }
     }
 
