@@ -63,7 +63,7 @@ fn exceeds(meter: &Meter, span: Span, may: f64, mtu: Bytes) -> bool {
     meter.bytes.as_f64() > MARGIN * may * span.as_secs_f64() + TOLERANCE * mtu.as_f64()
 }
 
-/// Adds to the score. One obedient window (score 0) forgives everything.
+/// Adds to the sum of scores. One obedient window (score 0) resets the sum.
 fn add(meter: &mut Meter, score: u8) {
     meter.strikes = if score > 0 { meter.strikes.saturating_add(score) } else { 0 };
 }
