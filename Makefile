@@ -9,7 +9,9 @@ export VIRTUAL_ENV := $(abspath $(VENV))
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help packages prepare try-agent try-guest setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format builds-and-fuzz wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test rust-waiting-test live-test crates python-test pure-test waiting-test short-soak real-time-test determinism bench docs reference clean
+.PHONY: help packages setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
+# Parts of other targets, which `make help` does not list.
+.PHONY: prepare try-agent try-guest builds-and-fuzz rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \

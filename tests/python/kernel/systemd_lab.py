@@ -100,7 +100,7 @@ def late() -> dict[str, str]:
     end_s = time.monotonic() + 60
     while (state := unit("sender"))["ActiveState"] != "failed" and int(state["NRestarts"]) <= STARTS:
         time.sleep(0.1)
-    subprocess.run(["ip", "link", "add", "late", "type", "dummy"], check=False)
+    subprocess.run(["ip", "link", "add", "late", "type", "veth", "peer", "name", "late1"], check=False)
     while (state := unit("sender"))["ActiveState"] == "activating" and time.monotonic() < end_s:
         time.sleep(0.1)
     return state
