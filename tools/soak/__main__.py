@@ -71,13 +71,6 @@ def new_folder(text: str) -> Path:
     return folder.resolve()
 
 
-def require_bpffs() -> None:
-    """Raises an error if the switch cannot pin its data plane."""
-    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-    if not any(fields[1:3] == ["/sys/fs/bpf", "bpf"] for fields in mounts):
-        raise NarrowsError("found no bpffs: mount -t bpf bpf /sys/fs/bpf, or use --no-pin")
-
-
 def soak(options: argparse.Namespace, folder: Path) -> int:
     """Runs the soak, and returns the exit code."""
     seconds = 60 * options.minutes
@@ -104,8 +97,9 @@ def main() -> int:
         checked_seed(options.seed)
         features.require(features.root, features.tools, features.sdn)
         features.require(features.agent, features.kernel, features.qdiscs, parts=("deploy",))
-        if not options.no_pin:
-            require_bpffs()
+        if not options.no_pin and not features.is_bpffs(features.BPFFS):
+            remedy = f"mount -t bpf bpf {features.BPFFS}, or use --no-pin"
+            raise NarrowsError(f"found no bpffs at {features.BPFFS}: {remedy}")
         with terminable(), tempfile.TemporaryDirectory(prefix="narrows-soak-") as temporary:
             return soak(options, options.keep or Path(temporary))
     except NarrowsError as error:
