@@ -171,10 +171,13 @@ class Soak:
         figures = self.result.figures = judge(within, faults, flows, GOODPUT_BPS)
         if not figures.rated.windows:
             self.result.fail("no window could be judged: too short, too many faults, or too busy a machine")
-        for worst, least in ((figures.rated, LEAST_PART), (figures.orphans, LEAST_ORPHANED)):
+        for worst, least, which in (
+            (figures.rated, LEAST_PART, ""),
+            (figures.orphans, LEAST_ORPHANED, ", older than its sender's agent"),
+        ):
             if worst.least < least:
                 part = f"{100 * worst.least:.0f} % of the fair share"
-                self.result.fail(f"{part} in a window: {worst.least_where}")
+                self.result.fail(f"{part} in a window: {worst.least_where}{which}")
         if (worst := figures.rated).longest_s > LONGEST_S:
             self.result.fail(f"{worst.longest_s:.1f} s below half of the share: {worst.longest_where}")
         if broken := self.result.connections["broken"]:
