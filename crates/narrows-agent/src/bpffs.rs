@@ -23,6 +23,9 @@ use crate::status::server::FOLDER;
 /// Where Linux distributions mount bpffs.
 pub const PATH: &str = "/sys/fs/bpf";
 
+/// Default folder of the agents' pins.
+pub const AGENTS: &str = "/sys/fs/bpf/narrows-agent";
+
 /// The lock of every process that mounts, unmounts, loads or unloads.
 ///
 /// It is in the folder of the sockets, which the systemd unit may write. Only root can create files there, so other

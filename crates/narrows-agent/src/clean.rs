@@ -14,9 +14,6 @@ use crate::netns::{self, Netns};
 use crate::status::client::sockets_in;
 use crate::{bpffs, cc, claim};
 
-/// Default folder of the agents' pins.
-pub const PINS: &str = "/sys/fs/bpf/narrows-agent";
-
 /// Results of a clean-up, one line each.
 #[derive(Debug, Default)]
 pub struct Cleaned {

@@ -13,7 +13,7 @@ use narrows_control::units::Span;
 use super::error::REMEDY;
 use super::form::{Form, kernel_form};
 use super::place::{ELEMENT, FACTS, LINK};
-use super::registered::Registered;
+use super::registered::{Registered, is_registered};
 use super::{CcError, Options, Place, Variant};
 use crate::{bpffs, clock, privileges};
 
@@ -22,7 +22,6 @@ skeleton!("cc");
 pub(super) use skeleton::CcSkelBuilder;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// TCP_CA_NAME_MAX, including the terminating zero.
 const NAME_MAX: usize = 16;
@@ -284,9 +283,4 @@ fn is_gone_soon(name: &str) -> Result<bool, CcError> {
         thread::sleep(GONE_POLL);
     }
     Ok(true)
-}
-
-pub(super) fn is_registered(name: &str) -> Result<bool, CcError> {
-    let available = fs::read_to_string(AVAILABLE).map_err(CcError::file(AVAILABLE))?;
-    Ok(available.split_ascii_whitespace().any(|available| available == name))
 }

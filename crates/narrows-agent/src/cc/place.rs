@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, MapCore, MapHandle};
 
-use super::load::is_registered;
-use super::registered::is_in_use;
+use super::registered::{is_in_use, is_registered};
 use super::{CcError, Variant};
 use crate::bpffs;
 

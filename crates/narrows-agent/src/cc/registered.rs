@@ -1,6 +1,7 @@
 //! Congestion control algorithms as the kernel lists them, whether their pins can be reached or not.
 #![allow(unsafe_code, reason = "system calls that libbpf-rs has no wrapper for")]
 
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -9,12 +10,22 @@ use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
+use super::CcError;
+
+/// The kernel's list of congestion control algorithms.
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// The struct_ops map's name in `bpf/cc/bbr.h`.
 const MAP: &str = "nrw_cc";
 /// Name of the map that holds `nrw_cc_facts`; the object's name precedes it.
 const FACTS: &str = ".bss";
 /// `BPF_STRUCT_OPS_STATE_INUSE` (include/linux/bpf.h): the map's element is registered, without a link.
 const IN_USE: u32 = 1;
+
+/// Whether the kernel has an algorithm with this name.
+pub(super) fn is_registered(name: &str) -> Result<bool, CcError> {
+    let available = fs::read_to_string(AVAILABLE).map_err(CcError::file(AVAILABLE))?;
+    Ok(available.split_ascii_whitespace().any(|available| available == name))
+}
 
 /// A registered congestion control of Narrows.
 pub(super) struct Registered {

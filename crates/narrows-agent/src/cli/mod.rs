@@ -21,7 +21,7 @@ use crate::services::{Failure, Services, Source};
 use crate::status::client::{Client, sockets_in};
 use crate::status::server::{FOLDER, Request, path_of};
 use crate::status::text;
-use crate::{clean, events, guard, privileges, top};
+use crate::{bpffs, clean, events, guard, privileges, top};
 
 /// Exit code for a wrong configuration or command line.
 const WRONG_INPUT: u8 = 2;
@@ -203,7 +203,7 @@ fn clean_up(netns: Option<&str>) -> Result<u8, Failure> {
     if !running.is_empty() {
         println!("left alone, because they run: {}", running.join(", "));
     }
-    let cleaned = clean::clean_all(&namespaces, Path::new(FOLDER), Path::new(clean::PINS));
+    let cleaned = clean::clean_all(&namespaces, Path::new(FOLDER), Path::new(bpffs::AGENTS));
     cleaned.removed.iter().for_each(|what| println!("removed {what}"));
     cleaned.failed.iter().for_each(|what| eprintln!("narrows-agent: {what}"));
     Ok(u8::from(!cleaned.failed.is_empty()))

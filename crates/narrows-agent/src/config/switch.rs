@@ -57,7 +57,7 @@ impl Switch {
         match &self.pin {
             Pin::In(folder) => folder.clone(),
             Pin::Never | Pin::UntilStopped | Pin::Always => {
-                Path::new(crate::clean::PINS).join(&self.common.name)
+                Path::new(crate::bpffs::AGENTS).join(&self.common.name)
             }
         }
     }

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
 
-use narrows_agent::clean;
+use narrows_agent::bpffs;
 use narrows_agent::htb::Rtnl;
 use narrows_agent::status::server::path_of;
 use narrows_control::rate::Leaf;
@@ -63,7 +63,7 @@ fn by_default_the_data_plane_stays_until_a_stop() {
             let port = |name, rate| format!("[[ports]]\ninterface = '{name}'\nrate = '{rate}'\n");
             let ports = port("a", "10mbit") + &port("y", "20mbit");
             let mut switch = Agent::start("switch", &ports);
-            let pins = Path::new(clean::PINS).join(&switch.name);
+            let pins = Path::new(bpffs::AGENTS).join(&switch.name);
             let kept = || (htb_of(&lab, "a"), htb_of(&lab, "y"), pins.join("program").exists());
             assert_eq!(kept(), (true, true, true), "{}", switch.said());
             switch.kill_with_guardian();
@@ -90,7 +90,7 @@ fn by_default_the_data_plane_stays_until_a_stop() {
             switch.signal(nix::sys::signal::SIGTERM);
             assert!(switch.child.0.wait().unwrap().success(), "{}", switch.said());
             assert_eq!(kept(), (false, false, false));
-            assert!(!Path::new(clean::PINS).exists() && !path_of(&switch.name).exists());
+            assert!(!Path::new(bpffs::AGENTS).exists() && !path_of(&switch.name).exists());
         })
     })
     .unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use narrows_agent::status::client::Client;
 use narrows_agent::status::server::{Request, path_of};
 use narrows_agent::status::{PortStatus, Snapshot};
-use narrows_agent::{clean, clock};
+use narrows_agent::{bpffs, clock};
 use narrows_control::units::{Span, Time};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -198,7 +198,7 @@ impl Drop for Agent {
         let _ = self.child.kill();
         let _ = self.child.wait();
         // A killed agent leaves them.
-        let _ = fs::remove_dir_all(Path::new(clean::PINS).join(&self.name));
+        let _ = fs::remove_dir_all(Path::new(bpffs::AGENTS).join(&self.name));
         if thread::panicking() {
             eprintln!("--- log of {} {}:\n{}", self.role, self.name, self.log());
         }

@@ -5,11 +5,11 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::bpffs;
 use crate::config::{self, Pin};
 use crate::dataplane::program::{Sizes, Switch as Plane, Tunables};
 use crate::htb::{self, Rtnl};
 use crate::services::Failure;
-use crate::{bpffs, clean};
 
 /// How long queues and attachments live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Drop for Pins {
             tracing::warn!(event = "pins-remain", folder = %self.folder.display(), %error);
         }
         // The folder is not empty if other agents have pins.
-        let _ = fs::remove_dir(clean::PINS);
+        let _ = fs::remove_dir(bpffs::AGENTS);
     }
 }
 
