@@ -7,9 +7,9 @@
 
 use std::time::Instant;
 
+use narrows_control::catalogue;
 use narrows_control::congestion::{
     Ack, Congestion, Connection, Controller, Lost, RateSample, Recovery, Signal, State, Timestamps, Window,
-    registry,
 };
 use narrows_control::units::{Rate, Span, Time};
 
@@ -104,7 +104,7 @@ fn run(cc: &mut dyn Controller) -> (Vec<f64>, u64) {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
-    for entry in registry::all() {
+    for entry in catalogue::all() {
         if !wanted.is_empty() && !wanted.iter().any(|name| name == entry.name) {
             continue;
         }

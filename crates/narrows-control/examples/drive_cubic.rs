@@ -4,14 +4,15 @@
 //! cargo run -p narrows-control --example drive_cubic
 //! ```
 
-use narrows_control::congestion::{Ack, Congestion, Connection, Signal, Window, registry};
+use narrows_control::catalogue;
+use narrows_control::congestion::{Ack, Congestion, Connection, Signal, Window};
 use narrows_control::units::{Span, Time};
 
 const RTT: Span = Span::from_millis(40);
 const SEGMENT: u32 = 1500;
 
 fn main() {
-    let mut cc = registry::build("cubic").expect("CUBIC is built in");
+    let mut cc = catalogue::build("cubic").expect("CUBIC is built in");
     let mut window = Window::new(10);
     let mut now = Time::ZERO + RTT;
     cc.on_established(&Connection::new(now, SEGMENT, Some(RTT)), &mut window);

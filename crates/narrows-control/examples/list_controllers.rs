@@ -4,11 +4,11 @@
 //! cargo run -p narrows-control --example list_controllers
 //! ```
 
-use narrows_control::{congestion, rate};
+use narrows_control::{catalogue, rate};
 
 fn main() {
     println!("At the sender:");
-    for entry in congestion::registry::all() {
+    for entry in catalogue::all() {
         println!("  {:16} {}", entry.name, entry.summary);
     }
     println!("In the network:");

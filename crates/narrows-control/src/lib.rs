@@ -3,6 +3,7 @@
 //!
 //! * [`catalogue`]: names, parameters and looks of the controllers at senders.
 //! * [`congestion`]: controllers at the sender (Reno, CUBIC, BBR, ...).
+//! * [`parameter`]: parameters of algorithms, with unit, range, default, meaning and source.
 //! * [`rate`]: controllers in the network, at the port of a switch (BRF, RCP, XCP, ...).
 //! * [`feedback`]: the encoding of a rate in a TCP option, and congestion headers.
 //! * [`units`]: time, rates and bytes as types.
@@ -15,5 +16,6 @@
 pub mod catalogue;
 pub mod congestion;
 pub mod feedback;
+pub mod parameter;
 pub mod rate;
 pub mod units;

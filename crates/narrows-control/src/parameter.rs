@@ -20,6 +20,16 @@ pub enum Value {
     Word(Cow<'static, str>),
 }
 
+crate::words! {
+    /// The reading of a paper that leaves choices open or whose letter does not give a usable controller.
+    pub enum Reading {
+        /// With the choices and safeguards of this implementation.
+        Resolved = "resolved",
+        /// The paper's sentences word by word.
+        Literal = "literal",
+    }
+}
+
 /// The word for "no limit" or "not used" of parameters that may be absent.
 pub const NONE: &str = "none";
 
@@ -355,13 +365,13 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// Declares a structure of parameters, and implements [`Parameters`](crate::catalogue::Parameters) for it.
+/// Declares a structure of parameters, and implements [`Parameters`](crate::parameter::Parameters) for it.
 ///
 /// A field's doc comment is the meaning of the parameter. The last expression states values, unit and source.
 /// Fields in a second block, after `and`, are not parameters.
 ///
 /// ```
-/// use narrows_control::catalogue::{Parameters, Value, number};
+/// use narrows_control::parameter::{Parameters, Value, number};
 ///
 /// narrows_control::parameters! {
 ///     /// Parameters of a window that multiplies.
@@ -411,20 +421,20 @@ macro_rules! parameters {
             $( $( $(#[doc = $other_doc])+ $other_vis $other: $other_type, )* )?
         }
 
-        impl $crate::catalogue::Parameters for $name {
-            const TABLE: &'static [$crate::catalogue::Parameter] = &[
-                $( $crate::catalogue::Parameter::new(stringify!($field), concat!($($doc),+), $shape), )*
+        impl $crate::parameter::Parameters for $name {
+            const TABLE: &'static [$crate::parameter::Parameter] = &[
+                $( $crate::parameter::Parameter::new(stringify!($field), concat!($($doc),+), $shape), )*
             ];
 
-            fn values(&self) -> Vec<$crate::catalogue::Value> {
-                vec![ $( $crate::catalogue::Field::value(&self.$field, &$shape), )* ]
+            fn values(&self) -> Vec<$crate::parameter::Value> {
+                vec![ $( $crate::parameter::Field::value(&self.$field, &$shape), )* ]
             }
 
-            fn set(&mut self, name: &str, value: &$crate::catalogue::Value) {
+            fn set(&mut self, name: &str, value: &$crate::parameter::Value) {
                 $(
                     let shape = &$shape;
                     if name == shape.name.unwrap_or(stringify!($field)) {
-                        if let Some(value) = $crate::catalogue::Field::read(value, shape) {
+                        if let Some(value) = $crate::parameter::Field::read(value, shape) {
                             self.$field = value;
                         }
                         return;
@@ -455,16 +465,16 @@ macro_rules! words {
             pub const WORDS: &'static [&'static str] = &[$($word),+];
         }
 
-        impl $crate::catalogue::Field for $name {
-            fn read(value: &$crate::catalogue::Value, _shape: &$crate::catalogue::Shape) -> Option<Self> {
+        impl $crate::parameter::Field for $name {
+            fn read(value: &$crate::parameter::Value, _shape: &$crate::parameter::Shape) -> Option<Self> {
                 match value {
-                    $( $crate::catalogue::Value::Word(word) if word == $word => Some($name::$variant), )+
+                    $( $crate::parameter::Value::Word(word) if word == $word => Some($name::$variant), )+
                     _ => None,
                 }
             }
-            fn value(&self, _shape: &$crate::catalogue::Shape) -> $crate::catalogue::Value {
+            fn value(&self, _shape: &$crate::parameter::Shape) -> $crate::parameter::Value {
                 let word = match self { $( $name::$variant => $word, )+ };
-                $crate::catalogue::Value::Word(word.into())
+                $crate::parameter::Value::Word(word.into())
             }
         }
     };

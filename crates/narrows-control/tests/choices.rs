@@ -1,7 +1,8 @@
 //! A congestion controller and its parameters as JSON, as plans hold them.
 #![allow(missing_docs)]
 
-use narrows_control::catalogue::{Catalogue, Choice, Value};
+use narrows_control::catalogue::{Catalogue, Choice};
+use narrows_control::parameter::Value;
 
 #[test]
 fn a_name_alone_stays_a_string() {

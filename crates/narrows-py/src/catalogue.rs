@@ -1,8 +1,7 @@
 //! The catalogue of congestion controllers as JSON, for names, parameters, looks and documentation in Python.
 
-use narrows_control::catalogue::{
-    Catalogue, Entry, Look, ModuleValues, Parameter, Preset, Service, Takes, Value,
-};
+use narrows_control::catalogue::{Catalogue, Entry, Look, Preset, Service};
+use narrows_control::parameter::{ModuleValues, Parameter, Takes, Value};
 use serde_json::{Value as Json, json};
 
 /// All rows, in the order of figures.

@@ -7,10 +7,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use narrows_control::catalogue::{Value as Given, Values};
 use narrows_control::congestion::{
     Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, Signal, State, Window,
 };
+use narrows_control::parameter::{Value as Given, Values};
 use narrows_control::units::{Rate, Span, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use controller::{Failure, PyController, PyWindow};
 use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
 use narrows_control::congestion::Controller;
-use narrows_control::{congestion, rate};
+use narrows_control::rate;
 use narrows_sim::plan::{Plan, check_with};
 use narrows_sim::{Column, Error, Results};
 use numpy::IntoPyArray;
@@ -172,7 +172,7 @@ fn check(plan_json: &str, congestion: Vec<String>) -> PyResult<()> {
 
 #[pyfunction]
 fn congestion_controllers() -> Vec<(&'static str, &'static str)> {
-    congestion::registry::all().iter().map(|e| (e.name, e.summary)).collect()
+    narrows_control::catalogue::all().iter().map(|e| (e.name, e.summary)).collect()
 }
 
 /// The catalogue of congestion controllers as JSON; `narrows.congestion` reads it.

@@ -6,8 +6,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use narrows_control::catalogue::{Catalogue, Entry, Family, Group, Parameters, whole};
+use narrows_control::catalogue::{Catalogue, Entry, Family, Group};
 use narrows_control::congestion::{Ack, Congestion, Controller, Window};
+use narrows_control::parameter::{Parameters, whole};
 use narrows_sim::plan::Plan;
 
 narrows_control::parameters! {

@@ -6,10 +6,9 @@ mod common;
 use std::sync::atomic::AtomicBool;
 
 use common::*;
-use narrows_control::catalogue::{
-    Catalogue, Choice, Entry, Family, Group, Parameters, Value, time_from, whole,
-};
+use narrows_control::catalogue::{Catalogue, Choice, Entry, Family, Group};
 use narrows_control::congestion::{Ack, Congestion, Controller, Window};
+use narrows_control::parameter::{Parameters, Value, time_from, whole};
 use narrows_control::units::Span;
 use narrows_sim::plan::{Plan, TransportPlan, check_with};
 

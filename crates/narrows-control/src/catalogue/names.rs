@@ -1,7 +1,7 @@
-//! Built-in congestion controllers by name: those of the [`catalogue`](crate::catalogue), and its presets.
+//! Built-in congestion controllers by name: algorithms and presets.
 
-use super::Controller;
-use crate::catalogue::{Catalogue, Choice, Entry, Preset};
+use super::{Catalogue, Choice, Entry, Preset};
+use crate::congestion::Controller;
 
 /// A name that a scenario can use.
 #[derive(Clone, Copy, Debug)]
@@ -48,5 +48,5 @@ pub fn build(name: &str) -> Option<Box<dyn Controller>> {
 }
 
 #[cfg(test)]
-#[path = "registry_tests.rs"]
+#[path = "names_tests.rs"]
 mod tests;

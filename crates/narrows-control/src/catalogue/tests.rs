@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::congestion::harness::{ack_at, connection, initial_window, window};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
+use crate::parameter::{Parameters, Shape, Takes, Value, Values, rate_from, whole};
 use crate::units::{Rate, Span, Time};
 
 /// Each name that a scenario can use, with the row behind it.

@@ -9,7 +9,6 @@ pub mod bbr;
 pub mod filter;
 pub mod linux;
 pub mod network;
-pub mod registry;
 
 #[cfg(test)]
 pub(crate) mod harness;

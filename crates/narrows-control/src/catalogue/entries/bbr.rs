@@ -1,6 +1,6 @@
 //! Rows of the algorithms with a model of the path: BBR and its relatives.
 
-use crate::catalogue::{Constant, Entry, Family, Group, Linux, Look, Needs, Parameters, Preset, Values};
+use crate::catalogue::{Constant, Entry, Family, Group, Linux, Look, Needs, Preset};
 use crate::congestion::Controller;
 use crate::congestion::bbr::bbq::{self, Bbq};
 use crate::congestion::bbr::bounded::Bounded;
@@ -9,6 +9,7 @@ use crate::congestion::bbr::gain_cycle::{self, GainModel};
 use crate::congestion::bbr::gain_model::Variant;
 use crate::congestion::bbr::probe_bw::ConstantGains;
 use crate::congestion::bbr::{self, Bbr, aggregation, pacing, v2, v3};
+use crate::parameter::{Parameters, Values};
 
 /// Algorithms with a model of the path.
 pub(super) const MODEL: &[Entry] = &[

@@ -1,6 +1,6 @@
 //! Rows of the algorithms that respond to losses, delay or marks: the family of Linux.
 
-use crate::catalogue::{Constant, Entry, Family, Group, Linux, Look, Needs, Parameters, Preset};
+use crate::catalogue::{Constant, Entry, Family, Group, Linux, Look, Needs, Preset};
 use crate::congestion::linux::bic::{self, Bic};
 use crate::congestion::linux::cubic::{self, Cubic};
 use crate::congestion::linux::dctcp::{self, Dctcp};
@@ -16,6 +16,7 @@ use crate::congestion::linux::veno::{self, Veno};
 use crate::congestion::linux::westwood::{self, Westwood};
 use crate::congestion::linux::yeah::{self, Yeah};
 use crate::congestion::linux::{hystart, hystartpp};
+use crate::parameter::Parameters;
 
 /// Algorithms that respond to losses.
 pub(super) const LOSS: &[Entry] = &[

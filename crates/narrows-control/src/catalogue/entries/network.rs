@@ -1,10 +1,11 @@
 //! Rows of the algorithms that follow rates or windows from the network.
 
-use crate::catalogue::{Constant, Entry, Family, Feedback, Group, Look, Needs, Parameters, Preset, Service};
+use crate::catalogue::{Constant, Entry, Family, Feedback, Group, Look, Needs, Preset, Service};
 use crate::congestion::network::bdr::{self, Bdr};
 use crate::congestion::network::brf::{self, Brf};
 use crate::congestion::network::stamped::Stamped;
 use crate::congestion::network::xcp::Xcp;
+use crate::parameter::Parameters;
 
 const fn served(kind: &'static str, mode: Option<&'static str>, domain: bool, feedback: Feedback) -> Needs {
     Needs { service: Some(Service { kind, mode, domain, feedback }), ..Needs::NOTHING }

@@ -4,9 +4,9 @@
 //! ACKs for many segments arrive at once. The window must cover the pause, so BBR adds the largest
 //! excess of the last 5 to 10 rounds to the window.
 
-use crate::catalogue::{time_from, whole};
 use crate::congestion::Ack;
 use crate::congestion::filter::TwoPeriodMax;
+use crate::parameter::{time_from, whole};
 use crate::units::{Bytes, Rate, Span, Time};
 
 crate::parameters! {

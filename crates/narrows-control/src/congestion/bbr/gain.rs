@@ -1,6 +1,6 @@
 //! Fixed-point gains, as Linux's `tcp_bbr.c` has them.
 
-use crate::catalogue::{Field, Shape, Value};
+use crate::parameter::{Field, Shape, Value};
 
 /// A gain in 1/256, Linux's unit (`BBR_UNIT`).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

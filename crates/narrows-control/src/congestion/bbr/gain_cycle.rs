@@ -9,9 +9,9 @@ use super::gain_model::{self, OMEGA_ONE, Variant};
 use super::model::Model;
 use super::probe_bw::{DRAIN, GainCycle, PROBE, ProbeEnd};
 use super::round_rtt::RoundRtt;
-use crate::catalogue::{Parameters, Reading, Values, time_from, word};
 use crate::congestion::Ack;
 use crate::congestion::filter::WindowedMax;
+use crate::parameter::{Parameters, Reading, Values, time_from, word};
 use crate::units::{Span, Time};
 
 crate::parameters! {

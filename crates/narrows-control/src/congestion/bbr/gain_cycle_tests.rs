@@ -1,11 +1,11 @@
 use super::*;
+use crate::catalogue;
 use crate::congestion::bbr::params::Params as BbrParams;
 use crate::congestion::bbr::probe_bw::ProbeBw;
 use crate::congestion::bbr::tests::{LINK, policer, run};
 use crate::congestion::bbr::view::View;
 use crate::congestion::bbr::{Bbr, Controller};
 use crate::congestion::harness::{Path, Sender, ack_at, connection};
-use crate::congestion::registry;
 use crate::congestion::{Connection, RateSample, Window};
 
 const VARIANTS: [Variant; 3] = [Variant::A, Variant::B, Variant::C];
@@ -173,7 +173,7 @@ fn a_spike_counts_forever_or_for_the_length_of_the_window() {
 #[test]
 fn on_a_policed_path_the_gain_is_one_for_any_omega() {
     for name in NAMES {
-        let controller = registry::build(name).expect(name);
+        let controller = catalogue::build(name).expect(name);
         let mut sender = Sender::new(controller, Path { loss: policer(), ..Path::new(LINK, 20) });
         sender.run_until(Time::from_secs_f64(60.0), |s| s.figure("policed") == 1.0);
         assert_eq!(sender.figure("policed"), 1.0, "{name}: not recognised in 60 s");
@@ -186,7 +186,7 @@ fn on_a_policed_path_the_gain_is_one_for_any_omega() {
 #[test]
 fn a_lone_flow_fills_the_link() {
     for name in NAMES {
-        let o = run(registry::build(name).expect(name), Path::new(LINK, 20), 5);
+        let o = run(catalogue::build(name).expect(name), Path::new(LINK, 20), 5);
         assert!(o.share > 0.97, "{name}: utilisation {:.3}", o.share);
         // GAIN-7: at a low omega the gains average to more than 1, so a queue persists that BBR v1
         // does not have. BBR-A's fills the window of two BDP.
@@ -211,7 +211,7 @@ fn the_cycle_begins_with_any_entry_but_the_draining_one() {
 #[test]
 fn probe_rtt_costs_a_fiftieth() {
     for name in ["bbq", "bbr-a", "bbr-b", "bbr-c"] {
-        let mut sender = Sender::new(registry::build(name).expect(name), Path::new(LINK, 20));
+        let mut sender = Sender::new(catalogue::build(name).expect(name), Path::new(LINK, 20));
         let (mut inside, mut last) = (0.0, sender.now());
         for second in 1..=53 {
             sender.run_until(Time::from_secs_f64(f64::from(second)), |s| {
@@ -227,7 +227,7 @@ fn probe_rtt_costs_a_fiftieth() {
 }
 
 #[test]
-fn the_name_matches_the_registry() {
+fn the_name_matches_the_catalogue() {
     let mut bbr = Bbr::with_cycle(GainModel::new("bbr-c", Variant::C, Params::default()));
     let mut window = Window { cwnd: 10, ssthresh: 7, pacing_rate: None };
     let handshake = Connection { seed: 3, ..connection(None, None) };

@@ -44,7 +44,7 @@ use self::probe_rtt::ProbeRtt;
 use self::recovery::SavedWindow;
 use self::view::{View, is_drained, quantise};
 use super::{Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, Signal, Window};
-use crate::catalogue::{Parameters, Values};
+use crate::parameter::{Parameters, Values};
 use crate::units::{Rate, Span, Time};
 
 /// The BBR controller.

@@ -1,7 +1,7 @@
 //! Pacing rate and send quantum from a bandwidth (BBR-13, BBR-18).
 
 use super::gain::Gain;
-use crate::catalogue::{time_from, whole};
+use crate::parameter::{time_from, whole};
 use crate::units::{Bytes, Rate, Span};
 
 crate::parameters! {

@@ -2,7 +2,7 @@
 
 use super::gain::Gain;
 use super::{aggregation, pacing};
-use crate::catalogue::{gain, rate_from, time_from, whole};
+use crate::parameter::{gain, rate_from, time_from, whole};
 use crate::units::{Rate, Span};
 
 crate::parameters! {

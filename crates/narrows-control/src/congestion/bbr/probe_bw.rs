@@ -5,8 +5,8 @@
 use super::gain::Gain;
 use super::model::Model;
 use super::view::View;
-use crate::catalogue::gain;
 use crate::congestion::Ack;
+use crate::parameter::gain;
 use crate::units::{Span, Time};
 
 /// The probing entry of a cycle.

@@ -6,8 +6,8 @@
 //! state before it.
 
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
-use crate::catalogue::{flag, number, whole};
 use crate::congestion::{Ack, Congestion, Controller, Signal, State, Window};
+use crate::parameter::{flag, number, whole};
 use crate::units::{NANOS_PER_SEC, Span, Time};
 
 crate::parameters! {

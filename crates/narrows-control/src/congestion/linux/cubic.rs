@@ -11,8 +11,8 @@
 use super::hystart::{self, Hystart};
 use super::hystartpp::{self, HystartPlusPlus};
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance, part};
-use crate::catalogue::{Parameters, Values, flag, number, whole, word};
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
+use crate::parameter::{Parameters, Values, flag, number, whole, word};
 use crate::units::{NANOS_PER_SEC, Span, Time};
 
 crate::parameters! {

@@ -5,8 +5,8 @@
 //! the ACK, not before; a loss during a reduction for marks does not halve the window again.
 
 use super::reno::Reno;
-use crate::catalogue::{number, whole};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
+use crate::parameter::{number, whole};
 
 crate::parameters! {
     /// Parameters of [`Dctcp`]; the defaults are Linux's module parameters.

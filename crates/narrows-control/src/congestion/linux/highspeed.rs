@@ -6,7 +6,7 @@
 //! 39 on, and RFC 3649 from a window of 118 on. Deviation from Linux: the window ends at 2^32 / 128
 //! segments.
 
-use crate::catalogue::whole;
+use crate::parameter::whole;
 use std::sync::LazyLock;
 
 use super::slow_start::{in_slow_start, slow_start};

@@ -7,8 +7,8 @@
 //! jiffies; a sample uses the recovery state after the ACK, not the state before it.
 
 use super::slow_start::{in_slow_start, slow_start};
-use crate::catalogue::{flag, number, time_from};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
+use crate::parameter::{flag, number, time_from};
 use crate::units::{NANOS_PER_SEC, Span, Time};
 
 crate::parameters! {

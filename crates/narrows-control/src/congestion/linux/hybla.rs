@@ -7,8 +7,8 @@
 
 use super::reno::Reno;
 use super::slow_start::in_slow_start;
-use crate::catalogue::{time_from, whole};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Window};
+use crate::parameter::{time_from, whole};
 use crate::units::Span;
 
 crate::parameters! {

@@ -5,8 +5,8 @@
 //! parameter. Linux reads the pacing rate from the socket. Here the rate is 2 x cwnd per srtt,
 //! which is the socket's pacing rate in slow start.
 
-use crate::catalogue::{time_from, whole};
 use crate::congestion::Ack;
+use crate::parameter::{time_from, whole};
 use crate::units::{Bytes, Rate, Span, Time};
 
 crate::parameters! {

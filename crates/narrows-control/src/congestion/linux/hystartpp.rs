@@ -5,8 +5,8 @@
 //! counts segments. As the RFC requires, it applies only to the slow start before the first congestion.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance};
-use crate::catalogue::{time_from, whole};
 use crate::congestion::{Ack, INFINITE_SSTHRESH, Window};
+use crate::parameter::{time_from, whole};
 use crate::units::Span;
 
 crate::parameters! {

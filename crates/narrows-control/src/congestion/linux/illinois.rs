@@ -9,8 +9,8 @@
 //! many segments as a whole window has. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
-use crate::catalogue::{number, whole};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
+use crate::parameter::{number, whole};
 
 crate::parameters! {
     /// Parameters of [`Illinois`]; the defaults are Linux's module parameters and constants.

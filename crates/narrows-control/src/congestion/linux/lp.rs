@@ -31,8 +31,8 @@
 //!   handled that ACK. Linux cuts first, and recovery halves the remaining window.
 
 use super::reno::Reno;
-use crate::catalogue::{time_from, whole};
 use crate::congestion::{Ack, Congestion, Connection, Controller, State, Timestamps, Window};
+use crate::parameter::{time_from, whole};
 use crate::units::{Span, Time};
 
 crate::parameters! {

@@ -5,8 +5,8 @@
 
 use super::hystartpp::{self, HystartPlusPlus};
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
-use crate::catalogue::{Parameters, Values, number, whole, word};
 use crate::congestion::{Ack, Congestion, Controller, Window};
+use crate::parameter::{Parameters, Values, number, whole, word};
 
 crate::parameters! {
     /// Parameters of [`Reno`].

@@ -5,8 +5,8 @@
 //! 2003); Linux `tcp_scalable.c`. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, left_for_avoidance};
-use crate::catalogue::whole;
 use crate::congestion::{Ack, Congestion, Controller, Window};
+use crate::parameter::whole;
 
 crate::parameters! {
     /// Parameters of [`Scalable`].

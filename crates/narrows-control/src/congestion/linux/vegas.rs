@@ -10,8 +10,8 @@
 use super::reno::Reno;
 use super::rounds::Rounds;
 use super::slow_start::{in_slow_start, part, slow_start};
-use crate::catalogue::whole;
 use crate::congestion::{Ack, Congestion, Controller, Window};
+use crate::parameter::whole;
 use crate::units::{Span, Time};
 
 crate::parameters! {

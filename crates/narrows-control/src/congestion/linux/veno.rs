@@ -11,8 +11,8 @@
 use super::reno::Reno;
 use super::rounds::Rounds;
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
-use crate::catalogue::{number, whole};
 use crate::congestion::{Ack, Congestion, Controller, Window};
+use crate::parameter::{number, whole};
 use crate::units::{Span, Time};
 
 crate::parameters! {

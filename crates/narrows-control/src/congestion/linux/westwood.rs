@@ -10,8 +10,8 @@
 //! except for rounding.
 
 use super::reno::Reno;
-use crate::catalogue::{time_from, whole};
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
+use crate::parameter::{time_from, whole};
 use crate::units::{Span, Time};
 
 crate::parameters! {

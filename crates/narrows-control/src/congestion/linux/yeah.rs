@@ -6,8 +6,8 @@
 
 use super::rounds::Rounds;
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
-use crate::catalogue::whole;
 use crate::congestion::{Ack, Congestion, Controller, Window};
+use crate::parameter::whole;
 use crate::units::{Span, Time};
 
 crate::parameters! {

@@ -12,7 +12,7 @@
 //! allocation, because that share was safe recently. When feedback returns, the halving ends at
 //! once. CUBIC ends too: the rate then doubles per RTT, starting from CUBIC's rate.
 
-use crate::catalogue::{Parameters, Reading, Values, flag, time_from, whole, word};
+use crate::parameter::{Parameters, Reading, Values, flag, time_from, whole, word};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 

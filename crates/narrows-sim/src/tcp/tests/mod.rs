@@ -7,7 +7,7 @@ mod reordering;
 
 use std::collections::BTreeMap;
 
-use narrows_control::congestion::registry;
+use narrows_control::catalogue;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::{App, Config, Io, Offer, Phase, Receiver, Sender};
@@ -84,7 +84,7 @@ impl<'n> Pair<'n> {
         let offer = Offer::new(MSS as u32, None, None, false);
         let config = Config { template, mss: MSS as u16, ecn: true, pacing: false, offer, seed: 1 };
         let app = App::new(app, Time::ZERO, Time::NEVER);
-        let cc = registry::build(cc).unwrap();
+        let cc = catalogue::build(cc).unwrap();
         let exact_ce = cc.needs_exact_ce_echo();
         let sender = Sender::new(config, app, cc, Time::ZERO);
         let template = Template { flags: flag::REVERSE, ..template };

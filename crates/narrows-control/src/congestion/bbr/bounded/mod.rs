@@ -43,9 +43,9 @@ use super::memo::Memo;
 use super::model;
 use super::probe_rtt::ProbeRtt;
 use super::recovery::SavedWindow;
-use crate::catalogue::{Parameters, Values};
 use crate::congestion::filter::TwoPeriodMax;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Lost, Recovery, Signal, State, Window};
+use crate::parameter::{Parameters, Values};
 use crate::units::{Rate, Span, Time};
 
 type Model = model::Model<TwoPeriodMax<Rate>>;

@@ -1,8 +1,8 @@
 //! Parameters of BBR v2 and v3. The values are in `v2.rs` and `v3.rs`.
 
-use crate::catalogue::{Field, Shape, Value, flag, gain, number, time_from, whole};
 use crate::congestion::bbr::gain::Gain;
 use crate::congestion::bbr::{aggregation, pacing};
+use crate::parameter::{Field, Shape, Value, flag, gain, number, time_from, whole};
 use crate::units::Span;
 
 /// A percentage.

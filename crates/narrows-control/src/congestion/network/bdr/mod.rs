@@ -4,10 +4,10 @@
 pub mod designator;
 
 use self::designator::{Backoff, Designator, after_idle, apply_gain, window as window_of};
-use crate::catalogue::{Parameters, Reading, Values, word};
 use crate::congestion::linux::cubic::Cubic;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Departing, Recovery, Signal, Window};
 use crate::feedback::header::{Bdr as BdrHeader, Echo, Header};
+use crate::parameter::{Parameters, Reading, Values, word};
 use crate::rate::bdr::{Mode, Report};
 use crate::units::{Bytes, Rate, Span, Time};
 

@@ -1,0 +1,118 @@
+//! An algorithm with its parameters, as plans name it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::parameter::{Value, Values};
+
+/// An algorithm and its parameters, as a plan names them: `"cubic"` or `{"name": "cubic", "beta": 0.5}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Written", into = "Written")]
+pub struct Choice {
+    /// The name of an algorithm or preset.
+    pub name: String,
+    /// Given parameters in base units.
+    pub params: Values,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Name(String),
+    Table {
+        name: String,
+        #[serde(flatten)]
+        params: Values,
+    },
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Choice {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Choice".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "anyOf": [
+                { "type": "string" },
+                {
+                    "type": "object",
+                    "properties": { "name": { "type": "string" } },
+                    "required": ["name"],
+                    "additionalProperties": { "type": ["boolean", "number", "string"] },
+                },
+            ],
+        })
+    }
+}
+
+impl From<Written> for Choice {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Name(name) => Choice { name, params: Values::new() },
+            Written::Table { name, params } => Choice { name, params },
+        }
+    }
+}
+
+impl From<Choice> for Written {
+    fn from(Choice { name, params }: Choice) -> Self {
+        if params.is_empty() { Written::Name(name) } else { Written::Table { name, params } }
+    }
+}
+
+impl From<&str> for Choice {
+    fn from(name: &str) -> Self {
+        Choice { name: name.to_owned(), params: Values::new() }
+    }
+}
+
+impl From<String> for Choice {
+    fn from(name: String) -> Self {
+        Choice { name, params: Values::new() }
+    }
+}
+
+impl Choice {
+    /// The choice with another parameter, in base units.
+    #[must_use]
+    pub fn with(mut self, parameter: &str, value: Value) -> Self {
+        self.params.insert(parameter.to_owned(), value);
+        self
+    }
+}
+
+/// The first invalid part of a [`Choice`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The parameter; `None` if the problem is a name.
+    pub parameter: Option<String>,
+    /// The value that was found.
+    pub found: String,
+    /// The values that were expected.
+    pub expected: String,
+}
+
+impl Problem {
+    /// No algorithm has this name.
+    pub fn unknown(name: &str) -> Self {
+        let expected = "the name of a congestion controller".to_owned();
+        Problem { parameter: None, found: format!("{name:?}"), expected }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem { parameter, found, expected } = self;
+        if let Some(parameter) = parameter {
+            write!(f, "{parameter}: ")?;
+        }
+        write!(f, "found {found}, expected {expected}")
+    }
+}
+
+impl std::error::Error for Problem {}

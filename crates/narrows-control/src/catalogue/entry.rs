@@ -1,0 +1,280 @@
+//! A row of the catalogue, and its parts.
+
+use std::fmt;
+
+use super::Problem;
+use crate::congestion::Controller;
+use crate::parameter::{Parameter, Parameters, Value, Values};
+
+/// The signal that an algorithm mainly responds to. Figures and tables are sorted by family.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Losses.
+    Loss,
+    /// Delay, or losses and delay.
+    Delay,
+    /// A model of the path: bandwidth and propagation time.
+    Model,
+    /// ECN marks.
+    Marks,
+    /// Rates or windows from the network.
+    Network,
+}
+
+impl Family {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Loss => "loss",
+            Family::Delay => "delay",
+            Family::Model => "model",
+            Family::Marks => "marks",
+            Family::Network => "network",
+        }
+    }
+}
+
+/// How the network's answer reaches the sender.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Feedback {
+    /// In a TCP option of ACKs.
+    Option,
+    /// In a congestion header of data packets, which the receiver echoes.
+    Header,
+    /// In a message of its own.
+    Message,
+}
+
+impl Feedback {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Feedback::Option => "option",
+            Feedback::Header => "header",
+            Feedback::Message => "message",
+        }
+    }
+}
+
+/// The rate controller at ports that an algorithm depends on.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Kind of the rate controller.
+    pub kind: &'static str,
+    /// Its `mode`, if the algorithm needs a particular one.
+    pub mode: Option<&'static str>,
+    /// Whether a controller of the domain is needed too.
+    pub domain: bool,
+    /// How its answers reach the sender.
+    pub feedback: Feedback,
+}
+
+/// Requirements on the network.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Without ECN marks it behaves as this algorithm.
+    pub marks_or_else: Option<&'static str>,
+    /// The rate controller that serves it.
+    pub service: Option<Service>,
+}
+
+impl Needs {
+    /// No requirements.
+    pub const NOTHING: Needs = Needs { marks_or_else: None, service: None };
+}
+
+/// The algorithm in Linux.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Linux {
+    /// The kernel's name of the algorithm (`TCP_CONGESTION`).
+    pub name: &'static str,
+    /// Its module; `None` if the code is part of TCP itself.
+    pub module: Option<&'static str>,
+}
+
+/// How figures draw an algorithm.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The name in legends.
+    pub label: &'static str,
+    /// Colour on white.
+    pub light: &'static str,
+    /// Colour on a dark page.
+    pub dark: &'static str,
+    /// `solid`, `dashed`, `dotted` or `dash-dot`.
+    pub dash: &'static str,
+    /// Shape of points.
+    pub marker: &'static str,
+}
+
+impl Look {
+    /// A look.
+    pub const fn new(
+        label: &'static str,
+        light: &'static str,
+        dark: &'static str,
+        dash: &'static str,
+        marker: &'static str,
+    ) -> Self {
+        Look { label, light, dark, dash, marker }
+    }
+}
+
+/// The value of a parameter in a preset.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub enum Constant {
+    /// `true` or `false`.
+    Flag(bool),
+    /// A number in base units.
+    Number(f64),
+    /// A word.
+    Word(&'static str),
+}
+
+impl From<Constant> for Value {
+    fn from(constant: Constant) -> Self {
+        match constant {
+            Constant::Flag(flag) => Value::Flag(flag),
+            Constant::Number(n) => Value::Number(n),
+            Constant::Word(word) => Value::Word(word.into()),
+        }
+    }
+}
+
+/// A name for an algorithm with certain parameters.
+#[derive(Copy, Clone, Debug)]
+pub struct Preset {
+    /// The name in scenarios and results.
+    pub name: &'static str,
+    /// One line of description.
+    pub summary: &'static str,
+    /// Its parameters.
+    pub values: &'static [(&'static str, Constant)],
+    /// Its look.
+    pub look: Look,
+    /// `mode` of the rate controller that serves it, if it differs from the algorithm's.
+    pub mode: Option<&'static str>,
+}
+
+impl Preset {
+    /// The parameters by name.
+    pub fn params(&self) -> Values {
+        self.values.iter().map(|&(name, value)| (name.to_owned(), value.into())).collect()
+    }
+}
+
+/// Parameters of a structure, with a common prefix of their names.
+#[derive(Copy, Clone)]
+pub struct Group {
+    /// Prefix of the names in scenarios.
+    pub prefix: &'static str,
+    /// The parameters.
+    pub table: &'static [Parameter],
+    /// Their defaults, in the order of the table.
+    pub defaults: fn() -> Vec<Value>,
+}
+
+impl Group {
+    /// The parameters of a structure with its defaults.
+    pub const fn of<P: Parameters + Default>(prefix: &'static str) -> Self {
+        Group { prefix, table: P::TABLE, defaults: || P::default().values() }
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("prefix", &self.prefix)
+            .field("table", &self.table)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A congestion control algorithm.
+#[derive(Copy, Clone, Debug)]
+pub struct Entry {
+    /// The name in scenarios and results.
+    pub name: &'static str,
+    /// Its family.
+    pub family: Family,
+    /// One line of description.
+    pub summary: &'static str,
+    /// Its requirements on the network.
+    pub needs: Needs,
+    /// The algorithm in Linux, if Linux has it.
+    pub linux: Option<Linux>,
+    /// Its look in figures. Without one, figures choose a look that no other curve has.
+    pub look: Option<Look>,
+    /// Its parameters.
+    pub parameters: &'static [Group],
+    /// Names for certain parameters.
+    pub presets: &'static [Preset],
+    /// Builds the controller for one connection. The values are checked; those that are absent have their
+    /// default.
+    pub build: fn(&Values) -> Box<dyn Controller>,
+}
+
+impl Entry {
+    /// An algorithm without parameters that needs nothing from the network.
+    pub const fn new(
+        name: &'static str,
+        family: Family,
+        summary: &'static str,
+        build: fn(&Values) -> Box<dyn Controller>,
+    ) -> Self {
+        Entry {
+            name,
+            family,
+            summary,
+            needs: Needs::NOTHING,
+            linux: None,
+            look: None,
+            parameters: &[],
+            presets: &[],
+            build,
+        }
+    }
+
+    /// Full name, definition and default of each parameter.
+    pub fn parameters(&self) -> impl Iterator<Item = (String, &'static Parameter, Value)> {
+        self.parameters.iter().flat_map(|group| {
+            let defaults = (group.defaults)();
+            group
+                .table
+                .iter()
+                .zip(defaults)
+                .map(|(p, value)| (format!("{}{}", group.prefix, p.name), p, value))
+        })
+    }
+
+    /// The definition of a parameter.
+    pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
+        self.parameters.iter().find_map(|group| {
+            let rest = name.strip_prefix(group.prefix)?;
+            group.table.iter().find(|p| p.name == rest)
+        })
+    }
+
+    pub(super) fn check(&self, values: &Values) -> Result<(), Problem> {
+        for (name, value) in values {
+            let Some(parameter) = self.parameter(name) else {
+                let known: Vec<String> = self.parameters().map(|(name, ..)| name).collect();
+                let expected = if known.is_empty() {
+                    format!("no parameters for {}", self.name)
+                } else {
+                    format!("a parameter of {}: {}", self.name, known.join(", "))
+                };
+                return Err(Problem { parameter: None, found: format!("{name:?}"), expected });
+            };
+            let shape = &parameter.shape;
+            if !shape.accepts(value) {
+                let found = match value {
+                    Value::Word(word) => format!("{word:?}"),
+                    value => shape.text(value),
+                };
+                return Err(Problem { parameter: Some(name.clone()), found, expected: shape.expected() });
+            }
+        }
+        Ok(())
+    }
+}
