@@ -11,7 +11,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 .DEFAULT_GOAL := help
 .PHONY: help packages setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
 # Parts of other targets, which `make help` does not list.
-.PHONY: prepare try-agent try-guest builds-and-fuzz rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
+.PHONY: prepare try-agent try-guest rust-builds short-fuzz rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \
@@ -78,8 +78,8 @@ study: setup ## Run the full BRF study with 10 seeds
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line try-guest lint
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line waiting-test builds-and-fuzz
-	@$(MAKE) --no-print-directory rust-waiting-test
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line waiting-test rust-builds
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line rust-waiting-test short-fuzz
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line short-soak pure-test
 	@$(MAKE) --no-print-directory live-test real-time-test determinism
 
@@ -114,8 +114,9 @@ export PROPTEST_RNG_SEED
 rust-test: rust-waiting-test live-test ## Rust tests: unit tests, vectors, properties, behaviour snapshots
 
 # All but `live`, whose tests measure in real time. No --bins: it would also run the fuzzers, without an end.
+# --lib would build narrows-py, whose tests are in Python.
 rust-waiting-test:
-	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --lib --test '[!l]*' --test 'l[!i]*'
+	cargo test --workspace --exclude narrows-py $(WITHOUT_AGENT) --locked --quiet --lib --test '[!l]*' --test 'l[!i]*'
 	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --doc
 
 live-test:
@@ -124,8 +125,10 @@ live-test:
 # What only computes gives way to tests that run at the same time and wait for other programs: they have deadlines.
 LOW_PRIORITY = nice -n 19
 
-builds-and-fuzz:
+rust-builds:
 	$(LOW_PRIORITY) cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --no-run
+
+short-fuzz:
 	@$(LOW_PRIORITY) $(MAKE) --no-print-directory fuzz
 
 # These tests wait for other programs, but measure nothing, so several run at once.
