@@ -122,7 +122,7 @@ rust-waiting-test:
 live-test:
 	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --test live
 
-# What only computes gives way to tests that run at the same time and wait for other programs: they have deadlines.
+# Jobs that only compute have low priority, because tests that run at the same time have deadlines.
 LOW_PRIORITY = nice -n 19
 
 rust-builds:
@@ -148,7 +148,7 @@ fuzz: setup ## Fuzz all parsers that strangers can reach (FUZZ_SECONDS=600: ten 
 soak: setup try-agent ## Agents and controllers under faults and attacks, as root (SOAK_MINUTES=60: an hour)
 	$(BIN)/python tools/soak $(SOAK_MINUTES:%=--minutes %) $(SOAK_SEED:%=--seed %)
 
-python-test: pure-test waiting-test short-soak real-time-test ## Python tests; browser and kernel tests only if a browser is installed and as root
+python-test: pure-test waiting-test short-soak real-time-test ## Python tests (browser tests need a browser, kernel tests need root)
 
 pure-test: setup try-agent
 	$(LOW_PRIORITY) $(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile

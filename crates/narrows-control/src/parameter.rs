@@ -1,5 +1,5 @@
 //! Parameters of algorithms. The macro [`parameters!`](crate::parameters) declares a structure and its table
-//! at once, so name, unit, range, default, meaning and source of a parameter stand in one place.
+//! at once, so name, unit, range, default, meaning and source of a parameter are in one place.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub enum Value {
 }
 
 crate::words! {
-    /// The reading of a paper that leaves choices open or whose letter does not give a usable controller.
+    /// The reading of a paper that leaves choices open, or that gives no usable controller if it is taken word by word.
     pub enum Reading {
         /// With the choices and safeguards of this implementation.
         Resolved = "resolved",

@@ -11,7 +11,7 @@ fn a_name_alone_stays_a_string() {
 }
 
 #[test]
-fn parameters_stand_beside_the_name_and_come_back_as_they_were() {
+fn parameters_are_beside_the_name_and_survive_a_round_trip() {
     let choice = Choice::from("cubic")
         .with("beta", Value::Number(0.5))
         .with("fast_convergence", Value::Flag(false))

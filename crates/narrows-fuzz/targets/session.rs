@@ -25,7 +25,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const STEPS_MAX: usize = 64;
 const REPEAT_MAX_LOG2: u8 = 13;
-/// Memory of one input: the longest line, twice while its buffer grows, the same of the sent text, and TLS.
+/// Memory of one input: twice the longest line, because its buffer grows, as much for the sent text, and TLS.
 const MEMORY_MAX: usize = 8 << 20;
 
 thread_local! {

@@ -41,7 +41,7 @@ impl Catalogue {
     /// Adds an algorithm.
     ///
     /// # Errors
-    /// A name of it is taken, a parameter stands twice, or a default or preset is not in its range.
+    /// One of its names is taken, a parameter occurs twice, or a default or preset is out of range.
     pub fn add(&mut self, entry: Entry) -> Result<(), Problem> {
         let names = std::iter::once(entry.name).chain(entry.presets.iter().map(|p| p.name));
         for name in names {

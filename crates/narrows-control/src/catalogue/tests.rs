@@ -276,7 +276,7 @@ fn a_row_from_outside_is_checked_and_built_by_name() {
     assert_eq!(taken, "found \"fixed\", expected a name that no other algorithm has");
     const TWICE: &[Group] = &[Group::of::<FixedParams>(""), Group::of::<FixedParams>("")];
     let twice = Entry { name: "twice", parameters: TWICE, ..row };
-    let problem = catalogue.add(twice).expect_err("parameters that stand twice").to_string();
+    let problem = catalogue.add(twice).expect_err("a parameter that occurs twice").to_string();
     assert_eq!(problem, "found \"segments\", expected a name that no other parameter has");
     let wrong = Entry {
         name: "wrong",

@@ -19,9 +19,9 @@ crate::parameters! {
         /// Longest probe while a queue persists.
         pub longest_probe: Span = Span::from_millis(3), time_from(Span::ZERO, Span::from_secs(10)).from("alpha of the paper");
         /// A queue exists in a round if the mean RTT of the round exceeds the propagation time by this amount
-        /// and by the share `queue_share`.
+        /// and by the share `bbq_queue_share`.
         pub queue: Span = Span::from_millis(1), time_from(Span::ZERO, Span::from_secs(10)).from("ours");
-        /// The share of the propagation time, 1/n, for `queue`.
+        /// The share of the propagation time, 1/n, for `bbq_queue`.
         pub queue_share: u64 = 20, whole(1, 1000).from("ours: 5 %");
         /// A queue persists if it existed in this many consecutive rounds.
         pub rounds: u32 = 2, whole(1, 1000).unit("rounds").from("ours");

@@ -49,7 +49,7 @@ crate::parameters! {
         pub min_rounds: u32 = 4, whole(1, 1000).unit("rounds").from("bbr_lt_intvl_min_rtts");
         /// In a policed interval, lost / delivered is at least this.
         pub loss_threshold: Gain = Gain::from_256ths(50), gain(0.0, 1.0).from("bbr_lt_loss_thresh");
-        /// Two intervals agree if they differ by at most this share or by at most `difference`.
+        /// Two intervals agree if they differ by at most this share or by at most `policer_difference`.
         pub ratio: Gain = Gain::ratio(1, 8), gain(0.0, 1.0).from("bbr_lt_bw_ratio");
         /// Two intervals agree if they differ by at most this rate.
         pub difference: Rate = Rate::from_bits_per_sec(4000), rate_from(Rate::ZERO, Rate::from_bits_per_sec(1_000_000_000_000)).from("bbr_lt_bw_diff");

@@ -25,7 +25,7 @@ crate::parameters! {
         /// Rounds of conservative slow start that confirm a queue.
         pub css_rounds: u32 = 5, whole(1, 1000).unit("rounds").from("RFC 9406, CSS_ROUNDS");
         /// Maximum growth per ACK. The default is for unpaced senders, because a late ACK of many segments must
-        /// not cause a burst of twice as many. Without a limit it is for paced senders. The controller does not
+        /// not cause a burst of twice as many. `none` is for paced senders. The controller does not
         /// know whether it is paced, so flows with `pacing` have the limit too.
         pub limit: Option<u32> = Some(8), whole(1, 1_000_000).unit("segments").or_none().from("RFC 9406, L");
     }

@@ -40,7 +40,7 @@ crate::parameters! {
     pub struct Params {
         /// Position between the least and the largest one-way delay above which the path is congested.
         pub threshold: u32 = 15, whole(1, 100).unit("%").from("the paper, section IV");
-        /// Offset of the receiver's timestamps from the sender's. Without one it is a 32-bit number from the
+        /// Offset of the receiver's timestamps from the sender's. `none` is a 32-bit number from the
         /// seed.
         pub offset: Option<u32> = None, whole(0, 4_294_967_295).unit("ticks").or_none().from("net.ipv4.tcp_timestamps = 1");
         /// Uptime of the sender's host at time zero.

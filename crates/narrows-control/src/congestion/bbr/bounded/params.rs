@@ -67,7 +67,7 @@ crate::parameters! {
         pub headroom: Percent, number(0.0, 0.9).per(100).from("Headroom");
         /// Losses in a round that end Startup. Each ACK that reports losses counts as a lost range.
         pub startup_losses: u32, whole(1, 100_000).from("StartupFullLossCnt");
-        /// Whether the resulting bound is at least the volume delivered in a round.
+        /// Whether the bound at the end of Startup is at least the volume delivered in a round.
         pub startup_bound_delivered: bool, flag().from("BBR3-3");
         /// Whether a spurious episode of losses restores the state in which it began, Startup or Up, and not
         /// only the bounds.
