@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from narrows.backends.kernel import agency
 from narrows.backends.kernel.agents import Agent
+from narrows.backends.kernel.timeline import Timeline
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_a_refused_change_of_rate_makes_the_run_untrustworthy(
         server.start()
         agent = Agent("switch", "s", "s", {}, rates=((0, "c", 1250000),))
         crew = agency.Agency(cast(Any, SimpleNamespace(prefix="t-")), [agent])
-        crew._change(time.monotonic_ns(), threading.Event())
+        crew._change(Timeline(time.monotonic_ns()))
         server.join()
     assert asked == [b'{"rates": {"c": 1250000}}\n']
     assert crew.complaints == complaints

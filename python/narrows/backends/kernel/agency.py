@@ -8,16 +8,16 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from narrows.backends.kernel import agents
 from narrows.backends.kernel.agents import Agent
 from narrows.backends.kernel.processes import REAL_TIME, Processes
+from narrows.backends.kernel.timeline import Timeline
 from narrows.errors import ScenarioError, one_line
 
 SOCKETS = Path("/run/narrows-agent")
@@ -90,22 +90,10 @@ class Agency:
             start: start of the run, ns of CLOCK_MONOTONIC.
             interval: time between two snapshots, ns (0: no snapshots).
         """
-        over = threading.Event()
         switches = [agent for agent in self.agents if agent.role == "switch"]
-        threads = [threading.Thread(target=self._change, args=(start, over), daemon=True)]
-        if interval:
-            threads += [
-                threading.Thread(target=self._listen, args=(agent, interval, over), daemon=True)
-                for agent in switches
-            ]
-        for thread in threads:
-            thread.start()
-        try:
+        listeners = [partial(self._listen, agent, interval) for agent in switches if interval]
+        with Timeline(start).working(self._change, *listeners):
             yield
-        finally:
-            over.set()
-            for thread in threads:
-                thread.join()
 
     def _name(self, agent: Agent) -> str:
         return self._programs.prefix + agent.name
@@ -116,7 +104,7 @@ class Agency:
     def _socket(self, agent: Agent) -> Path:
         return SOCKETS / f"{self._name(agent)}.sock"
 
-    def _change(self, start: int, over: threading.Event) -> None:
+    def _change(self, timeline: Timeline) -> None:
         """Send new rates to the switches, and stop and continue switches for their outages."""
         todo: list[tuple[int, Agent, dict[str, int] | signal.Signals]] = []
         for agent in self.agents:
@@ -124,7 +112,7 @@ class Agency:
             for begin, end in agent.outages:
                 todo += [(begin, agent, signal.SIGSTOP), (end, agent, signal.SIGCONT)]
         for when, agent, what in sorted(todo, key=lambda change: change[0]):
-            if over.wait(max(0.0, (start + when - time.monotonic_ns()) / 1e9)):
+            if not timeline.wait_until(when):
                 break
             if isinstance(what, signal.Signals):
                 self._started[self._name(agent)].send_signal(what)
@@ -140,19 +128,19 @@ class Agency:
             if agent.outages:  # a stopped process does not handle SIGTERM
                 self._started[self._name(agent)].send_signal(signal.SIGCONT)
 
-    def _listen(self, agent: Agent, interval: int, over: threading.Event) -> None:
+    def _listen(self, agent: Agent, interval: int, timeline: Timeline) -> None:
         every = max(_LEAST_MILLIS, interval // 1_000_000)
         request = {"flows": _FLOWS, "every_ms": every}
         # During an outage the agent sends nothing: this times out, and the loop connects again.
         patience = _PATIENCE_SECONDS + every / 1e3
-        while not over.is_set():
+        while not timeline.is_over:
             with contextlib.suppress(OSError, ValueError), self._connect(agent, request, patience) as lines:
-                while not over.is_set():
+                while not timeline.is_over:
                     line = lines.readline()
                     if not line:
                         break
                     self._seen.append({**json.loads(line), "agent": agent.name})
-            over.wait(_LEAST_MILLIS / 1e3)
+            timeline.pause(_LEAST_MILLIS / 1e3)
 
     @contextmanager
     def _connect(self, agent: Agent, request: dict[str, Any], patience: float) -> Iterator[Any]:

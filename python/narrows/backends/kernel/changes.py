@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from narrows.backends.kernel.commands import rate_change
 from narrows.backends.kernel.layout import Layout
+from narrows.backends.kernel.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,6 @@ def making(todo: list[Change], prefix: str, start: int) -> Iterator[list[str]]:
     if not todo:
         yield complaints
         return
-    over = threading.Event()
     tools = {
         name: subprocess.Popen(
             ["tc", "-n", prefix + name, "-batch", "-"],
@@ -58,9 +56,9 @@ def making(todo: list[Change], prefix: str, start: int) -> Iterator[list[str]]:
         for name in sorted({change.namespace for change in todo})
     }
 
-    def work() -> None:
+    def work(timeline: Timeline) -> None:
         for change in todo:
-            if over.wait(max(0.0, (start + change.time - time.monotonic_ns()) / 1e9)):
+            if not timeline.wait_until(change.time):
                 return
             try:
                 stdin = tools[change.namespace].stdin
@@ -71,13 +69,10 @@ def making(todo: list[Change], prefix: str, start: int) -> Iterator[list[str]]:
                 complaints.append(f"a change of rate failed ({error.strerror})")
                 return
 
-    thread = threading.Thread(target=work, name="narrows-rates", daemon=True)
-    thread.start()
     try:
-        yield complaints
+        with Timeline(start).working(work):
+            yield complaints
     finally:
-        over.set()
-        thread.join()
         for tool in tools.values():
             _, words = tool.communicate()
             if words.strip():

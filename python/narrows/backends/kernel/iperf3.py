@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from narrows.backends.kernel.agents import is_brf
 from narrows.backends.kernel.layout import Layout
 from narrows.backends.kernel.processes import Processes
 from narrows.backends.kernel.spec import FIRST_PORT, source_ports
+from narrows.backends.kernel.timeline import Timeline
 from narrows.congestion import chosen
 from narrows.errors import ScenarioError
 from narrows.plan import Plan
@@ -126,24 +126,18 @@ class Load:
         Args:
             start: start of the run, ns of CLOCK_MONOTONIC.
         """
-        over = threading.Event()
-        thread = threading.Thread(target=self._work, args=(start, over), daemon=True)
-        thread.start()
-        try:
+        with Timeline(start).working(self._work):
             yield
-        finally:
-            over.set()
-            thread.join()
 
     def logs(self) -> dict[str, str]:
         """iperf3's JSON reports of the clients, by file name."""
         return {f"{name}.json": self._programs.log(name).read_text("utf-8", "replace") for name in self._logs}
 
-    def _work(self, start: int, over: threading.Event) -> None:
+    def _work(self, timeline: Timeline) -> None:
         clients = {}
         times = [(call.start, 0, call) for call in self._todo] + [(call.stop, 1, call) for call in self._todo]
         for when, ending, call in sorted(times, key=lambda entry: entry[:2]):
-            if over.wait(max(0.0, (start + when - time.monotonic_ns()) / 1e9)) and not ending:
+            if not timeline.wait_until(when) and not ending:
                 continue
             if not ending:
                 name = f"iperf3-{call.name}"

@@ -34,6 +34,7 @@ from narrows.backends.kernel.namespaces import path
 from narrows.backends.kernel.processes import Processes
 from narrows.backends.kernel.shell import KernelError, run
 from narrows.backends.kernel.sockets import socket_in
+from narrows.backends.kernel.timeline import Timeline
 from narrows.plan import Plan
 from narrows.units import format_duration
 
@@ -128,28 +129,22 @@ class Domain:
         if self._process is None:
             yield
             return
-        over = threading.Event()
-        thread = threading.Thread(target=self._fail, args=(start, over), name="narrows-sdn", daemon=True)
-        thread.start()
-        try:
+        with Timeline(start).working(self._fail):
             yield
-        finally:
-            over.set()
-            thread.join()
 
     def close(self) -> None:
         """Close the sockets. The program ends with the run's other programs."""
         for opened in self._sockets.values():
             opened.close()
 
-    def _fail(self, start: int, over: threading.Event) -> None:
+    def _fail(self, timeline: Timeline) -> None:
         todo = [
             (when, number)
             for outage in (self._sdn["outages"] if self._sdn else ())
             for when, number in zip(outage, (signal.SIGSTOP, signal.SIGCONT), strict=True)
         ]
         for when, number in todo:
-            if over.wait(max(0.0, (start + when - time.monotonic_ns()) / 1e9)):
+            if not timeline.wait_until(when):
                 break
             self._process.send_signal(number)
         if todo:  # a stopped process does not handle SIGTERM

@@ -1,0 +1,49 @@
+"""Work at planned times of a run, in threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from narrows.units import NANOS_PER_SEC
+
+
+class Timeline:
+    """The time of a run, for threads that work while it lasts.
+
+    Args:
+        start: start of the run, ns of CLOCK_MONOTONIC.
+    """
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._over = threading.Event()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has ended."""
+        return self._over.is_set()
+
+    def wait_until(self, when: int) -> bool:
+        """Wait until `when`, ns after the start. Returns false if the run ends before."""
+        left = self._start + when - time.monotonic_ns()
+        return not self._over.wait(max(0.0, left / NANOS_PER_SEC))
+
+    def pause(self, seconds: float) -> None:
+        """Wait for a time, or until the run ends."""
+        self._over.wait(seconds)
+
+    @contextmanager
+    def working(self, *works: Callable[[Timeline], None]) -> Iterator[None]:
+        """Do each work in a thread while the context lasts. Its end is that of the run."""
+        threads = [threading.Thread(target=work, args=(self,), daemon=True) for work in works]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            for thread in threads:
+                thread.join()
