@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from narrows.errors import OutputError
 
 
 @contextmanager
@@ -23,3 +26,23 @@ def take(file: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def claim(folder: Path) -> int:
+    """Lock a folder, so that this process alone writes to it.
+
+    Returns an open descriptor, which holds the lock until it is closed. On a file system without locks,
+    nothing is locked.
+
+    Raises:
+        OutputError: if another process has locked it.
+    """
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        is_free = take(held)
+    except OSError:
+        return held  # no locks
+    if not is_free:
+        os.close(held)
+        raise OutputError(f"{folder}: another run is writing there")
+    return held

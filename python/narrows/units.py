@@ -180,6 +180,14 @@ def parse_limit(value: object) -> Limit:
         raise Expected(expected) from None
 
 
+def parse_finite_limit(value: object) -> Limit:
+    """A queue length that is not infinite."""
+    limit = parse_limit(value)
+    if limit == Limit():
+        raise Expected("a length such as '0.17bdp' or a number of packets")
+    return limit
+
+
 def format_duration(nanos: int) -> str:
     """Nanoseconds in the largest unit that is exact."""
     for unit, scale in (("s", NANOS_PER_SEC), ("ms", 1_000_000), ("us", 1_000)):

@@ -14,6 +14,8 @@ BASICS = {
     "errors",
     "extras",
     "locks",
+    "markdown",
+    "packets",
     "plan",
     "retired",
     "signals",
@@ -53,7 +55,7 @@ TOP = {"__init__", "__main__"}
 
 
 def imported(tree):
-    """Parts of `narrows` that a module imports, wherever the import stands."""
+    """Parts of `narrows` that a module imports, at its top or in functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
             if node.module == "narrows":

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from narrows.cli.commands.shared import say
 from narrows.cli.commands.values import beginning
 from narrows.data.catalogue import DATA_SETS, DataSet
 from narrows.data.folder import VARIABLE, State, check_folder, data_folder, state
@@ -78,7 +78,7 @@ def fetch(
     for one in wanted:
         fetching.check(one, where)
     for one in wanted:
-        written = fetching.fetch(one, where, _say)
+        written = fetching.fetch(one, where, say)
         for path in written:
             print(path)
         if not written:
@@ -125,7 +125,3 @@ def _show(facts: dict[str, Any], console: Console) -> None:
 
 def _size(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)

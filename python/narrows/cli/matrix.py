@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,11 +9,10 @@ import typer
 from rich.padding import Padding
 
 from narrows import extras, sweep, units
-from narrows.cli.commands.shared import INTERRUPTED
+from narrows.cli.commands.shared import INTERRUPTED, say
 from narrows.cli.console import plain
 from narrows.cli.options import checked_seed, parsed, positive, some_rate
 from narrows.cli.progress import progress_of
-from narrows.errors import Expected
 from narrows.matrix.ask import Ask
 from narrows.matrix.plan import choose, scenario
 from narrows.results.results import is_finished
@@ -49,7 +47,7 @@ def matrix(
         ("--rtt", rtt, units.parse_duration),
         ("--duration", duration, positive),
         *(("--buffer", item, units.parse_limit) for item in buffer),
-        *((("--mark", mark, _some_length),) if mark is not None else ()),
+        *((("--mark", mark, units.parse_finite_limit),) if mark is not None else ()),
         ("--loss", loss, units.parse_loss),
     ):
         parsed(option, value, parse)
@@ -81,10 +79,10 @@ def matrix(
                 resume=reuse,
             )
         except sweep.Interrupted as stopped:
-            print(f"interrupted: {stopped}; to keep them, add --reuse", file=sys.stderr)
+            say(f"interrupted: {stopped}; to keep them, add --reuse")
             raise typer.Exit(INTERRUPTED) from None
     measured = cells(results, ask)
-    page = write(measured, results, ask, out, files=figures, say=lambda line: print(line, file=sys.stderr))
+    page = write(measured, results, ask, out, files=figures, say=say)
     console = plain()
     for length in ask.buffers:
         console.print(f"{length}:")
@@ -93,11 +91,3 @@ def matrix(
     for note in notes(ask):
         console.print(f"note: {note}")
     print(f"tables in {out}, page in {page}{' (earlier results replaced)' if replaced else ''}")
-
-
-def _some_length(text: object) -> units.Limit:
-    """A finite queue length; for `parsed`."""
-    length = units.parse_limit(text)
-    if length == units.Limit():
-        raise Expected("a length such as '0.17bdp' or a number of packets")
-    return length

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from narrows import extras
+from narrows.cli.commands.shared import say
 from narrows.errors import OutputError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def plot(
             raise OutputError(f"{error.filename or folder}: {error.strerror}") from None
         print(", ".join(str(file) for file in written))
         if left_out:
-            print(f"{path}: {left_out}", file=sys.stderr)
+            say(f"{path}: {left_out}")
 
 
 def _drawn(path: Path) -> tuple[Figure, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import typer
@@ -10,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from narrows import extras, sweep
-from narrows.cli.commands.shared import INTERRUPTED, On
+from narrows.cli.commands.shared import INTERRUPTED, On, say
 from narrows.cli.console import plain
 from narrows.cli.run import real_stacks
 from narrows.cli.table import Table
@@ -55,9 +54,9 @@ def study(
             outcome = _run(loaded, folder, quick, only, jobs, reuse, on, existing_folder(data))
     except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which tells the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
-        print(f"interrupted{came}; --reuse continues after the finished experiments", file=sys.stderr)
+        say(f"interrupted{came}; --reuse continues after the finished experiments")
         raise typer.Exit(INTERRUPTED) from None
-    report = write(outcome, folder, files=figures, say=_say)
+    report = write(outcome, folder, files=figures, say=say)
     _show(outcome, plain())
     print(f"report in {report}")
 
@@ -79,12 +78,8 @@ def _run(
     chosen(loaded, only)  # validate names before booting a guest
     backend = real_stacks(on)
     if backend is None:
-        return run_study(loaded, folder, quick=quick, only=only, jobs=jobs, reuse=reuse, data=data, say=_say)
-    return run_on_both(loaded, folder, backend, quick=quick, only=only, jobs=jobs, reuse=reuse, say=_say)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+        return run_study(loaded, folder, quick=quick, only=only, jobs=jobs, reuse=reuse, data=data, say=say)
+    return run_on_both(loaded, folder, backend, quick=quick, only=only, jobs=jobs, reuse=reuse, say=say)
 
 
 def _show(outcome: Outcome, console: Console) -> None:

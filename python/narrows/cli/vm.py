@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
 
 from narrows.backends.vm import image, package
 from narrows.backends.vm.errors import VmError
+from narrows.cli.commands.shared import say
 from narrows.signals import terminable
 
 NOT_READY = 1
@@ -22,16 +21,16 @@ def prepare(*, again: bool) -> None:
 def _prepare(again: bool) -> None:
     done = False
     if lacking := package.missing():
-        package.install(lacking, _say)
+        package.install(lacking, say)
         if still := package.missing():
             raise VmError(f"found no {', '.join(still)} after installing packages")
         done = True
     kernel = package.found()
     if kernel is None or again:
-        kernel = package.fetch(_say)
+        kernel = package.fetch(say)
         done = True
     known = image.existing()
-    made = image.ensure(_say)
+    made = image.ensure(say)
     print(f"kernel: {kernel.package} {kernel.version} in {kernel.folder}, sha256 {kernel.sha256[:16]}...")
     print(f"guest: saved in {made.folder}")
     if not done and known:
@@ -49,7 +48,3 @@ def status() -> None:
         print("run narrows vm prepare to get the missing parts")
         raise typer.Exit(NOT_READY)
     print(f"congestion controllers: {', '.join(saved.facts['congestion_controls'])}")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)

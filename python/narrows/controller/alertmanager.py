@@ -22,9 +22,9 @@ from narrows.controller.alerts import Alert, Key
 from narrows.controller.limits import Warnings
 from narrows.controller.sample import id_of
 from narrows.errors import one_line
+from narrows.units import NANOS_PER_SEC as SECOND
 
 LOG = logging.getLogger("narrows.controller.alerts")
-SECOND = 1_000_000_000
 REPEAT_NS = 60 * SECOND
 VALID_S = 240.0
 """A firing alert ends after this time without a repetition: four intervals, as with Prometheus."""

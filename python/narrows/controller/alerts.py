@@ -15,8 +15,8 @@ from narrows.controller.bodies import FlowKey
 from narrows.controller.flows import share
 from narrows.controller.sample import PortSample, Sample
 from narrows.controller.view import AlertSeverity
+from narrows.units import NANOS_PER_SEC as SECOND
 
-SECOND = 1_000_000_000
 ACTIVE_MAX = 500
 """Largest number of alerts at one time. Further ones are counted, and begin when others end."""
 AGENTS_MAX = 1024

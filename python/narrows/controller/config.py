@@ -13,11 +13,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from narrows import units
 from narrows.controller import wire
 from narrows.controller.alerts import AGENTS_MAX, AgentRule, FlowRule, QueueRule, Rules
-from narrows.controller.domain import SECOND, Params, PortParams
+from narrows.controller.domain import Params, PortParams
 from narrows.controller.messages import PortKey
 from narrows.controller.tls import Keys
 from narrows.controller.view import AlertSeverity
 from narrows.errors import TYPES, Expected, NarrowsError, found, hint, one_line
+from narrows.units import NANOS_PER_SEC as SECOND
 
 
 def _duration(value: object) -> int:

@@ -40,8 +40,8 @@ from narrows.controller.messages import (
 from narrows.controller.path_rates import PathRates, Place
 from narrows.controller.routes import Routes
 from narrows.controller.topology import Kind, Link, Topology
+from narrows.units import NANOS_PER_SEC as SECOND
 
-SECOND = 1_000_000_000
 VETH_SPEED_BPS = 10_000_000_000
 """The speed that a veth and other virtual devices report. It counts as unknown."""
 

@@ -14,8 +14,8 @@ from typing import Any
 from narrows.controller import view
 from narrows.controller.messages import Note
 from narrows.controller.view import Severity
+from narrows.units import NANOS_PER_SEC as SECOND
 
-SECOND = 1_000_000_000
 HOLD_NS = 60 * SECOND
 SUMMARY_NS = 300 * SECOND
 """With these two times, a port that flaps for hours adds at most 180 events an hour."""

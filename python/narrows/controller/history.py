@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Iterable
 
 from narrows.controller.sample import PortSample, Sample
+from narrows.units import NANOS_PER_SEC as SECOND
 
-SECOND = 1_000_000_000
 STEP_S = 5
 POINTS = 3600 // STEP_S
 PORTS_MAX = 1024

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 
 _LINES, _INTERVAL_S = 10, 10.0
+"""Largest number of lines in an interval, and its length."""
 
 
 class Gate:
@@ -40,7 +41,7 @@ class Gate:
 
 
 class _Budget:
-    """Ten entries in ten seconds."""
+    """`_LINES` entries in `_INTERVAL_S`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,7 +64,7 @@ class _Budget:
 
 
 class Warnings:
-    """Logs at most ten lines in ten seconds, and then the number of those that it left out."""
+    """Logs at most `_LINES` lines in `_INTERVAL_S`, and then the number of those that it left out."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -80,7 +81,7 @@ class Warnings:
 
 
 class OneLine(logging.Filter):
-    """Bounds a library's log: at most ten entries in ten seconds, each in one line instead of a traceback.
+    """Bounds a library's log to `_LINES` entries in `_INTERVAL_S`, each in one line instead of a traceback.
 
     uvicorn logs a traceback for a request whose body is malformed after an answer has begun.
     """

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from narrows._native import netcard_rate
 from narrows.controller.messages import Counters, PortKey
-
-PACKET_BYTES = 1500
-"""The packet size in the paper's eq 5, which is only logged. Byte counters are more exact (BRF-70)."""
+from narrows.packets import FULL_PACKET
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,8 @@ class Loads:
         rx_bps = 8 * max(0, counters.rx_bytes - before.rx_bytes) / seconds
         dropped = counters.rx_dropped + counters.tx_dropped - before.rx_dropped - before.tx_dropped
         packets = counters.tx_packets - before.tx_packets
-        eq5 = netcard_rate(packets, PACKET_BYTES, now_ns - last[0], (capacity_bps or 0) // 8)
+        # eq 5 assumes full packets. It is only logged, because byte counters are more exact (BRF-70).
+        eq5 = netcard_rate(packets, FULL_PACKET, now_ns - last[0], (capacity_bps or 0) // 8)
         used = tx_bps / capacity_bps if capacity_bps else None
         self.by_port[port] = Load(tx_bps, rx_bps, eq5, used, max(0, dropped))
 

@@ -44,11 +44,11 @@ from narrows.controller.messages import (
 )
 from narrows.controller.pair import Pair
 from narrows.controller.standby import GENERATIONS
+from narrows.units import NANOS_PER_SEC as SECOND
 
 LOG = logging.getLogger("narrows.controller.openflow")
 WARNINGS = Warnings(LOG)
 
-SECOND = 1_000_000_000
 COOKIE = 0x6E61_7272_0000_0000
 COOKIE_MASK = 0xFFFF_FFFF_0000_0000
 """Marks the controller's entries. Other entries are not changed."""

@@ -17,11 +17,10 @@ from narrows._native import Pacec
 from narrows.controller import bodies
 from narrows.controller.agents import Numbers, Outgoing
 from narrows.controller.messages import Counters, PortKey
+from narrows.packets import ETHERNET, FULL_PACKET
+from narrows.units import format_duration
 
 NAME = "pacec"
-ETHERNET_BYTES = 14
-"""Bytes of a frame's header, which OpenFlow's counters include."""
-MTU = 1500
 LEAST_INTERVAL_NS = 20_000_000
 """Shortest interval between readings of a switch's counters: an answer takes up to 12 ms (p95)."""
 _SAMPLE_NS, _SAMPLES = 10_000_000, 5
@@ -38,7 +37,7 @@ _KIND = "counted"
 
 def l3(wire_bps: int) -> int:
     """The rate of full IP datagrams on a wire of this rate."""
-    return wire_bps * MTU // (MTU + _WIRE_BYTES)
+    return wire_bps * FULL_PACKET // (FULL_PACKET + _WIRE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +81,10 @@ class PathRates:
     def attach(self, now_ns: int, port: int, info: bodies.PortInfo) -> None:
         """A port joins, or starts again."""
         # This checks the parameters first, so that nothing of an invalid port is kept.
-        Pacec(now_ns, MTU, json.dumps([(port, info.params)]))
-        if _period_ns(info) < _LEAST_PERIOD_NS:
-            raise ValueError(f"found a control period of {_period_ns(info)} ns, expected at least 5 ms")
+        Pacec(now_ns, FULL_PACKET, json.dumps([(port, info.params)]))
+        if (period := _period_ns(info)) < _LEAST_PERIOD_NS:
+            given, least = format_duration(period), format_duration(_LEAST_PERIOD_NS)
+            raise ValueError(f"found a control period of {given}, expected at least {least}")
         self._agents[port] = info
         self._changed = True
 
@@ -131,7 +131,7 @@ class PathRates:
         if number is None or not self.active:
             return []
         capacity = self._counted[number].capacity_bps // 8
-        departed = max(0, counters.tx_bytes - ETHERNET_BYTES * counters.tx_packets)
+        departed = max(0, counters.tx_bytes - ETHERNET * counters.tx_packets)
         report = {
             "type": "report",
             "port": number,
@@ -181,7 +181,7 @@ class PathRates:
                 law["mode"] = "incremental"
             ports += [(number, {**law, "edge": False}) for number in self._counted]
             if self._pacec is None or ports != self._ports:
-                self._pacec, self._ports = Pacec(now_ns, MTU, json.dumps(ports)), ports
+                self._pacec, self._ports = Pacec(now_ns, FULL_PACKET, json.dumps(ports)), ports
         return self._pacec
 
     def _period_ns(self) -> int:

@@ -20,7 +20,6 @@ from narrows.controller.alertmanager import Sender
 from narrows.controller.channel import Channel
 from narrows.controller.config import Address, Config, Http
 from narrows.controller.config import OpenFlow as OpenFlowConfig
-from narrows.controller.domain import SECOND
 from narrows.controller.files import check_private, read_token
 from narrows.controller.limits import Gate, OneLine
 from narrows.controller.listener import Handler, Listener
@@ -32,6 +31,7 @@ from narrows.controller.systemd import notify
 from narrows.controller.tls import own_certificate, tls_context
 from narrows.controller.watch import Watch
 from narrows.errors import NarrowsError
+from narrows.units import NANOS_PER_SEC as SECOND
 
 LOG = logging.getLogger("narrows.controller")
 _HANDLER = "os_ken.controller.ofp_handler"

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from narrows.markdown import table
+
 _TYPES: dict[str, pa.DataType] = {
     "float": pa.float64(),
     "u8": pa.uint8(),
@@ -169,9 +171,8 @@ def markdown() -> str:
     """The tables for docs/reference/results.md."""
     parts = []
     for name, columns in {"runs": RUNS, **COLUMNS}.items():
-        lines = ["| column | type | unit | meaning |", "| --- | --- | --- | --- |"]
         # The first column is the same everywhere.
-        for column in columns if name == "runs" else columns[1:]:
-            lines.append(f"| `{column.name}` | {column.kind} | {column.unit or '-'} | {column.meaning} |")
-        parts += [f"### {name}", "\n".join(lines)]
+        shown = columns if name == "runs" else columns[1:]
+        rows = [(f"`{column.name}`", column.kind, column.unit or "-", column.meaning) for column in shown]
+        parts += [f"### {name}", table(["column", "type", "unit", "meaning"], rows)]
     return "\n\n".join(parts) + "\n"

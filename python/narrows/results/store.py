@@ -12,7 +12,6 @@ Everything is written to a temporary folder and replaces earlier results at the 
 from __future__ import annotations
 
 import csv
-import fcntl
 import itertools
 import json
 import os
@@ -24,6 +23,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from narrows import locks
 from narrows.errors import OutputError
 from narrows.results import exchange, tables
 from narrows.results.results import LOGS, METADATA, SOUNDNESS, Results, finished, holds_runs
@@ -132,7 +132,7 @@ class Folder:
                 raise OutputError(f"{path}: found a file, expected a folder")
             self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
             path.mkdir(parents=True, exist_ok=True)
-            self._hold()
+            self._held = locks.claim(path)
             earlier = exchange.unfinished(path, self._metadata) if resume else None
             exchange.settle(path, keep_part=earlier == self._part)
             others = [entry for entry in path.iterdir() if entry != self._part]
@@ -163,16 +163,6 @@ class Folder:
         sound = json.loads((earlier / METADATA).read_text(encoding="utf-8")).get(SOUNDNESS, {})
         if sound:
             self._metadata[SOUNDNESS] = {run: what for run, what in sound.items() if int(run) in self._kept}
-
-    def _hold(self) -> None:
-        """Lock the folder. The kernel releases the lock when this process ends for any reason."""
-        self._held = os.open(self._path, os.O_RDONLY)
-        try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(f"{self._path}: another run is writing there") from None
-        except OSError:
-            pass  # a file system without locks
 
     def _release(self) -> None:
         if self._held >= 0:

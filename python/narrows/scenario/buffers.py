@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from narrows import units
+from narrows.packets import FULL_PACKET
 from narrows.plan import LinkPlan, QueuePlan
 from narrows.scenario.fitting import Path
-from narrows.scenario.network import FULL_PACKET
 
 DEFAULT = 6 << 20
 """Linux's default maximum of the receive buffer (tcp_rmem), bytes."""

@@ -147,18 +147,12 @@ Period = Annotated[Duration, _span(_LEAST_PERIOD, units.MAX_NANOS)]
 """A period in nanoseconds."""
 PeriodOrZero = Annotated[Duration, AfterValidator(_period_or_zero)]
 """A period in nanoseconds, or zero for never."""
-Rate = Annotated[
-    int,
-    BeforeValidator(units.parse_rate),
-    AfterValidator(_positive),
-    PlainSerializer(units.format_rate, when_used="json"),
-    _RATE,
-]
-"""L3 bit/s, above zero."""
 RateOrZero = Annotated[
     int, BeforeValidator(units.parse_rate), PlainSerializer(units.format_rate, when_used="json"), _RATE
 ]
 """L3 bit/s; zero is an outage."""
+Rate = Annotated[RateOrZero, AfterValidator(_positive)]
+"""L3 bit/s, above zero."""
 Size = Annotated[
     int,
     BeforeValidator(units.parse_size),

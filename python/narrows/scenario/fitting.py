@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from narrows import units
 from narrows.errors import ScenarioError, found
+from narrows.packets import FULL_PACKET, HEADERS
 from narrows.plan import LimitPlan
 from narrows.scenario import network
 from narrows.scenario.entries import Entry
@@ -14,9 +15,6 @@ from narrows.scenario.graph import Direction, Graph
 from narrows.scenario.model import Scenario
 from narrows.scenario.topologies import Dumbbell
 from narrows.scenario.traffic import Flow
-
-HEADERS = network.FULL_PACKET - 1448
-"""L3 bytes of a segment without its payload."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ def check_mark(mark: LimitPlan, limit: LimitPlan, key: str) -> None:
         ScenarioError: if no packet can find more than `mark` and still fit into `limit`.
     """
     if limit["packets"] is not None:
-        length = mark["packets"] or max(1, round((mark["bytes"] or 0) / network.FULL_PACKET))
+        length = mark["packets"] or max(1, round((mark["bytes"] or 0) / FULL_PACKET))
         if length >= limit["packets"] - 1:
             raise ScenarioError(
                 f"found {length} packets, expected less than {limit['packets'] - 1}: the queue's limit is "

@@ -30,7 +30,7 @@ _DEEPEST = 64
 _PARTS = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^."']+))(?:\.(?!$)|$)""")
 """A part of a dotted key, as TOML quotes it, and the dot after it."""
 _TWICE = re.compile(r"Cannot declare \(((?:'[^']+',? ?)+)\) twice(.*)")
-"""tomllib's error about a header that stands twice."""
+"""tomllib's error about a repeated header."""
 DEFAULT_CC = str(Flow.model_fields["cc"].default.name)
 
 

@@ -66,7 +66,7 @@ class RateController(Table):
     link: Name | None = None
     """The directed link it controls: a name, 'A->B', a pattern such as 'hop*', or '*' for all core links."""
     links: Annotated[list[Name], Field(min_length=1)] | None = None
-    """Names and patterns of several links, each with its own controller; instead of `link`."""
+    """Names and patterns of several links, each with its own rate controller; instead of `link`."""
     shape: (
         Annotated[
             list[RateStep],
@@ -77,11 +77,11 @@ class RateController(Table):
     ) = None
     """Rate, or list of rates over time, to which the port is shaped; the link's rate if left out."""
     capacity: Literal["told", "measured"] = "told"
-    """Whether the controller knows the capacity; otherwise it measures it."""
+    """Whether the rate controller knows the capacity; otherwise it measures it."""
     queue: Limit | None = None
     """Limit of each leaf queue; the link's limit if left out."""
     outages: list[Outage] = []
-    """Times at which the controller is out of order (from, to)."""
+    """Times at which the rate controller is out of order (from, to)."""
     params: dict[str, Data] = {}
     """Its parameters, listed in docs/reference/scenario-reference.md."""
 
@@ -106,9 +106,9 @@ class Sdn(Table):
     poll: Period | None = None
     """Time between two polls; the smaller of the switch's control period and 100 ms if left out."""
     delay: Delay = 1_000_000
-    """One-way delay between the controller and any switch."""
+    """One-way delay between the SDN controller and any switch."""
     outages: list[Outage] = []
-    """Times at which the controller is out of order (from, to)."""
+    """Times at which the SDN controller is out of order (from, to)."""
 
     @model_validator(mode="after")
     def _outages_in_order(self) -> Sdn:

@@ -24,9 +24,6 @@ from narrows.scenario.fields import (
     Table,
 )
 
-FULL_PACKET = 1500
-"""L3 bytes of a full packet: MSS 1448, 12 bytes of timestamp option, 20 of TCP, 20 of IPv4."""
-
 TXQUEUELEN = units.Limit(packets=1000)
 """Linux's default queue length."""
 
@@ -60,10 +57,7 @@ def _mark(value: object) -> units.Limit:
         if not 1 <= value <= units.MAX_PACKETS:
             raise Expected(f"packets from 1 to {units.MAX_PACKETS}")
         return units.Limit(packets=value)
-    limit = units.parse_limit(value)
-    if limit == units.Limit():
-        raise Expected("a length such as '0.17bdp' or a number of packets")
-    return limit
+    return units.parse_finite_limit(value)
 
 
 def _written(limit: units.Limit) -> int | str:
@@ -143,7 +137,7 @@ class FqCodel(_Codel):
 
 
 class Priority(Table):
-    """Strict priority: a flow's class is the index, class 0 first."""
+    """Strict priority: a flow's `class` is an index into `classes`, and class 0 is served first."""
 
     kind: Literal["priority"]
     classes: Annotated[list[Limit], Field(min_length=1, max_length=16)]
@@ -173,7 +167,7 @@ class HtbClass(Table):
 
 
 class Htb(Table):
-    """Hierarchical token bucket, one level: a flow's class is the index."""
+    """Hierarchical token bucket, one level: a flow's `class` is an index into `classes`."""
 
     kind: Literal["htb"]
     classes: Annotated[list[HtbClass], Field(min_length=1, max_length=256)]

@@ -13,6 +13,7 @@ import annotated_types as bounds
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
+from narrows.markdown import table as markdown_table
 from narrows.scenario import fields, model, named, network, topologies, traffic
 from narrows.scenario.docstrings import docstrings
 
@@ -89,7 +90,7 @@ _TYPES: list[tuple[Any, str]] = [
     (fields.Float, "number"),
     (str, "text"),
 ]
-"""The name of each field type. A narrower type stands before a wider one."""
+"""The name of each field type. Narrower types come before wider ones."""
 
 _LARGEST_SHOWN = 1_000_000
 """Bounds above this value are limits of the implementation, which do not concern the reader."""
@@ -160,11 +161,9 @@ def _section(table: type[fields.Table]) -> list[str]:
     shared = _shared(table)
     if shared:
         about += f" {_series(shared, 'and')} are those of [a link](#links)."
-    lines = ["| key | takes | default | meaning |", "| --- | --- | --- | --- |"]
-    for row in rows(table):
-        cells = (f"`{row.key}`", row.takes, row.default, row.meaning)
-        lines.append("| " + " | ".join(cell or "-" for cell in cells) + " |")
-    return [f"**`{place}`** {about}" if place else about, "\n".join(lines)]
+    keys = [(f"`{row.key}`", row.takes, row.default or "-", row.meaning or "-") for row in rows(table)]
+    table_of_keys = markdown_table(["key", "takes", "default", "meaning"], keys)
+    return [f"**`{place}`** {about}" if place else about, table_of_keys]
 
 
 def _series(names: Iterable[str], last: str) -> str:
@@ -188,7 +187,7 @@ def _hints(table: type[fields.Table]) -> dict[str, Any]:
 
 
 def _tag(table: type[fields.Table]) -> str | None:
-    """The key that tells this table from its siblings."""
+    """The key that distinguishes this table from its siblings."""
     for name in ("kind", "model"):
         if name in table.model_fields and get_origin(_hints(table)[name]) is Literal:
             return name

@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from narrows import units
 from narrows.errors import Expected, ScenarioError, found, one_of
+from narrows.packets import FULL_PACKET
 from narrows.plan import (
     ControllerPlan,
     FlowPlan,
@@ -30,7 +31,6 @@ from narrows.scenario import buffers, fitting, network, parts
 from narrows.scenario.entries import Entry, entries
 from narrows.scenario.graph import Direction, Graph
 from narrows.scenario.model import Kernel, RateController, Scenario
-from narrows.scenario.network import FULL_PACKET
 from narrows.scenario.traffic import MAX_FLOWS, Flow
 
 MAX_SAMPLED_BY_DEFAULT = 16
@@ -108,6 +108,15 @@ def survey(
 
 _OWN = " (in Python, backend=Simulator({'NAME': CLASS}) adds your own)"
 """The end of a message about an unknown congestion controller that resembles no known one."""
+
+
+class _CodelLaw(TypedDict):
+    """The keys that `codel` and `fq-codel` share."""
+
+    limit: LimitPlan
+    target: int
+    interval: int
+    ecn: bool
 
 
 class _Resolver:
@@ -285,24 +294,16 @@ class _Resolver:
                 "ecn": queue.ecn,
             }
             return {"kind": "fifo", "limit": limit, "mark": red}
-        if isinstance(queue, network.Codel):
-            return {
-                "kind": "codel",
+        if isinstance(queue, network.Codel | network.FqCodel):
+            law: _CodelLaw = {
                 "limit": limit,
                 "target": queue.target,
                 "interval": queue.interval,
                 "ecn": queue.ecn,
             }
-        if isinstance(queue, network.FqCodel):
-            return {
-                "kind": "fq-codel",
-                "limit": limit,
-                "target": queue.target,
-                "interval": queue.interval,
-                "ecn": queue.ecn,
-                "quantum": queue.quantum,
-                "queues": queue.queues,
-            }
+            if isinstance(queue, network.Codel):
+                return {"kind": "codel", **law}
+            return {"kind": "fq-codel", **law, "quantum": queue.quantum, "queues": queue.queues}
         return {"kind": "fifo", "limit": limit}
 
     # Flows

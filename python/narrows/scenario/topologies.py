@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from narrows import units
 from narrows.errors import Expected
 from narrows.scenario.fields import Delay, Int, Rate, Rtt
 from narrows.scenario.named import ACCESS_FACTOR, Named
@@ -58,7 +59,7 @@ class Bottlenecked(Traits):
     def widest(self, trace_peak: int | None) -> int:
         """Default rate of access links."""
         rates = [change.rate for change in self.at if change.rate is not None]
-        return min(10**15, ACCESS_FACTOR * max([self.rate or 0, trace_peak or 0, *rates]))
+        return min(units.MAX_BITS_PER_SEC, ACCESS_FACTOR * max([self.rate or 0, trace_peak or 0, *rates]))
 
 
 class Dumbbell(Bottlenecked):

@@ -15,9 +15,10 @@ from typing import Any
 
 from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint
+from narrows.packets import FULL_PACKET
 from narrows.plan import RatePlan
 from narrows.scenario.model import Scenario
-from narrows.scenario.network import FULL_PACKET, Trace, Traits
+from narrows.scenario.network import Trace, Traits
 from narrows.scenario.traffic import SNDLIB
 
 MAX_TRACE_BYTES = 1 << 30

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_
 
 from narrows import units
 from narrows.errors import Expected
+from narrows.packets import FULL_PACKET, MSS
 from narrows.scenario.fields import (
     Duration,
     Flag,
@@ -119,7 +120,7 @@ class Flow(Table):
     """TCP: congestion controller, by name or with parameters."""
     rate: Rate | None = None
     """UDP: L3 rate."""
-    packet: Annotated[Int, Field(ge=29, le=60000)] = 1500
+    packet: Annotated[Int, Field(ge=29, le=60000)] = FULL_PACKET
     """UDP: L3 bytes of a packet."""
     start: Duration = 0
     """Start time."""
@@ -145,10 +146,10 @@ class Flow(Table):
     ecn: Flag = False
     """TCP: negotiate ECN."""
     pacing: Flag = False
-    """TCP: pace window-based controllers too, as Linux with sch_fq."""
+    """TCP: pace window-based congestion controllers too, as Linux with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
     """TCP: maximum receive window in segments; no limit if left out. It opens as in Linux, from 64 KiB."""
-    mss: Annotated[Int, Field(ge=64, le=60000)] = 1448
+    mss: Annotated[Int, Field(ge=64, le=60000)] = MSS
     """TCP: payload bytes of a full segment."""
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
     """Class in priority and HTB queues, and mark for BRF's `share = "mark"`."""

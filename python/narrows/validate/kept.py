@@ -6,7 +6,6 @@ OUT/finished.jsonl                      date, kernel and duration of each measur
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -18,7 +17,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from narrows.errors import OutputError
+from narrows import locks
 from narrows.results.results import Results, is_finished
 from narrows.results.tables import cannot_write
 from narrows.validate import measures
@@ -123,16 +122,10 @@ def alone(out: Path) -> Iterator[None]:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        held = os.open(out, os.O_RDONLY)
+        held = locks.claim(out)
     except OSError as error:
         raise cannot_write(out, error) from None
     try:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(f"{out}: another run is writing there") from None
-        except OSError:
-            pass  # a file system without locks
         yield
     finally:
         os.close(held)

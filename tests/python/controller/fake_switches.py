@@ -18,8 +18,8 @@ from narrows.controller.messages import (
     SwitchDown,
     SwitchUp,
 )
+from narrows.units import NANOS_PER_SEC as SECOND
 
-SECOND = 1_000_000_000
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 

@@ -17,7 +17,6 @@ from narrows.controller.alertmanager import (
     KEEP_NS,
     PAUSE_MAX_NS,
     REPEAT_NS,
-    SECOND,
     Outbox,
     Sender,
     body,
@@ -25,6 +24,7 @@ from narrows.controller.alertmanager import (
 )
 from narrows.controller.alerts import AgentRule, Alert, Key, QueueRule, Rules
 from narrows.controller.watch import Watch
+from narrows.units import NANOS_PER_SEC as SECOND
 from shown_controller import runtime
 
 

@@ -276,7 +276,7 @@ def test_grants_for_thousands_of_flows_are_split():
         ({"type": "ports", "ports": [pacec_port(eta=7)]}, "eta is 7, but must be from 0.01 to 1"),
         ({"type": "ports", "ports": [pacec_port(etta=7)]}, "unknown field `etta`"),
         ({"type": "ports", "ports": [pacec_port(sample="soon")]}, "params: "),
-        ({"type": "ports", "ports": [pacec_port(sample=1_000_000, samples=1)]}, "at least 5 ms"),
+        ({"type": "ports", "ports": [pacec_port(sample=1_000_000, samples=1)]}, "at least 5ms"),
         ({"type": "ports", "ports": [pacec_port(), pacec_port()]}, "found a port twice"),
         ({"type": "flow-advertisement", "port": 0}, "PACEC does not support 'flow-advertisement'"),
     ],

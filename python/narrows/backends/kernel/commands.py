@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from narrows.backends.kernel import control
 from narrows.backends.kernel.layout import WIRE, Layout, Port, Relay
 from narrows.backends.kernel.netem import Netem
-from narrows.backends.kernel.queues import PACKET, Qdisc, burst
+from narrows.backends.kernel.queues import FRAME, Qdisc, burst
 
 OFFLOADS_OFF = ("tso", "gso", "gro")
 """Features that are turned off on every device, by their names in ethtool(8)."""
@@ -193,7 +193,7 @@ def _class(verb: str, device: str, name: str, parent: str, rate: int, ceil: int,
     # The rates are bytes/s ("bps" in tc's words).
     return (
         f"class {verb} dev {device} parent {parent} classid {name} htb rate {rate}bps ceil {ceil}bps "
-        f"burst {burst(rate)} cburst {burst(ceil)} quantum {PACKET} prio {priority}"
+        f"burst {burst(rate)} cburst {burst(ceil)} quantum {FRAME} prio {priority}"
     )
 
 

@@ -24,8 +24,9 @@ from ipaddress import IPv4Address
 from itertools import pairwise
 
 from narrows.backends.kernel.netem import Netem, netem
-from narrows.backends.kernel.queues import FULL_PACKET, Qdisc, check_shaped, qdisc, relay_shapes
+from narrows.backends.kernel.queues import Qdisc, check_shaped, qdisc, relay_shapes
 from narrows.errors import ScenarioError
+from narrows.packets import FULL_PACKET, HEADERS
 from narrows.plan import ControllerPlan, FlowPlan, LinkPlan, Plan
 from narrows.scenario import buffers
 from narrows.scenario.routes import Routes
@@ -36,9 +37,6 @@ CONTROL = "sdn"
 """The namespace of the SDN controller, if the plan has one; see `control`."""
 PACEC = "pacec"
 """The rate controller whose rates the SDN controller computes."""
-
-HEADERS = 52
-"""IPv4, TCP, and TCP's timestamp option: L3 bytes of a full packet beyond its MSS."""
 
 _ENDPOINTS = IPv4Address("10.0.0.0")
 _DEVICES = IPv4Address("10.128.0.0")

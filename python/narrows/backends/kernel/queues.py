@@ -9,17 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from narrows.errors import ScenarioError
+from narrows.packets import ETHERNET, FULL_PACKET
 from narrows.plan import FifoQueuePlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan
 from narrows.units import NANOS_PER_SEC
 
-PACKET = 1514
+FRAME = FULL_PACKET + ETHERNET
 """A full frame as devices count it, bytes."""
 BURST_PACKETS = 1
 """Minimum bucket: a slow link must not send two packets at once."""
 BURST_NANOS = 200_000
 """Minimum duration of a bucket at its rate. With less, the kernel's timer slack of 50 us lowers the rate."""
-FULL_PACKET = 1500
-"""Default size of the largest packet, L3 bytes; a flow may have a larger one."""
 _NEVER_SECONDS = 1000
 """A sojourn time that no packet reaches, within the range of CoDel's clock (one hour)."""
 ENDLESS_PACKETS = 10_000_000
@@ -75,7 +74,7 @@ class Qdisc:
 
 def burst(rate: int) -> int:
     """Size in bytes of the bucket for a rate in bytes/s."""
-    return max(BURST_PACKETS * PACKET, rate * BURST_NANOS // 1_000_000_000)
+    return max(BURST_PACKETS * FRAME, rate * BURST_NANOS // NANOS_PER_SEC)
 
 
 def relay_shapes(link: LinkPlan) -> bool:

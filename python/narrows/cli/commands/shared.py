@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -63,3 +64,8 @@ ScenarioFile = Annotated[
 ResultsFolder = Annotated[
     Path, typer.Argument(metavar="RESULTS", help="Folder that narrows run wrote.", show_default=False)
 ]
+
+
+def say(line: str) -> None:
+    """Print a line about the progress."""
+    print(line, file=sys.stderr)

@@ -1,0 +1,14 @@
+"""The size of a full packet: that of Linux with Ethernet's MTU and TCP's timestamp option."""
+
+from __future__ import annotations
+
+MSS = 1448
+"""Payload, bytes."""
+HEADERS = 52
+"""L3 bytes beyond the payload: 20 of IPv4, 20 of TCP, and 12 of the timestamp option."""
+FULL_PACKET = MSS + HEADERS
+"""L3 bytes."""
+ETHERNET = 14
+"""Bytes of a frame before the IP header."""
+PAYLOAD = MSS / FULL_PACKET
+"""Payload divided by L3 bytes."""
