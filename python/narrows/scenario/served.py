@@ -9,8 +9,10 @@ from narrows.scenario.load import Run
 from narrows.scenario.model import RateController, Scenario
 from narrows.scenario.network import Queue, Threshold
 
-_BY_OPTION = {("rcp", "ack"), ("bdr", "ack"), ("pacec", "in-band")}
-"""Kind and `signal` of rate controllers that write rates into ACKs with BRF's option."""
+BY_OPTION = {"rcp": "ack", "bdr": "ack", "pacec": "in-band"}
+"""Value of `signal` with which rate controllers write rates into ACKs with BRF's option, by kind. By default
+they do not.
+"""
 
 
 def served_by() -> dict[str, str]:
@@ -92,4 +94,5 @@ def unserved(runs: Iterable[Run]) -> list[str]:
 
 def _kind(controller: RateController) -> str:
     """The kind of a rate controller as its senders see it."""
-    return "brf" if (controller.kind, controller.params.get("signal")) in _BY_OPTION else controller.kind
+    signal = controller.params.get("signal")
+    return "brf" if signal is not None and signal == BY_OPTION.get(controller.kind) else controller.kind

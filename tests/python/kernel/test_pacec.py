@@ -49,7 +49,7 @@ def placed(plan, forwarding):
     [
         (
             {"rate_controllers.0.params": {"signal": "out-of-band"}},
-            "found 'out-of-band', which stock hosts do not support, expected 'in-band'",
+            "found 'out-of-band', expected 'in-band': stock hosts support no other",
         ),
         ({"kernel.forwarding": "route"}, "found 'route', expected 'ovs': 'pacec' must know"),
     ],

@@ -23,6 +23,7 @@ from narrows.backends.kernel.shell import KernelError
 from narrows.congestion import chosen
 from narrows.errors import ScenarioError
 from narrows.plan import ControllerPlan, FlowPlan, Plan
+from narrows.scenario.served import BY_OPTION
 
 NAME = "narrows-agent"
 VARIABLE = "NARROWS_AGENT"
@@ -46,10 +47,6 @@ _SPANS = frozenset(
 )
 _RATES = frozenset({"capacity_initial"})
 """Parameters that need a unit in the agent's configuration (crates/narrows-agent/src/config/params.rs)."""
-
-
-_SIGNALS = {"rcp": ("header", "ack"), "bdr": ("header", "ack"), PACEC: ("out-of-band", "in-band")}
-"""Signalling of rates to senders: the simulator's default, and the one that the agent supports."""
 
 
 def find() -> Path | None:
@@ -231,11 +228,11 @@ def _check_kind(controller: ControllerPlan, number: int) -> None:
             f"found {share!r}, expected an address or a prefix: packets of a run have no VLANs or marks",
             f"rate_controllers.{number}.params.share",
         )
-    default, expected = _SIGNALS.get(kind, ("", ""))
-    signal = controller["params"].get("signal", default)
-    if signal != expected:
+    expected, signal = BY_OPTION.get(kind), controller["params"].get("signal")
+    if expected is not None and signal != expected:
+        given = "nothing" if signal is None else repr(signal)
         raise ScenarioError(
-            f"found {signal!r}, which stock hosts do not support, expected {expected!r}",
+            f"found {given}, expected {expected!r}: stock hosts support no other",
             f"rate_controllers.{number}.params.signal",
         )
 

@@ -172,7 +172,7 @@ def known(plan: Plan, layout: Layout) -> Known:
 
 
 def check_kinds(plan: Plan, forwarding: str) -> None:
-    """Check that the controller can do what the plan's rate controllers need of it.
+    """Check that the controller supports the plan's rate controllers.
 
     Raises:
         ScenarioError: for PACEC without Open vSwitch, because PACEC has to know the topology.

@@ -131,7 +131,7 @@ def qdiscs() -> list[Finding]:
 
 
 def datapath() -> Finding:
-    """Open vSwitch's datapath in the kernel, for a scenario that asks for it."""
+    """Open vSwitch's datapath in the kernel, for scenarios that need it."""
     return Finding(
         "module openvswitch",
         ovs.MODULE.exists(),

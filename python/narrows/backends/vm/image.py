@@ -48,13 +48,18 @@ MODULES = (
     "drivers/firmware/qemu_fw_cfg",
 )
 """Prefixes of the kernel modules that the guest contains."""
-BUILT_IN = ("cubic", "reno")
-"""Congestion control algorithms that are part of Debian's kernel image."""
+BUILT_IN = ("tcp_cubic",)
+"""Modules of congestion control algorithms that are part of Debian's kernel image."""
 
 
 def offered() -> list[str]:
     """Congestion control algorithms of guests: those of Linux in the catalogue."""
     return sorted(row.linux.name for row in congestion.catalogue().values() if row.linux is not None)
+
+
+def _modules_of_algorithms() -> set[str]:
+    linux = (row.linux for row in congestion.catalogue().values())
+    return {algorithm.module for algorithm in linux if algorithm is not None and algorithm.module is not None}
 
 
 def loaded() -> list[str]:
@@ -64,7 +69,7 @@ def loaded() -> list[str]:
     seventh more expensive. `guest.py` loads it on demand.
     """
     return [
-        *(f"tcp_{name}" for name in offered() if name not in BUILT_IN),
+        *sorted(module for module in _modules_of_algorithms() if module not in BUILT_IN),
         *("virtio_pci", "virtio_console", "veth", "tcp_diag", "udp_diag", "tun", "sch_htb", "sch_netem"),
     ]
 
