@@ -17,7 +17,7 @@ from narrows import sweep
 from narrows.matrix.ask import Ask
 from narrows.matrix.cells import FIGURES, Cell, cells, table
 from narrows.matrix.page import maps, notes, summary, write
-from narrows.matrix.plan import choose, helped, pairs, scenario, variants
+from narrows.matrix.plan import choose, helped, pairs, presets, scenario
 from narrows.metrics.statistics import Interval
 from narrows.report.kinds.heat import COLUMN_WIDTH, HARM, SHARE
 from narrows.report.shade import contrast, text_on
@@ -126,14 +126,14 @@ def test_controllers_that_need_the_network_are_run_only_on_request():
     known = [name for name, _ in sweep.simulator().congestion_controllers()]
     assert not set(choose(known)) & {*helped(), *marked()}
     assert set(choose(known, marks=True)) == {
-        name for name in known if name not in helped() and name not in variants()
+        name for name in known if name not in helped() and name not in presets()
     }
     assert set(choose(known, everyone=True)) == set(known)
 
 
 def test_an_unknown_name_gives_a_one_line_error_with_the_nearest_name(narrows, tmp_path):
     code, out, error = narrows("matrix", "bbr", "bbrr", "--out", tmp_path / "m")
-    line = "controller: found 'bbrr', expected a congestion controller; nearest is 'bbr'\n"
+    line = "NAME: found 'bbrr', expected a congestion controller; nearest is 'bbr'\n"
     assert (code, out, error) == (2, "", line)
     assert not (tmp_path / "m").exists()
 
@@ -196,14 +196,14 @@ def test_the_table_has_a_row_per_cell_and_an_interval_per_figure(measured):
 def test_the_summary_names_controllers_that_leave_others_little(measured):
     _, found = measured
     assert all(c.share.mean > 0.1 for c in found if c.buffer == "1bdp" and c.rival)
-    assert "No controller leaves less than a tenth" in " ".join(summary(found, "1bdp"))
+    assert "No algorithm leaves less than 10 %" in " ".join(summary(found, "1bdp"))
     starved = [
         replace(c, share=replace(c.share, mean=0.05))
         if (c.buffer, c.algorithm, c.rival) == ("1bdp", "vegas", "bbr")
         else c
         for c in found
     ]
-    (line,) = (line for line in summary(starved, "1bdp") if "leaves less than a tenth" in line)
+    (line,) = (line for line in summary(starved, "1bdp") if "leaves less than 10 %" in line)
     assert line.index("BBR") < line.index("Vegas")
 
 
@@ -268,7 +268,7 @@ def around(harms: dict[tuple[str, str], float], half: float, seeds: int = 5) -> 
 
 def test_no_controller_is_first_if_intervals_overlap():
     both = {("cubic", "dctcp"): 0.514, ("dctcp", "cubic"): 0.508}
-    said = "The intervals do not separate the controllers by the goodput that they take from rivals: "
+    said = "The intervals do not separate the algorithms by the goodput that they take from rivals: "
     assert f"{said}51 % on average over all rivals." in summary(around(both, 0.01), "1bdp")
     assert "DCTCP takes the most" in " ".join(summary(around(both, 0.001), "1bdp"))
 

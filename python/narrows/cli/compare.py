@@ -11,11 +11,12 @@ import typer
 from rich.console import Console
 
 from narrows.cli.console import plain
-from narrows.cli.figures import HEADINGS, number
+from narrows.cli.figures import heading, number
 from narrows.cli.table import Table
 from narrows.errors import NarrowsError
 from narrows.results.compare import TOLERANCES, Comparison, Pair
 from narrows.results.compare import compare as compare_results
+from narrows.results.figures import HEADINGS
 from narrows.results.results import Results
 
 MARK = "<"
@@ -61,7 +62,7 @@ def show(comparison: Comparison, labels: tuple[str, str], console: Console) -> N
     if not comparison.pairs:
         console.print("no flow or bottleneck link in common")
         return
-    bounds = ", ".join(f"{HEADINGS[name][0]} {100 * part:g} %" for name, part in TOLERANCES.items())
+    bounds = ", ".join(f"{HEADINGS[name].short} {100 * part:g} %" for name, part in TOLERANCES.items())
     console.print(f"tolerances: {bounds}; {'; '.join(_findings(comparison))}")
 
 
@@ -95,9 +96,7 @@ def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
         table.add_name(factor)
     table.add_name(entity)
     for figure in figures:
-        title, _, unit = HEADINGS[figure]
-        heading = f"{title} {unit}" if unit else title
-        table.add_figure(f"{heading}\n{labels[0]}", figure)
+        table.add_figure(f"{heading(figure)}\n{labels[0]}", figure)
         table.add_figure(f"\n{labels[1]}", figure)
         table.add_figure("\n%", figure)
     rows: dict[tuple[str, ...], dict[str, Pair]] = {}
@@ -106,7 +105,7 @@ def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
     for key, found in rows.items():
         cells: list[str] = []
         for figure in figures:
-            cells += _cells(found.get(figure), HEADINGS[figure][1])
+            cells += _cells(found.get(figure), HEADINGS[figure].size)
         table.add_row(*key, *cells)
     return table
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import math
 
-HEADINGS = {
-    "goodput_bps": ("goodput", 1e6, "Mbit/s"),
-    "share": ("share", 0.01, "%"),
-    "rtt_mean_s": ("RTT mean", 1e-3, "ms"),
-    "rtt_p95_s": ("RTT p95", 1e-3, "ms"),
-    "retransmits": ("retransmits", 1, ""),
-    "fct_s": ("FCT", 1e-3, "ms"),
-    "utilisation": ("utilisation", 0.01, "%"),
-    "sojourn_mean_s": ("queueing mean", 1e-3, "ms"),
-    "sojourn_p95_s": ("queueing p95", 1e-3, "ms"),
-    "dropped_packets": ("drops", 1, ""),
-    "random_losses": ("random losses", 1, ""),
-    "marks": ("marks", 1, ""),
-}
-"""Title, scale and unit of each figure by its name in the tables."""
+from narrows.results.figures import HEADINGS
+
+
+def heading(name: str, between: str = " ") -> str:
+    """Title and unit of a figure. Counts have no unit."""
+    of = HEADINGS[name]
+    return of.short if of.size == 1 else f"{of.short}{between}{of.unit}"
 
 
 def digits(value: float, scale: float) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from narrows import sweep
 from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.cli import compare as comparison
-from narrows.cli.commands.shared import INTERRUPTED, On
+from narrows.cli.commands.shared import INTERRUPTED, On, say
 from narrows.cli.console import plain
-from narrows.cli.figures import HEADINGS, digits, number
+from narrows.cli.figures import digits, heading, number
 from narrows.cli.folders import results_folder
 from narrows.cli.options import overrides
 from narrows.cli.progress import progress_of
@@ -26,6 +25,7 @@ from narrows.cli.table import Table
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results import summary
 from narrows.results.compare import compare
+from narrows.results.figures import HEADINGS
 from narrows.results.results import METADATA, SIMULATED, Results, holds_runs
 from narrows.results.summary import Figure, Row
 from narrows.scenario.load import expand, load
@@ -117,7 +117,7 @@ def _results(
             earlier = holds_runs(folder) and stopped.results.folder != folder
             stays = f"; {folder} still has the earlier results" if earlier else ""
             rest = "; to run only the rest, add --reuse" if stopped.done else ""
-            print(f"interrupted: {stopped}, {left}{stays}{rest}", file=sys.stderr)
+            say(f"interrupted: {stopped}, {left}{stays}{rest}")
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -128,7 +128,7 @@ def _simulated(
     try:
         return _results(loaded.beside_real(), folder, seeds, jobs, None, reuse=reuse)
     except ScenarioError as error:
-        print(f"no simulation for comparison: {error}", file=sys.stderr)
+        say(f"no simulation for comparison: {error}")
         return None
 
 
@@ -146,9 +146,6 @@ def real_stacks(on: On) -> Backend | None:
     except ImportError as error:
         raise NarrowsError(f"the native module is not built ({error}): pip install -e .") from None
 
-    def say(line: str) -> None:
-        print(line, file=sys.stderr)
-
     return Kernel(say) if on is On.KERNEL else Vm(say)
 
 
@@ -161,25 +158,22 @@ def show(results: Results, console: Console) -> None:
     if links:
         _table("link", links, summary.shown_of_links(links), alike).print(console)
     if any(row.name.endswith("(group)") for row in flows):
-        console.print("rows of a group have sums of share and retransmits, and means of the other figures")
+        console.print(summary.GROUPS)
     for note in _footnotes(results, flows, links):
         console.print(note)
     apart = [row for row in flows if summary.point_of(row.factors) not in alike]
-    if alike and not apart:
-        console.print("=: all seeds give the same result")
-    elif alike:
-        console.print("=: all seeds of this point give the same result")
+    if alike:
+        console.print(summary.SAME if apart else summary.SAME_EVERYWHERE)
     if any(not math.isnan(f.half) for row in apart for f in row.figures.values()):
-        console.print("± is the 95 % confidence interval of the mean over seeds")
+        console.print(summary.INTERVALS)
 
 
 def _footnotes(results: Results, flows: list[Row], links: list[Row]) -> Iterator[str]:
     """Lines that state over which time figures were measured, if this time differs between figures."""
-    warmup = float(results.metadata.get("warmup_s", 0.0))
     whole = summary.counted_from_the_start(flows, links)
-    if whole and warmup > 0:
-        titles = ", ".join(HEADINGS[name][0] for name in whole)
-        yield f"{titles}: whole run; all other figures: after the warm-up of {warmup:g} s"
+    if whole and results.warmup_s > 0:
+        titles = ", ".join(HEADINGS[name].short for name in whole)
+        yield f"{titles}: whole run; all other figures: after the warm-up of {results.warmup_s:g} s"
     if summary.at_different_times(results):
         yield (
             "goodput: while the flow is active; flows start or end at different times, so the sum may exceed "
@@ -196,18 +190,13 @@ def _table(entity: str, rows: list[Row], figures: list[str], alike: Collection[t
     if with_cc:
         table.add_name("cc")
     for name in figures:
-        title, _, unit = HEADINGS[name]
-        table.add_figure(f"{title}\n{unit}" if unit else title)
+        table.add_figure(heading(name, "\n"))
     for row in rows:
-        cells = [_factor(value) for value in row.factors.values()] + [row.name]
+        cells = [summary.point_text(value) for value in row.factors.values()] + [row.name]
         cells += [row.cc] if with_cc else []
         same = summary.point_of(row.factors) in alike
-        table.add_row(*cells, *(_cell(row.figures[name], HEADINGS[name][1], same) for name in figures))
+        table.add_row(*cells, *(_cell(row.figures[name], HEADINGS[name].size, same) for name in figures))
     return table
-
-
-def _factor(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _cell(figure: Figure, scale: float, same: bool) -> str:

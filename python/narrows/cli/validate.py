@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from os import cpu_count
 from pathlib import Path
 
@@ -12,7 +10,7 @@ from rich.console import Console
 
 from narrows import extras, sweep
 from narrows.backends import Backend
-from narrows.cli.commands.shared import INTERRUPTED, On
+from narrows.cli.commands.shared import INTERRUPTED, On, say
 from narrows.cli.commands.validate import DURATION, Real
 from narrows.cli.console import plain
 from narrows.cli.options import parsed, positive
@@ -23,6 +21,7 @@ from narrows.signals import terminable
 from narrows.validate import causes, grid, judge, ns3, page, runner, store
 from narrows.validate import recording as recordings
 from narrows.validate.grid import Cell
+from narrows.validate.judge import percent
 from narrows.validate.kept import Kept
 from narrows.validate.measures import Side
 from narrows.validate.recording import Recording
@@ -74,17 +73,17 @@ def validate(
         with terminable():
             other = _ns3(ask, jobs) if beside else None
             outcome = runner.run(
-                ask, real, backend, source=source, simulator=simulator, jobs=jobs, other=other, say=_say
+                ask, real, backend, source=source, simulator=simulator, jobs=jobs, other=other, say=say
             )
     except KeyboardInterrupt:
-        print(f"interrupted; run the same command again to continue ({out})", file=sys.stderr)
+        say(f"interrupted; run the same command again to continue ({out})")
         raise typer.Exit(INTERRUPTED) from None
     if not outcome.findings:
         raise NarrowsError(f"{out if source is None else source.path}: {_nothing(outcome)}")
     if source is not None and outcome.absent:
         asked = len(runner.places(ask))
         there = f"{asked - len(outcome.absent)} of the {asked} requested pairs of algorithm and cell"
-        print(f"{source.path.name} has {there}", file=sys.stderr)
+        say(f"{source.path.name} has {there}")
     if record is not None:
         print(f"{record}: {recordings.add(record, Kept(out, backend), runner.places(ask), backend)} rows")
     show(outcome, plain())
@@ -164,10 +163,6 @@ def _ns3(ask: Ask, jobs: int | None) -> runner.Other:
     return run
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
-
-
 def _algorithms(asked: str | None, real: Backend | None, simulator: Backend) -> tuple[str, ...]:
     """The names to validate.
 
@@ -199,20 +194,9 @@ def show(outcome: Outcome, console: Console) -> None:
             f"{verdict.words}{who}: {percent(verdict.found)}, target {percent(verdict.target)}: {met}"
         )
     for finding, figure, error in judge.large(outcome.findings):
-        console.print(f"beyond 30 %: {finding.name} {figure} {percent(error, sign=True)}")
+        console.print(f"beyond {judge.BEYOND}: {finding.name} {figure} {percent(error, sign=True)}")
     for name, why in outcome.failed.items():
         console.print(f"failed: {name}: {why}")
-
-
-_TITLES = {
-    "goodput_bps": "goodput",
-    "rtt_mean_s": "RTT mean",
-    "rtt_p95_s": "RTT p95",
-    "cwnd_mean": "cwnd mean",
-    "resent": "resent",
-    "window": "cwnd distance",
-    "period_s": "period",
-}
 
 
 def _table(names: tuple[str, ...], figures: tuple[str, ...]) -> Table:
@@ -221,8 +205,9 @@ def _table(names: tuple[str, ...], figures: tuple[str, ...]) -> Table:
         table.add_name(name)
     for heading in figures:
         table.add_figure(heading)
-    for title in _TITLES.values():
-        table.add_figure(f"{title}\n{'points' if title == 'resent' else '%'}")
+    for title in judge.TITLES.values():
+        name, _, unit = title.partition(", ")
+        table.add_figure(f"{name}\n{unit or '%'}")
     return table
 
 
@@ -237,7 +222,7 @@ def _flows(findings: list[Finding]) -> Table:
             finding.cell.name,
             finding.flow,
             *(f"{value:.1f}" for value in figures),
-            *(percent(errors[figure], sign=figure != "window", unit="") for figure in _TITLES),
+            *(percent(errors[figure], sign=figure != "window", unit="") for figure in judge.TITLES),
         )
     return table
 
@@ -248,13 +233,6 @@ def _medians(findings: list[Finding]) -> Table:
     groups = {**judge.by_algorithm(findings), "all": findings}
     for name, rows in groups.items():
         table.add_row(
-            name, str(len(rows)), *(percent(judge.size(rows, figure), unit="") for figure in _TITLES)
+            name, str(len(rows)), *(percent(judge.size(rows, figure), unit="") for figure in judge.TITLES)
         )
     return table
-
-
-def percent(value: float, *, sign: bool = False, unit: str = " %") -> str:
-    """A fraction in percent."""
-    if math.isnan(value):
-        return "-"
-    return f"{100 * value:+.1f}{unit}" if sign else f"{100 * value:.1f}{unit}"

@@ -20,13 +20,12 @@ from narrows import metrics
 from narrows.matrix.ask import Ask
 from narrows.matrix.plan import BUFFER, TIGHT, case, pairs
 from narrows.metrics.statistics import Interval
+from narrows.packets import PAYLOAD
 from narrows.results.by_run import read_runs
 from narrows.results.factors import factor
 from narrows.results.results import Results
 from narrows.results.runs import Run, Runs
 
-PAYLOAD = 1448 / 1500
-"""Application bytes of a full packet, divided by its L3 bytes."""
 SHARE_OF_ONE = 0.5
 """Fair share of the capacity for one of two flows."""
 
@@ -67,7 +66,6 @@ FIGURES = tuple(item.name for item in fields(Cell) if item.type == "Interval")
 def cells(results: Results, ask: Ask) -> list[Cell]:
     """All cells: for each buffer the controllers alone, then all pairs, row by row."""
     runs = read_runs(results, {"buffer": BUFFER})
-    warmup = float(results.metadata.get("warmup_s", 0.0))
     gathered: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         key = (str(run.factors.get("buffer", factor(ask.buffers[0]))), str(run.factors["case"]))
@@ -79,13 +77,13 @@ def cells(results: Results, ask: Ask) -> list[Cell]:
     for buffer in ask.buffers:
         at = str(factor(buffer))
         lonely = {name: groups[at, case(name)] for name in alone}
-        found += [_cell(buffer, name, None, lonely[name], lonely[name], warmup) for name in alone]
+        found += [_cell(buffer, name, None, lonely[name], lonely[name], results.warmup_s) for name in alone]
         for name in alone:
             for rival in alone:
                 pair = (name, rival) if (name, rival) in meetings else (rival, name)
                 if pair in meetings:
                     met = groups[at, meetings[pair]]
-                    found.append(_cell(buffer, name, rival, met, lonely[name], warmup))
+                    found.append(_cell(buffer, name, rival, met, lonely[name], results.warmup_s))
     return found
 
 

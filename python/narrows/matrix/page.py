@@ -32,7 +32,7 @@ _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "share",
         "Share of the goodput",
-        "Share of both flows' goodput that the row's controller gets against the column's, in percent. "
+        "Share of both flows' goodput that the row's algorithm gets against the column's, in percent. "
         "Blue is more than half, brown is less. The diagonal shows the larger share of two equal flows, "
         "mean over seeds.",
         SHARE,
@@ -41,9 +41,9 @@ _MAPS: tuple[tuple[str, str, str, Ramp, tuple[str, str]], ...] = (
     (
         "harm_goodput",
         "Harm to the goodput",
-        "Goodput that the row's controller loses against the column's, in percent of the goodput that it has "
+        "Goodput that the row's algorithm loses against the column's, in percent of the goodput that it has "
         "alone (Ware et al., HotNets 2019). If the two share equally, the value is 50. The diagonal shows "
-        "the harm of a controller to itself. A rival with a larger value does more harm than the controller "
+        "the harm of an algorithm to itself. A rival with a larger value does more harm than the algorithm "
         "does to itself.",
         HARM,
         ("suffered by", "from"),
@@ -149,7 +149,6 @@ def _page(found: Sequence[Cell], results: Results, ask: Ask, drawn: dict[str, li
         f"{f' and random loss of {_loss(ask)}' if ask.loss else ''}. Cells are means over {ask.seeds} seeds; "
         "matrix.csv and the tooltips have their intervals."
     )
-    warmup = float(results.metadata.get("warmup_s", 0.0))
     return page.render(
         page.Page(
             "Pairwise fairness of congestion controllers",
@@ -158,7 +157,7 @@ def _page(found: Sequence[Cell], results: Results, ask: Ask, drawn: dict[str, li
             sections,
             notes=notes(ask),
             facts=facts,
-            interval=f"The measurement interval excludes the first {warmup:g} s of a run (the warm-up).",
+            warmup_s=results.warmup_s,
         )
     )
 
@@ -173,18 +172,21 @@ def notes(ask: Ask) -> list[str]:
     if ask.loss:
         said.append(
             f"The link loses {_loss(ask)} of packets at random. Shares refer to the goodput of both flows, "
-            "and harm to the goodput alone, which is low for controllers that react to loss."
+            "and harm to the goodput alone, which is low for algorithms that react to loss."
         )
-    unmarked = [look(name).label for name in ask.controllers if name in marked()]
-    if unmarked and ask.mark is None:
-        said.append(f"{' and '.join(unmarked)}: the link does not mark packets, so it behaves as Reno.")
+    if ask.mark is None:
+        said += [
+            f"{look(name).label}: the link does not mark packets, so it behaves as {look(other).label}."
+            for name, other in marked().items()
+            if name in ask.controllers
+        ]
     if any(name in helped() for name in ask.controllers):
         met = set(pairs(ask))
         absent = [
             f"{a} and {b}" for a, b in combinations(order(list(ask.controllers)), 2) if (a, b) not in met
         ]
         said.append(
-            "If a controller follows rates from the network, the bottleneck has the rate controller that it "
+            "If an algorithm follows rates from the network, the bottleneck has the rate controller that it "
             "needs, against any rival."
             + (
                 f" A port has one rate controller, so {len(absent)} pairs are left out: {', '.join(absent)}."
@@ -200,17 +202,17 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
     here = {(c.algorithm, c.rival): c for c in found if c.buffer == buffer and c.rival is not None}
     names = order([name for name, _ in here])
     met = {name: [c for (own, rival), c in here.items() if rival == name != own] for name in names}
-    lines = []
+    lines, starved = [], f"{100 * STARVING:.0f} %"
     for name in names:
         victims = [cell for cell in met[name] if cell.share.mean < STARVING]
         if victims:
             victims.sort(key=lambda cell: cell.share.mean)
             listed = ", ".join(f"{look(v.algorithm).label} {100 * v.share.mean:.1f} %" for v in victims)
-            lines.append(f"{look(name).label} leaves less than a tenth of the goodput to: {listed}.")
+            lines.append(f"{look(name).label} leaves less than {starved} of the goodput to: {listed}.")
     if all(math.isnan(cell.share.mean) for cell in here.values()):
         return ["No flow delivered any data."]
     if not lines:
-        lines.append("No controller leaves less than a tenth of the goodput to another.")
+        lines.append(f"No algorithm leaves less than {starved} of the goodput to another.")
     lines += _most_and_least({name: _over_rivals(cells) for name, cells in met.items()})
     worse = [look(name).label for name in names if _worse_than_its_own(here, name)]
     if worse:
@@ -256,7 +258,7 @@ def _most_and_least(harm: dict[str, Interval]) -> list[str]:
     least = [name for name in ranked if not known[name].low > last.high]
     if len(most) == len(least) == len(ranked):
         return [
-            "The intervals do not separate the controllers by the goodput that they take from rivals: "
+            "The intervals do not separate the algorithms by the goodput that they take from rivals: "
             f"{of_all} on average over all rivals."
         ]
     return [

@@ -10,20 +10,16 @@ from typing import Any
 from narrows import congestion, units
 from narrows.errors import NarrowsError, one_of
 from narrows.matrix.ask import Ask
+from narrows.packets import FULL_PACKET
 from narrows.report.style import order
 from narrows.scenario.model import Scenario
+from narrows.scenario.named import ACCESS_FACTOR
 from narrows.scenario.served import marked
 
 TIGHT = "tight"
 """Name of the bottleneck."""
 BUFFER = f"links.{TIGHT}.queue.limit"
 """The varied key."""
-ACCESS_FACTOR = 10
-"""Rate of access links, divided by the rate of the bottleneck. They never drop."""
-FULL_PACKET = 1500
-"""L3 bytes of a full packet. Hosts add a random delay of up to its transmission time at the bottleneck.
-Without it two flows stay synchronised.
-"""
 INTERVAL = "500ms"
 """Width of the bins for starvation (MET-36)."""
 SDN_DELAY = "1ms"
@@ -48,8 +44,8 @@ def _served(service: congestion.Service, mode: str | None) -> dict[str, Any]:
     return {"rate_controllers": [{"kind": service.kind, "link": TIGHT, **params}], **sdn}
 
 
-def variants() -> set[str]:
-    """Presets, which are variants of other controllers. A matrix contains them only on request."""
+def presets() -> set[str]:
+    """Names for other controllers with certain parameters. A matrix contains them only on request."""
     return {name for name, _, preset in congestion.names() if preset is not None}
 
 
@@ -61,8 +57,8 @@ def choose(
     Args:
         known: all controllers.
         wanted: requested controllers. By default all controllers that need nothing from the network, except
-            variants. DCTCP is included only if the network marks packets.
-        everyone: whether to add variants, and controllers that need the network's help.
+            presets. Controllers that react to marks are included only if the network marks packets.
+        everyone: whether to add presets, and controllers that need the network's help.
         marks: whether the network marks packets.
 
     Raises:
@@ -71,10 +67,10 @@ def choose(
     named = list(dict.fromkeys(wanted))
     for name in named:
         if name not in known:
-            raise NarrowsError(f"controller: {one_of(name, known, 'a congestion controller', 'congestion')}")
+            raise NarrowsError(f"NAME: {one_of(name, known, 'a congestion controller', 'congestion')}")
     if named and everyone:
         raise NarrowsError(f"--all: found with {', '.join(named)}, expected no controllers with it")
-    left_out = {*helped(), *variants(), *(() if marks else marked())}
+    left_out = {*helped(), *presets(), *(() if marks else marked())}
     alone = [name for name in known if name not in left_out]
     return tuple(order(named or (list(known) if everyone else alone)))
 
@@ -96,6 +92,8 @@ def case(first: str, second: str | None = None) -> str:
 
 def scenario(ask: Ask) -> Scenario:
     """The matrix as a scenario with a sweep: s1 and s2 - r1 - r2 - d, a flow from each sender."""
+    # Hosts add a random delay of up to a full packet's time at the bottleneck. Without it, two flows stay
+    # synchronised.
     jitter = units.format_duration(8 * FULL_PACKET * units.NANOS_PER_SEC // units.parse_rate(ask.rate))
     access: dict[str, Any] = {
         "rate": units.format_rate(ACCESS_FACTOR * units.parse_rate(ask.rate)),

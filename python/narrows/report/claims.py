@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from narrows import metrics
 from narrows.report.encode import factor_text
+from narrows.report.tables import DASH, sentence
 from narrows.studies.judge import Bound, Case, Finding, Verdict
 
-MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def claim_rows(
                 _details(finding),
                 finding.words,
                 _CSS[finding.verdict],
-                _sentence(finding.why),
+                sentence(finding.why),
                 claim.note,
                 claim.figure if claim.figure in figures else None,
                 _real(finding, other) if other is not None else None,
@@ -101,7 +102,7 @@ def _details(finding: Finding) -> list[tuple[str, str, str]]:
         (
             _case(case),
             f"{_mean(case, finding)} {_interval(case.interval, finding)}".strip(),
-            _sentence(case.why),
+            sentence(case.why),
         )
         for case in finding.cases
     ]
@@ -124,7 +125,7 @@ def _real(simulated: Finding, real: Finding) -> RealSide:
         _details(real),
         real.words,
         _CSS[real.verdict],
-        _sentence(real.why),
+        sentence(real.why),
     )
 
 
@@ -134,10 +135,6 @@ def percent(part: float) -> str:
     text = f"{abs(100 * part):,.{digits}f}"
     sign = "" if float(text.replace(",", "")) == 0 else MINUS if part < 0 else "+"
     return f"{sign}{text}\N{NO-BREAK SPACE}%"
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") or not text else ".")
 
 
 def _case(case: Case) -> str:

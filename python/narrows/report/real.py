@@ -11,12 +11,11 @@ from narrows.report.encode import factor_text
 from narrows.report.tables import DASH, Cell, Column, Table
 from narrows.results.compare import TOLERANCES, Pair
 from narrows.results.factors import factor
+from narrows.results.figures import HEADINGS
 from narrows.results.runs import Run, Runs
 from narrows.studies.model import Experiment
 from narrows.studies.runner import Outcome, Real
 
-_FIGURES = {"goodput_bps": ("Goodput", "Mbit/s", 1e6), "rtt_mean_s": ("RTT, mean", "ms", 1e-3)}
-"""Figures with a tolerance: title, unit, and the unit's size in the tables' unit."""
 _BEYOND, _DOUBTED = "beyond", "doubted"
 """CSS classes."""
 ORDINARY = "(seeds)"
@@ -28,7 +27,7 @@ def agreement(outcome: Outcome) -> Table:
     assert outcome.real is not None
     columns = [
         Column("Experiment", number=False),
-        *(Column(title, f"within {100 * TOLERANCES[name]:g} %") for name, (title, _, _) in _FIGURES.items()),
+        *(Column(HEADINGS[name].title, f"within {100 * part:g} %") for name, part in TOLERANCES.items()),
         Column("Largest difference", number=False),
         Column(f"Runs {outcome.real.where}"),
         Column("not sound"),
@@ -37,7 +36,7 @@ def agreement(outcome: Outcome) -> Table:
     for identity, comparison in outcome.real.comparisons.items():
         runs = outcome.real.runs[identity]
         cells = [Cell(identity)]
-        for name in _FIGURES:
+        for name in TOLERANCES:
             judged = [pair for pair in comparison.pairs if pair.figure == name and pair.judged]
             cells.append(Cell(f"{sum(not pair.large for pair in judged)} of {len(judged)}"))
         judged = [pair for pair in comparison.pairs if pair.judged]
@@ -50,7 +49,7 @@ def agreement(outcome: Outcome) -> Table:
 
 
 def _worst(pair: Pair, experiment: Experiment) -> str:
-    title = _FIGURES[pair.figure][0]
+    title = HEADINGS[pair.figure].title
     difference = "from 0" if math.isnan(pair.difference) else percent(pair.difference)
     return f"{title} {difference} ({', '.join([*_point(pair, experiment), pair.name])})"
 
@@ -63,30 +62,31 @@ def side_by_side(experiment: Experiment, outcome: Outcome) -> Table | None:
         return None
     rows: dict[tuple[str, ...], dict[str, Pair]] = {}
     for pair in comparison.pairs:
-        if pair.entity == "flow" and pair.figure in _FIGURES:
+        if pair.entity == "flow" and pair.figure in TOLERANCES:
             rows.setdefault((*_point(pair, experiment), pair.name), {})[pair.figure] = pair
     if not rows:
         return None
     points = len(next(iter(rows))) - 1
     columns = [Column("Case" if i == 0 else "", number=False) for i in range(points)]
     columns.append(Column("Flow", number=False))
-    for title, unit, _ in _FIGURES.values():
+    shown = {name: HEADINGS[name] for name in TOLERANCES}
+    for heading in shown.values():
         columns += [
-            Column(title, f"simulated, {unit}"),
-            Column("", f"{real.side}, {unit}"),
+            Column(heading.title, f"simulated, {heading.unit}"),
+            Column("", f"{real.side}, {heading.unit}"),
             Column("", "difference"),
         ]
     columns.append(Column(f"{real.side.capitalize()} run", number=False))
     cells = []
     for key, found in rows.items():
         line = [Cell(text) for text in key]
-        for name, (_, _, size) in _FIGURES.items():
+        for name, heading in shown.items():
             both = found.get(name)
-            line += _three(both, size, both is not None and _ordinary(both, experiment, outcome))
+            line += _three(both, heading.size, both is not None and _ordinary(both, experiment, outcome))
         doubts = _doubts(next(iter(found.values())), experiment, real)
         line.append(Cell(f"do not trust: {'; '.join(doubts)}", css=_DOUBTED) if doubts else Cell("sound"))
         cells.append(line)
-    bounds = " or ".join(f"{100 * TOLERANCES[name]:g} % ({_FIGURES[name][0]})" for name in _FIGURES)
+    bounds = " or ".join(f"{100 * part:g} % ({shown[name].title})" for name, part in TOLERANCES.items())
     notes = [
         f"Simulated means are over seeds, those of the {real.side} over its runs. "
         f"Differences of more than {bounds} are marked.",

@@ -51,7 +51,7 @@ def single(results: Results, title: str | None = None, files: Path | None = None
     sections = [first] if first.figures or first.tables else []
     shown = [(figure, "") for figure in first.figures]
     for i, (point, runs) in enumerate([points[k] for k in drawn_points]):
-        name = ", ".join(f"{key} {tables.point_text(value)}" for key, value in point.items())
+        name = ", ".join(f"{key} {summary.point_text(value)}" for key, value in point.items())
         run = min(runs, key=lambda run: run.seed)
         drawn = [replace(figure, id=f"{figure.id}-{i}") for figure in _figures(run, runs)]
         if drawn:
@@ -63,13 +63,9 @@ def single(results: Results, title: str | None = None, files: Path | None = None
     sections.append(
         page.Section("provenance", "Provenance", "", _PROVENANCE, [], files=tables.files(results))
     )
-    warmup = results.metadata.get("warmup_s")
     name = title or str(results.metadata.get("scenario", {}).get("name", "Results"))
-    facts = tables.facts(results)
-    if warmup is None:
-        return page.render(page.Page(name, _lead(results, points), "", sections, facts=facts))
-    interval = f"The measurement interval excludes the first {warmup:g} s of a run (the warm-up)."
-    return page.render(page.Page(name, _lead(results, points), "", sections, facts=facts, interval=interval))
+    facts, warmup = tables.facts(results), results.metadata.get("warmup_s")
+    return page.render(page.Page(name, _lead(results, points), "", sections, facts=facts, warmup_s=warmup))
 
 
 _ALIKE = "All seeds gave the same run."

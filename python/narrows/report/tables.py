@@ -10,6 +10,7 @@ from typing import Any
 
 from narrows.report.style import look
 from narrows.results import summary
+from narrows.results.figures import HEADINGS
 from narrows.results.results import Results
 
 PLUS_MINUS, DASH = "\N{PLUS-MINUS SIGN}", "\N{EN DASH}"
@@ -47,23 +48,6 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
 
-_HEADINGS: dict[str, tuple[str, str, float]] = {
-    "goodput_bps": ("Goodput", "Mbit/s", 1e6),
-    "share": ("Share of goodput", "%", 1e-2),
-    "rtt_mean_s": ("RTT, mean", "ms", 1e-3),
-    "rtt_p95_s": ("RTT, p95", "ms", 1e-3),
-    "retransmits": ("Retransmits", "packets", 1.0),
-    "fct_s": ("Completion time", "ms", 1e-3),
-    "utilisation": ("Utilisation", "%", 1e-2),
-    "sojourn_mean_s": ("Queueing, mean", "ms", 1e-3),
-    "sojourn_p95_s": ("Queueing, p95", "ms", 1e-3),
-    "dropped_packets": ("Drops", "packets", 1.0),
-    "random_losses": ("Random losses", "packets", 1.0),
-    "marks": ("Marks", "packets", 1.0),
-}
-"""Title and unit of each figure of the summary, and the size of that unit in the unit of the tables."""
-
-
 Points = Collection[tuple[Any, ...]]
 """Points of a sweep."""
 
@@ -75,9 +59,7 @@ def flow_table(rows: Sequence[summary.Row], alike: Points = ()) -> Table:
     if "share" in shown and any(row.figures["fct_s"].mean > 0 for row in rows):
         notes.append("Flows that finish have no share.")
     if any(row.name.endswith("(group)") for row in rows):
-        notes.append(
-            "A row of a group has the sums of share and retransmits, and the means of other columns."
-        )
+        notes.append(sentence(summary.GROUPS))
     return _table("Flows", rows, shown, notes, alike)
 
 
@@ -94,25 +76,30 @@ def _table(
     with_cc = any(row.cc for row in rows)
     columns = [Column(name, number=False) for name in factors]
     columns.append(Column(title.removesuffix("s"), number=False))
-    columns += [Column("Controller", number=False)] if with_cc else []
-    columns += [Column(*_HEADINGS[name][:2]) for name in figures]
+    columns += [Column("Congestion controller", number=False)] if with_cc else []
+    columns += [Column(HEADINGS[name].title, HEADINGS[name].unit) for name in figures]
     cells = []
     for row in rows[:MOST_ROWS]:
-        line = [Cell(point_text(value)) for value in row.factors.values()] + [Cell(row.name)]
+        line = [Cell(summary.point_text(value)) for value in row.factors.values()] + [Cell(row.name)]
         line += [Cell(look(row.cc).label)] if with_cc else []
         same = summary.point_of(row.factors) in alike
-        cells.append(line + [_cell(row.figures[name], _HEADINGS[name][2], same) for name in figures])
+        cells.append(line + [_cell(row.figures[name], HEADINGS[name].size, same) for name in figures])
     apart = [row for row in rows if summary.point_of(row.factors) not in alike]
     if len(apart) < len(rows):
-        notes = ["= means that all seeds of the point gave the same run.", *notes]
+        notes = [sentence(summary.SAME), *notes]
     if any(not math.isnan(figure.half) for row in apart for figure in row.figures.values()):
-        notes = [f"{PLUS_MINUS} is the 95 % confidence interval of the mean over seeds.", *notes]
+        notes = [sentence(summary.INTERVALS), *notes]
     if len(rows) > MOST_ROWS:
         notes = [
             *notes,
             f"The first {MOST_ROWS:,} of {len(rows):,} rows. The tables of the results have all rows.",
         ]
     return Table(title, columns, cells, notes)
+
+
+def sentence(text: str) -> str:
+    """The text as a sentence, with a capital letter and a full stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") or not text else ".")
 
 
 def _cell(figure: summary.Figure, unit: float, same: bool) -> Cell:
@@ -126,11 +113,6 @@ def _cell(figure: summary.Figure, unit: float, same: bool) -> Cell:
         "" if math.isnan(figure.half) else f"{PLUS_MINUS}\N{NO-BREAK SPACE}{figure.half / unit:,.{digits}f}"
     )
     return Cell(f"{value:,.{digits}f}", "=" if same else half)
-
-
-def point_text(value: Any) -> str:
-    """A factor's value as in the scenario."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def facts(results: Results) -> list[tuple[str, str]]:

@@ -99,16 +99,16 @@ class Comparison:
 
 
 def compare(a: Results, b: Results) -> Comparison:
-    """Compare flows, and links that are tight in one of the results. Figures are means over seeds."""
+    """Compare flows, and links that are bottlenecks in one of the results. Figures are means over seeds."""
     flows = [_by_name(summary.flows(results, most=sys.maxsize)) for results in (a, b)]
-    (links_a, tight_a), (links_b, tight_b) = summary.all_links(a), summary.all_links(b)
+    (links_a, bottlenecks_a), (links_b, bottlenecks_b) = summary.all_links(a), summary.all_links(b)
     links = [_by_name(links_a), _by_name(links_b)]
     pairs: list[Pair] = []
     for key, row in flows[0].items():
         if key in flows[1]:
             pairs += _pairs("flow", row, flows[1][key], FLOW_FIGURES)
     for key, row in links[0].items():
-        if key in links[1] and row.name in tight_a | tight_b:
+        if key in links[1] and row.name in bottlenecks_a | bottlenecks_b:
             pairs += _pairs("link", row, links[1][key], LINK_FIGURES)
     return Comparison(
         pairs,

@@ -24,7 +24,7 @@ LOGS = "logs"
 REPORT = "report.html"
 """The page that `narrows report` writes."""
 SIMULATED = "sim"
-"""Folder with the simulation of the scenario that also ran in real time."""
+"""Folder with the simulations of runs that were also made on real stacks."""
 INTERRUPTED = "interrupted"
 """Folder with the finished runs of an interrupted sweep, if earlier results stay."""
 SOUNDNESS = "soundness"
@@ -148,6 +148,11 @@ class Results:
         frame = polars.from_arrow(self.table(name))
         assert isinstance(frame, polars.DataFrame)
         return frame
+
+    @property
+    def warmup_s(self) -> float:
+        """Warm-up of the runs; 0 if the results do not state it."""
+        return float(self.metadata.get("warmup_s", 0.0))
 
     @property
     def factors(self) -> list[str]:

@@ -38,6 +38,11 @@ class Row:
     """Figures by name, in the units of the tables."""
 
 
+GROUPS = "rows of a group have sums of share and retransmits, and means of the other figures"
+INTERVALS = "\N{PLUS-MINUS SIGN} is the 95 % confidence interval of the mean over seeds"
+SAME_EVERYWHERE = "=: all seeds give the same result"
+SAME = "=: all seeds of this point give the same result"
+"""Notes below tables."""
 LARGEST_GROUP = 8
 """Largest number of flows of one entry with a row each."""
 _SUMS = ("share", "retransmits")
@@ -146,18 +151,18 @@ def _merged(source: str, group: list[dict[str, Any]]) -> dict[str, Any]:
 def links(results: Results, most: int = 20) -> list[Row]:
     """A row per bottleneck link and point of the sweep (at least half used, or drops, losses or marks)."""
     rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
-    chosen = set(sorted({row["link"] for row in rows if _is_tight(row)})[:most])
+    chosen = set(sorted({row["link"] for row in rows if _is_bottleneck(row)})[:most])
     return _over_seeds(results, [row for row in rows if row["link"] in chosen], "link", LINK_FIGURES)
 
 
 def all_links(results: Results) -> tuple[list[Row], set[str]]:
-    """A row per link and point of the sweep, and the names of the links that are tight in a run."""
+    """A row per link and point of the sweep, and the names of the bottleneck links of a run."""
     rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
-    tight = {str(row["name"]) for row in rows if _is_tight(row)}
-    return _over_seeds(results, rows, "link", LINK_FIGURES), tight
+    bottlenecks = {str(row["name"]) for row in rows if _is_bottleneck(row)}
+    return _over_seeds(results, rows, "link", LINK_FIGURES), bottlenecks
 
 
-def _is_tight(row: dict[str, Any]) -> bool:
+def _is_bottleneck(row: dict[str, Any]) -> bool:
     return _defined(row["utilisation"]) >= _BUSY or any(_defined(row[name]) for name in _WORTH_A_ROW)
 
 
@@ -221,12 +226,11 @@ def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[s
 
 def at_different_times(results: Results) -> bool:
     """Whether flows of a run were measured over different times, so that their goodputs cannot be added."""
-    warmup = float(results.metadata.get("warmup_s", 0.0))
     spans: dict[int, list[tuple[float, float]]] = {}
     for row in _records(results, "flows", ["start_s", "end_s", "goodput_bps"]):
         if math.isnan(row["goodput_bps"]):
             continue
-        begin = max(warmup, _defined(row["start_s"]))
+        begin = max(results.warmup_s, _defined(row["start_s"]))
         # A flow without an end ends with the run.
         spans.setdefault(row["run"], []).append(
             (begin, math.inf if math.isnan(row["end_s"]) else row["end_s"])
@@ -245,6 +249,11 @@ def _differ(spans: Sequence[tuple[float, float]]) -> bool:
 
 
 _COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
+
+
+def point_text(value: Any) -> str:
+    """A factor's value as in the scenario."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def point_of(factors: dict[str, Any]) -> tuple[Any, ...]:

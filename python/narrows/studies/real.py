@@ -23,7 +23,7 @@ from narrows.backends import Backend
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.results.by_run import read_runs
 from narrows.results.compare import compare
-from narrows.results.results import Results, is_finished, left_by
+from narrows.results.results import SIMULATED, Results, is_finished, left_by
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
 from narrows.studies.judge import judge
@@ -40,8 +40,6 @@ from narrows.studies.runner import (
     wall_seconds,
 )
 
-SIMULATED = "sim"
-"""Folder of the simulations. The folder of real stacks has the name of the backend."""
 OVERHEAD_S = 2.5
 """Estimated time to set up and remove the network of a run."""
 QUICK_SEEDS = 3

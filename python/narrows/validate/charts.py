@@ -16,11 +16,14 @@ from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import rows, thin
 from narrows.report.shade import Ramp
 from narrows.report.style import INK, Look, look, neutral, order
+from narrows.results.figures import SAMPLED
 from narrows.validate import judge
 from narrows.validate.runner import Finding
 
-TITLES = {"goodput_bps": "Goodput", "rtt_mean_s": "Mean RTT"}
-_FULL = 0.3
+TITLES = {
+    figure: f"{title[0].upper()}{title[1:]}" for figure in judge.TARGETS if (title := judge.TITLES[figure])
+}
+_FULL = judge.WORST_CELL
 """Error with the strongest colour of the map."""
 _ERRORS = Ramp(-_FULL, 0.0, _FULL, ("#2b6cb0", "#ffffff", "#c05621"))
 _MOST_PANELS = 18
@@ -163,7 +166,7 @@ def _overlay(finding: Finding, until: float = math.inf, title: str = "") -> Pane
         .mark_line(strokeWidth=1.2)
         .encode(
             x=alt.X(**axis("x", "Time (s)")),
-            y=alt.Y(**axis("y", "Window (segments)", scale={"zero": True})),
+            y=alt.Y(**axis("y", SAMPLED["cwnd"].axis, scale={"zero": True})),
             color=colour(names, looks),
             strokeDash=dash(names, looks),
         )

@@ -10,6 +10,7 @@ from itertools import product
 
 from narrows import units
 from narrows.errors import NarrowsError, hint
+from narrows.packets import FULL_PACKET
 from narrows.scenario.load import loads
 from narrows.scenario.resolve import resolve
 
@@ -30,8 +31,6 @@ Real flows with the same start time start up to a millisecond apart. The flow th
 slow start with up to three times the window of the other flow. With 5 ms between the starts, a millisecond
 more or less has the smallest effect (`method.md`, "Starts").
 """
-PACKET = 1500
-"""L3 bytes of a full packet."""
 
 
 class Flows(StrEnum):
@@ -67,7 +66,7 @@ class Cell:
     @property
     def queue(self) -> int:
         """The buffer in packets."""
-        return max(1, round(self.buffer * self.rate * 1000 * self.rtt / 8 / PACKET))
+        return max(1, round(self.buffer * self.rate * 1000 * self.rtt / 8 / FULL_PACKET))
 
     @property
     def jitter(self) -> int:
@@ -76,7 +75,7 @@ class Cell:
         Without it, a flow has an advantage if its packets always arrive just after another packet has left
         the queue (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
         """
-        return PACKET * 8 // self.rate
+        return FULL_PACKET * 8 // self.rate
 
     @property
     def same_losses(self) -> bool:

@@ -11,10 +11,22 @@ from narrows.validate.runner import Finding
 
 TARGETS = {"goodput_bps": 0.05, "rtt_mean_s": 0.10}
 """Largest accepted median of the absolute errors over all cells and algorithms."""
+TITLES = {
+    "goodput_bps": "goodput",
+    "rtt_mean_s": "mean RTT",
+    "rtt_p95_s": "p95 RTT",
+    "cwnd_mean": "mean cwnd",
+    "resent": "resent, points",
+    "window": "cwnd distance",
+    "period_s": "cwnd period",
+}
+"""Errors of a finding, in the order of tables. They are in percent, or in percentage points."""
 WORST_ALGORITHM = 0.15
 """Largest accepted median over the cells of one algorithm."""
 WORST_CELL = 0.30
 """Absolute error above which an explanation is required."""
+BEYOND = f"{100 * WORST_CELL:.0f} %"
+"""This error in words."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,13 @@ class Verdict:
         return self.found <= self.target
 
 
+def percent(value: float, *, sign: bool = False, unit: str = " %") -> str:
+    """A fraction in percent."""
+    if math.isnan(value):
+        return "-"
+    return f"{100 * value:+.1f}{unit}" if sign else f"{100 * value:.1f}{unit}"
+
+
 def size(findings: Iterable[Finding], figure: str) -> float:
     """Median of the absolute error over findings."""
     return median(abs(finding.errors[figure]) for finding in findings)
@@ -49,15 +68,14 @@ def by_algorithm(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 def verdicts(findings: list[Finding]) -> list[Verdict]:
     """Each target with its measured value."""
-    names = {"goodput_bps": "goodput", "rtt_mean_s": "mean RTT"}
     told = []
     for figure, target in TARGETS.items():
-        told.append(Verdict(f"median error in {names[figure]}", target, size(findings, figure)))
+        told.append(Verdict(f"median error in {TITLES[figure]}", target, size(findings, figure)))
     for figure in TARGETS:
         each = {name: size(rows, figure) for name, rows in by_algorithm(findings).items()}
         name = max(each, key=lambda name: -1.0 if math.isnan(each[name]) else each[name], default="")
         found = each.get(name, math.nan)
-        words = f"largest median error of any algorithm in {names[figure]}"
+        words = f"largest median error of any algorithm in {TITLES[figure]}"
         told.append(Verdict(words, WORST_ALGORITHM, found, name))
     return told
 

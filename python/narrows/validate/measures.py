@@ -64,14 +64,13 @@ class Side:
 def sides(results: Results, *, disturbed: bool = False) -> dict[str, Side]:
     """Flows by name. Either only the sound runs in real time count, or only the disturbed ones."""
     unsound = {int(run) for run, verdict in results.soundness.items() if not verdict["sound"]}
-    warmup = float(results.metadata.get("warmup_s", 0.0))
     numbers = results.runs["run"].to_pylist()
     found: dict[str, Side] = {}
     for number, run in zip(numbers, read_runs(results), strict=True):
         if (number in unsound) is disturbed:
             for row, name in enumerate(run.names("flows", "name")):
                 side = found.setdefault(name, Side({figure: [] for figure in FIGURES}))
-                _add(side, run, row, warmup)
+                _add(side, run, row, results.warmup_s)
     return found
 
 

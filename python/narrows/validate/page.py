@@ -7,22 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from narrows import markdown
 from narrows.report.style import look
 from narrows.validate import causes as known_causes
 from narrows.validate import grid, judge, measures
 from narrows.validate.causes import Cause
 from narrows.validate.runner import Finding, Outcome
 
-_FIGURES = {
-    "goodput_bps": "goodput",
-    "rtt_mean_s": "mean RTT",
-    "rtt_p95_s": "p95 RTT",
-    "cwnd_mean": "mean cwnd",
-    "resent": "resent, points",
-    "window": "cwnd distance",
-    "period_s": "cwnd period",
-}
-
+_COMPARED = (*judge.TARGETS, "window")
+"""Figures with a table of their own."""
 _METHOD = Path(__file__).with_name("method.md")
 """The first part of the page, with placeholders for the measurements."""
 _NS3 = Path(__file__).with_name("ns3") / "method.md"
@@ -64,11 +57,9 @@ def render(
     parts += ["### By algorithm", _TELLS, _medians(findings, bool(other))]
     if overview:
         parts += [f"{overview.caption}\n\n![Errors of each algorithm in each cell]({overview.file})"]
-    parts += ["### Beyond 30 %", _large(findings, causes)]
-    for figure, title in (
-        ("goodput_bps", "Goodput: error"),
-        ("rtt_mean_s", "Mean RTT: error"),
-        ("window", "Window distance"),
+    parts += [f"### Beyond {judge.BEYOND}", _large(findings, causes)]
+    for figure, title in zip(
+        _COMPARED, ("Goodput: error", "Mean RTT: error", "Window distance"), strict=True
     ):
         parts += [f"### {title}, cell by cell", _UNITS.format(what=title), _matrix(findings, figure)]
     if outcome.failed:
@@ -126,6 +117,7 @@ def _head(outcome: Outcome, release: str, other: str) -> str:
             most="each algorithm" if not fewer else f"most algorithms (fewer: {fewer})",
             missing=missing,
             levels=_levels(findings),
+            beyond=judge.BEYOND,
             command=_command(outcome, bool(other)),
             unsound=f"| disturbed runs, left out | {unsound} |\n" if unsound else "",
         )
@@ -188,11 +180,12 @@ def _span(numbers: Iterable[int]) -> str:
 
 
 def _verdicts(findings: list[Finding]) -> str:
-    lines = ["| target | at most | found | |", "| --- | ---: | ---: | --- |"]
+    rows = []
     for verdict in judge.verdicts(findings):
         who = f" ({look(verdict.worst).label})" if verdict.worst else ""
         met = "met" if verdict.met else "**missed**"
-        lines.append(f"| {verdict.words}{who} | {_part(verdict.target)} | {_part(verdict.found)} | {met} |")
+        rows.append([verdict.words + who, judge.percent(verdict.target), judge.percent(verdict.found), met])
+    lines = [markdown.table(["target", "at most", "found", ""], rows, "lrrl")]
     inside = [judge.within(finding, "goodput_bps") for finding in findings if not finding.cell.same_losses]
     if inside:
         lines += [
@@ -207,18 +200,18 @@ def _verdicts(findings: list[Finding]) -> str:
         lines += [
             "",
             f"With random loss and two flows ({len(chance)} figures), the median error in goodput is "
-            f"{_part(judge.size(chance, 'goodput_bps'))}. If only the simulated runs with the seeds of "
-            f"the real runs count, it is {_part(alike)}. All algorithms share these few seeds, so "
+            f"{judge.percent(judge.size(chance, 'goodput_bps'))}. If only the simulated runs with the seeds "
+            f"of the real runs count, it is {judge.percent(alike)}. All algorithms share these few seeds, so "
             "their errors tend to have the same sign.",
         ]
     return "\n".join(lines)
 
 
 def _by_kind(findings: list[Finding], other: bool) -> str:
-    figures = [("goodput_bps", "goodput"), ("rtt_mean_s", "mean RTT"), ("window", "cwnd distance")]
+    figures = [(figure, judge.TITLES[figure]) for figure in _COMPARED]
     heads = ["", "flows", *(title for _, title in figures)]
     heads += [f"ns-3: {title}" for _, title in figures] if other else []
-    lines = [f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 1)]
+    lines = []
     kinds: dict[str, list[Finding]] = {}
     for finding in findings:
         words = f"`{finding.cell.flows}`" + (f", {finding.flow}" if len(finding.cell.tested) > 1 else "")
@@ -227,34 +220,31 @@ def _by_kind(findings: list[Finding], other: bool) -> str:
         cells = [words, str(len(rows)), *(_bare(judge.size(rows, figure)) for figure, _ in figures)]
         if other:
             cells += [_bare(measures.median(abs(f.other_errors[key]) for f in rows)) for key, _ in figures]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append(cells)
+    return markdown.table(heads, lines, "lr")
 
 
 def _medians(findings: list[Finding], other: bool) -> str:
-    heads = ["algorithm", "flows", *_FIGURES.values(), "worst"]
-    heads += ["ns-3: goodput", "ns-3: mean RTT", "ns-3: cwnd distance"] if other else []
-    lines = [f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 1)]
+    heads = ["algorithm", "flows", *judge.TITLES.values(), "worst"]
+    heads += [f"ns-3: {judge.TITLES[figure]}" for figure in _COMPARED] if other else []
+    lines = []
     for name, rows in {**judge.by_algorithm(findings), "": findings}.items():
         worst = max(rows, key=_goodput_error)
         cells = [look(name).label if name else "**all**", str(len(rows))]
-        cells += [_bare(judge.size(rows, figure)) for figure in _FIGURES]
+        cells += [_bare(judge.size(rows, figure)) for figure in judge.TITLES]
         cells.append(f"{_bare(worst.errors['goodput_bps'], sign=True)} `{_where(worst)}`")
         if other:
-            for figure in ("goodput_bps", "rtt_mean_s", "window"):
+            for figure in _COMPARED:
                 cells.append(_bare(measures.median(abs(f.other_errors[figure]) for f in rows)))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append(cells)
+    return markdown.table(heads, lines, "lr")
 
 
 def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
     large = judge.large(findings)
     if not large:
-        return "No error in goodput or mean RTT is larger than 30 %."
-    lines = [
-        "| algorithm | cell | figure | real | simulated | same seeds | error | cause |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | --- |",
-    ]
+        return f"No error in goodput or mean RTT is larger than {judge.BEYOND}."
+    rows = []
     found: list[Cause] = []
     for finding, figure, error in large:
         scale, unit = (1e6, "Mbit/s") if figure == "goodput_bps" else (1e-3, "ms")
@@ -268,9 +258,11 @@ def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
         if cause is not None and cause not in found:
             found.append(cause)
         said = "**not explained**" if cause is None else str(found.index(cause) + 1)
-        what = [look(finding.algorithm).label, f"`{_where(finding)}`", _FIGURES[figure]]
+        what = [look(finding.algorithm).label, f"`{_where(finding)}`", judge.TITLES[figure]]
         cells = [*what, real, simulated, same]
-        lines.append(f"| {' | '.join([*cells, _bare(error, sign=True) + ' %', said])} |")
+        rows.append([*cells, _bare(error, sign=True) + " %", said])
+    heads = ["algorithm", "cell", "figure", "real", "simulated", "same seeds", "error", "cause"]
+    lines = [markdown.table(heads, rows, "lllrrrrl")]
     if found:
         lines += ["", "Causes, with the evidence for them:", ""]
     lines += [f"{i}. {each.cause}. *{each.known}.*" for i, each in enumerate(found, start=1)]
@@ -279,15 +271,15 @@ def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
 
 def _counted_out(findings: list[Finding]) -> str:
     """Disturbed runs compared with the simulator."""
-    lines = ["| algorithm | cell | real, Mbit/s | error | real mean RTT, ms | error |"]
-    lines.append("| --- | --- | ---: | ---: | ---: | ---: |")
+    rows = []
     for finding in findings:
         cells = [look(finding.algorithm).label, f"`{_where(finding)}`"]
         for figure, scale in (("goodput_bps", 1e6), ("rtt_mean_s", 1e-3)):
             cells.append(f"{finding.real.median(figure) / scale:.2f}")
             cells.append(f"{_bare(finding.errors[figure], sign=True)} %")
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append(cells)
+    heads = ["algorithm", "cell", "real, Mbit/s", "error", "real mean RTT, ms", "error"]
+    return markdown.table(heads, rows, "llr")
 
 
 def _matrix(findings: list[Finding], figure: str) -> str:
@@ -296,12 +288,11 @@ def _matrix(findings: list[Finding], figure: str) -> str:
     places: dict[str, dict[str, float]] = {}
     for finding in findings:
         places.setdefault(_where(finding), {})[finding.algorithm] = finding.errors[figure]
-    lines = [f"| cell | {' | '.join(look(name).label for name in names)} |"]
-    lines.append("| --- |" + " ---: |" * len(names))
+    rows = []
     for place, errors in places.items():
         cells = [_bare(errors.get(name, math.nan), sign=figure != "window") for name in names]
-        lines.append(f"| `{place}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append([f"`{place}`", *cells])
+    return markdown.table(["cell", *(look(name).label for name in names)], rows, "lr")
 
 
 def _goodput_error(finding: Finding) -> float:
@@ -314,13 +305,7 @@ def _where(finding: Finding) -> str:
     return finding.cell.name + (f"/{finding.flow}" if len(finding.cell.tested) > 1 else "")
 
 
-def _part(value: float) -> str:
-    return "-" if math.isnan(value) else f"{100 * value:.1f} %"
-
-
 def _bare(value: float, *, sign: bool = False) -> str:
     """The value in percent without the sign %. Large values are bold."""
-    if math.isnan(value):
-        return "-"
-    text = f"{100 * value:+.1f}" if sign else f"{100 * value:.1f}"
+    text = judge.percent(value, sign=sign, unit="")
     return f"**{text}**" if sign and abs(value) > judge.WORST_CELL else text

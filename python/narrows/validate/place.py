@@ -16,9 +16,6 @@ from narrows.scenario.model import Scenario
 from narrows.validate import grid
 from narrows.validate.grid import Cell
 
-SIMULATED = "sim"
-"""Folder of the simulations."""
-
 
 @dataclass(frozen=True)
 class Place:

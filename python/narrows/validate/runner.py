@@ -13,14 +13,14 @@ from narrows import congestion, sweep
 from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.errors import NarrowsError
-from narrows.results.results import Results
+from narrows.results.results import SIMULATED, Results
 from narrows.signals import undisturbed
 from narrows.validate import kept, measures
 from narrows.validate.evidence import Source
 from narrows.validate.grid import Cell
 from narrows.validate.kept import Kept
 from narrows.validate.measures import Side
-from narrows.validate.place import SIMULATED, Place
+from narrows.validate.place import Place
 
 
 def linux() -> tuple[str, ...]:
@@ -191,7 +191,7 @@ def _compare(
         formats=("parquet",),
     )
     models = measures.sides(simulated)
-    others = other(place.algorithm, cell, float(simulated.metadata["warmup_s"])) if other is not None else {}
+    others = other(place.algorithm, cell, simulated.warmup_s) if other is not None else {}
     for flow in cell.tested:
         if flow not in reals:
             continue

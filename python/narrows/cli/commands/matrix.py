@@ -19,9 +19,8 @@ def matrix(
             metavar="[NAME]...",
             autocompletion=beginning(congestion_controllers),
             show_default=False,
-            help="Congestion controllers (default: all that work without support from the "
-            "network, except variants, whose names end in -literal, -recent or -hystartpp; dctcp only with "
-            "--mark).",
+            help="Congestion controllers (default: all that work without support from the network, except "
+            "presets; those that react to ECN marks only with --mark).",
         ),
     ] = None,
     everyone: Annotated[
@@ -55,8 +54,7 @@ def matrix(
         typer.Option(
             metavar="LENGTH",
             show_default=False,
-            help="Queue length above which packets are marked, e.g. 0.17bdp, for controllers with ECN "
-            "such as dctcp (default: no marks).",
+            help="Queue length above which packets are marked, e.g. 0.17bdp (default: no marks).",
         ),
     ] = None,
     loss: Annotated[

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from narrows import metrics
+from narrows.packets import FULL_PACKET, MSS
 from narrows.report.encode import (
     ALGORITHM,
     LEAST_FOR_A_BAND,
@@ -103,7 +104,7 @@ def lines(spec: FigureSpec, runs: Runs) -> Figure:
         bound = args.get("bound")
         if bound:
             grid = sorted({row["x"] for row in values})
-            capacity = float(bound["capacity_mbit"]) * float(bound.get("eta", 1.0)) * 1448 / 1500
+            capacity = float(bound["capacity_mbit"]) * float(bound.get("eta", 1.0)) * MSS / FULL_PACKET
             ideal = inline(rows(x=grid, y=[capacity * (1 - at / scale) for at in grid]))
             layers.append(
                 alt.Chart(ideal)

@@ -11,18 +11,10 @@ from narrows.report.encode import ALGORITHM, axis, first_seed, note_bursts, note
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.series import POINTS, binned, rows, thin
 from narrows.report.style import GREY, look, order
+from narrows.results.figures import SAMPLED
 from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
 
-QUANTITIES: dict[str, tuple[str, float]] = {
-    "cwnd": ("Window (packets)", 1.0),
-    "rtt_s": ("RTT (ms)", 1e3),
-    "srtt_s": ("Smoothed RTT (ms)", 1e3),
-    "rttvar_s": ("Deviation of the RTT (ms)", 1e3),
-    "goodput_bps": ("Goodput (Mbit/s)", 1e-6),
-    "retransmits": ("Retransmissions (packets)", 1.0),
-}
-"""Title and scale factor of each column that can be drawn."""
 HEIGHT = 110
 """Height of a chart in px."""
 PEAK_OF = 0.995
@@ -36,17 +28,18 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
     (the link's rate, of goodput).
     """
     args = spec.args
-    title, unit = QUANTITIES[str(args["quantity"])]
+    quantity = str(args["quantity"])
+    heading = SAMPLED[quantity]
     drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     last = 0.0
     for run in first_seed(runs):
-        t, y = run.flow_series(0, str(args["quantity"]))
+        t, y = run.flow_series(0, quantity)
         last = max(last, float(t[~np.isnan(y)].max(initial=0.0)))
         if "bin_s" in args:
             t, y = binned(t, y, float(args["bin_s"]))
         known = ~np.isnan(y)
         if known.any():
-            drawn[str(run.factors[ALGORITHM])] = (t[known], y[known] * unit)
+            drawn[str(run.factors[ALGORITHM])] = (t[known], y[known] * heading.scale)
     if not drawn:
         return Figure(spec.id, spec.title, spec.caption, [])
     values = np.concatenate([y for _, y in drawn.values()])
@@ -62,7 +55,7 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
             .mark_line(strokeWidth=1.3, clip=True, color=shown.light)
             .encode(
                 x=alt.X(**axis("t", "Time (s)", domain=[0, last], grid=False)),
-                y=alt.Y(**axis("y", title, domain=[0, top], tickCount=4, minExtent=40)),
+                y=alt.Y(**axis("y", heading.axis, domain=[0, top], tickCount=4, minExtent=40)),
             )
         )
         layers = [line]

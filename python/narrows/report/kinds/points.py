@@ -22,7 +22,8 @@ from narrows.report.intervals import CUT_WHISKERS, Frame, reach
 from narrows.report.series import rows
 from narrows.report.spread import spread
 from narrows.report.style import DARK_OF, FAINT, GREY, Look, look, looks_of
-from narrows.report.tables import point_text
+from narrows.results import summary
+from narrows.results.figures import SAMPLED
 from narrows.results.summary import Figure as Mean
 from narrows.results.summary import Row
 
@@ -84,7 +85,7 @@ def overview(flows: Sequence[Row], links: Sequence[Row]) -> list[Figure]:
         _Mark(row.factors, row.name, kinds.get(_point(row.factors), ""), _scaled(row, "sojourn_p95_s", 1e3))
         for row in links
     ]
-    named = [("Goodput (Mbit/s)", goodput), ("Queueing delay, p95 (ms)", delay)]
+    named = [(SAMPLED["goodput_bps"].axis, goodput), ("Queueing delay, p95 (ms)", delay)]
     named = [(title, _known(marks)) for title, marks in named]
     named = [(title, marks) for title, marks in named if marks]
     if not named:
@@ -167,7 +168,7 @@ def _as_series(marks: list[_Mark], x: str) -> list[_Mark]:
     for mark in marks:
         extra = [look(mark.kind).label] if ambiguous and mark.kind else []
         extra += [
-            f"{_short(name)} {point_text(mark.factors[name])}"
+            f"{_short(name)} {summary.point_text(mark.factors[name])}"
             for name in varied
             if str(mark.factors[name]) != mark.kind
         ]
@@ -288,7 +289,7 @@ def _below_each_other(named: list[tuple[str, list[_Mark]]]) -> Figure:
     caption += CUT_WHISKERS if cut else ""
     if len(alike) > 1:
         said = [f"{_FILLS[fill]}: {_named(alike[fill])}" for fill in sorted(alike)]
-        caption += f" Fill of dots, if several flows at a point have one controller: {'; '.join(said)}."
+        caption += f" Fill of dots, if several flows at a point have one algorithm: {'; '.join(said)}."
         legend |= {
             f"/{fill}": Key(
                 _named(alike[fill]), Look("", GREY, DARK_OF[GREY]), marks=True, fill=_OPACITIES[fill]
@@ -324,7 +325,7 @@ def _named(series: Sequence[str]) -> str:
 
 def _label(factors: dict[str, Any]) -> str:
     return ", ".join(
-        point_text(value) if len(factors) == 1 else f"{_short(name)} {point_text(value)}"
+        summary.point_text(value) if len(factors) == 1 else f"{_short(name)} {summary.point_text(value)}"
         for name, value in factors.items()
     )
 

@@ -13,6 +13,7 @@ import altair as alt
 import numpy as np
 
 from narrows import metrics
+from narrows.packets import PAYLOAD
 from narrows.report.encode import (
     ALGORITHM,
     NUMBERS,
@@ -29,14 +30,15 @@ from narrows.report.encode import (
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.series import POINTS, binned, rows, thin
 from narrows.report.style import GREY, INK, Look, look, looks_of, neutral, order, shades
+from narrows.results.figures import SAMPLED
 from narrows.results.measures.general import rate_matrix
 from narrows.results.runs import Run, Runs
 from narrows.studies.model import FigureSpec
 
+_OF_FLOWS = ("goodput_bps", "cwnd", "rtt_s")
+"""Quantities of flows that are drawn over time."""
 PEAK = 1.15
 """The goodput axis ends at this multiple of the capacity."""
-PAYLOAD = 1448 / 1500
-"""Application bytes of a full packet, divided by its L3 bytes."""
 
 
 def rates(spec: FigureSpec, runs: Runs) -> Figure:
@@ -72,7 +74,7 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
     panels = []
     for title, values, looks, fair in drawn:
         x = axis("t", "Time (s)", grid=False)
-        y_axis = axis("y", "Goodput (Mbit/s)", domain=domain)
+        y_axis = axis("y", SAMPLED["goodput_bps"].axis, domain=domain)
         layers: list[Any] = [
             alt.Chart(inline(values))
             .mark_line(strokeWidth=1.5, clip=True)
@@ -221,15 +223,13 @@ def stack(spec: FigureSpec, runs: Runs) -> Figure:
     names = algorithms(runs)
     looks = [look(name) for name in names]
     quantities: list[tuple[str, list[dict[str, Any]]]] = [
-        (title, []) for title in ("Goodput (Mbit/s)", "Window (packets)", "RTT (ms)", "Queue (packets)")
+        (SAMPLED[name].axis, []) for name in (*_OF_FLOWS, "queue_packets")
     ]
     for run in first_seed(runs):
         name = str(run.factors[ALGORITHM])
-        for (_, series), (quantity, unit) in zip(
-            quantities, (("goodput_bps", 1e-6), ("cwnd", 1.0), ("rtt_s", 1e3)), strict=False
-        ):
+        for (_, series), quantity in zip(quantities, _OF_FLOWS, strict=False):
             t, y = thin(*run.flow_series(0, quantity))
-            series.extend(rows(t=t, y=y * unit, s=name) if t.size else [])
+            series.extend(rows(t=t, y=y * SAMPLED[quantity].scale, s=name) if t.size else [])
         t, y = queue_of(run, list(spec.args.get("queues", ["*"])))
         quantities[3][1].extend(rows(t=t, y=y, s=name) if t.size else [])
     rate = float(spec.args.get("capacity_mbit", math.inf))
@@ -306,16 +306,12 @@ def _flows_over_time(run: Run) -> Figure:
     looks = looks_of(kinds) if apart else [look(kind) for kind in kinds]
     buckets = POINTS if apart else max(20, POINTS * FLOWS_APART // len(rows_of))
     quantities: list[tuple[str, list[dict[str, Any]]]] = []
-    for title, quantity, unit in (
-        ("Goodput (Mbit/s)", "goodput_bps", 1e-6),
-        ("Window (packets)", "cwnd", 1.0),
-        ("RTT (ms)", "rtt_s", 1e3),
-    ):
+    for quantity in _OF_FLOWS:
         values: list[dict[str, Any]] = []
         for row, name in zip(rows_of, names, strict=True):
             t, y = thin(*run.flow_series(row, quantity), buckets)
-            values += rows(t=t, y=y * unit, s=name) if t.size else []
-        quantities.append((title, values))
+            values += rows(t=t, y=y * SAMPLED[quantity].scale, s=name) if t.size else []
+        quantities.append((SAMPLED[quantity].axis, values))
     if apart:
         legend = [
             Key(f"{name} ({look(kind).label})", item)
@@ -375,15 +371,12 @@ def _links_over_time(run: Run) -> Figure:
     # Links use the spare looks, which differ by colour and dash.
     link_looks = [look(f"link-{i}") for i in range(len(labels))]
     parts: list[tuple[str, list[dict[str, Any]]]] = []
-    for title, quantity, unit in (
-        ("Throughput (Mbit/s)", "throughput_bps", 1e-6),
-        ("Queue (packets)", "queue_packets", 1.0),
-    ):
+    for quantity in ("throughput_bps", "queue_packets"):
         values = []
         for row, label in zip(busiest, labels, strict=True):
             t, y = thin(*run.link_series(int(row), quantity))
-            values += rows(t=t, y=y * unit, s=label) if t.size else []
-        parts.append((title, values))
+            values += rows(t=t, y=y * SAMPLED[quantity].scale, s=label) if t.size else []
+        parts.append((SAMPLED[quantity].axis, values))
     return Figure(
         "links",
         "Links over time",

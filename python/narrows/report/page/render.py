@@ -60,7 +60,14 @@ class Page:
     measures: list[tuple[str, str, str, str]] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
-    interval: str = "The measurement interval excludes the first tenth of a run."
+    warmup_s: float | None = None
+    """Warm-up of all runs (None: a tenth of each run)."""
+
+    @property
+    def warmup(self) -> str:
+        """The warm-up in words."""
+        part = "tenth" if self.warmup_s is None else f"{self.warmup_s:g} s"
+        return f"first {part} of a run (the warm-up)"
 
 
 def render(page: Page) -> str:

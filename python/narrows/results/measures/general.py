@@ -8,6 +8,7 @@ import numpy as np
 
 from narrows import metrics
 from narrows.errors import NarrowsError
+from narrows.packets import PAYLOAD
 from narrows.results.measures.registry import Measured, measure
 from narrows.results.runs import Floats, Run
 
@@ -28,7 +29,7 @@ def _goodput(run: Run, flows: str = "*") -> float:
 def goodput_over_bound(run: Run, capacity_mbit: float, eta: float = 1.0, loss: str | float = 0.0) -> float:
     """Goodput over eta C (1448/1500) (1 - p); `loss` is p, or the name of the factor that holds p."""
     p = float(run.factors[loss]) if isinstance(loss, str) else loss
-    return _goodput(run) / (eta * capacity_mbit * (1448 / 1500) * (1 - p))
+    return _goodput(run) / (eta * capacity_mbit * PAYLOAD * (1 - p))
 
 
 @measure("Utilisation", "", "MET-5")

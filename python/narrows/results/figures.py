@@ -1,0 +1,55 @@
+"""Titles and units of figures: of the columns that summaries, comparisons and charts show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The heading of a figure."""
+
+    title: str
+    unit: str
+    size: float
+    """Size of the unit in the unit of the tables."""
+    short: str = ""
+    """The title in the terminal."""
+
+    @property
+    def axis(self) -> str:
+        """The title of an axis."""
+        return f"{self.title} ({self.unit})"
+
+    @property
+    def scale(self) -> float:
+        """Factor from the unit of the tables to this unit."""
+        return 1.0 / self.size
+
+
+HEADINGS = {
+    "goodput_bps": Heading("Goodput", "Mbit/s", 1e6, "goodput"),
+    "share": Heading("Share of goodput", "%", 1e-2, "share"),
+    "rtt_mean_s": Heading("RTT, mean", "ms", 1e-3, "RTT mean"),
+    "rtt_p95_s": Heading("RTT, p95", "ms", 1e-3, "RTT p95"),
+    "retransmits": Heading("Retransmits", "packets", 1.0, "retransmits"),
+    "fct_s": Heading("Completion time", "ms", 1e-3, "FCT"),
+    "utilisation": Heading("Utilisation", "%", 1e-2, "utilisation"),
+    "sojourn_mean_s": Heading("Queueing, mean", "ms", 1e-3, "queueing mean"),
+    "sojourn_p95_s": Heading("Queueing, p95", "ms", 1e-3, "queueing p95"),
+    "dropped_packets": Heading("Drops", "packets", 1.0, "drops"),
+    "random_losses": Heading("Random losses", "packets", 1.0, "random losses"),
+    "marks": Heading("Marks", "packets", 1.0, "marks"),
+}
+"""Figures of a summary by their names in the tables."""
+SAMPLED = {
+    "goodput_bps": Heading("Goodput", "Mbit/s", 1e6),
+    "cwnd": Heading("Window", "segments", 1.0),
+    "rtt_s": Heading("RTT", "ms", 1e-3),
+    "srtt_s": Heading("Smoothed RTT", "ms", 1e-3),
+    "rttvar_s": Heading("Deviation of the RTT", "ms", 1e-3),
+    "retransmits": Heading("Retransmissions", "packets", 1.0),
+    "throughput_bps": Heading("Throughput", "Mbit/s", 1e6),
+    "queue_packets": Heading("Queue", "packets", 1.0),
+}
+"""Quantities over time by their names in the tables of samples."""
