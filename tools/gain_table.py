@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from narrows import markdown
+from narrows.metrics import jain
 from narrows.metrics.statistics import mean_ci
 from narrows.report.style import look
 from narrows.results.results import Results
@@ -52,12 +54,12 @@ class Runs:
 
     def jain(self, point: Point) -> str:
         """Mean over seeds with the half width of its 95 % interval."""
-        found = mean_ci([_jain([row["goodput_bps"] for row in flows]) for flows, _ in self.points[point]])
+        found = mean_ci([jain([row["goodput_bps"] for row in flows]) for flows, _ in self.points[point]])
         return f"{found.mean:.3f} \N{PLUS-MINUS SIGN} {found.half_width:.3f}"
 
     def index(self, point: Point) -> float:
         """Jain's index, mean over seeds."""
-        return fmean(_jain([row["goodput_bps"] for row in flows]) for flows, _ in self.points[point])
+        return fmean(jain([row["goodput_bps"] for row in flows]) for flows, _ in self.points[point])
 
     def rtt(self, point: Point) -> float:
         """Mean over flows and seeds, ms."""
@@ -72,13 +74,8 @@ def _rates(flows: list[Row], group: str) -> list[float]:
     return [row["goodput_bps"] / 1e6 for row in flows if row["source"] == group or row["name"] == group]
 
 
-def _jain(values: list[float]) -> float:
-    return sum(values) ** 2 / (len(values) * sum(value**2 for value in values))
-
-
 def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+    return markdown.table(head, rows, "lr")
 
 
 def _labels() -> list[str]:

@@ -1,4 +1,4 @@
-"""Generated parts of docs/: what stands between `<!-- name: begin -->` and `<!-- name: end -->`."""
+"""Generated parts of docs/: the text between `<!-- name: begin -->` and `<!-- name: end -->`."""
 
 
 def fill(text: str, name: str, part: str) -> str:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
 
+from narrows import markdown
 from pages import fill
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "rate-controllers.md"
@@ -49,8 +50,7 @@ def means(results: Path) -> dict[tuple[str, str, str, str], float]:
 def table(results: Path) -> str:
     """The table as Markdown."""
     values = means(results)
-    lines = ["| scenario | figure | " + " | ".join(c.upper() for c in CONTROLLERS) + " |"]
-    lines.append("| --- | --- |" + " ---: |" * len(CONTROLLERS))
+    rows = []
     for experiment, title in ROWS:
         for measure, (name, scale, digits) in FIGURES.items():
             arguments = sorted({key[2] for key in values if key[:2] == (experiment, measure)})
@@ -60,8 +60,8 @@ def table(results: Path) -> str:
             for controller in CONTROLLERS:
                 parts = [values.get((experiment, measure, a, controller), float("nan")) for a in arguments]
                 cells.append(" / ".join(f"{scale * part:.{digits}f}" for part in parts))
-            lines.append(f"| {title} | {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            rows.append([title, name, *cells])
+    return markdown.table(["scenario", "figure", *(c.upper() for c in CONTROLLERS)], rows, "llr")
 
 
 def main() -> None:

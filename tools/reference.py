@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from narrows import congestion, units
+from narrows import congestion, markdown, units
 from narrows.results import columns
 from narrows.scenario import reference
 from pages import fill
@@ -126,24 +126,16 @@ def other_parameters() -> str:
     """Parameters of the other rate controllers, a table each."""
     parts = []
     for kind in OTHERS:
-        lines = [
-            f"### Parameters of {kind}",
-            "",
-            "| parameter | takes | default | meaning |",
-            "| --- | --- | --- | --- |",
-        ]
-        lines += [f"| `{p.name}` | {p.unit} | `{p.resolved}` | {p.meaning} |" for p in plain_parameters(kind)]
-        parts.append("\n".join(lines) + "\n")
+        rows = [(f"`{p.name}`", p.unit, f"`{p.resolved}`", p.meaning) for p in plain_parameters(kind)]
+        table = markdown.table(["parameter", "takes", "default", "meaning"], rows)
+        parts.append(f"### Parameters of {kind}\n\n{table}\n")
     return "\n".join(parts)
 
 
 def brf_parameters() -> str:
     """BRF's parameters as a table."""
-    lines = ["| parameter | takes | literal | resolved | meaning |", "| --- | --- | --- | --- | --- |"]
-    lines += [
-        f"| `{p.name}` | {p.unit} | `{p.literal}` | `{p.resolved}` | {p.meaning} |" for p in parameters()
-    ]
-    return "\n".join(lines) + "\n"
+    rows = [(f"`{p.name}`", p.unit, f"`{p.literal}`", f"`{p.resolved}`", p.meaning) for p in parameters()]
+    return markdown.table(["parameter", "takes", "literal", "resolved", "meaning"], rows) + "\n"
 
 
 _MOST_ABSENT = 3
@@ -166,19 +158,17 @@ def congestion_parameters() -> str:
             less = f" except {', '.join(absent)}" if absent else ""
             parts.append(f"The parameters of `{like.name}`{less}{', and these:' if own else '.'}\n")
         if own:
-            lines = ["| parameter | takes | default | meaning | source |", "| --- | --- | --- | --- | --- |"]
-            lines += [
-                f"| `{p.name}` | {_expected(p)} | `{p.spelled(p.default)}` | {p.meaning} | {p.source} |"
-                for p in own
+            rows = [
+                (f"`{p.name}`", _expected(p), f"`{p.spelled(p.default)}`", p.meaning, p.source) for p in own
             ]
-            parts.append("\n".join(lines) + "\n")
+            parts.append(markdown.table(["parameter", "takes", "default", "meaning", "source"], rows) + "\n")
         earlier.append(row)
     return "\n".join(parts)
 
 
 def kernel_parameters() -> str:
     """Parameters that the kernel's modules have."""
-    lines = ["| `cc` | module | parameter (the module's name, if it differs) |", "| --- | --- | --- |"]
+    rows = []
     for row in congestion.catalogue().values():
         if row.linux is None or row.linux.module is None:
             continue
@@ -188,8 +178,18 @@ def kernel_parameters() -> str:
             if p.module is not None
         ]
         if pairs:
-            lines.append(f"| `{row.name}` | `{row.linux.module}` | {', '.join(pairs)} |")
-    return "\n".join(lines) + "\n"
+            rows.append((f"`{row.name}`", f"`{row.linux.module}`", ", ".join(pairs)))
+    return markdown.table(["`cc`", "module", "parameter (the module's name, if it differs)"], rows) + "\n"
+
+
+def presets() -> str:
+    """The presets, and the parameters that they stand for."""
+    rows = [
+        (f"`{name}`", f"`{congestion.spelled(row, preset)}`")
+        for name, row, preset in congestion.names()
+        if preset is not None
+    ]
+    return markdown.table(["preset", "stands for"], rows) + "\n"
 
 
 def _is_like(row: congestion.Algorithm, other: congestion.Algorithm) -> bool:
@@ -216,6 +216,7 @@ PARTS = {
         "other parameters": other_parameters,
     },
     "docs/reference/congestion-controllers.md": {
+        "presets": presets,
         "kernel parameters": kernel_parameters,
         "parameters": congestion_parameters,
     },

@@ -9,6 +9,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from narrows import markdown
 from narrows.report.kinds.ranking import Place, places
 from narrows.report.style import look
 from narrows.results.by_run import read_runs
@@ -59,14 +60,14 @@ def table(results: Path, part: str) -> str:
     titles = [
         TITLES.get(str(column["y"]), "") if "title" not in column else column["title"] for column in columns
     ]
-    lines = ["| | " + " | ".join(titles) + " |", "| --- |" + " ---: |" * len(titles)]
+    rows = []
     for place in ranked[0]:
         cells = [
             next((cell(other) for other in column if other.algorithm == place.algorithm), "-")
             for column in ranked
         ]
-        lines.append(f"| {look(place.algorithm).label} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([look(place.algorithm).label, *cells])
+    return markdown.table(["", *titles], rows, "lr")
 
 
 REAL = (
@@ -87,8 +88,8 @@ def beside_real(measures: Path) -> str:
             key = (row["experiment"], loss, row["measure"], row.get("arguments", ""))
             found[(controller.partition("=")[2], row["on"], *key)].append(float(row["value"]))
     names = sorted({key[0] for key in found if key[1] != "sim"} - {"alone"})
-    lines = ["| | " + " | ".join(f"{head}: Linux | simulated" for *_, head in REAL) + " |"]
-    lines.append("| --- |" + " ---: |" * (2 * len(REAL)))
+    heads = ["", *(head for *_, title in REAL for head in (f"{title}: Linux", "simulated"))]
+    rows = []
     for name in names:
         cells = []
         for *key, _ in REAL:
@@ -100,8 +101,8 @@ def beside_real(measures: Path) -> str:
             digits = 2 if high <= 1 else 1
             cells.append(f"{statistics.mean(real):.{digits}f}")
             cells.append(f"{mean:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})")
-        lines.append(f"| {look(name).label} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append([look(name).label, *cells])
+    return markdown.table(heads, rows, "lr")
 
 
 TITLES = {
@@ -114,7 +115,7 @@ TITLES = {
 
 
 def main() -> None:
-    """Fills the page with what there is."""
+    """Fills the page with the experiments that were run."""
     text = PAGE.read_text(encoding="utf-8")
     for part in FIGURES:
         if (Path(sys.argv[1]) / "results" / experiment_of(part) / "runs.parquet").is_file():
