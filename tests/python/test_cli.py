@@ -17,17 +17,10 @@ from narrows.results.results import Results
 from narrows.scenario import reference, schema
 from narrows.scenario.load import expand, load
 from narrows.scenario.served import served_by, unmarked, unserved
+from texts import TWO_FLOWS
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-TEXT = """
-[topology]
-kind = "dumbbell"
-rate = "10mbit"
-rtt = "20ms"
-[[flows]]
-[[flows]]
-cc = "bbr"
-"""
+TEXT = TWO_FLOWS
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +102,15 @@ def test_run_takes_overrides(narrows):
         (
             ["run", "demo.toml", "--jobs", "2000"],
             "narrows run: --jobs: found '2000', expected at most 1024; see narrows run -h\n",
+        ),
+        (
+            ["run", "demo.toml", "--on", "kernell"],
+            "narrows run: --on: found 'kernell', expected one of sim, kernel, vm; nearest is 'kernel'; "
+            "see narrows run -h\n",
+        ),
+        (
+            ["check", "demo.toml", "--set", "topology.kind=ring"],
+            "demo.toml: topology.kind: found 'ring', expected a kind: dumbbell, parking-lot, star\n",
         ),
         (
             ["list", "queue"],
@@ -459,6 +461,7 @@ def test_list(narrows):
     assert code == 0
     for name in ("cubic", "brf", "fq-codel", "parking-lot", "gilbert-elliott"):
         assert name in out
+    assert "named" not in out.split(), "published networks have no kind"
 
 
 def test_list_and_check_print_json(narrows):

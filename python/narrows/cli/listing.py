@@ -13,6 +13,7 @@ from narrows import congestion, retired, sweep
 from narrows.cli.console import plain
 from narrows.cli.table import Table
 from narrows.errors import ScenarioError, choice
+from narrows.scenario.named import Named
 from narrows.scenario.network import LOSSES, QUEUES
 from narrows.scenario.topologies import TOPOLOGIES
 from narrows.topology import catalogue, fat_tree, hub
@@ -53,7 +54,7 @@ KINDS: dict[str, Callable[[], Rows]] = {
     "congestion": lambda: sweep.simulator().congestion_controllers(),
     "rate": lambda: sweep.simulator().rate_controllers(),
     "queues": lambda: _docs(dict(QUEUES)),
-    "topologies": lambda: _docs(dict(TOPOLOGIES)),
+    "topologies": lambda: _docs({kind: made for kind, made in TOPOLOGIES.items() if made is not Named}),
     "networks": _networks,
     "loss": lambda: _docs(dict(LOSSES)),
 }

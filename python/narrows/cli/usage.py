@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import typer
 
-from narrows.errors import found, one_line
+from narrows.errors import choice, found, one_line
 
 UsageError: Any = typer.BadParameter.__mro__[1]
 """click's class, which is in click or in typer, depending on typer's version."""
@@ -24,6 +25,9 @@ _EXPECTED = {
 }
 """The expected value, by pydantic's type of error; pydantic names the bounds in braces."""
 
+_WRONG_CHOICE = re.compile(r"(Value error, )?'(?P<value>.*)' is not one of (?P<known>.*)", re.DOTALL)
+"""click's message about a value that is none of the choices."""
+
 
 def usage(error: Any) -> str:
     """A usage error as one line, or the help if the command was called without arguments."""
@@ -37,14 +41,17 @@ def usage(error: Any) -> str:
 
 
 def _wrong_value(error: Any) -> str | None:
-    """Option, found value and expected value of a value that pydantic refused."""
+    """Option, found value and expected value of a value that click or pydantic refused."""
     details = getattr(error.__cause__, "errors", None)
     parameter = getattr(error, "param", None)
-    if details is None or parameter is None:
+    if parameter is None:
         return None
-    first = details()[0]
+    name = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.name
+    if wrong := _WRONG_CHOICE.fullmatch(str(error.message)):
+        known = re.findall(r"'([^']+)'", wrong["known"])
+        return f"{name}: {choice(wrong['value'], known)}"
+    first = details()[0] if details is not None else {"type": ""}
     expected = _EXPECTED.get(first["type"])
     if expected is None:
         return None
-    name = parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.name
     return f"{name}: found {found(first['input'])}, expected {expected.format(**first.get('ctx', {}))}"

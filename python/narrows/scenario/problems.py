@@ -54,7 +54,8 @@ def _message(first: Any, key: str, data: object, model: type[BaseModel]) -> tupl
         case "union_tag_invalid":
             tag = str(first["ctx"]["discriminator"]).strip("'")
             tags = [t.strip("'") for t in str(first["ctx"]["expected_tags"]).split(", ")]
-            return one_of(first["ctx"]["tag"], tags, f"a {tag}"), f"{key}.{tag}"
+            offered = [name for name in tags if name != _BY_NAME]
+            return one_of(first["ctx"]["tag"], offered, f"a {tag}"), f"{key}.{tag}"
         case "literal_error":
             names = [n.strip("'") for n in str(first["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
             return choice(value, names), key
