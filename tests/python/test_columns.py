@@ -12,19 +12,9 @@ from narrows.results.by_run import Columns, read_runs
 from narrows.results.results import Results
 from narrows.scenario.load import loads
 from sketch import Sketch
+from texts import TWO_FLOWS
 
-SCENARIO = """
-duration = "2s"
-[topology]
-kind = "dumbbell"
-rate = "10mbit"
-rtt = "20ms"
-[[flows]]
-[[flows]]
-cc = "bbr"
-[sweep]
-seeds = 3
-"""
+SCENARIO = f'duration = "2s"{TWO_FLOWS}[sweep]\nseeds = 3\n'
 
 
 @pytest.fixture

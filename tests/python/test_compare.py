@@ -10,16 +10,9 @@ from narrows.errors import OutputError
 from narrows.results.compare import compare
 from narrows.results.results import Results
 from narrows.scenario.load import loads
+from texts import TWO_FLOWS
 
-TEXT = """
-[topology]
-kind = "dumbbell"
-rate = "10mbit"
-rtt = "20ms"
-[[flows]]
-[[flows]]
-cc = "bbr"
-"""
+TEXT = TWO_FLOWS
 
 
 class Slower:

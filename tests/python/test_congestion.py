@@ -13,17 +13,9 @@ from narrows.errors import ScenarioError
 from narrows.scenario import schema
 from narrows.scenario.load import expand, loads
 from narrows.scenario.served import presets
+from texts import DUMBBELL
 
-TEXT = """
-duration = "2s"
-[topology]
-kind = "dumbbell"
-rate = "20mbit"
-rtt = "20ms"
-queue = "1bdp"
-[[flows]]
-cc = {cc}
-"""
+TEXT = DUMBBELL + "[[flows]]\ncc = {cc}\n"
 
 
 def run(cc, **overrides):

@@ -10,14 +10,10 @@ from narrows.results.results import Results
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.load import loads
 from sketch import Sketch
+from texts import SLOW
 
-TEXT = """
-duration = "2s"
-[topology]
-kind = "dumbbell"
-rate = "10mbit"
-rtt = "20ms"
-[[flows]]
+TEXT = f"""
+duration = "2s"{SLOW}[[flows]]
 [sweep.vary]
 "topology.rtt" = ["20ms", "30ms"]
 """

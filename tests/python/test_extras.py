@@ -14,6 +14,7 @@ from pathlib import Path
 import narrows
 import pytest
 from narrows import extras
+from texts import SLOW
 
 ROOT = Path(__file__).parents[2]
 OPTIONAL = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -27,15 +28,7 @@ IMPORTED_AS = {
 # pyarrow looks for pandas itself and takes an entry without a module for a broken one.
 ALL = sorted({module for modules in extras.MODULES.values() for module in modules} - {"pandas"})
 RUN = "import sys; sys.modules.update(dict.fromkeys({absent!r})); from narrows.cli.main import main; main()"
-SCENARIO = """
-duration = "1s"
-[topology]
-kind = "dumbbell"
-rate = "10mbit"
-rtt = "20ms"
-[[flows]]
-cc = "cubic"
-"""
+SCENARIO = f'duration = "1s"{SLOW}[[flows]]\ncc = "cubic"\n'
 
 native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")
 

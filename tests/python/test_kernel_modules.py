@@ -9,20 +9,13 @@ from narrows.backends.kernel.shell import KernelError
 from narrows.errors import ScenarioError
 from narrows.scenario.load import loads
 from narrows.scenario.resolve import resolve
+from texts import DUMBBELL
 
-TEXT = """
-duration = "2s"
-[topology]
-kind = "dumbbell"
-rate = "20mbit"
-rtt = "20ms"
-queue = "1bdp"
-"""
 DEFAULTS = {"beta": "717", "fast_convergence": "1", "hystart": "1", "hystart_ack_delta_us": "2000"}
 
 
 def plan(*ccs):
-    return resolve(loads(TEXT + "".join(f"[[flows]]\ncc = {cc}\n" for cc in ccs)))
+    return resolve(loads(DUMBBELL + "".join(f"[[flows]]\ncc = {cc}\n" for cc in ccs)))
 
 
 def refused(*ccs):

@@ -12,17 +12,11 @@ from narrows.scenario.load import expand, load, loads, override, parse_override
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
 from sketch import Sketch
+from texts import SLOW
 
 CCS = ["reno", "cubic", "bbr", "brf"]
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-BASE = """
-[topology]
-kind = "dumbbell"
-rate = "10mbit"
-rtt = "20ms"
-[[flows]]
-cc = "cubic"
-"""
+BASE = f'{SLOW}[[flows]]\ncc = "cubic"\n'
 HTB = "queue = {kind = 'htb', classes = [{rate = '4mbit'}, {rate = '6mbit', ceil = '9mbit'}]}\n"
 CHAIN = """
 [[links]]

@@ -19,17 +19,10 @@ from narrows.results import exchange, summary, tables
 from narrows.results.results import Results
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.load import loads
+from texts import TWO_FLOWS
 
-TEXT = """
-name = "demo"
-[topology]
-kind = "dumbbell"
-rate = "10mbit"
-rtt = "20ms"
-[[flows]]
-[[flows]]
-cc = "bbr"
-[sweep]
+TEXT = f"""
+name = "demo"{TWO_FLOWS}[sweep]
 seeds = 3
 [sweep.vary]
 "topology.queue" = ["1bdp", "2bdp"]

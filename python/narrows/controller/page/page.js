@@ -81,7 +81,7 @@ function showPort(s, key) {
   $("port-gone").hidden = !!found;
   const load = port && port.load, all = [];
   if (own) {
-    all.push(["State", own.kind === "queue" ? "standing queue" : own.kind || "clear", own.kind ? "no" : ""], ["For", span(own.seconds)], ["Controller", own.controller],
+    all.push(["State", own.kind === "queue" ? "standing queue" : own.kind || "clear", own.kind ? "no" : ""], ["For", span(own.seconds)], ["Rate controller", own.rate_controller],
       ["Queue", queueOf(own)], ["Arrivals of share", part(own.arrivals)]);
   }
   if (load) all.push(["Sent", rate(load.tx_bps)], ["Received", rate(load.rx_bps)], ["Dropped in the last interval", load.dropped]);
