@@ -245,7 +245,7 @@ def test_the_page_marks_the_points_whose_seeds_gave_the_same_run() -> None:
     results = sweep.run(narrows.loads(text), backend=Settled())
     page = single(results)
     assert page.count("All seeds gave the same run.") == 1
-    assert "= means that all seeds of the point gave the same run" in page
+    assert "=: all seeds of this point give the same result." in page
     marks: dict[str, set[str]] = {}
     for line in rows_of(results):
         marks.setdefault(line[0].text, set()).update(cell.half[:1] for cell in line)

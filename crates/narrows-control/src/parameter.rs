@@ -21,7 +21,7 @@ pub enum Value {
 }
 
 crate::words! {
-    /// The reading of a paper that leaves choices open, or that gives no usable controller if it is taken word by word.
+    /// The reading of a paper that leaves choices open, or that is unusable if taken word by word.
     pub enum Reading {
         /// With the choices and safeguards of this implementation.
         Resolved = "resolved",

@@ -26,7 +26,7 @@ _EXPECTED = {
 """The expected value, by pydantic's type of error; pydantic names the bounds in braces."""
 
 _WRONG_CHOICE = re.compile(r"(Value error, )?'(?P<value>.*)' is not one of (?P<known>.*)", re.DOTALL)
-"""click's message about a value that is none of the choices."""
+"""click's message about a value that is not among the choices."""
 
 
 def usage(error: Any) -> str:
@@ -50,8 +50,7 @@ def _wrong_value(error: Any) -> str | None:
     if wrong := _WRONG_CHOICE.fullmatch(str(error.message)):
         known = re.findall(r"'([^']+)'", wrong["known"])
         return f"{name}: {choice(wrong['value'], known)}"
-    first = details()[0] if details is not None else {"type": ""}
-    expected = _EXPECTED.get(first["type"])
-    if expected is None:
+    first = details()[0] if details is not None else None
+    if first is None or (expected := _EXPECTED.get(first["type"])) is None:
         return None
     return f"{name}: found {found(first['input'])}, expected {expected.format(**first.get('ctx', {}))}"

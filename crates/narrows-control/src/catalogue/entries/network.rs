@@ -37,7 +37,7 @@ pub(super) const NETWORK: &[Entry] = &[
     Entry {
         name: "pacec",
         family: Family::Network,
-        summary: "paces at the rate of the domain's controller, sent by its first switch (PACEC)",
+        summary: "paces at the rate of the SDN controller, sent by its first switch (PACEC)",
         needs: served("pacec", None, true, Feedback::Message),
         linux: None,
         look: Some(Look::new("PACEC", "#00838f", "#4fd0dc", "dashed", "circle")),
