@@ -8,7 +8,7 @@
 #define NRW_NS_PER_US		1000ULL
 #define NRW_US_PER_S		1000000ULL
 #define NRW_LOCK_TRIES		16
-#define NRW_UDP_QUEUES		32	/* UDP_QUEUES of crates/narrows-control/src/rate/mod.rs; a power of two */
+#define NRW_UDP_QUEUES		32	/* UDP_QUEUES of crates/narrows-control/src/rate/queue.rs; a power of two */
 
 /* HTB uses the class whose handle is the packet's priority (net/sched/sch_htb.c, htb_classify). */
 static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)

@@ -68,7 +68,7 @@ def route(plan_json: str, source: int, to: int) -> list[int] | None:
     """Nodes on the path, both ends included; None if there is none."""
 
 class Sdn:
-    """The SDN controller of rate control: polls ports and judges their reports (`rate::sdn::Sdn`).
+    """The SDN controller of rate control: polls ports and judges their reports (`rate::brf::Sdn`).
 
     Messages are JSON, as on the agents' channel; times are nanoseconds of one clock.
     What methods return is to be sent: pairs of port and message.

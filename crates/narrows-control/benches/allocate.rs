@@ -9,10 +9,11 @@ use core::net::{IpAddr, Ipv4Addr};
 use narrows_control::feedback::header::Header;
 use narrows_control::rate::aggregate::Aggregated;
 use narrows_control::rate::brf::{Brf, Params};
-use narrows_control::rate::demand_index::DemandIndex;
-use narrows_control::rate::subscriber::Share;
+use narrows_control::rate::kit::demand_index::DemandIndex;
+use narrows_control::rate::kit::subscriber::Share;
+use narrows_control::rate::kit::waterfill;
 use narrows_control::rate::{
-    Action, FlowKey, PacketInfo, PortCounters, Proto, RateController, RateOption, TcpFlags, waterfill,
+    Action, FlowKey, PacketInfo, PortCounters, Proto, RateController, RateOption, TcpFlags,
 };
 use narrows_control::units::{Bytes, Rate, Span, Time};
 

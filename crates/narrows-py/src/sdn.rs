@@ -1,7 +1,7 @@
 //! The SDN controller's detector and poll logic for the OpenFlow controller, with messages as JSON.
 
 use narrows_control::rate::brf::congestion;
-use narrows_control::rate::sdn::{Params, Sdn};
+use narrows_control::rate::brf::domain::{Params, Sdn};
 use narrows_control::rate::{Message, PortId};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use pyo3::exceptions::PyValueError;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 /// Messages to send: the port, and the message as JSON.
 pub(crate) type Outgoing = Vec<(PortId, String)>;
 
-/// `rate::sdn::Sdn` as a Python object.
+/// `rate::brf::Sdn` as a Python object.
 #[pyclass(name = "Sdn")]
 #[derive(Default)]
 pub(crate) struct PySdn {

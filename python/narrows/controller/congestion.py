@@ -1,6 +1,6 @@
 """The application of BRF's ports: polls, congestion, and advertisements of other ports.
 
-The detector is the simulator's (`rate::sdn::Sdn`, in Rust).
+The detector is the simulator's (`rate::brf::Sdn`, in Rust).
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
 use std::net::IpAddr;
 
 use narrows_control::feedback::code::RateCode;
-use narrows_control::rate::{FlowKey, service};
+use narrows_control::rate::FlowKey;
+use narrows_control::rate::kit::service;
 use rustc_hash::FxHashMap;
 
 /// A service, as a key of the program's map.

@@ -10,7 +10,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
-use super::service;
+use super::kit::service;
 
 /// The identity of a flow, as far as rate controllers use it.
 pub trait FlowIdentity: Copy + Debug + Eq + Hash + Send + 'static {

@@ -3,8 +3,9 @@
 use serde::de::{Deserializer, Error};
 
 use super::domain::{DomainController, Settings};
-use super::uniform::{self, Signal, Uniform};
-use super::{FlowIdentity, PortId, RateController, bdr, brf, obp, pacec, parameters, rcp, sdn, xcp};
+use super::kit::parameters;
+use super::uniform::{Signal, Uniform};
+use super::{FlowIdentity, PortId, RateController, bdr, brf, obp, pacec, rcp, xcp};
 use crate::units::{Bytes, Time};
 
 /// Builds the domain's controller for ports with their parameters.
@@ -60,13 +61,13 @@ controllers! {
     "brf", "Bottleneck routing feedback: per-flow rates written into ACKs, three-queue HTB (Sensors 2024)": brf::Params => |params, port, mtu| match params.check() {
         Ok(_) => Ok(Box::new(brf::Brf::new(params, port, mtu))),
         Err(trouble) => Err(trouble.to_string()),
-    }, with domain |ports, settings, mtu, now| Box::new(sdn::Sdn::new(
-        ports.into_iter().map(|(port, params)| (port, sdn::Params::of(&params, settings, mtu))), now));
+    }, with domain |ports, settings, mtu, now| Box::new(brf::Sdn::new(
+        ports.into_iter().map(|(port, params)| (port, brf::domain::Params::of(&params, settings, mtu))), now));
     "rcp", "Rate control protocol: one rate for all flows of a port, from spare capacity and queue": rcp::Params => |params, _, _| {
         params.check()?;
         Ok(match (params.signal, params.max_flows) {
             (Signal::Header, _) => Box::new(rcp::RcpPort::new(params)),
-            (Signal::Ack, flows) => Box::new(Uniform::new(uniform::Rcp::new(params), flows)),
+            (Signal::Ack, flows) => Box::new(Uniform::new(rcp::Stamped::new(params), flows)),
         })
     };
     "xcp", "Explicit control protocol: a change of the window for each packet, by header": xcp::Params => |params, _, _| {
@@ -77,7 +78,7 @@ controllers! {
         params.check()?;
         Ok(match (params.signal, params.max_flows) {
             (Signal::Header, _) => Box::new(bdr::BdrPort::new(params)),
-            (Signal::Ack, flows) => Box::new(Uniform::new(uniform::Bdr::new(params, mtu), flows)),
+            (Signal::Ack, flows) => Box::new(Uniform::new(bdr::Stamped::new(params, mtu), flows)),
         })
     };
     "obp", "Open box protocol, as far as it is known: the bandwidth left on a path, by header (an optional baseline)": obp::Params => |params, _, _| {

@@ -15,6 +15,8 @@
 //! | `meter` | the traffic of the port, BDR and other |
 //! | `share` | the fair share, the gain, and redistribution |
 //! | `law` | the events of one port (BDR-40 to BDR-43) |
+//! | [`port`] | a port whose packets carry reports and advice |
+//! | `stamped` | the law on counts, for a port that writes the rate into ACKs |
 //!
 //! The sender is [`congestion::network::bdr`](crate::congestion::network::bdr). For switches
 //! without its header see [`uniform`](super::uniform).
@@ -26,10 +28,12 @@ mod newcomers;
 pub mod params;
 pub mod port;
 mod share;
+mod stamped;
 
 pub use law::{Law, Recommendation, Report};
 pub use params::{Estimator, Mode, Params};
 pub use port::BdrPort;
+pub use stamped::Stamped;
 
 #[cfg(test)]
 mod process_tests;

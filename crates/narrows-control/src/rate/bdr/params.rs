@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use crate::rate::brf::Mode;
-use crate::rate::ranges;
+use crate::rate::kit::ranges;
 use crate::rate::uniform::{self, Signal};
 use crate::units::Span;
 

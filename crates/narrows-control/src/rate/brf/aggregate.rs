@@ -6,10 +6,11 @@
 //! with frequent reports is moved to the end of its list only occasionally, so the flow may count
 //! as idle too early, by up to a quarter of [`Params::idle_after`](super::Params::idle_after).
 
+use super::allocate::{self, AppClass};
 use super::cycle::Phase;
 use super::subscribers::WEIGHT;
 use super::table::{FlowId, List};
-use super::{AppClass, Brf, allocate, judge, layers, newcomer};
+use super::{Brf, judge, layers, newcomer};
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
 use crate::rate::{Action, Class, FlowIdentity, Leaf};
 use crate::units::{Bytes, Rate, Time};

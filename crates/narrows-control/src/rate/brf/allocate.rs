@@ -2,9 +2,9 @@
 
 use super::subscribers::Subscribers;
 use crate::rate::Host;
-use crate::rate::demand_index::{DemandIndex, MAX_DEMAND};
-use crate::rate::subscriber::Subscriber;
-use crate::rate::waterfill::UNBOUNDED;
+use crate::rate::kit::demand_index::{DemandIndex, MAX_DEMAND};
+use crate::rate::kit::subscriber::Subscriber;
+use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::units::{Bytes, Rate, Span};
 
 /// The limit of a flow (BRF-38).

@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 
 use super::harness::{ACK, MTU, SYN, SYN_ACK, mbit, ms, packet};
-use super::*;
+use super::{Brf, Params};
 use crate::feedback::code::as_heard;
-use crate::rate::{RateOption, TcpFlags};
+use crate::rate::{Action, Admission, PortCounters, PortId, RateController, RateOption, TcpFlags};
+use crate::units::{Bytes, Rate, Time};
 
 struct Switch {
     brf: Brf,

@@ -6,8 +6,9 @@ use super::capacity::Reading;
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
 use super::judge::{self, Judge};
 use super::obedience::Reductions;
+use super::port::{STALE, TICK_MIN};
 use super::table::{Flow, FlowId, List, Meter};
-use super::{Brf, STALE, TICK_MIN, obedience};
+use super::{Brf, obedience};
 use crate::rate::{
     Action, Class, CongestionKind, FlowIdentity, Leaf, Message, PacketInfo, PortCounters, Report,
 };

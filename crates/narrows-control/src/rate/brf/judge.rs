@@ -4,7 +4,7 @@ use super::allocate::{AppClass, Found, classify, classify_held};
 use super::obedience;
 use super::params::{Mode, Params};
 use super::table::Meter;
-use crate::rate::waterfill::UNBOUNDED;
+use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Minimum share of the window for which a flow must be measured to be classified.

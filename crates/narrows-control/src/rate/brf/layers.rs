@@ -1,7 +1,7 @@
 //! Mice before elephants (BRF-50, BRF-51).
 
 use crate::rate::Leaf;
-use crate::rate::policer::Policer;
+use crate::rate::kit::policer::Policer;
 use crate::units::{Bytes, Rate, Time};
 
 /// A flow below this share of the fair share becomes a mouse (BRF-50).

@@ -5,8 +5,8 @@ use super::newcomer::{initial, literal_factor};
 use super::table::{Flow, FlowId, List};
 use super::timers::Due;
 use super::{Brf, allocate};
-use crate::rate::half_open::Side;
-use crate::rate::waterfill::UNBOUNDED;
+use crate::rate::kit::half_open::Side;
+use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, FlowIdentity, PacketInfo, RateOption};
 use crate::units::{Bytes, Rate, Span, Time};
 

@@ -25,7 +25,7 @@ mod tests {
 
     use super::super::allocate::Shares;
     use super::*;
-    use crate::rate::waterfill::UNBOUNDED;
+    use crate::rate::kit::waterfill::UNBOUNDED;
 
     const M: u64 = 1_000_000;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::rate::subscriber::Share;
+use crate::rate::kit::subscriber::Share;
 use crate::units::{Rate, Span};
 
 /// The paper's printed rules, or the repaired ones.

@@ -6,7 +6,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::rate::{FlowIdentity, Host, Proto, service};
+use crate::rate::kit::service;
+use crate::rate::{FlowIdentity, Host, Proto};
 use crate::units::Rate;
 
 /// The four kinds of keys, from specific to general. They are tried in this order.

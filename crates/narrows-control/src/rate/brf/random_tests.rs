@@ -4,8 +4,13 @@
 use proptest::prelude::*;
 
 use super::harness::{MTU, packet};
-use super::*;
-use crate::rate::{CongestionKind, LEAVES, RateOption, TcpFlags};
+use super::table::List;
+use super::{Brf, Mode, Params};
+use crate::rate::{
+    Action, Admission, CongestionKind, LEAVES, Message, PortCounters, Proto, RateController, RateOption,
+    TcpFlags,
+};
+use crate::units::{Bytes, Rate, Span, Time};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -44,7 +49,7 @@ fn message() -> impl Strategy<Value = Message> {
         (0..20u32, any::<u64>(), 0..3u32, any::<u64>(), any::<u64>()).prop_map(
             |(n, rate, port, seq, valid)| {
                 let (rate, valid_for) = (Rate::from_bytes_per_sec(rate), Span::from_nanos(valid));
-                Message::FlowAdvertisement { key: harness::key(n), rate, port, seq, valid_for }
+                Message::FlowAdvertisement { key: super::harness::key(n), rate, port, seq, valid_for }
             }
         ),
     ]

@@ -14,9 +14,9 @@ use rustc_hash::FxHashMap;
 
 use super::allocate::Terms;
 use crate::rate::Host;
-use crate::rate::demand_list::DemandList;
-use crate::rate::subscriber::Subscriber;
-use crate::rate::waterfill::UNBOUNDED;
+use crate::rate::kit::demand_list::DemandList;
+use crate::rate::kit::subscriber::Subscriber;
+use crate::rate::kit::waterfill::UNBOUNDED;
 
 /// The weight of a subscriber in the split between the classes; see [`Subscribers::weights`].
 pub(super) const WEIGHT: u64 = 1 << 20;

@@ -8,7 +8,8 @@ use super::super::Params;
 use super::super::allocate::Shares;
 use super::super::harness::{Net, mbit};
 use super::*;
-use crate::rate::{RateController, waterfill};
+use crate::rate::RateController;
+use crate::rate::kit::waterfill;
 use crate::units::Rate;
 
 /// A flow: its subscriber and its demand.

@@ -5,10 +5,10 @@ use rustc_hash::FxHashMap;
 use super::allocate::AppClass;
 use super::feedback::Gate;
 use super::layers::Layer;
-pub(super) use crate::rate::flow_id::FlowId;
-use crate::rate::half_open::Side;
-use crate::rate::rtt::RttEstimate;
-use crate::rate::waterfill::UNBOUNDED;
+pub(super) use crate::rate::kit::flow_id::FlowId;
+use crate::rate::kit::half_open::Side;
+use crate::rate::kit::rtt::RttEstimate;
+use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -81,7 +81,7 @@ pub(super) struct Meter {
     pub(super) held_age: u8,
     /// Windows covered by the evidence.
     pub(super) evidence_windows: u8,
-    /// Consecutive windows in which it exceeded its rate (see `obedience`).
+    /// Score of the windows in which it exceeded its rate (see `obedience`).
     pub(super) strikes: u8,
 }
 

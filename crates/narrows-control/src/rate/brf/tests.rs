@@ -1,6 +1,11 @@
 use super::harness::*;
-use super::*;
-use crate::rate::{CongestionKind, RateOption, TcpFlags};
+use super::table::List;
+use super::{Brf, LEAST_RATE, Params};
+use crate::rate::{
+    Action, Admission, Class, CongestionKind, Leaf, Message, PortCounters, Proto, RateController, RateOption,
+    TcpFlags,
+};
+use crate::units::{Bytes, Rate, Span, Time};
 
 const LINK: Rate = Rate::from_bits_per_sec(100_000_000);
 

@@ -8,7 +8,7 @@
 //! `eta` leaves on a busy link. On a busy link, UDP gets its share.
 
 use super::params::Params;
-use crate::rate::policer::Policer;
+use crate::rate::kit::policer::Policer;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The ceiling changes in steps of this share of the link, because each change is a request to the kernel.

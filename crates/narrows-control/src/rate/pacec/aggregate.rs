@@ -1,6 +1,6 @@
 //! Counts instead of packets, for a data plane that counts by itself.
 
-use super::ingress::PacecPort;
+use super::port::PacecPort;
 use super::table::{FlowId, State};
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
 use crate::rate::{Action, FlowIdentity, Leaf};

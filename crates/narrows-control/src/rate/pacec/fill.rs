@@ -14,7 +14,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-pub use crate::rate::waterfill::UNBOUNDED;
+pub use crate::rate::kit::waterfill::UNBOUNDED;
 
 /// If at most this many demands have changed, each of them is moved in the sorted list. If more
 /// have changed, the list is sorted again.

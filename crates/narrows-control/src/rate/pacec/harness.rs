@@ -7,6 +7,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use super::{Pacec, PacecPort, Params};
 use crate::feedback::header::Header;
 use crate::rate::domain::{DomainController, Topology};
+pub(super) use crate::rate::kit::testing::{ACK, FIN, SYN, SYN_ACK};
 use crate::rate::{
     Action, Admission, FlowKey, Message, PacketInfo, PortCounters, PortId, Proto, RateController, RateOption,
     Report, TcpFlags,
@@ -42,11 +43,6 @@ pub(super) fn packet(key: FlowKey, size: Bytes, flags: TcpFlags, option: RateOpt
         mark: 0,
     }
 }
-
-pub(super) const SYN: TcpFlags = TcpFlags { syn: true, ack: false, fin: false, rst: false };
-pub(super) const SYN_ACK: TcpFlags = TcpFlags { syn: true, ack: true, fin: false, rst: false };
-pub(super) const ACK: TcpFlags = TcpFlags { syn: false, ack: true, fin: false, rst: false };
-pub(super) const FIN: TcpFlags = TcpFlags { syn: false, ack: true, fin: true, rst: false };
 
 /// The first report of a port.
 pub(super) fn report(port: PortId, capacity: Rate) -> Report {

@@ -10,7 +10,7 @@
 //! | module | idea |
 //! | --- | --- |
 //! | [`params`] | the constants with their sources |
-//! | [`ingress`] | a port: reports, the flows that begin here, and their sources |
+//! | [`port`] | a port: reports, the flows that begin here, and their sources |
 //! | `aggregate` | counts instead of packets, on a real switch |
 //! | `table` | the flows of a port |
 //! | `demand` | the measured use of a flow, and its demand |
@@ -25,15 +25,15 @@ mod book;
 mod demand;
 pub mod domain;
 pub mod fill;
-pub mod ingress;
 mod link;
 pub mod params;
+pub mod port;
 mod table;
 pub mod utilisation;
 
 pub use domain::Pacec;
-pub use ingress::PacecPort;
 pub use params::{Mode, Params, Signal};
+pub use port::PacecPort;
 
 #[cfg(test)]
 mod closed_loop;
@@ -42,6 +42,6 @@ mod domain_tests;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
-mod ingress_tests;
+mod port_tests;
 #[cfg(test)]
 mod random_tests;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::rate::ranges;
+use crate::rate::kit::ranges;
 use crate::units::{Bytes, Rate, Span};
 
 /// The law that computes rates from reports.

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::demand::Meter;
 use crate::rate::FlowIdentity;
-pub(super) use crate::rate::flow_id::FlowId;
-use crate::rate::slots::Slots;
+pub(super) use crate::rate::kit::flow_id::FlowId;
+use crate::rate::kit::slots::Slots;
 use crate::units::{Rate, Time};
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

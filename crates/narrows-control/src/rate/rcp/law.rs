@@ -5,7 +5,7 @@
 //! counts for at most one RTT, however late it is.
 
 use super::params::Params;
-use crate::rate::rtt::{RTT_MAX, RTT_MIN};
+use crate::rate::kit::rtt::{RTT_MAX, RTT_MIN};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The minimum rate is this many bytes per RTT (RCP-3: 0.01 packets of 1000 bytes).

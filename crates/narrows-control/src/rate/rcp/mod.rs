@@ -9,14 +9,18 @@
 //! | --- | --- |
 //! | [`params`] | the constants with their sources |
 //! | [`law`] | the router's law: the rate from bytes, RTTs and the queue |
+//! | [`port`] | a port whose packets carry the rate |
+//! | `stamped` | the law on counts, for a port that writes the rate into ACKs |
 
 pub mod law;
 pub mod params;
 pub mod port;
+mod stamped;
 
 pub use law::Law;
 pub use params::Params;
 pub use port::RcpPort;
+pub use stamped::Stamped;
 
 #[cfg(test)]
 mod closed_loop;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::rate::ranges;
-use crate::rate::rtt::{RTT_MAX, RTT_MIN};
+use crate::rate::kit::ranges;
+use crate::rate::kit::rtt::{RTT_MAX, RTT_MIN};
 use crate::rate::uniform::{self, Signal};
 use crate::units::Span;
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::feedback::code::as_heard;
 use crate::rate::aggregate::{Counts, Standing};
-use crate::rate::brf::harness::{ACK, FIN, MTU, SYN, SYN_ACK, key, ms, packet};
+use crate::rate::kit::testing::{ACK, FIN, MTU, SYN, SYN_ACK, key, ms, packet};
 use crate::rate::{Action, LEAVES, Leaf, PacketInfo, PortCounters, RateController, RateOption};
 use crate::units::{Bytes, Rate, Span};
 

@@ -8,7 +8,7 @@
 use super::table::{Flow, FlowId};
 use super::{Law, Uniform};
 use crate::rate::brf::UNCONFIRMED_MIN;
-use crate::rate::half_open::Side;
+use crate::rate::kit::half_open::Side;
 use crate::rate::{FlowIdentity, PacketInfo, RateOption};
 use crate::units::{Bytes, Span, Time};
 

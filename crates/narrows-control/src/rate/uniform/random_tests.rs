@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::tests::controller;
 use crate::rate::aggregate::{Counts, FlowHandle};
-use crate::rate::brf::harness::{ACK, FIN, RST, SYN, SYN_ACK, mbit, packet};
+use crate::rate::kit::testing::{ACK, FIN, RST, SYN, SYN_ACK, mbit, packet};
 use crate::rate::{LEAVES, PortCounters, RateOption, TcpFlags};
 use crate::units::{Bytes, Rate, Span, Time};
 

@@ -1,17 +1,19 @@
 use proptest::prelude::*;
 
 use super::harness::Net;
-use super::*;
-use crate::rate::brf::harness::{ACK, RST, SYN, SYN_ACK, key, mbit, ms, packet};
-use crate::rate::{Class, bdr, rcp};
+use super::port::stamp;
+use super::{Law, Passed, Port, Uniform};
+use crate::rate::kit::testing::{ACK, RST, SYN, SYN_ACK, key, mbit, ms, packet};
+use crate::rate::{Action, Admission, Class, Leaf, RateController, RateOption, bdr, rcp};
+use crate::units::{Bytes, Rate, Span, Time};
 
 const MTU: Bytes = Bytes::new(1500);
 const LAWS: [&str; 2] = ["rcp", "bdr"];
 
 pub(super) fn controller(kind: &str, max_flows: usize) -> Box<dyn RateController> {
     match kind {
-        "rcp" => Box::new(Uniform::new(Rcp::new(rcp::Params::default()), max_flows)),
-        _ => Box::new(Uniform::new(Bdr::new(bdr::Params::default(), MTU), max_flows)),
+        "rcp" => Box::new(Uniform::new(rcp::Stamped::new(rcp::Params::default()), max_flows)),
+        _ => Box::new(Uniform::new(bdr::Stamped::new(bdr::Params::default(), MTU), max_flows)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::rate::ranges;
+use crate::rate::kit::ranges;
 use crate::units::Span;
 
 /// Parameters of XCP; the defaults are those of the paper and the draft.

@@ -3,31 +3,31 @@
 //! The estimators are the same as in the header form, although a port with a flow table could
 //! simply count its flows.
 
-use super::{Law, Passed, Port};
-use crate::rate::bdr::{self, Report};
+use super::{Params, Report, law};
+use crate::rate::uniform::{Law, Passed, Port};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// BDR of one port.
 #[derive(Clone, Debug)]
-pub struct Bdr {
-    params: bdr::Params,
-    law: bdr::Law,
+pub struct Stamped {
+    params: Params,
+    law: law::Law,
     mtu: Bytes,
 }
 
-impl Bdr {
-    /// BDR with valid parameters (see [`bdr::Params::check`]) for full packets of `mtu` bytes.
-    pub fn new(params: bdr::Params, mtu: Bytes) -> Self {
-        let law = bdr::Law::new(params.clone(), Rate::ZERO, Time::ZERO);
-        Bdr { params, law, mtu }
+impl Stamped {
+    /// BDR with valid parameters (see [`Params::check`]) for full packets of `mtu` bytes.
+    pub fn new(params: Params, mtu: Bytes) -> Self {
+        let law = law::Law::new(params.clone(), Rate::ZERO, Time::ZERO);
+        Stamped { params, law, mtu }
     }
 }
 
-impl Law for Bdr {
+impl Law for Stamped {
     const NAME: &'static str = "bdr";
 
     fn start(&mut self, now: Time, port: &Port) {
-        self.law = bdr::Law::new(self.params.clone(), port.capacity, now);
+        self.law = law::Law::new(self.params.clone(), port.capacity, now);
     }
 
     fn on_begin(&mut self, now: Time, port: &Port) {

@@ -14,7 +14,7 @@ use super::params::{Params, Signal};
 use super::table::{Flow, State, Table};
 use crate::feedback::code::as_heard;
 use crate::rate::aggregate::Aggregated;
-use crate::rate::uniform::classes;
+use crate::rate::kit::classes;
 use crate::rate::{
     Action, Admission, FlowIdentity, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto,
     Queueing, RateController, RateOption, Report,

@@ -34,13 +34,13 @@ pub(in crate::rate) fn set<K: FlowIdentity>(link: Rate, actions: &mut Vec<Action
 
 /// Separates a class's traffic within its guarantee from borrowed traffic.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Guarantee {
+pub(in crate::rate) struct Guarantee {
     unused: Bytes,
 }
 
 impl Guarantee {
     /// The part of the traffic in `elapsed` that is within the guarantee.
-    pub(super) fn within(&mut self, link: Rate, elapsed: Span, passed: Bytes) -> Bytes {
+    pub(in crate::rate) fn within(&mut self, link: Rate, elapsed: Span, passed: Bytes) -> Bytes {
         let share = share(link);
         let saved = self.unused.min(share.bytes_in(SAVED));
         let due = saved + share.bytes_in(elapsed);

@@ -10,7 +10,7 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{FlowIdentity, Host, PacketInfo};
+use crate::rate::{FlowIdentity, Host, PacketInfo};
 
 /// Prefix length of an IPv6 subscriber unless it is configured. A host can use every address of its /64, so
 /// a share for each address would be worth nothing.
@@ -144,7 +144,7 @@ impl<'de> Deserialize<'de> for Share {
 mod tests {
     use super::*;
     use crate::rate::RateOption;
-    use crate::rate::brf::harness::{ACK, packet};
+    use crate::rate::kit::testing::{ACK, packet};
 
     fn subscriber(share: &str, saddr: &str, daddr: &str) -> Subscriber {
         let mut packet = packet(1, 0, ACK, RateOption::Absent);

@@ -3,7 +3,7 @@
 use crate::units::Span;
 
 /// Checks (name, value, minimum, maximum). NaN is out of every range.
-pub(super) fn numbers(given: &[(&str, f64, f64, f64)]) -> Result<(), String> {
+pub(in crate::rate) fn numbers(given: &[(&str, f64, f64, f64)]) -> Result<(), String> {
     for (name, found, least, most) in given {
         if !(least..=most).contains(&found) {
             return Err(format!("{name} is {found}, but must be from {least} to {most}"));
@@ -13,7 +13,7 @@ pub(super) fn numbers(given: &[(&str, f64, f64, f64)]) -> Result<(), String> {
 }
 
 /// Checks (name, value, minimum, maximum).
-pub(super) fn spans(given: &[(&str, Span, Span, Span)]) -> Result<(), String> {
+pub(in crate::rate) fn spans(given: &[(&str, Span, Span, Span)]) -> Result<(), String> {
     for (name, found, least, most) in given {
         if !(least..=most).contains(&found) {
             let [found, least, most] = [found, least, most].map(|span| text(*span));

@@ -7,10 +7,10 @@
 use crate::units::{Span, Time};
 
 /// Minimum RTT, and so the minimum time between two updates (ours).
-pub(super) const RTT_MIN: Span = Span::from_micros(100);
+pub(in crate::rate) const RTT_MIN: Span = Span::from_micros(100);
 /// Maximum RTT (ours): two hops over geostationary satellites and a queue. It bounds how far one
 /// sender with false timestamps can slow the loop for all.
-pub(super) const RTT_MAX: Span = Span::from_secs(2);
+pub(in crate::rate) const RTT_MAX: Span = Span::from_secs(2);
 
 /// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A sample below the estimate replaces
 /// it. The estimate is the time until a new rate takes effect, and queueing delay is not part of that time.

@@ -1,6 +1,6 @@
 //! Services, which group similar flows (BRF-31): a network and a well-known port.
 
-use super::{FlowIdentity, FlowKey, Host};
+use crate::rate::{FlowIdentity, FlowKey, Host};
 
 /// Ports below this identify services. Ports above are assigned to clients (the start of Linux's
 /// ephemeral range).

@@ -10,7 +10,7 @@ struct Slot<T> {
 
 /// The records.
 #[derive(Debug)]
-pub(super) struct Slots<T> {
+pub(in crate::rate) struct Slots<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }
@@ -23,32 +23,32 @@ impl<T> Default for Slots<T> {
 
 impl<T> Slots<T> {
     /// The number of slots that a full walk visits.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::rate) fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// The record in this slot, if there is one.
-    pub(super) fn id(&self, slot: usize) -> Option<FlowId> {
+    pub(in crate::rate) fn id(&self, slot: usize) -> Option<FlowId> {
         let place = self.slots.get(slot).filter(|place| place.record.is_some())?;
         Some(FlowId { slot: u32::try_from(slot).ok()?, generation: place.generation })
     }
 
-    pub(super) fn get(&self, id: FlowId) -> Option<&T> {
+    pub(in crate::rate) fn get(&self, id: FlowId) -> Option<&T> {
         let place = self.slots.get(id.slot as usize)?;
         place.record.as_ref().filter(|_| place.generation == id.generation)
     }
 
-    pub(super) fn get_mut(&mut self, id: FlowId) -> Option<&mut T> {
+    pub(in crate::rate) fn get_mut(&mut self, id: FlowId) -> Option<&mut T> {
         let place = self.slots.get_mut(id.slot as usize)?;
         place.record.as_mut().filter(|_| place.generation == id.generation)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(in crate::rate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(|place| place.record.as_ref())
     }
 
     /// `None` beyond 2^32 records.
-    pub(super) fn insert(&mut self, record: T) -> Option<FlowId> {
+    pub(in crate::rate) fn insert(&mut self, record: T) -> Option<FlowId> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
@@ -62,7 +62,7 @@ impl<T> Slots<T> {
         Some(FlowId { slot, generation: place.generation })
     }
 
-    pub(super) fn remove(&mut self, id: FlowId) -> Option<T> {
+    pub(in crate::rate) fn remove(&mut self, id: FlowId) -> Option<T> {
         let place = self.slots.get_mut(id.slot as usize).filter(|place| place.generation == id.generation)?;
         let record = place.record.take()?;
         place.generation = place.generation.wrapping_add(1);

@@ -1,12 +1,12 @@
 //! Identifiers of records in a flow table.
 
-use super::aggregate::FlowHandle;
+use crate::rate::aggregate::FlowHandle;
 
 /// Identifies a record. Slots are reused, but their generation changes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct FlowId {
-    pub(super) slot: u32,
-    pub(super) generation: u32,
+pub(in crate::rate) struct FlowId {
+    pub(in crate::rate) slot: u32,
+    pub(in crate::rate) generation: u32,
 }
 
 impl From<FlowId> for FlowHandle {

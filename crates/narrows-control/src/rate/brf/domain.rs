@@ -7,10 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::brf;
-use super::brf::congestion::{Detector, Thresholds, Verdict};
-use super::domain::{DomainController, Settings, Topology};
-use super::{FlowIdentity, Message, PortId, Report};
+use super::congestion::{Detector, Thresholds, Verdict};
+use crate::rate::domain::{DomainController, Settings, Topology};
+use crate::rate::{FlowIdentity, Message, PortId, Report};
 use crate::units::{Bytes, Span, Time};
 
 /// Minimum time between two polls of a port, whatever period it reports.
@@ -28,7 +27,7 @@ pub struct Params {
 
 impl Params {
     /// Parameters with the thresholds of the switch's own detector.
-    pub fn of(switch: &brf::Params, settings: &Settings, mtu: Bytes) -> Params {
+    pub fn of(switch: &super::Params, settings: &Settings, mtu: Bytes) -> Params {
         Params { poll: settings.poll.unwrap_or(switch.poll), thresholds: Thresholds::of(switch, mtu) }
     }
 }
@@ -184,7 +183,7 @@ mod tests {
     }
 
     fn sdn() -> Sdn {
-        let thresholds = Thresholds::of(&brf::Params::resolved(), Bytes::new(1500));
+        let thresholds = Thresholds::of(&super::super::Params::resolved(), Bytes::new(1500));
         let params = Params { poll: Span::from_millis(100), thresholds };
         Sdn::new([3, 1, 2, 1].map(|port| (port, params.clone())), Time::ZERO)
     }
@@ -242,7 +241,7 @@ mod tests {
         let (mut sdn, mut out) = (sdn(), Vec::new());
         let params = Params {
             poll: Span::from_millis(10),
-            thresholds: Thresholds::of(&brf::Params::resolved(), Bytes::new(1500)),
+            thresholds: Thresholds::of(&super::super::Params::resolved(), Bytes::new(1500)),
         };
         sdn.on_timer(ms(0), &mut out);
         sdn.attach(7, params, ms(5));

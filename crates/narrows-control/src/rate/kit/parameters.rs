@@ -4,7 +4,9 @@
 use serde::de::{Deserialize, Deserializer, Error};
 
 /// The parameters from any serde format.
-pub(super) fn read<'de, D: Deserializer<'de>, P: Deserialize<'de>>(params: D) -> Result<P, D::Error> {
+pub(in crate::rate) fn read<'de, D: Deserializer<'de>, P: Deserialize<'de>>(
+    params: D,
+) -> Result<P, D::Error> {
     serde_path_to_error::deserialize(params).map_err(|error| {
         let key = error.path().to_string();
         match trouble(&error.inner().to_string()) {

@@ -6,24 +6,25 @@
 //! RTT. But the port measures the path's RTT without most of the queue (a smaller sample replaces
 //! the estimate), while senders report their smoothed RTT.
 
-use super::{Law, Passed, Port};
-use crate::rate::rcp;
+use super::Params;
+use super::law;
+use crate::rate::uniform::{Law, Passed, Port};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// RCP of one port.
 #[derive(Clone, Debug)]
-pub struct Rcp {
-    law: rcp::Law,
+pub struct Stamped {
+    law: law::Law,
 }
 
-impl Rcp {
-    /// RCP with valid parameters (see [`rcp::Params::check`]).
-    pub fn new(params: rcp::Params) -> Self {
-        Rcp { law: rcp::Law::new(params, Rate::ZERO) }
+impl Stamped {
+    /// RCP with valid parameters (see [`Params::check`]).
+    pub fn new(params: Params) -> Self {
+        Stamped { law: law::Law::new(params, Rate::ZERO) }
     }
 }
 
-impl Law for Rcp {
+impl Law for Stamped {
     const NAME: &'static str = "rcp";
 
     fn start(&mut self, _now: Time, _port: &Port) {}

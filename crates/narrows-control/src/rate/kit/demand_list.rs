@@ -96,7 +96,7 @@ impl DemandList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::demand_index::DemandIndex;
+    use crate::rate::kit::demand_index::DemandIndex;
     use proptest::prelude::*;
 
     fn demand() -> impl Strategy<Value = u64> {

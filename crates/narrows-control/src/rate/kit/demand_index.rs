@@ -16,7 +16,7 @@ pub const MAX_DEMAND: u64 = (1 << 43) - 1;
 const BUCKETS: usize = bucket(MAX_DEMAND) + 1;
 
 /// The bucket of a demand: its binary exponent and its first seven mantissa bits.
-pub(super) const fn bucket(demand: u64) -> usize {
+pub(in crate::rate) const fn bucket(demand: u64) -> usize {
     let exponent = (demand | 1).ilog2();
     if exponent < PRECISION {
         return demand as usize;
@@ -26,16 +26,16 @@ pub(super) const fn bucket(demand: u64) -> usize {
 }
 
 /// The largest demand in a bucket.
-pub(super) const fn upper_edge(bucket: usize) -> u64 {
+pub(in crate::rate) const fn upper_edge(bucket: usize) -> u64 {
     let (octave, mantissa) = (bucket as u64 / PER_OCTAVE, bucket as u64 % PER_OCTAVE);
     if octave == 0 { mantissa } else { ((PER_OCTAVE + mantissa + 1) << (octave - 1)) - 1 }
 }
 
 /// The demands of one bucket.
 #[derive(Copy, Clone, Default)]
-pub(super) struct Node {
-    pub(super) count: u64,
-    pub(super) sum: u64,
+pub(in crate::rate) struct Node {
+    pub(in crate::rate) count: u64,
+    pub(in crate::rate) sum: u64,
 }
 
 /// A multiset of demands, bytes/s.
@@ -62,12 +62,12 @@ impl Default for DemandIndex {
 }
 
 impl Node {
-    pub(super) fn add(&mut self, demand: u64) {
+    pub(in crate::rate) fn add(&mut self, demand: u64) {
         self.count += 1;
         self.sum = self.sum.saturating_add(demand);
     }
 
-    pub(super) fn take(&mut self, demand: u64) {
+    pub(in crate::rate) fn take(&mut self, demand: u64) {
         self.count = self.count.saturating_sub(1);
         self.sum = self.sum.saturating_sub(demand);
     }
@@ -195,7 +195,7 @@ impl DemandIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::waterfill::{self, UNBOUNDED};
+    use crate::rate::kit::waterfill::{self, UNBOUNDED};
     use proptest::prelude::*;
 
     #[test]

@@ -1,0 +1,406 @@
+//! BRF at a port: its state, and the adapter to [`RateController`].
+
+use std::collections::VecDeque;
+
+use super::acks::Acks;
+use super::advert::Adverts;
+use super::allocate::{AppClass, Shares, Terms};
+use super::capacity::Estimator;
+use super::congestion::{Detector, Thresholds};
+use super::cycle::Phase;
+use super::obedience::Reductions;
+use super::predictor::Predictor;
+use super::split::{Basis, Splitter};
+use super::table::{FlowId, List, Table};
+use super::timers::Timers;
+use super::udp::Udp;
+use super::{Mode, Params, split};
+use crate::rate::aggregate::Aggregated;
+use crate::rate::kit::half_open::{HalfOpenTable, Side};
+use crate::rate::kit::subscriber::Share;
+use crate::rate::{
+    Action, Admission, Class, CongestionKind, FlowIdentity, FlowKey, Leaf, Message, PacketInfo, PortCounters,
+    PortId, Proto, RateController,
+};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Minimum time between two readings of the port, whatever the parameters.
+pub(super) const TICK_MIN: Span = Span::from_millis(1);
+/// Share of the idle timeout after which an active flow is moved to the end of its list.
+pub(super) const STALE: (u64, u64) = (1, 4);
+
+/// BRF at one port (DEV_INFO_BRF of the paper, BRF-3).
+pub struct Brf<K: FlowIdentity = FlowKey> {
+    pub(super) params: Params,
+    pub(super) port: PortId,
+    pub(super) mtu: Bytes,
+
+    pub(super) table: Table<K>,
+    pub(super) half_open: HalfOpenTable<K>,
+    pub(super) timers: Timers,
+    pub(super) predictor: Predictor<K::Host>,
+    pub(super) adverts: Adverts<K>,
+
+    pub(super) shares: Shares<K::Host>,
+    /// The minimum allocation of BRF-47, as of the last ALLOC.
+    pub(super) floor: Rate,
+    pub(super) splitter: Splitter,
+    /// C_link, configured or measured.
+    pub(super) link: Rate,
+    pub(super) estimator: Option<Estimator>,
+    pub(super) acks: Acks,
+    pub(super) udp: Udp,
+
+    pub(super) phase: Phase,
+    /// T.
+    pub(super) period: Span,
+    /// Largest RTT in this cycle.
+    pub(super) rtt_max: Span,
+    /// Number of measurement windows so far.
+    pub(super) windows: u32,
+    /// Number of times that many demands were changed at once.
+    pub(super) allotments: u64,
+    /// Maximum time a reported flow may keep its place in its list (`aggregate`).
+    pub(super) patience: Span,
+    pub(super) tick_at: Time,
+    /// Bytes offered to the rated class, at each tick of the last period.
+    pub(super) arrivals: VecDeque<(Time, Bytes)>,
+    pub(super) thresholds: Thresholds,
+    pub(super) detector: Detector,
+    pub(super) polled_at: Option<Time>,
+    pub(super) reduced_at: Option<Time>,
+    /// The factors of earlier reductions.
+    pub(super) reductions: Reductions,
+    /// When the link became slower.
+    pub(super) slowed_at: Option<Time>,
+    pub(super) scratch: Vec<FlowId>,
+}
+
+impl<K: FlowIdentity> Brf<K> {
+    /// BRF at this port with valid parameters (see [`Params::check`]). Full packets are `mtu` bytes
+    /// long.
+    pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
+        let period = params.rtt_default.max(params.period_min).min(params.period_max);
+        Brf {
+            table: Table::new(params.max_flows, params.rtt_default),
+            half_open: HalfOpenTable::new(params.max_half_open, params.handshake_timeout),
+            timers: Timers::default(),
+            predictor: Predictor::new(
+                params.predictor_weight,
+                params.predictor_samples,
+                params.predictor_entries,
+            ),
+            adverts: Adverts::new(port, params.max_flows),
+            shares: Shares::new(params.spread_residual, params.share != Share::Flow),
+            floor: Rate::ZERO,
+            splitter: Splitter::new(params.eta, params.udp_share),
+            link: Rate::ZERO,
+            estimator: None,
+            acks: Acks::default(),
+            udp: Udp::new(&params),
+            phase: Phase::Settle { until: Time::NEVER },
+            period,
+            rtt_max: Span::ZERO,
+            windows: 0,
+            allotments: 0,
+            patience: Span::ZERO,
+            tick_at: Time::NEVER,
+            arrivals: VecDeque::new(),
+            thresholds: Thresholds::of(&params, mtu),
+            detector: Detector::default(),
+            polled_at: None,
+            reduced_at: None,
+            reductions: Reductions::NONE,
+            slowed_at: None,
+            scratch: Vec::new(),
+            params,
+            port,
+            mtu,
+        }
+    }
+
+    pub(super) fn is_literal(&self) -> bool {
+        self.params.mode == Mode::Literal
+    }
+
+    /// The equal share of all active flows, without the current reduction.
+    pub(super) fn fair_share(&self) -> Rate {
+        let flows = self.shares.flows().max(1);
+        Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows)
+    }
+
+    /// The time between two full packets of a flow with this rate; the paper does not consider that
+    /// it can exceed the RTT. Senders send at least a packet per second (BRF-104), which is also the
+    /// longest period.
+    pub(super) fn packet_gap(&self, rate: Rate) -> Span {
+        if self.is_literal() || self.shares.flows() == 0 {
+            return Span::ZERO;
+        }
+        rate.time_for(self.mtu).min(self.params.period_max)
+    }
+
+    /// Maximum time without data before a flow is idle (BRF-16). A flow is not idle between two
+    /// packets, however far apart they are. Otherwise its share would go to other flows, and the sum
+    /// of rates would exceed the capacity.
+    pub(super) fn idle_after(&self) -> Span {
+        let gap = self.packet_gap(self.fair_share().mul_f64(self.shares.reduction()));
+        self.period.max(gap).scale(2, 1).max(self.params.idle_after)
+    }
+
+    pub(super) fn tick_every(&self) -> Span {
+        let tick = self.period.min(self.params.poll);
+        // A measured capacity is sampled between ticks.
+        let tick = if self.estimator.is_some() { tick.scale(1, 4) } else { tick };
+        tick.max(TICK_MIN)
+    }
+
+    /// Reads the capacity of the link and applies a change at once.
+    pub(super) fn refresh_link(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
+        let link = match (port.capacity, &self.estimator) {
+            (Some(told), _) => told,
+            (None, Some(estimator)) => estimator.capacity(),
+            (None, None) => self.params.capacity_initial,
+        };
+        if link != self.link {
+            if link < self.link {
+                self.slowed_at = Some(now);
+            }
+            self.link = link;
+            self.update_split(now, actions);
+            // The need of a queue depends on its drain rate.
+            if self.phase == Phase::Congested && !self.is_literal() {
+                self.reduce(now, CongestionKind::Queue, port);
+            }
+        }
+    }
+
+    /// Updates the split between the classes, and the allocations.
+    pub(super) fn update_split(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
+        // UDP that may not borrow needs its whole share: it is policed to it.
+        let halvings = || self.udp_ceil().map_or(0, |_| self.udp.halvings(self.link, self.period));
+        let udp = self.udp.is_active(now, self.idle_after()).then(halvings);
+        let flows = || (self.table.len(List::Rated) as u64, self.table.len(List::Other) as u64);
+        let (rated, other) = self.shares.weights().unwrap_or_else(flows);
+        if self.splitter.update(
+            now,
+            self.period,
+            Basis { link: self.link, rated, other, udp, acks: self.acks.rate() },
+        ) {
+            self.shares.set_capacity(self.splitter.current().rated);
+            // The paper changes allocations only in its ALLOC phase.
+            if !self.is_literal() {
+                self.shares.settle();
+            }
+        }
+        // Shaping a measured link to its own estimate would keep the estimate from rising.
+        let ceil = if self.estimator.is_some() { Rate::MAX } else { self.link };
+        self.splitter.push(ceil, self.udp_ceil(), actions);
+    }
+
+    /// The rate up to which UDP may borrow; `None` if it may not (BRF-23). If the capacity is measured, the queue is
+    /// in another device, which does not serve TCP first.
+    fn udp_ceil(&self) -> Option<Rate> {
+        (self.udp.borrows() && self.estimator.is_none()).then(|| self.udp.ceil(self.link))
+    }
+
+    fn on_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action<K>>) -> Admission {
+        self.udp.record(now, size);
+        self.update_split(now, actions);
+        if self.udp_ceil().is_some() {
+            return Admission::Queue(Leaf::Udp);
+        }
+        let rate = self.splitter.current().udp;
+        if self.udp.police(now, size, rate, split::burst(rate, self.mtu)) {
+            Admission::Queue(Leaf::Udp)
+        } else {
+            Admission::Drop
+        }
+    }
+
+    /// The rate that a flow with an allocation gets as feedback. In resolved mode it is never zero (BRF-7,
+    /// BRF-47).
+    pub(super) fn rate_for(&self, id: FlowId, demand: u64) -> Rate {
+        self.rate_by(self.shares.terms(id.slot), demand)
+    }
+
+    /// Like [`rate_for`](Brf::rate_for), for a flow with these terms.
+    fn rate_by(&self, terms: Terms, demand: u64) -> Rate {
+        let allocation = self.shares.allocation(terms, demand);
+        if self.is_literal() {
+            return allocation;
+        }
+        let base = Rate::from_bytes_per_sec(terms.base(demand));
+        // In a crowd the floor is the whole share (BRF-47), so a reduction applies to it too.
+        let floor = self.floor.min(self.fair_share().mul_f64(self.shares.reduction()));
+        allocation.max(base.min(floor)).max(Rate::from_bytes_per_sec(1))
+    }
+
+    pub(super) fn rtt(&self, id: FlowId) -> Span {
+        self.table.meter(id).map_or(self.params.rtt_default, |meter| meter.rtt)
+    }
+
+    /// The queue for a packet of this flow. Layers change at ALLOC (BRF-50), and each flow's layer is updated
+    /// with its next packet.
+    fn leaf(&mut self, now: Time, id: FlowId, size: Bytes) -> Leaf {
+        let active = self.table.list(id) == Some(List::Rated);
+        let Some(flow) = self.table.get(id) else { return Leaf::OtherTcp };
+        if flow.class != Class::Rated {
+            return Leaf::OtherTcp;
+        }
+        if !(self.params.layers && active) {
+            return Leaf::Elephant;
+        }
+        let Some(meter) = self.table.meter(id) else { return Leaf::Elephant };
+        let terms = self.shares.terms(id.slot);
+        let (allocated, base) = (self.rate_by(terms, meter.demand), terms.base(meter.demand));
+        let unlimited = meter.app_class == AppClass::Unlimited;
+        let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
+        let (headroom, mtu, windows) = (self.params.mouse_headroom, self.mtu, self.windows);
+        let Some(flow) = self.table.get_mut(id) else { return Leaf::Elephant };
+        if flow.layer_as_of != windows {
+            flow.layer_as_of = windows;
+            flow.layer.assign(Rate::from_bytes_per_sec(base), Rate::from_bytes_per_sec(fair), unlimited);
+        }
+        flow.layer.leaf(now, size, allocated, headroom, mtu)
+    }
+}
+
+impl<K: FlowIdentity> RateController<K> for Brf<K> {
+    fn name(&self) -> &'static str {
+        "brf"
+    }
+
+    fn queues_udp(&self) -> bool {
+        self.udp.borrows()
+    }
+
+    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
+        if port.capacity.is_none() {
+            self.estimator = Some(Estimator::new(now, &self.params, self.mtu));
+        }
+        self.refresh_link(now, port, actions);
+        self.tick_at = now + self.tick_every();
+        self.begin_cycle(now);
+    }
+
+    fn on_data(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo<K>,
+        port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    ) -> Admission {
+        if port.capacity.is_some_and(|told| told != self.link) {
+            self.refresh_link(now, port, actions);
+        }
+        if packet.key.proto() == Proto::Udp {
+            return self.on_udp(now, packet.size, actions);
+        }
+        let found = self.on_tcp(now, Side::Sender, packet, actions);
+        if let Some(id) = found {
+            self.count(now, id, packet, actions);
+        }
+        let leaf = match found {
+            Some(id) => self.leaf(now, id, packet.size),
+            None if packet.sender_follows_rates() => Leaf::Elephant,
+            None => Leaf::OtherTcp,
+        };
+        if leaf == Leaf::OtherTcp {
+            self.acks.record_other(packet.size);
+        }
+        Admission::Queue(leaf)
+    }
+
+    fn on_reverse(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo<K>,
+        actions: &mut Vec<Action<K>>,
+    ) -> Option<Rate> {
+        if packet.key.proto() == Proto::Udp {
+            return None;
+        }
+        // The answer to a SYN without a record: an offer without a reservation.
+        let offer = self.offer(packet);
+        let found = self.on_tcp(now, Side::Receiver, packet, actions);
+        match found {
+            Some(id) if self.table.list(id) == Some(List::Rated) => self.answer(now, id, packet),
+            Some(_) => None,
+            None if offer.is_some() => offer,
+            None => self.adverts.answer(now, packet, None),
+        }
+    }
+
+    fn on_write_failed(&mut self, key: &K) {
+        if let Some(flow) = self.table.find(key).and_then(|id| self.table.get_mut(id)) {
+            flow.gate.reopen();
+        } else {
+            self.adverts.reopen(key);
+        }
+    }
+
+    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
+        self.refresh_link(now, port, actions);
+        self.run_flow_timers(now, actions);
+        if now >= self.tick_at {
+            self.tick(now, port, actions);
+            self.tick_at = now + self.tick_every();
+        }
+        self.advance_phase(now, actions);
+    }
+
+    fn on_message(
+        &mut self,
+        now: Time,
+        message: &Message<K>,
+        port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    ) {
+        match message {
+            Message::Poll => {
+                self.polled_at = Some(now);
+                actions.push(Action::ToController(Message::Report(self.report(now, port))));
+            }
+            Message::Congestion { kind, port: id } if *id == self.port => {
+                self.on_verdict(now, *kind, port, actions);
+            }
+            Message::FlowAdvertisement { key, rate, port: from, seq, valid_for } => {
+                self.adverts.receive(now, *key, *rate, *from, *seq, *valid_for);
+            }
+            Message::Congestion { .. }
+            | Message::Report(_)
+            | Message::Flow { .. }
+            | Message::Grants { .. } => {}
+        }
+    }
+
+    fn next_timer(&self) -> Time {
+        self.tick_at.min(self.phase.until()).min(self.timers.next())
+    }
+
+    fn allocation(&self, key: &K) -> Option<Rate> {
+        let id = self.table.find(key)?;
+        let active = self.table.list(id) == Some(List::Rated);
+        self.table.meter(id).filter(|_| active).map(|meter| self.rate_for(id, meter.demand))
+    }
+
+    fn aggregated(&mut self) -> Option<&mut dyn Aggregated<K>> {
+        Some(self)
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        trace("link", self.link.as_f64());
+        trace("rated_share", self.shares.capacity().as_f64());
+        trace("allocated", self.shares.sum());
+        trace("level", self.shares.level());
+        if let Some(subscribers) = self.shares.subscribers() {
+            trace("subscribers", subscribers as f64);
+        }
+        trace("flows_rated", self.table.len(List::Rated) as f64);
+        trace("flows_other", self.table.len(List::Other) as f64);
+        trace("flows_idle", self.table.len(List::Idle) as f64);
+        trace("half_open", self.half_open.len() as f64);
+        trace("period", self.period.as_secs_f64());
+        trace("congested", if matches!(self.phase, Phase::Congested) { 1.0 } else { 0.0 });
+    }
+}

@@ -1,0 +1,28 @@
+//! Parts that several rate controllers share.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | `slots`, `flow_id` | records in reusable slots |
+//! | `half_open` | handshakes without an answer so far |
+//! | `rtt` | the RTT of a flow, from both of its halves |
+//! | `classes` | a link's division into three classes with fixed shares |
+//! | [`policer`] | a token bucket |
+//! | [`waterfill`], [`demand_index`], [`demand_list`] | max-min fair shares of a link, and the same for many flows or few |
+//! | [`service`], [`subscriber`] | groups of flows |
+//! | `parameters`, `ranges` | parameters and their errors |
+
+pub(super) mod classes;
+pub mod demand_index;
+pub mod demand_list;
+pub(super) mod flow_id;
+pub(super) mod half_open;
+pub(super) mod parameters;
+pub mod policer;
+pub(super) mod ranges;
+pub(super) mod rtt;
+pub mod service;
+pub(super) mod slots;
+pub mod subscriber;
+#[cfg(test)]
+pub(super) mod testing;
+pub mod waterfill;

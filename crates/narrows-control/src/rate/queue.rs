@@ -1,0 +1,70 @@
+//! The queue of a controlled port: its leaves and classes, and the treatment of a packet.
+
+use super::{FlowIdentity, PacketInfo, Proto};
+use crate::feedback::header::Header;
+
+/// The leaf of a packet for controllers that classify only by headers: flows with a header are
+/// rated, all others are TCP or UDP.
+pub fn plain_leaf<K: FlowIdentity>(packet: &PacketInfo<K>) -> Leaf {
+    match (packet.header, packet.key.proto()) {
+        (Header::None, Proto::Tcp) => Leaf::OtherTcp,
+        (Header::None, Proto::Udp) => Leaf::Udp,
+        _ => Leaf::Elephant,
+    }
+}
+
+/// Leaves of a controlled port's queue.
+pub const LEAVES: usize = 4;
+
+/// Number of UDP's queues at a port where UDP may borrow (BRF-23); a power of two. UDP flows are distributed over the
+/// queues, which take turns. The number is small, because the agent reads the counters of each queue in every tick.
+pub const UDP_QUEUES: u16 = 32;
+
+/// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together then hold 3.2 times as
+/// many packets as another leaf, instead of 32 times as many.
+pub const UDP_QUEUE_PART: u32 = 10;
+
+/// A leaf of the port's queue: rated flows in two layers (strict priority), other TCP, UDP.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum Leaf {
+    /// Rated flows, upper layer (mice).
+    Mouse = 0,
+    /// Rated flows.
+    Elephant = 1,
+    /// All other TCP.
+    OtherTcp = 2,
+    /// UDP.
+    Udp = 3,
+}
+
+/// A class of the port's HTB (BRF-20 to BRF-23).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Class {
+    /// [`Leaf::Mouse`] above [`Leaf::Elephant`].
+    Rated = 0,
+    /// [`Leaf::OtherTcp`].
+    OtherTcp = 1,
+    /// [`Leaf::Udp`].
+    Udp = 2,
+}
+
+/// How a controlled port queues.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum Queueing {
+    /// The three classes of BRF-20 to BRF-23. An HTB replaces the port's queue.
+    #[default]
+    Classes,
+    /// The port keeps its queue and its limit.
+    Own,
+}
+
+/// The treatment of a packet at the controlled port.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It joins this leaf. With [`Queueing::Own`] the leaf only determines how it is counted.
+    Queue(Leaf),
+    /// The policer drops it.
+    Drop,
+}

@@ -1,0 +1,67 @@
+//! The interface of a law that gives every flow of a port the same rate.
+
+use crate::rate::{Leaf, PortCounters};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// The port's state for a law.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Port {
+    /// Capacity as told.
+    pub capacity: Rate,
+    /// L3 bytes of rated flows that are queued. The queues of other traffic do not delay rated flows.
+    pub queued: Bytes,
+    /// Limit of the queue in full packets, if there is one.
+    pub limit: Option<Bytes>,
+}
+
+impl Port {
+    pub(super) fn of(port: &PortCounters) -> Self {
+        Port {
+            capacity: port.capacity.unwrap_or_default(),
+            queued: port.queued[Leaf::Mouse as usize] + port.queued[Leaf::Elephant as usize],
+            limit: port.limit(),
+        }
+    }
+}
+
+/// L3 bytes since the last reading: all bytes of rated flows, and the bytes of other flows up to
+/// their guarantee.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Offered to it.
+    pub arrived: Bytes,
+    /// Sent by rated flows.
+    pub own: Bytes,
+    /// Sent by all others.
+    pub other: Bytes,
+}
+
+/// A law that gives every flow of a port the same rate.
+pub trait Law: Send {
+    /// Name of the controller in scenarios and results.
+    const NAME: &'static str;
+
+    /// The port is up.
+    fn start(&mut self, now: Time, port: &Port);
+    /// A flow begins, or resumes after idle time.
+    fn on_begin(&mut self, _now: Time, _port: &Port) {}
+    /// L3 bytes of a flow's data arrived. The RTT is given if known.
+    fn on_data(&mut self, _bytes: Bytes, _rtt: Option<Span>) {}
+    /// A flow has lived for this time since it began or since the last call for this flow. Called
+    /// once per RTT of the flow, and with `last` when it ends or becomes idle.
+    fn on_report(&mut self, _now: Time, _lived: Span, _first: bool, _last: bool, _port: &Port) {}
+    /// The deadline of [`next`](Law::next) has passed, or the capacity changed.
+    fn on_timer(&mut self, now: Time, port: &Port, passed: Passed);
+    /// When [`on_timer`](Law::on_timer) must be called next.
+    fn next(&self) -> Time;
+    /// The rate of any flow now, L3 bytes/s.
+    fn rate(&self, now: Time) -> Rate;
+    /// The rate that the `newcomers`-th newcomer from now on would have.
+    fn grant(&self, now: Time, newcomers: u64) -> Rate;
+    /// The minimum rate that a flow with this RTT gets as feedback.
+    fn least(&self, _rtt: Span) -> Rate {
+        Rate::from_bytes_per_sec(1)
+    }
+    /// Names and values of the state, for traces.
+    fn trace(&self, now: Time, trace: &mut dyn FnMut(&'static str, f64));
+}

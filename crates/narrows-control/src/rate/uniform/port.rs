@@ -1,0 +1,221 @@
+//! A law at a port, in the stamped form: the adapter to [`RateController`].
+
+use super::table::Table;
+use super::{Law, Passed, Port};
+use crate::feedback::code::as_heard;
+use crate::rate::aggregate::Aggregated;
+use crate::rate::kit::classes;
+use crate::rate::kit::half_open::{HalfOpenTable, Side};
+use crate::rate::{
+    Action, Admission, FlowIdentity, FlowKey, LEAVES, Leaf, PacketInfo, PortCounters, Proto, RateController,
+    RateOption, brf,
+};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Bytes that a port had counted at the last reading, by leaf.
+#[derive(Clone, Debug)]
+struct Seen {
+    at: Time,
+    arrived: [Bytes; LEAVES],
+    departed: [Bytes; LEAVES],
+}
+
+/// Converts counters into [`Passed`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Meter {
+    /// `None` before the first reading, because the time of the counts until then is unknown.
+    seen: Option<Seen>,
+    /// Arrivals and departures of other TCP, and of UDP.
+    guarantees: [[classes::Guarantee; 2]; 2],
+}
+
+impl Meter {
+    fn read(&mut self, now: Time, link: Rate, port: &PortCounters) -> Passed {
+        let seen = Seen { at: now, arrived: port.arrived, departed: port.departed };
+        let before = self.seen.replace(seen.clone()).unwrap_or(seen);
+        let elapsed = now.since(before.at);
+        let [arrivals, departures] = &mut self.guarantees;
+        let of =
+            |now: &[Bytes; LEAVES], before: &[Bytes; LEAVES], guarantees: &mut [classes::Guarantee; 2]| {
+                let passed = |leaf: Leaf| now[leaf as usize] - before[leaf as usize];
+                let own = passed(Leaf::Mouse) + passed(Leaf::Elephant);
+                let [tcp, udp] = guarantees;
+                let other = tcp.within(link, elapsed, passed(Leaf::OtherTcp))
+                    + udp.within(link, elapsed, passed(Leaf::Udp));
+                (own, other)
+            };
+        let arrived = of(&port.arrived, &before.arrived, arrivals);
+        let (own, other) = of(&port.departed, &before.departed, departures);
+        Passed { arrived: arrived.0 + arrived.1, own, other }
+    }
+}
+
+/// A law at a port, in the stamped form.
+pub struct Uniform<L, K = FlowKey> {
+    pub(super) law: L,
+    pub(super) ageing: Ageing,
+    pub(super) table: Table<K>,
+    pub(super) half_open: HalfOpenTable<K>,
+    /// The state at the last reading.
+    pub(super) port: Port,
+    pub(super) meter: Meter,
+    /// The link's rate for which the classes were computed.
+    pub(super) shaped: Option<Rate>,
+    /// The last known time.
+    pub(super) at: Time,
+    pub(super) swept: Time,
+    /// The time between the last two readings of a host that counts.
+    pub(super) between_looks: Span,
+}
+
+/// Timeouts of flows. The values are BRF's (BRF-15, BRF-16).
+#[derive(Clone, Debug)]
+pub(super) struct Ageing {
+    pub(super) idle_after: Span,
+    pub(super) handshake_timeout: Span,
+    pub(super) forget_after: Span,
+    pub(super) rtt_default: Span,
+}
+
+impl<L: Law, K: FlowIdentity> Uniform<L, K> {
+    /// A port under `law` that keeps at most this many flows. Further flows get the rate too, but the law
+    /// does not see them.
+    pub fn new(law: L, max_flows: usize) -> Self {
+        let p = brf::Params::resolved();
+        Uniform {
+            law,
+            table: Table::new(max_flows),
+            half_open: HalfOpenTable::new(p.max_half_open, p.handshake_timeout),
+            ageing: Ageing {
+                idle_after: p.idle_after,
+                handshake_timeout: p.handshake_timeout,
+                forget_after: p.forget_after,
+                rtt_default: p.rtt_default,
+            },
+            port: Port::default(),
+            meter: Meter::default(),
+            shaped: None,
+            at: Time::ZERO,
+            swept: Time::ZERO,
+            between_looks: Span::ZERO,
+        }
+    }
+
+    fn look(&mut self, now: Time, port: &PortCounters) {
+        self.at = self.at.max(now);
+        self.port = Port::of(port);
+    }
+
+    fn shape(&mut self, actions: &mut Vec<Action<K>>) {
+        if self.shaped != Some(self.port.capacity) {
+            self.shaped = Some(self.port.capacity);
+            classes::set(self.port.capacity, actions);
+        }
+    }
+
+    /// The rate to send to this flow now.
+    pub(super) fn rate_for(&self, now: Time, rtt: Option<Span>) -> Rate {
+        self.law.rate(now).max(self.law.least(rtt.unwrap_or(self.ageing.rtt_default)))
+    }
+}
+
+/// The rate that the port writes into an ACK with this option, if the port's own rate is `rate` (BRF-61).
+/// Values are compared as rates, with the precision of the rate code (BRF-8).
+pub(super) fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
+    match option {
+        RateOption::Assigned(value) if as_heard(rate) > value => None,
+        _ => Some(rate),
+    }
+}
+
+impl<L: Law, K: FlowIdentity> RateController<K> for Uniform<L, K> {
+    fn name(&self) -> &'static str {
+        L::NAME
+    }
+
+    fn needs_configured_capacity(&self) -> bool {
+        true
+    }
+
+    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
+        self.look(now, port);
+        (self.meter, self.swept) = (Meter::default(), now);
+        self.shape(actions);
+        self.law.start(now, &self.port);
+    }
+
+    fn on_data(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo<K>,
+        port: &PortCounters,
+        _actions: &mut Vec<Action<K>>,
+    ) -> Admission {
+        self.look(now, port);
+        if packet.key.proto() == Proto::Udp {
+            return Admission::Queue(Leaf::Udp);
+        }
+        let found = self.on_tcp(now, Side::Sender, packet);
+        if packet.payload > Bytes::ZERO
+            && let Some(id) = found
+        {
+            self.record_data(now, id, packet.size);
+        }
+        let rated = match found.and_then(|id| self.table.get(id)) {
+            Some(flow) => flow.is_rated(),
+            None => packet.sender_follows_rates(),
+        };
+        Admission::Queue(if rated { Leaf::Elephant } else { Leaf::OtherTcp })
+    }
+
+    fn on_reverse(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo<K>,
+        _actions: &mut Vec<Action<K>>,
+    ) -> Option<Rate> {
+        if packet.key.proto() == Proto::Udp {
+            return None;
+        }
+        self.at = self.at.max(now);
+        // Asked before the law sees the flow, as a data plane with ready grants does.
+        let answers = packet.flags.syn && packet.flags.ack;
+        let granted = answers.then(|| self.law.grant(now, 1).max(Rate::from_bytes_per_sec(1)));
+        let found = self.on_tcp(now, Side::Receiver, packet);
+        let (rated, rtt) = match found.and_then(|id| self.table.get(id)) {
+            Some(flow) => (flow.is_rated(), flow.rtt()),
+            // The table is full, but all flows have the same rate.
+            None => (packet.option != RateOption::Absent && !packet.flags.rst, None),
+        };
+        let rate = granted.unwrap_or_else(|| self.rate_for(now, rtt));
+        if rated { stamp(rate, packet.option) } else { None }
+    }
+
+    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
+        self.look(now, port);
+        self.shape(actions);
+        let passed = self.meter.read(now, self.port.capacity, port);
+        self.law.on_timer(now, &self.port, passed);
+        self.sweep(now);
+    }
+
+    fn next_timer(&self) -> Time {
+        if self.meter.seen.is_none() { Time::ZERO } else { self.law.next() }
+    }
+
+    fn allocation(&self, key: &K) -> Option<Rate> {
+        let flow = self.table.get(self.table.find(key)?)?;
+        flow.is_rated().then(|| self.rate_for(self.at, flow.rtt()))
+    }
+
+    fn aggregated(&mut self) -> Option<&mut dyn Aggregated<K>> {
+        Some(self)
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        self.law.trace(self.at, trace);
+        trace("link", self.port.capacity.as_f64());
+        trace("flows_known", self.table.len() as f64);
+        trace("half_open", self.half_open.len() as f64);
+    }
+}
