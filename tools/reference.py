@@ -115,7 +115,8 @@ def _constant(rust: str) -> str:
     named = re.fullmatch(r"(\w+)::([A-Z][A-Z0-9_]+)", rust)
     if named is None:
         return rust
-    source = (PARAMS.parent.parent / named[1] / "mod.rs").read_text(encoding="utf-8")
+    files = (PARAMS.parent.parent / named[1]).glob("*.rs")
+    source = "".join(file.read_text(encoding="utf-8") for file in files)
     value = re.search(rf"const {named[2]}: \w+ = (.*);", source)
     if value is None:
         raise ValueError(f"{rust}: no such constant")
