@@ -63,7 +63,8 @@ def folder(tmp_path, monkeypatch):
 # Lists on the pages
 
 
-@pytest.mark.parametrize("page", ["docs/reference/scenario-reference.md", "docs/reference/results.md"])
+@native
+@pytest.mark.parametrize("page", generator().PARTS)
 def test_generated_parts_are_in_step(page):
     assert (ROOT / page).read_text() == generator().page(page), "run: python tools/reference.py"
 

@@ -1,5 +1,6 @@
 """No page, help text, scenario or study uses a word that the glossary retired."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -37,6 +38,11 @@ def texts() -> dict[str, str]:
     del read["CHANGELOG.md"]
     command = typer.main.get_command(app)
     read["help"] = get_docs_for_click(obj=command, ctx=typer.Context(command, info_name="narrows"))
+    if importlib.util.find_spec("narrows._native") is not None:
+        from narrows import _native
+
+        named = _native.congestion_controllers() + _native.rate_controllers()
+        read["list"] = "\n".join(summary for _, summary in named)
     return {place: " ".join(text.split()).lower() for place, text in read.items()}
 
 
