@@ -97,7 +97,7 @@ def flows_table(seen: Survey) -> Table:
     table = Table()
     for heading in ("flow", "from", "to"):
         table.add_name(heading)
-    for heading in ("flows", "RTT", "tightest"):
+    for heading in ("flows", "RTT", "lowest rate"):
         table.add_figure(heading)
     table.add_text("path")
     graph = seen.graph
