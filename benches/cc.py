@@ -26,12 +26,13 @@ from documents import fill
 from narrows import sweep
 from narrows.backends.kernel.backend import Kernel
 from narrows.backends.vm.backend import Vm
+from narrows.congestion import EBPF
 from narrows.errors import NarrowsError
 from narrows.scenario.load import loads
 from run import BenchError, machine, table
 
-PAIR = ("bbr", "narrows_bbr")
-SHARING = ("bbr", "narrows_bbr", "bbr-a", "bbr-b", "bbr-c")
+PAIR = ("bbr", EBPF["bbr"])
+SHARING = (*PAIR, *(name for name in EBPF if name != "bbr"))
 TRIES = 3
 
 

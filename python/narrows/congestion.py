@@ -18,6 +18,16 @@ from narrows.plan import FlowPlan
 NONE = "none"
 """The word for "no limit" or "not used" of parameters that may be absent."""
 
+EBPF = {
+    "bbr-a": "narrows_bbr_a",
+    "bbr-b": "narrows_bbr_b",
+    "bbr-c": "narrows_bbr_c",
+    "bbr": "narrows_bbr",
+}
+"""Algorithms that `narrows-agent cc` loads as eBPF programs, and their names in the kernel
+(crates/narrows-agent/src/cc/place.rs).
+"""
+
 Value = bool | int | float | str
 """A parameter's value: as given in a scenario, or in base units (ns, bytes/s)."""
 

@@ -14,19 +14,14 @@ from typing import Any
 from narrows import locks
 from narrows.backends.kernel import agents, namespaces
 from narrows.backends.kernel.shell import KernelError
-from narrows.congestion import chosen
+from narrows.congestion import EBPF, chosen
 from narrows.errors import one_line
 from narrows.plan import Plan
 
 PREFIX = "narrows_"
 """Prefix of the controllers' names in the kernel (crates/narrows-agent/src/cc/place.rs)."""
-NAMES = {
-    "bbr-a": "narrows_bbr_a",
-    "bbr-b": "narrows_bbr_b",
-    "bbr-c": "narrows_bbr_c",
-    "narrows_bbr": "narrows_bbr",
-}
-"""Names in the kernel by names in scenarios. `bbr` is not here: it is the kernel's own."""
+NAMES = {kernel if name == "bbr" else name: kernel for name, kernel in EBPF.items()}
+"""Names in the kernel by names in scenarios, where `bbr` is the kernel's own."""
 _FOLDER = namespaces.FILES / "cc"
 """Folder with a file for each controller that runs loaded or found."""
 _RUNS = b"loaded by a run"

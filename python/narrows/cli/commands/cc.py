@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.commands.values import KERNEL_CONTROLLERS, beginning
+from narrows.congestion import EBPF
 
 cc = typer.Typer(
     help="Load congestion controllers into this kernel.\n\nBBR-A, -B, -C and BBR v1 are then available to "
@@ -22,7 +23,7 @@ Names = Annotated[
         metavar="NAME...",
         autocompletion=beginning(lambda: KERNEL_CONTROLLERS),
         show_default=False,
-        help="bbr, bbr-a, bbr-b, bbr-c or all.",
+        help=f"{', '.join(EBPF)} or all.",
     ),
 ]
 

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from narrows.congestion import EBPF
+
 PACKAGE = Path(__file__).parents[2]
 KINDS = ("congestion", "rate", "queues", "topologies", "networks", "loss")
 """Kinds of names that `narrows list` prints."""
 CELL_SETS = ("full", "core", "ci")
 """Sets of cells that `narrows validate` knows by name."""
-KERNEL_CONTROLLERS = ("all", "bbr", "bbr-a", "bbr-b", "bbr-c")
+KERNEL_CONTROLLERS = ("all", *EBPF)
 """Congestion controllers that `narrows cc` can load."""
 _DEEPEST = 4
 """Parts of a scenario key that completion offers."""
