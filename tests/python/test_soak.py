@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "tools/soak"))
 
 from fairness import RECENT_S, SETTLED_S, WINDOW_S, Disturbance, Sample, judge
-from faults import agent_at
+from faults import Faults, agent_at, is_without_interface
+from programs import Program
+from result import Result
 from schedule import AGENTS, KINDS, LINKS, REST_S, Fault, schedule
 
 MAIN = Path(__file__).parents[2] / "tools/soak/__main__.py"
@@ -65,6 +69,39 @@ def test_only_a_deleted_link_excuses_an_agent_that_ends():
         ("link deleted c", "switch"),
     }
     assert {agent for _, agent in excused} == set(AGENTS)
+
+
+@pytest.mark.parametrize(
+    ("log", "is_excuse"),
+    [
+        ("narrows-agent: interfaces: no network interface is called `r`; see `ip link`", True),
+        ("narrows-agent: there is no interface c; `ip link` lists them", True),
+        ("narrows-agent: attaching to an interface (tcx): No such device (os error 19); Linux 6.6", True),
+        ('WARN event="interface-gone" interface="r" its packets are not marked', False),
+        ("thread 'main' panicked at src/host/links.rs:1", False),
+        ("", False),
+    ],
+)
+def test_an_agent_that_ends_must_say_that_its_interface_is_missing(log, is_excuse, tmp_path):
+    """The log of an earlier start is no excuse, and neither is the message without a deleted interface."""
+    assert is_without_interface(log) == is_excuse
+    (kind,) = (kind for kind in KINDS if kind.name == "link deleted")
+    for is_deleted, is_earlier in [(True, False), (True, True), (False, False)]:
+        path = tmp_path / f"{is_deleted}{is_earlier}.log"
+        path.write_text(log if is_earlier else "an earlier start\n")
+        words = ["true"] if is_earlier else ["sh", "-c", 'echo "$0" >> "$1"', log, str(path)]
+        program = Program("sender-s1", lambda words=words: subprocess.Popen(words), path, lambda: True)
+        programs = SimpleNamespace(deployed={program.name: program}, traffic={})
+        faults = Faults(None, programs, 1, Result())
+        if is_deleted:
+            faults._just_ended.append(Fault(0, kind, "s1", 1))
+        program.start()
+        program.process.wait()
+        faults._find_ended()
+        program.process.wait()
+        assert program.starts == 2
+        is_excused = is_excuse and is_deleted and not is_earlier
+        assert bool(faults.result.failures) != is_excused, (is_deleted, is_earlier)
 
 
 def test_equal_flows_have_their_share_in_every_window():

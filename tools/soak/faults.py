@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import time
@@ -12,6 +13,11 @@ from network import SENDERS, Network
 from programs import LONG_FLOWS, START_S, Program, Programs
 from result import Result
 from schedule import Fault
+
+WITHOUT_INTERFACE = re.compile(
+    r"no network interface is called|there is no interface|attaching to an interface .*No such device"
+)
+"""Errors of an agent that does not find its interface, or whose interface vanishes while it starts."""
 
 
 @dataclass
@@ -99,7 +105,8 @@ class Faults:
     def _find_ended(self) -> None:
         """Reports programs that ended without a fault, and restarts them.
 
-        An agent that starts while its interface is deleted ends. Then it is only restarted, as by systemd.
+        An agent that starts while its interface is deleted says so and ends. Then it is only restarted, as by
+        systemd.
         """
         broken = {begun.fault.target for begun in self.open if not begun.is_repaired}
         deleted = {agent_at(begun.fault) for begun in self.open} | {
@@ -107,7 +114,7 @@ class Faults:
         }
         for program in (*self.programs.deployed.values(), *self.programs.traffic.values()):
             if program.process is not None and program.pid is None and program.name not in broken:
-                if program.name not in deleted:
+                if program.name not in deleted or not is_without_interface(program.output()):
                     self.result.fail(f"{program.name} ended by itself: {program.tail()}")
                 program.start()
 
@@ -117,6 +124,11 @@ def agent_at(fault: Fault) -> str | None:
     if fault.kind.name != "link deleted":
         return None
     return f"sender-{fault.target}" if fault.target in SENDERS else "switch"
+
+
+def is_without_interface(log: str) -> bool:
+    """Whether an agent ended because its interface was missing. Its log since its start says so."""
+    return WITHOUT_INTERFACE.search(log) is not None
 
 
 def orphans(fault: Fault) -> frozenset[int]:

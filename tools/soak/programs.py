@@ -44,12 +44,14 @@ class Program:
         self._start = start
         self.process: subprocess.Popen[bytes] | None = None
         self.starts = 0
+        self._log_begin = 0
         self.idle, self.most, self.end = Usage(), Usage(), Usage()
         """Usage before the load, largest usage, and usage after the load."""
 
     def start(self) -> None:
         """Starts the program."""
         self.starts += 1
+        self._log_begin = self.log.stat().st_size if self.log.exists() else 0
         self.process = self._start()
 
     @property
@@ -82,6 +84,14 @@ class Program:
         now = usage(self.pid or 0) or Usage()
         self.most = self.most.most(now)
         return now
+
+    def output(self) -> str:
+        """The program's log since its last start."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(self._log_begin)
+            return log.read().decode(errors="replace")
 
     def tail(self) -> str:
         """The end of the program's log, in one line."""
