@@ -16,6 +16,8 @@ from narrows.results.runs import Run, Runs
 
 ALGORITHM = "algorithm"
 """The factor that decides colours."""
+FLOOR_MS = 0.01
+"""Smallest queueing delay on a logarithmic axis."""
 NUMBERS = ",.6~r"
 """Format of tick labels: 0.05, 12.5, 120. Without a precision Vega derives one and writes 1.2e+2."""
 LEAST_FOR_A_BAND = 3

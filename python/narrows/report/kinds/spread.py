@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from narrows.report.encode import (
     ALGORITHM,
+    FLOOR_MS,
     NUMBERS,
     algorithms,
     axis,
@@ -27,8 +28,6 @@ from narrows.report.style import look
 from narrows.results.measures import find_measure, measure_run
 from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
-
-_FLOOR_MS = 0.01
 
 
 def cdf(spec: FigureSpec, runs: Runs) -> Figure:
@@ -52,7 +51,7 @@ def cdf(spec: FigureSpec, runs: Runs) -> Figure:
                         1e3 * (np.interp(_LEVELS, levels, rtt) - run.column("flows", "rtt_empty_s")[flow])
                     )
             if curves:
-                mean = np.maximum(np.mean(curves, axis=0), _FLOOR_MS)
+                mean = np.maximum(np.mean(curves, axis=0), FLOOR_MS)
                 top = max(top, float(mean.max()))
                 values += rows(x=mean, y=_LEVELS, s=name, i=np.arange(_LEVELS.size))
         found.append((title, values))
@@ -67,7 +66,7 @@ def cdf(spec: FigureSpec, runs: Runs) -> Figure:
                         "x",
                         "Queueing delay (ms)",
                         log=True,
-                        domain=[_FLOOR_MS, top * 1.3],
+                        domain=[FLOOR_MS, top * 1.3],
                         format=NUMBERS,
                         grid=False,
                     )
@@ -109,7 +108,7 @@ def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
             rate = measure_run(str(args["y"]), run, **args.get("y_args", {})).value
             if math.isnan(delay) or math.isnan(rate):
                 continue
-            pairs.append((math.log10(max(delay, _FLOOR_MS)), rate))
+            pairs.append((math.log10(max(delay, FLOOR_MS)), rate))
             what = ", ".join(factor_text(f, v) for f, v in run.factors.items() if f != ALGORITHM)
             points += rows(
                 x=[10 ** pairs[-1][0]], y=[rate], s=name, label=look(name).label, what=what, seed=run.seed

@@ -16,6 +16,7 @@ from narrows import metrics
 from narrows.packets import PAYLOAD
 from narrows.report.encode import (
     ALGORITHM,
+    FLOOR_MS,
     NUMBERS,
     algorithms,
     axis,
@@ -179,7 +180,7 @@ def shares(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def delay(spec: FigureSpec, runs: Runs) -> Figure:
-    """Queueing delay over time: a line per controller, on a logarithmic axis from 0.01 ms.
+    """Queueing delay over time: a line per controller, on a logarithmic axis from `FLOOR_MS`.
 
     The study's args: panels.
     """
@@ -192,7 +193,7 @@ def delay(spec: FigureSpec, runs: Runs) -> Figure:
         for run in group:
             t, rtt = run.flow_series(0, "rtt_s")
             queued = 1e3 * metrics.queueing_delay(rtt, float(run.column("flows", "rtt_empty_s")[0]))
-            t, queued = thin(t, np.maximum(queued, 0.01))
+            t, queued = thin(t, np.maximum(queued, FLOOR_MS))
             top = max(top, float(queued.max(initial=0.0)))
             if t.size:
                 values += rows(t=t, y=queued, s=str(run.factors[ALGORITHM]))
@@ -205,7 +206,7 @@ def delay(spec: FigureSpec, runs: Runs) -> Figure:
             .encode(
                 x=alt.X(**axis("t", "Time (s)", grid=False)),
                 y=alt.Y(
-                    **axis("y", "Queueing delay (ms)", log=True, domain=[0.01, top * 1.5], format=NUMBERS)
+                    **axis("y", "Queueing delay (ms)", log=True, domain=[FLOOR_MS, top * 1.5], format=NUMBERS)
                 ),
                 color=colour(names, looks),
                 strokeDash=dash(names, looks),
