@@ -212,6 +212,7 @@ docs: setup ## Build the documentation site (site/index.html); ARGS=--no-rust le
 reference: setup ## Regenerate the generated parts of docs/ and the JSON schema
 	$(BIN)/narrows schema > python/narrows/scenario/schema.json
 	$(BIN)/python tools/plan_types.py
+	$(BIN)/python tools/channel_types.py
 	$(BIN)/python tools/reference.py
 
 clean: ## Remove all build products and results

@@ -46,14 +46,14 @@ def text(schema: Schema) -> str:
     plain, classes, unions = [], [], []
     for name, inner in defined.items():
         if _is_plain(inner):
-            plain.append(_alias(name, _type(inner), inner))
+            plain.append(_alias(name, python_type(inner), inner))
         elif "oneOf" in inner:
             variants = {_variant(name, variant): variant for variant in inner["oneOf"]}
             classes += [_class(variant, described) for variant, described in variants.items()]
             unions.append(_alias(name, " | ".join(variants), inner))
         else:
             classes.append(_class(name, inner))
-    return _formatted("\n".join([HEADER, *plain, *classes, *unions]))
+    return formatted("\n".join([HEADER, *plain, *classes, *unions]), TYPES)
 
 
 def _is_plain(schema: Schema) -> bool:
@@ -66,7 +66,7 @@ def _variant(union: str, schema: Schema) -> str:
     return "".join(word.capitalize() for word in schema["properties"]["kind"]["const"].split("-")) + union
 
 
-def _type(schema: Schema) -> str:
+def python_type(schema: Schema) -> str:
     """The Python type of a value.
 
     Raises:
@@ -80,31 +80,31 @@ def _type(schema: Schema) -> str:
         case {"oneOf": [{"const": _}, *_] as words}:
             return f"Literal[{', '.join(json.dumps(word['const']) for word in words)}]"
         case {"anyOf": options}:
-            return " | ".join(_type(option) for option in options)
+            return " | ".join(python_type(option) for option in options)
         case {"type": list(types)}:
-            return " | ".join(_type({**schema, "type": one}) for one in types)
+            return " | ".join(python_type({**schema, "type": one}) for one in types)
         case {"type": "array", "prefixItems": items}:
-            return f"tuple[{', '.join(_type(item) for item in items)}]"
+            return f"tuple[{', '.join(python_type(item) for item in items)}]"
         case {"type": "array", "items": item}:
-            return f"list[{_type(item)}]"
+            return f"list[{python_type(item)}]"
         case {"type": "object", "additionalProperties": True}:
             return "dict[str, object]"
         case {"type": "object", "additionalProperties": dict(item)}:
-            return f"dict[str, {_type(item)}]"
+            return f"dict[str, {python_type(item)}]"
         case {"type": str(name)} if name in _PLAIN:
             return _PLAIN[name]
     raise ValueError(f"no Python type for {schema}")
 
 
 def _alias(name: str, type_: str, schema: Schema) -> str:
-    return f"{name}: TypeAlias = {type_}\n{_docstring(schema['description'])}"
+    return f"{name}: TypeAlias = {type_}\n{docstring(schema['description'])}"
 
 
 def _class(name: str, schema: Schema) -> str:
     """A TypedDict. Keys that Python reserves are in a base, which a call defines."""
     properties, required = schema["properties"], schema.get("required", ())
     types = {
-        key: _type(inner) if key in required else f"NotRequired[{_type(inner)}]"
+        key: python_type(inner) if key in required else f"NotRequired[{python_type(inner)}]"
         for key, inner in properties.items()
     }
     reserved = [key for key in types if keyword.iskeyword(key)]
@@ -114,19 +114,20 @@ def _class(name: str, schema: Schema) -> str:
         # A call evaluates its arguments at once, hence the quotes.
         keys = "".join(f'"{key}": "{types[key]}",' for key in reserved)
         meanings = " ".join(f"`{key}`: {properties[key]['description']}" for key in reserved)
-        before = f'{base} = TypedDict("{base}", {{{keys}}})\n{_docstring(meanings)}\n'
+        before = f'{base} = TypedDict("{base}", {{{keys}}})\n{docstring(meanings)}\n'
     summary, _, rest = " ".join(schema["description"].split()).partition(". ")
     summary = summary.removesuffix(".") + "."
-    lines = [f"class {name}({base}):", _docstring(f"{summary}\n\n{rest}" if rest else summary, "    "), ""]
+    lines = [f"class {name}({base}):", docstring(f"{summary}\n\n{rest}" if rest else summary, "    "), ""]
     for key, type_ in types.items():
         if key not in reserved:
             lines.append(f"    {key}: {type_}")
             if "description" in properties[key]:
-                lines.append(_docstring(properties[key]["description"], "    "))
+                lines.append(docstring(properties[key]["description"], "    "))
     return before + "\n".join(lines)
 
 
-def _docstring(meaning: str, indent: str = "") -> str:
+def docstring(meaning: str, indent: str = "") -> str:
+    """The docstring with this meaning."""
     paragraphs = [
         textwrap.fill(" ".join(paragraph.split()), WIDTH - 6 - len(indent), break_on_hyphens=False)
         for paragraph in meaning.split("\n\n")
@@ -136,17 +137,22 @@ def _docstring(meaning: str, indent: str = "") -> str:
     return textwrap.indent(f'"""{body}{end}"""', indent)
 
 
-def _formatted(source: str) -> str:
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TYPES), "-"]
+def formatted(source: str, file: Path) -> str:
+    """The source as the formatter writes it in a file."""
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(file), "-"]
     return subprocess.run(command, input=source, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 
 
-def write_schema() -> None:
-    """Write the schema from the types of the crate."""
-    command = ["cargo", "run", "--quiet", "--locked", "-p", "narrows-plan", "--example", "schema"]
-    command += ["--features", "schema"]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    SCHEMA.write_text(done.stdout, encoding="utf-8")
+def write_schema(crate: str, example: str, file: Path) -> None:
+    """Write the schema that an example of a crate prints."""
+    done = subprocess.run(
+        ["cargo", "run", "--quiet", "--locked", "-p", crate, "--example", example, "--features", "schema"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    file.write_text(done.stdout, encoding="utf-8")
 
 
 def main() -> None:
@@ -154,7 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--keep-schema", action="store_true", help="take the schema as it is")
     if not parser.parse_args().keep_schema:
-        write_schema()
+        write_schema("narrows-plan", "schema", SCHEMA)
     TYPES.write_text(text(json.loads(SCHEMA.read_text(encoding="utf-8"))), encoding="utf-8")
 
 

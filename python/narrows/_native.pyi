@@ -1,7 +1,7 @@
 """The simulator (crates/narrows-py)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 version: str
 """Version of the crates."""
@@ -67,88 +67,230 @@ def rate_controllers() -> list[tuple[str, str]]:
 def route(plan_json: str, source: int, to: int) -> list[int] | None:
     """Nodes on the path, both ends included; None if there is none."""
 
+CHANNEL_VERSION: int
+"""Version of the agents' channel."""
+LINE_MAX: int
+"""Longest line of the channel in bytes, including its end."""
+GREETING_MAX: int
+"""Longest first line in bytes. Without TLS, any program on this host can send it."""
+ALIVE: str
+"""A body that means nothing, sent so that agents with two controllers notice when one of them hangs."""
+
+# tools/channel_types.py writes the types from here
+
+class FlowKey:
+    """Identifies a flow by addresses and ports, in the direction of its data."""
+    @property
+    def saddr(self) -> str:
+        """Source address of the data."""
+    @property
+    def daddr(self) -> str:
+        """Destination address of the data."""
+    @property
+    def sport(self) -> int:
+        """Source port."""
+    @property
+    def dport(self) -> int:
+        """Destination port."""
+    @property
+    def proto(self) -> Literal["tcp", "udp"]:
+        """Transport protocol."""
+
+class FlowInfo:
+    """A flow at a port, as displayed to people."""
+    @property
+    def key(self) -> FlowKey:
+        """The flow."""
+    @property
+    def class_(self) -> Literal["rated", "other-tcp", "udp"]:
+        """Class of the flow's sender."""
+    @property
+    def leaf(self) -> Literal["mouse", "elephant", "other-tcp", "udp"]:
+        """The leaf of the port's queue."""
+    @property
+    def allocation(self) -> int | None:
+        """Allowed rate of the flow, L3 bytes/s."""
+    @property
+    def rate(self) -> int:
+        """Present rate of the flow, L3 bytes/s."""
+    @property
+    def rtt(self) -> int | None:
+        """Round-trip time, nanoseconds."""
+
+class PortInfo:
+    """A port that an agent controls."""
+    @property
+    def port(self) -> int:
+        """The number that the agent gave the port."""
+    @property
+    def interface(self) -> str:
+        """Name of the interface."""
+    @property
+    def mac(self) -> str:
+        """Hardware address of the interface, by which the controller finds the OpenFlow port."""
+    @property
+    def capacity(self) -> int:
+        """Capacity, L3 bytes/s."""
+    @property
+    def rate_controller(self) -> str:
+        """The rate controller, e.g. `brf`. Earlier agents of this protocol call it `controller`."""
+
+class Ports:
+    """All controlled ports of an agent."""
+    @property
+    def ports(self) -> list[PortInfo]:
+        """At most `PORTS_MAX` ports, each with its own number and interface."""
+
+class Flows:
+    """The largest flows of a port."""
+    @property
+    def port(self) -> int:
+        """The port."""
+    @property
+    def flows(self) -> list[FlowInfo]:
+        """At most `FLOWS_MAX` flows."""
+
+class FlowChanges:
+    """Flows that started, ended or changed at a port."""
+    @property
+    def port(self) -> int:
+        """The port."""
+
+# to here.
+
+class Message:
+    """A message between a port and the SDN controller (`rate::Message`)."""
+
+    @property
+    def type(
+        self,
+    ) -> Literal["poll", "report", "congestion", "flow-advertisement", "flow", "grants"]:
+        """Its type on the wire."""
+
+    @property
+    def port(self) -> int | None:
+        """The port; None for a poll, which is for all ports."""
+
+    @property
+    def kind(self) -> Literal["queue", "burst"] | None:
+        """The kind of congestion; None if it is over, and for other types."""
+
+    @property
+    def rated_queued(self) -> int | None:
+        """L3 bytes of the rated class in the queue, in a report; None for other types."""
+
+    def to_agent(self, port: int) -> list[str]:
+        """The bodies (JSON) for an agent that gave the port this number. Grants for many flows are split."""
+
+def parse_body(text: str) -> Ports | Flows | FlowChanges | Message:
+    """Parse and check a body of an agent.
+
+    Raises:
+        ValueError: it is invalid. The text can quote the body.
+    """
+
 class Sdn:
     """The SDN controller of rate control: polls ports and judges their reports (`rate::brf::Sdn`).
 
-    Messages are JSON, as on the agents' channel; times are nanoseconds of one clock.
-    What methods return is to be sent: pairs of port and message.
+    Times are nanoseconds of one clock. Methods return the messages to send, each with its port.
     """
 
     def __init__(self) -> None: ...
-    def attach(self, now_ns: int, port: int, params_json: str) -> None:
-        """A port joins, or begins anew. `params_json`: poll period (ns) and thresholds.
+    def attach(self, now_ns: int, port: int, poll_ns: int, info: PortInfo) -> None:
+        """A port joins, or begins anew. `poll_ns`: longest interval between its polls.
 
         Raises:
-            ValueError: one line, if the parameters are not in order.
+            ValueError: one line, if it has no thresholds.
         """
 
     def detach(self, port: int) -> None:
         """A port leaves."""
 
-    def on_message(self, now_ns: int, port: int, message_json: str) -> list[tuple[int, str]]:
-        """A message from a port.
+    def on_message(self, now_ns: int, port: int, message: Message) -> list[tuple[int, Message]]:
+        """A message from a port."""
 
-        Raises:
-            ValueError: one line, if it is not a message.
-        """
-
-    def on_timer(self, now_ns: int) -> list[tuple[int, str]]:
-        """Polls what is due."""
+    def on_timer(self, now_ns: int) -> list[tuple[int, Message]]:
+        """Polls the ports that are due."""
 
     def next_timer(self) -> int | None:
-        """When `on_timer` wants to be called next; None without ports."""
+        """Time of the next call of `on_timer`; None without ports."""
 
     def verdict(self, port: int) -> tuple[float, float, float] | None:
         """The last figures of a port: eq 5, eq 6, and arrivals as part of the rated class's share."""
 
-class Pacec:
-    """PACEC's controller of some ports (`rate::pacec::Pacec`).
+class PacecParams:
+    """The parameters of a port of PACEC (`rate::pacec::Params`).
 
-    What methods return is to be sent: pairs of port and message.
+    Raises:
+        ValueError: one line, if they are invalid.
+    """
+
+    def __init__(self, info: PortInfo) -> None: ...
+    @property
+    def period_ns(self) -> int:
+        """The control period Tc."""
+
+    def of_counted(self) -> PacecParams:
+        """The parameters of a port without an agent in the domain of this port."""
+
+class Pacec:
+    """PACEC's controller of some ports (`rate::pacec::Pacec`). Methods return the messages to send.
 
     Args:
         now_ns: the time.
         mtu: largest IP datagram, bytes.
-        ports_json: pairs of port and parameters (base units).
-
-    Raises:
-        ValueError: one line, if the parameters are not in order.
+        ports: the ports with their parameters.
     """
 
-    def __init__(self, now_ns: int, mtu: int, ports_json: str) -> None: ...
-    def on_report(self, now_ns: int, port: int, message_json: str) -> list[tuple[int, str]]:
-        """A report of a port.
+    def __init__(self, now_ns: int, mtu: int, ports: list[tuple[int, PacecParams]]) -> None: ...
+    def on_report(self, now_ns: int, port: int, message: Message) -> list[tuple[int, Message]]:
+        """A report of a port."""
 
-        Raises:
-            ValueError: one line, if it is none.
-        """
-
-    def on_flows(
-        self, now_ns: int, port: int, changes_json: str, find: Callable[[str, str], list[int]]
-    ) -> list[tuple[int, str]]:
-        """Flows that have begun, ended or changed at a port, as a list of `key`, `begun`, `demand`.
+    def on_counters(
+        self,
+        now_ns: int,
+        port: int,
+        at_ns: int,
+        capacity: int,
+        departed: int,
+        departed_packets: int,
+        period_ns: int,
+    ) -> list[tuple[int, Message]]:
+        """The counters of a port without an agent.
 
         Args:
             now_ns: the time.
-            port: which port says so.
-            changes_json: the list.
-            find: gives the ports that data pass from one address to another, first to last.
-
-        Raises:
-            ValueError: one line, if it is no such list.
+            port: the port.
+            at_ns: time of the reading, by the clock of the switch.
+            capacity: L3 bytes/s.
+            departed: L3 bytes that left the port.
+            departed_packets: packets that left the port.
+            period_ns: interval between two readings.
         """
 
-    def on_timer(self, now_ns: int) -> list[tuple[int, str]]:
+    def on_flows(
+        self, now_ns: int, port: int, changes: FlowChanges, find: Callable[[str, str], list[int]]
+    ) -> list[tuple[int, Message]]:
+        """Flows that began, ended or changed at a port.
+
+        Args:
+            now_ns: the time.
+            port: the port.
+            changes: the flows.
+            find: returns the ports that data pass from one address to another, first to last.
+        """
+
+    def on_timer(self, now_ns: int) -> list[tuple[int, Message]]:
         """The end of a control period: new rates."""
 
     def next_timer(self) -> int | None:
-        """When `on_timer` wants to be called next; None without ports."""
+        """Time of the next call of `on_timer`; None without ports."""
 
     def flows(self) -> int:
-        """Flows that it knows."""
+        """Number of known flows."""
 
     def verdict(self, port: int) -> tuple[float, int] | None:
-        """By the last update: utilisation of the port's link, and L3 bytes/s that its flows may have."""
+        """Utilisation of the port's link at the last update, and the L3 bytes/s that its flows may use."""
 
 def netcard_rate(packets: int, packet_bytes: int, dt_ns: int, capacity_bytes_per_s: int) -> float:
     """Paper eq 5: packets that left as part of what the link could have carried; 0 without a capacity."""

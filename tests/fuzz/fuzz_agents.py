@@ -241,7 +241,7 @@ def check(effects):
         if isinstance(effect, Note):
             assert effect.text.isprintable(), effect.text
         elif isinstance(effect, SendToAgent):
-            json.dumps(effect.body)
+            assert json.loads(effect.body)["type"] and "\n" not in effect.body
 
 
 def run(data):

@@ -3,6 +3,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "the Python stub _native.pyi is the documentation")]
 
 mod catalogue;
+mod channel;
 mod controller;
 #[cfg(target_os = "linux")]
 mod emulator;
@@ -198,7 +199,9 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Cancel>()?;
     m.add_class::<Clock>()?;
     m.add_class::<PyWindow>()?;
+    channel::register(m)?;
     m.add_class::<path_rates::PyPacec>()?;
+    m.add_class::<path_rates::PyParams>()?;
     m.add_class::<sdn::PySdn>()?;
     m.add_function(wrap_pyfunction!(sdn::netcard_rate, m)?)?;
     m.add_function(wrap_pyfunction!(run, m)?)?;

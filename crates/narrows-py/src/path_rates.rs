@@ -1,24 +1,16 @@
-//! PACEC's controller for the OpenFlow controller, with messages as JSON. Paths come from a callback.
+//! PACEC's part of the SDN controller. Paths come from a callback.
 
 use core::cell::RefCell;
 
+use narrows_channel::FlowChange;
 use narrows_control::rate::domain::{DomainController, Topology};
-use narrows_control::rate::pacec::{Pacec, Params};
-use narrows_control::rate::{FlowKey, Message, PortId};
-use narrows_control::units::{Bytes, Rate, Time};
+use narrows_control::rate::pacec::{Mode, Pacec, Params};
+use narrows_control::rate::{FlowKey, Message, PortId, Report};
+use narrows_control::units::{Bytes, Rate, Span, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use serde::Deserialize;
 
-use crate::sdn::{Outgoing, refuse, to_json};
-
-/// A flow that has begun, ended or changed.
-#[derive(Deserialize)]
-struct Change {
-    key: FlowKey,
-    begun: bool,
-    demand: Option<Rate>,
-}
+use crate::channel::{Outgoing, PyFlowChanges, PyMessage, PyPortInfo, outgoing};
 
 /// A Python function of two addresses, as strings, that returns the numbers of the ports between them.
 struct Paths<'a, 'py> {
@@ -45,6 +37,47 @@ impl Topology for Nowhere {
     }
 }
 
+/// A port's parameters.
+#[pyclass(frozen, eq, name = "PacecParams")]
+#[derive(Clone, PartialEq)]
+pub(crate) struct PyParams(Params);
+
+#[pymethods]
+impl PyParams {
+    #[new]
+    fn new(info: &PyPortInfo) -> PyResult<Self> {
+        let refused = |error: &str| PyValueError::new_err(format!("params: {error}"));
+        let given = serde_json::Value::Object(info.0.params.clone());
+        let params: Params = serde_json::from_value(given).map_err(|error| refused(&error.to_string()))?;
+        params.check().map_err(|error| refused(&error))?;
+        Ok(PyParams(params))
+    }
+
+    #[getter]
+    fn period_ns(&self) -> u64 {
+        self.0.period().as_nanos()
+    }
+
+    /// The parameters of a port without an agent in the domain of this port. Its counters do not distinguish classes of
+    /// traffic, which resolved mode needs.
+    fn of_counted(&self) -> Self {
+        let &Params { sample, samples, eta, floor_packets, idle_after, max_flows, .. } = &self.0;
+        let mode = if self.0.mode == Mode::Literal { Mode::Literal } else { Mode::Incremental };
+        let edge = false;
+        PyParams(Params {
+            mode,
+            sample,
+            samples,
+            eta,
+            floor_packets,
+            idle_after,
+            max_flows,
+            edge,
+            ..Params::default()
+        })
+    }
+}
+
 /// `rate::pacec::Pacec` as a Python object.
 #[pyclass(name = "Pacec")]
 pub(crate) struct PyPacec {
@@ -55,44 +88,69 @@ pub(crate) struct PyPacec {
 #[pymethods]
 impl PyPacec {
     #[new]
-    fn new(now_ns: u64, mtu: u64, ports_json: &str) -> PyResult<Self> {
-        let ports: Vec<(PortId, Params)> =
-            serde_json::from_str(ports_json).map_err(|e| refuse("params", &e))?;
-        for (_, params) in &ports {
-            params.check().map_err(|error| PyValueError::new_err(format!("params: {error}")))?;
-        }
-        let pacec = Pacec::new(ports, Bytes::new(mtu), Time::from_nanos(now_ns));
-        Ok(PyPacec { pacec, out: Vec::new() })
+    fn new(now_ns: u64, mtu: u64, ports: Vec<(PortId, PyRef<'_, PyParams>)>) -> Self {
+        let ports = ports.iter().map(|(port, params)| (*port, params.0.clone()));
+        PyPacec { pacec: Pacec::new(ports, Bytes::new(mtu), Time::from_nanos(now_ns)), out: Vec::new() }
     }
 
-    fn on_report(&mut self, now_ns: u64, port: PortId, message_json: &str) -> PyResult<Outgoing> {
-        let message: Message = serde_json::from_str(message_json).map_err(|e| refuse("message", &e))?;
+    fn on_report(&mut self, now_ns: u64, port: PortId, message: &PyMessage) -> Outgoing {
+        self.pacec.on_message(Time::from_nanos(now_ns), port, &message.of(port), &Nowhere, &mut self.out);
+        outgoing(&mut self.out)
+    }
+
+    /// The counters of a port without an agent.
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+    fn on_counters(
+        &mut self,
+        now_ns: u64,
+        port: PortId,
+        at_ns: u64,
+        capacity: u64,
+        departed: u64,
+        departed_packets: u64,
+        period_ns: u64,
+    ) -> Outgoing {
+        let capacity = Rate::from_bytes_per_sec(capacity);
+        let message = Message::Report(Report {
+            port,
+            at: Time::from_nanos(at_ns),
+            capacity,
+            rated_share: capacity,
+            rated_arrived: Bytes::ZERO,
+            rated_departed: Bytes::ZERO,
+            departed: Bytes::new(departed),
+            queued: Bytes::ZERO,
+            departed_packets,
+            rated_queued: Bytes::ZERO,
+            rated_packets: (0, 0),
+            all_packets: (0, 0),
+            period: Span::from_nanos(period_ns),
+        });
         self.pacec.on_message(Time::from_nanos(now_ns), port, &message, &Nowhere, &mut self.out);
-        to_json(&mut self.out)
+        outgoing(&mut self.out)
     }
 
     fn on_flows(
         &mut self,
         now_ns: u64,
         port: PortId,
-        changes_json: &str,
+        changes: &PyFlowChanges,
         find: &Bound<'_, PyAny>,
     ) -> PyResult<Outgoing> {
-        let changes: Vec<Change> = serde_json::from_str(changes_json).map_err(|e| refuse("changes", &e))?;
         let paths = Paths { find, failed: RefCell::new(None) };
-        for Change { key, begun, demand } in changes {
+        for &FlowChange { key, begun, demand } in &changes.0.changes {
             let message = Message::Flow { port, key, begun, demand };
             self.pacec.on_message(Time::from_nanos(now_ns), port, &message, &paths, &mut self.out);
         }
         match paths.failed.into_inner() {
             Some(error) => Err(error),
-            None => to_json(&mut self.out),
+            None => Ok(outgoing(&mut self.out)),
         }
     }
 
-    fn on_timer(&mut self, now_ns: u64) -> PyResult<Outgoing> {
+    fn on_timer(&mut self, now_ns: u64) -> Outgoing {
         self.pacec.on_timer(Time::from_nanos(now_ns), &Nowhere, &mut self.out);
-        to_json(&mut self.out)
+        outgoing(&mut self.out)
     }
 
     fn next_timer(&self) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! The SDN controller's detector and poll logic for the OpenFlow controller, with messages as JSON.
+//! BRF's part of the SDN controller: detector and polls.
 
 use narrows_control::rate::brf::congestion;
 use narrows_control::rate::brf::domain::{Params, Sdn};
@@ -7,8 +7,7 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Messages to send: the port, and the message as JSON.
-pub(crate) type Outgoing = Vec<(PortId, String)>;
+use crate::channel::{Outgoing, PyMessage, PyPortInfo, outgoing};
 
 /// `rate::brf::Sdn` as a Python object.
 #[pyclass(name = "Sdn")]
@@ -25,8 +24,10 @@ impl PySdn {
         PySdn::default()
     }
 
-    fn attach(&mut self, now_ns: u64, port: PortId, params_json: &str) -> PyResult<()> {
-        let params: Params = serde_json::from_str(params_json).map_err(|e| refuse("params", &e))?;
+    fn attach(&mut self, now_ns: u64, port: PortId, poll_ns: u64, info: &PyPortInfo) -> PyResult<()> {
+        let missing = || PyValueError::new_err("found a port of 'brf' without thresholds");
+        let thresholds = info.0.thresholds.clone().ok_or_else(missing)?;
+        let params = Params { poll: Span::from_nanos(poll_ns), thresholds };
         self.sdn.attach(port, params, Time::from_nanos(now_ns));
         Ok(())
     }
@@ -35,15 +36,14 @@ impl PySdn {
         self.sdn.detach(port);
     }
 
-    fn on_message(&mut self, now_ns: u64, port: PortId, message_json: &str) -> PyResult<Outgoing> {
-        let message: Message = serde_json::from_str(message_json).map_err(|e| refuse("message", &e))?;
-        self.sdn.on_message(Time::from_nanos(now_ns), port, &message, &mut self.out);
-        to_json(&mut self.out)
+    fn on_message(&mut self, now_ns: u64, port: PortId, message: &PyMessage) -> Outgoing {
+        self.sdn.on_message(Time::from_nanos(now_ns), port, &message.of(port), &mut self.out);
+        outgoing(&mut self.out)
     }
 
-    fn on_timer(&mut self, now_ns: u64) -> PyResult<Outgoing> {
+    fn on_timer(&mut self, now_ns: u64) -> Outgoing {
         self.sdn.on_timer(Time::from_nanos(now_ns), &mut self.out);
-        to_json(&mut self.out)
+        outgoing(&mut self.out)
     }
 
     fn next_timer(&self) -> Option<u64> {
@@ -65,16 +65,4 @@ pub(crate) fn netcard_rate(packets: u64, packet_bytes: u64, dt_ns: u64, capacity
         Span::from_nanos(dt_ns),
         Rate::from_bytes_per_sec(capacity_bytes_per_s),
     )
-}
-
-pub(crate) fn to_json(out: &mut Vec<(PortId, Message)>) -> PyResult<Outgoing> {
-    let json = |(port, message)| match serde_json::to_string(&message) {
-        Ok(text) => Ok((port, text)),
-        Err(e) => Err(refuse("message", &e)),
-    };
-    out.drain(..).map(json).collect()
-}
-
-pub(crate) fn refuse(what: &str, error: &serde_json::Error) -> PyErr {
-    PyValueError::new_err(format!("{what}: {error}"))
 }

@@ -7,27 +7,24 @@ each kind of rate controller that needs one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from narrows.controller import bodies
+from narrows._native import FlowChanges, FlowInfo, Flows, Message, PortInfo, Ports, parse_body
 from narrows.controller.messages import Effect, Note, SendToAgent
 from narrows.errors import one_line
 
-Outgoing = list[tuple[int, str]]
-"""Messages (JSON), each with its port."""
+Outgoing = list[tuple[int, Message]]
+"""Messages, each with its port."""
 NUMBERS_MAX = 1 << 16
 """Largest number of ports whose numbers are kept."""
-FLOWS_MAX = 1000
-"""Largest number of flows in a body. Grants for 9,000 flows would exceed the longest line."""
 
 
 class Application(Protocol):
     """Decides for the ports of one kind of rate controller. Ports have their numbers in the domain."""
 
-    def attach(self, now_ns: int, port: int, info: bodies.PortInfo) -> None:
+    def attach(self, now_ns: int, port: int, info: PortInfo) -> None:
         """A port joins, or starts again.
 
         Raises:
@@ -37,17 +34,11 @@ class Application(Protocol):
     def detach(self, port: int) -> None:
         """A port leaves."""
 
-    def on_message(
-        self,
-        now_ns: int,
-        port: int,
-        body: bodies.Relayed | bodies.FlowChanges,
-        message: dict[str, Any],
-    ) -> Outgoing:
-        """Handles a message of a port; `message` is the whole body with the port's number in the domain.
+    def on_message(self, now_ns: int, port: int, body: Message | FlowChanges) -> Outgoing:
+        """Handles a message of a port. The body itself has the agent's number of the port.
 
         Raises:
-            ValueError: the message is invalid.
+            ValueError: the application does not support the message.
         """
 
     def tick(self, now_ns: int) -> Outgoing:
@@ -63,7 +54,7 @@ class AgentPort:
 
     id: int
     """The port's number in the domain."""
-    info: bodies.PortInfo
+    info: PortInfo
     kind: str | None = None
     """The kind of congestion: `queue`, `burst` or none."""
     since_ns: int = 0
@@ -72,7 +63,7 @@ class AgentPort:
     """Time of the last report."""
     queued_bytes: int = 0
     """L3 bytes of the rated class in the queue, according to the last report."""
-    flows: tuple[bodies.FlowInfo, ...] = ()
+    flows: tuple[FlowInfo, ...] = ()
 
 
 @dataclass(slots=True)
@@ -86,15 +77,6 @@ class Agent:
     """By the agent's number."""
     refused: int = 0
     """Number of invalid bodies."""
-
-
-def _parts(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Splits a body, because the grants of all flows of a port can be too long for one line."""
-    flows = body.get("flows", [])
-    if len(flows) <= FLOWS_MAX:
-        return [body]
-    first, *rest = (flows[at : at + FLOWS_MAX] for at in range(0, len(flows), FLOWS_MAX))
-    return [{**body, "flows": first}, *({**body, "flows": part, "newcomers": []} for part in rest)]
 
 
 class Numbers:
@@ -153,16 +135,16 @@ class Agents:
         if agent is None:
             return []
         try:
-            body = bodies.parse(text)
-            if isinstance(body, bodies.Ports):
-                return self._ports(now_ns, agent, body)
-            port = agent.ports.get(body.port)
+            body = parse_body(text)
+            if isinstance(body, Ports):
+                return self._ports(now_ns, agent, body.ports)
+            port = None if body.port is None else agent.ports.get(body.port)
             if port is None:
                 raise ValueError(f"port {body.port} was not announced")
-            if isinstance(body, bodies.Flows):
+            if isinstance(body, Flows):
                 port.flows = tuple(body.flows)
                 return []
-            return self._relay(now_ns, agent, port, body, json.loads(text))
+            return self._relay(now_ns, agent, port, body)
         except ValueError as error:
             agent.refused += 1
             if agent.refused > 1:
@@ -194,19 +176,19 @@ class Agents:
         """
         effects: list[Effect] = []
         told: set[tuple[str, str]] = set()
-        for number, text in out:
+        for number, message in out:
             name, local = self._owners.get(number, ("", 0))
             if not name:
                 continue
-            body = json.loads(text)
-            if body["type"] in ("congestion", "grants"):
-                body["port"] = local
-            elif (name, body["type"]) in told or (body["type"] == "flow-advertisement" and name == sender):
+            kind = message.type
+            if kind not in ("congestion", "grants") and (
+                (name, kind) in told or (kind == "flow-advertisement" and name == sender)
+            ):
                 continue
-            if body["type"] == "congestion":
-                effects += self._congested(now_ns, name, local, body["kind"])
-            told.add((name, body["type"]))
-            effects += [SendToAgent(name, part) for part in _parts(body)]
+            if kind == "congestion":
+                effects += self._congested(now_ns, name, local, message.kind)
+            told.add((name, kind))
+            effects += [SendToAgent(name, body) for body in message.to_agent(local)]
         return effects
 
     def _detach(self, agent: Agent) -> None:
@@ -215,10 +197,10 @@ class Agents:
             if (app := self._applications.get(port.info.rate_controller)) is not None:
                 app.detach(port.id)
 
-    def _ports(self, now_ns: int, agent: Agent, body: bodies.Ports) -> list[Effect]:
+    def _ports(self, now_ns: int, agent: Agent, ports: list[PortInfo]) -> list[Effect]:
         self._detach(agent)
         before, agent.ports = agent.ports, {}
-        for info in body.ports:
+        for info in ports:
             key = (agent.name, info.port)
             number = self._numbers.of(key)
             if (app := self._applications.get(info.rate_controller)) is not None:
@@ -229,26 +211,17 @@ class Agents:
                 agent.ports[info.port].flows = before[info.port].flows
         return self.tick(now_ns)
 
-    def _relay(
-        self,
-        now_ns: int,
-        agent: Agent,
-        port: AgentPort,
-        body: bodies.Relayed | bodies.FlowChanges,
-        message: dict[str, Any],
-    ) -> list[Effect]:
+    def _relay(self, now_ns: int, agent: Agent, port: AgentPort, body: Message | FlowChanges) -> list[Effect]:
         app = self._applications.get(port.info.rate_controller)
         if app is None:
             raise ValueError(
                 f"found a message of {port.info.rate_controller!r}, which does not send messages"
             )
-        message["port"] = port.id
-        out = app.on_message(now_ns, port.id, body, message)
-        if body.type == "report":
+        out = app.on_message(now_ns, port.id, body)
+        if isinstance(body, Message) and body.rated_queued is not None:
             port.reports += 1
             port.report_ns = now_ns
-            queued = message.get("rated_queued")
-            port.queued_bytes = queued if isinstance(queued, int) else 0
+            port.queued_bytes = body.rated_queued
         return self.translate(now_ns, agent.name, out)
 
     def _congested(self, now_ns: int, name: str, local: int, kind: str | None) -> list[Effect]:

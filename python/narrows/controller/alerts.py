@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
-from narrows.controller.bodies import FlowKey
+from narrows._native import FlowKey
 from narrows.controller.flows import share
 from narrows.controller.sample import PortSample, Sample
 from narrows.controller.view import AlertSeverity

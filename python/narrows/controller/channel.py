@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import queue
 import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
+from narrows._native import ALIVE
 from narrows.controller import wire
 from narrows.controller.limits import Warnings
 from narrows.controller.messages import AgentDown, AgentMessage, AgentUp, Event
@@ -143,7 +142,7 @@ class _Connection:
         try:
             return self.waiting.get(timeout=ALIVE_S)
         except queue.Empty:
-            return wire.ALIVE
+            return ALIVE
 
 
 class Channel:
@@ -177,12 +176,12 @@ class Channel:
         self._slots = threading.BoundedSemaphore(CONNECTIONS_MAX)
         threading.Thread(target=self._accept, name="channel", daemon=True).start()
 
-    def send(self, agent: str, body: dict[str, Any]) -> None:
+    def send(self, agent: str, body: str) -> None:
         """Queues a body for an agent, unless the agent has disconnected."""
         with self._lock:
             connection = self._known.get(agent)
         if connection is not None:
-            connection.send(json.dumps(body))
+            connection.send(body)
 
     def close(self) -> None:
         """Closes the channel and all connections."""

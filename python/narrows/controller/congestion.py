@@ -5,11 +5,7 @@ The detector is the simulator's (`rate::brf::Sdn`, in Rust).
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
-from narrows._native import Sdn
-from narrows.controller import bodies
+from narrows._native import FlowChanges, Message, PortInfo, Sdn
 from narrows.controller.agents import Outgoing
 
 
@@ -24,26 +20,19 @@ class Congestion:
         self.poll_ns = poll_ns
         self._sdn = Sdn()
 
-    def attach(self, now_ns: int, port: int, info: bodies.PortInfo) -> None:
+    def attach(self, now_ns: int, port: int, info: PortInfo) -> None:
         """A port joins, or starts again."""
-        params = {"poll": self.poll_ns, "thresholds": info.thresholds}
-        self._sdn.attach(now_ns, port, json.dumps(params))
+        self._sdn.attach(now_ns, port, self.poll_ns, info)
 
     def detach(self, port: int) -> None:
         """A port leaves."""
         self._sdn.detach(port)
 
-    def on_message(
-        self,
-        now_ns: int,
-        port: int,
-        body: bodies.Relayed | bodies.FlowChanges,
-        message: dict[str, Any],
-    ) -> Outgoing:
+    def on_message(self, now_ns: int, port: int, body: Message | FlowChanges) -> Outgoing:
         """Handles a report or an advertisement."""
-        if isinstance(body, bodies.FlowChanges):
+        if isinstance(body, FlowChanges):
             raise ValueError("BRF does not support 'flow-changes'")
-        return self._sdn.on_message(now_ns, port, json.dumps(message))
+        return self._sdn.on_message(now_ns, port, body)
 
     def tick(self, now_ns: int) -> Outgoing:
         """Polls the ports that are due."""

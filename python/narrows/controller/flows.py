@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from narrows._native import FlowInfo
 from narrows.controller import view
-from narrows.controller.bodies import FlowInfo
 from narrows.controller.domain import Domain
 from narrows.controller.sample import id_of
 

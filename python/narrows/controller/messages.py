@@ -238,10 +238,10 @@ class AskCounters:
 
 @dataclass(frozen=True, slots=True)
 class SendToAgent:
-    """Send a body to an agent."""
+    """Send a body (JSON text) to an agent."""
 
     agent: str
-    body: dict[str, Any]
+    body: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from narrows._native import ALIVE, GREETING_MAX
 from narrows.controller import wire
 from narrows.controller.standby import GENERATIONS, Election
 from narrows.controller.tls import Keys
@@ -115,12 +116,12 @@ class Pair:
             data = b""
             while received := connection.recv(_READ_BYTES):
                 *lines, data = (data + received).split(b"\n")
-                if len(data) > wire.GREETING_MAX:
-                    raise ValueError(f"a line of more than {wire.GREETING_MAX} bytes")
+                if len(data) > GREETING_MAX:
+                    raise ValueError(f"a line of more than {GREETING_MAX} bytes")
                 for line in lines:
                     self._on_line(json.loads(line))
                 # The other end disconnects a peer that is silent.
-                connection.sendall(wire.line(wire.ALIVE))
+                connection.sendall(wire.line(ALIVE))
         finally:
             connection.close()
 

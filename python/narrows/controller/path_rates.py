@@ -8,13 +8,10 @@ go to the agents at which flows begin.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from narrows._native import Pacec
-from narrows.controller import bodies
+from narrows._native import FlowChanges, Message, Pacec, PacecParams, PortInfo
 from narrows.controller.agents import Numbers, Outgoing
 from narrows.controller.messages import Counters, PortKey
 from narrows.packets import ETHERNET, FULL_PACKET
@@ -23,14 +20,10 @@ from narrows.units import format_duration
 NAME = "pacec"
 LEAST_INTERVAL_NS = 20_000_000
 """Shortest interval between readings of a switch's counters: an answer takes up to 12 ms (p95)."""
-_SAMPLE_NS, _SAMPLES = 10_000_000, 5
-"""`pacec::Params`' defaults."""
 _WIRE_BYTES = 38
 """Bytes of Ethernet's preamble, header, FCS and gap for each IP datagram."""
 _LEAST_PERIOD_NS = 5_000_000
 """Shortest control period that the controller's machine can sustain for a domain."""
-_OF_ALL = ("sample", "samples", "eta", "mode", "floor_packets", "idle_after", "max_flows")
-"""Parameters that a port without an agent copies from the first port with an agent."""
 _KIND = "counted"
 """Kind of the ports without an agent, in the keys of the domain's numbers."""
 
@@ -60,10 +53,10 @@ class PathRates:
     def __init__(self, numbers: Numbers, find: Callable[[str, str], list[int]]) -> None:
         self._numbers = numbers
         self._find = find
-        self._agents: dict[int, bodies.PortInfo] = {}
+        self._agents: dict[int, PacecParams] = {}
         self._counted: dict[int, Place] = {}
         self._switches: list[int] = []
-        self._ports: list[tuple[int, dict[str, object]]] = []
+        self._ports: list[tuple[int, PacecParams]] = []
         """The ports from which `_pacec` was made."""
         self._pacec: Pacec | None = None
         self._changed = True
@@ -75,17 +68,17 @@ class PathRates:
 
     @property
     def interval_ns(self) -> int:
-        """Interval between readings of counters: one control period."""
-        return max(LEAST_INTERVAL_NS, self._period_ns())
+        """Interval between readings of counters: one control period of the first agent's port."""
+        period_ns = self._agents[min(self._agents)].period_ns if self._agents else 0
+        return max(LEAST_INTERVAL_NS, period_ns)
 
-    def attach(self, now_ns: int, port: int, info: bodies.PortInfo) -> None:
+    def attach(self, now_ns: int, port: int, info: PortInfo) -> None:  # noqa: ARG002 (of the protocol)
         """A port joins, or starts again."""
-        # This checks the parameters first, so that nothing of an invalid port is kept.
-        Pacec(now_ns, FULL_PACKET, json.dumps([(port, info.params)]))
-        if (period := _period_ns(info)) < _LEAST_PERIOD_NS:
-            given, least = format_duration(period), format_duration(_LEAST_PERIOD_NS)
+        params = PacecParams(info)
+        if params.period_ns < _LEAST_PERIOD_NS:
+            given, least = format_duration(params.period_ns), format_duration(_LEAST_PERIOD_NS)
             raise ValueError(f"found a control period of {given}, expected at least {least}")
-        self._agents[port] = info
+        self._agents[port] = params
         self._changed = True
 
     def detach(self, port: int) -> None:
@@ -110,20 +103,14 @@ class PathRates:
         number = self._numbers.of((_KIND, port))
         return number if number in self._counted else None
 
-    def on_message(
-        self,
-        now_ns: int,
-        port: int,
-        body: bodies.Relayed | bodies.FlowChanges,
-        message: dict[str, Any],
-    ) -> Outgoing:
+    def on_message(self, now_ns: int, port: int, body: Message | FlowChanges) -> Outgoing:
         """Handles a report, or flows that began, ended or changed."""
         pacec = self._law(now_ns)
-        if isinstance(body, bodies.FlowChanges):
-            return pacec.on_flows(now_ns, port, json.dumps(message["changes"]), self._find)
+        if isinstance(body, FlowChanges):
+            return pacec.on_flows(now_ns, port, body, self._find)
         if body.type != "report":
             raise ValueError(f"PACEC does not support {body.type!r}")
-        return pacec.on_report(now_ns, port, json.dumps(message))
+        return pacec.on_report(now_ns, port, body)
 
     def read(self, now_ns: int, port: PortKey, counters: Counters) -> Outgoing:
         """Handles the counters of a port. Counters of other ports are ignored."""
@@ -132,21 +119,15 @@ class PathRates:
             return []
         capacity = self._counted[number].capacity_bps // 8
         departed = max(0, counters.tx_bytes - ETHERNET * counters.tx_packets)
-        report = {
-            "type": "report",
-            "port": number,
-            "at": counters.age_ns,
-            "capacity": capacity,
-            "rated_share": capacity,
-            "rated_arrived": 0,
-            "departed": departed,
-            "departed_packets": counters.tx_packets,
-            "rated_queued": 0,
-            "rated_packets": [0, 0],
-            "all_packets": [0, 0],
-            "period": self.interval_ns,
-        }
-        return self._law(now_ns).on_report(now_ns, number, json.dumps(report))
+        return self._law(now_ns).on_counters(
+            now_ns,
+            number,
+            at_ns=counters.age_ns,
+            capacity=capacity,
+            departed=departed,
+            departed_packets=counters.tx_packets,
+            period_ns=self.interval_ns,
+        )
 
     def tick(self, now_ns: int) -> Outgoing:
         """Computes new rates at the end of a control period."""
@@ -174,21 +155,11 @@ class PathRates:
         """
         if self._pacec is None or self._changed:
             self._changed = False
-            ports = sorted((number, dict(info.params)) for number, info in self._agents.items())
-            first = ports[0][1] if ports else {}
-            law = {key: first[key] for key in _OF_ALL if key in first}
-            if law.get("mode") != "literal":
-                law["mode"] = "incremental"
-            ports += [(number, {**law, "edge": False}) for number in self._counted]
+            ports = [(number, self._agents[number]) for number in sorted(self._agents)]
+            if ports:
+                # The parameters of the law are those of the first port with an agent.
+                counted = ports[0][1].of_counted()
+                ports += [(number, counted) for number in self._counted]
             if self._pacec is None or ports != self._ports:
-                self._pacec, self._ports = Pacec(now_ns, FULL_PACKET, json.dumps(ports)), ports
+                self._pacec, self._ports = Pacec(now_ns, FULL_PACKET, ports), ports
         return self._pacec
-
-    def _period_ns(self) -> int:
-        """Tc of the first agent's port."""
-        return _period_ns(self._agents[min(self._agents)]) if self._agents else _SAMPLE_NS * _SAMPLES
-
-
-def _period_ns(info: bodies.PortInfo) -> int:
-    sample, samples = info.params.get("sample", _SAMPLE_NS), info.params.get("samples", _SAMPLES)
-    return sample * samples if isinstance(sample, int) and isinstance(samples, int) else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from narrows.controller.bodies import FlowInfo
+from narrows._native import FlowInfo
 from narrows.controller.domain import Domain
 from narrows.controller.messages import PortKey
 from narrows.controller.topology import Kind

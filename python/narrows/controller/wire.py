@@ -10,13 +10,7 @@ from __future__ import annotations
 import json
 import re
 
-VERSION = 2
-LINE_MAX = 1 << 20
-"""Longest line in bytes, including its end."""
-GREETING_MAX = 4096
-"""Longest first line in bytes. Without TLS, any program on this host can send it."""
-ALIVE = '{"type":"alive"}'
-"""A body that means nothing, sent so that agents with two controllers notice when one of them hangs."""
+from narrows._native import CHANNEL_VERSION, GREETING_MAX, LINE_MAX
 
 NAME = r"[\x21-\x7e]{1,64}"
 """Pattern of the names of agents and controllers."""
@@ -54,7 +48,7 @@ class Session:
     @staticmethod
     def refusal(reason: str) -> bytes:
         """The line that refuses the agent."""
-        return _line({"narrows": VERSION, "refused": reason})
+        return _line({"narrows": CHANNEL_VERSION, "refused": reason})
 
     def receive(self, data: bytes) -> list[str]:
         """Takes received bytes and returns the complete bodies.
@@ -90,8 +84,8 @@ class Session:
             raise Refused("a greeting that is not an object")
         version, role, name = fields.get("narrows"), fields.get("role"), fields.get("name")
         is_controller = role == "controller" and name == self._other is not None
-        if type(version) is not int or version != VERSION or not (role == "agent" or is_controller):
-            raise Refused(f"a greeting that is not from an agent of version {VERSION}")
+        if type(version) is not int or version != CHANNEL_VERSION or not (role == "agent" or is_controller):
+            raise Refused(f"a greeting that is not from an agent of version {CHANNEL_VERSION}")
         if not isinstance(name, str) or not re.fullmatch(NAME, name):
             raise Refused("a greeting without a name of 1 to 64 printable characters")
         if self._certified is not None and name != self._certified:
@@ -101,7 +95,7 @@ class Session:
 
 def greeting(role: str, name: str) -> bytes:
     """The first line of an end."""
-    return _line({"narrows": VERSION, "role": role, "name": name})
+    return _line({"narrows": CHANNEL_VERSION, "role": role, "name": name})
 
 
 def line(body: str) -> bytes:

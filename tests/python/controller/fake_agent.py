@@ -60,6 +60,16 @@ def advertisement(port=1, seq=1):
     }
 
 
+def flow(sport=1, rate=125_000, allocation=None):
+    """A flow as an agent lists it."""
+    key = {"saddr": "10.0.0.1", "daddr": "10.0.0.2", "sport": sport, "dport": 2, "proto": "tcp"}
+    return {"key": key, "class": "rated", "leaf": "elephant", "rate": rate, "allocation": allocation}
+
+
+def flow_list(*flows, port=1):
+    return {"type": "flows", "port": port, "flows": list(flows)}
+
+
 def client(key, certificate, trusted):
     """TLS of an agent, which compares certificates and not names."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from fake_agent import flow as fake_flow
+from fake_agent import flow_list
 from hypothesis import given
 from hypothesis import strategies as st
+from narrows._native import parse_body
 from narrows.controller.alerts import (
     ACTIVE_MAX,
     AGENTS_MAX,
@@ -16,7 +21,6 @@ from narrows.controller.alerts import (
     QueueRule,
     Rules,
 )
-from narrows.controller.bodies import FlowInfo
 from narrows.controller.sample import PortSample, Sample
 
 SECOND = 1_000_000_000
@@ -26,9 +30,8 @@ FLOW = Rules(flow=FlowRule(below=0.5, for_ns=5 * SECOND))
 
 
 def flow(port, rate, allocation=1_000_000):
-    key = {"saddr": "10.0.0.1", "daddr": "10.0.0.2", "sport": port, "dport": 2, "proto": "tcp"}
-    fields = {"key": key, "class": "rated", "leaf": "elephant", "rate": rate, "allocation": allocation}
-    return FlowInfo.model_validate(fields)
+    (listed,) = parse_body(json.dumps(flow_list(fake_flow(port, rate, allocation)))).flows
+    return listed
 
 
 def port(queue_ms=0.0, flows=(), interface="eth1", agent="a"):

@@ -41,9 +41,9 @@ class Agents:
         self.event(AgentMessage(name, json.dumps(body)))
 
     def take(self, kind):
-        said = [(e.agent, e.body) for e in self.out if isinstance(e, SendToAgent) and e.body["type"] == kind]
+        said = [(e.agent, json.loads(e.body)) for e in self.out if isinstance(e, SendToAgent)]
         self.out = [e for e in self.out if isinstance(e, Note)]
-        return said
+        return [(agent, body) for agent, body in said if body["type"] == kind]
 
 
 def test_ports_are_polled_at_once_and_one_poll_serves_an_agent():

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 
 import pytest
+from fake_agent import flow, flow_list
 from hypothesis import given
 from hypothesis import strategies as st
-from narrows.controller.bodies import FlowInfo, FlowKey
+from narrows._native import parse_body
 from narrows.controller.history import POINTS, PORTS_MAX, STEP_S, History
 from narrows.controller.sample import PortSample, Sample
 
 SECOND = 1_000_000_000
-FLOW = FlowInfo.model_validate(
-    {
-        "key": FlowKey(saddr="10.0.0.1", daddr="10.0.0.2", sport=1, dport=2, proto="tcp"),
-        "class": "rated",
-        "leaf": "mouse",
-        "rate": 125_000,
-    }
-)
+(FLOW,) = parse_body(json.dumps(flow_list(flow()))).flows
 
 
 def port(name="a/eth1", queued=0, tx_bps=1e6, flows=1, agent="a"):

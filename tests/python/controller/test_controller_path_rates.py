@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from fake_agent import port_info
+from fake_agent import advertisement, port_info, report
 from fake_switches import SECOND, Network
 from narrows.controller import view
 from narrows.controller.domain import Params, PortParams
@@ -32,6 +32,10 @@ FIRST, SECOND_LINK = 40 * MBIT, 10 * MBIT
 
 def key(source, to, port=40_000):
     return {"saddr": IPS[source], "daddr": IPS[to], "sport": port, "dport": 80, "proto": "tcp"}
+
+
+def change(flow=None):
+    return {"key": flow or key(A, C), "begun": True, "demand": None}
 
 
 def pacec_port(number=0, at="s1-2", mac="02:00:00:00:01:02", **params):
@@ -107,10 +111,15 @@ class Line(Network):
                     packets = self.sent[2, 2] // 1500
                     counters = Counters(0, packets, 0, self.sent[2, 2] + 14 * packets, 0, 0, self.now)
                     self.event(CountersRead(2, {2: counters}))
-                case SendToAgent("edge", {"type": "grants", "flows": flows, "port": 0}):
-                    self.granted |= {flow["daddr"]: rate for flow, rate in flows}
+                case SendToAgent("edge", body) if json.loads(body)["type"] == "grants":
+                    assert json.loads(body)["port"] == 0
+                    self.granted |= {flow["daddr"]: rate for flow, rate in json.loads(body)["flows"]}
                 case SendToAgent() | Note():
                     self.notes.append(effect)
+
+    def bodies(self):
+        """The bodies for agents since the notes were cleared."""
+        return [json.loads(effect.body) for effect in self.notes if isinstance(effect, SendToAgent)]
 
 
 def mbit(rate):
@@ -198,7 +207,7 @@ def test_a_reconnected_agent_is_asked_for_its_flows():
     line.flows = []
     line.join()
     line.work(0.03)
-    assert "poll" in [effect.body["type"] for effect in line.notes if isinstance(effect, SendToAgent)]
+    assert "poll" in [body["type"] for body in line.bodies()]
 
 
 def test_repeated_port_announcements_have_no_effect():
@@ -261,7 +270,7 @@ def test_grants_for_thousands_of_flows_are_split():
     line.notes.clear()
     line.listen = lambda: None
     line.work(0.3)
-    grants = [e.body for e in line.notes if isinstance(e, SendToAgent) and e.body["type"] == "grants"]
+    grants = [body for body in line.bodies() if body["type"] == "grants"]
     assert max(len(body["flows"]) for body in grants) == 1000
     told = {flow["sport"] for body in grants for flow, _ in body["flows"]}
     assert told == set(range(1, 3_501))
@@ -271,14 +280,17 @@ def test_grants_for_thousands_of_flows_are_split():
     ("body", "why"),
     [
         ({"type": "flow-changes", "port": 0, "changes": [{"key": 1}]}, "changes: "),
-        ({"type": "flow-changes", "port": 0, "changes": [{}] * 1001}, "1000"),
+        (
+            {"type": "flow-changes", "port": 0, "changes": [change()] * 1001},
+            "found 1001, expected at most 1000",
+        ),
         ({"type": "flow-changes", "port": 7, "changes": []}, "port 7 was not announced"),
         ({"type": "ports", "ports": [pacec_port(eta=7)]}, "eta is 7, but must be from 0.01 to 1"),
         ({"type": "ports", "ports": [pacec_port(etta=7)]}, "unknown field `etta`"),
         ({"type": "ports", "ports": [pacec_port(sample="soon")]}, "params: "),
         ({"type": "ports", "ports": [pacec_port(sample=1_000_000, samples=1)]}, "at least 5ms"),
         ({"type": "ports", "ports": [pacec_port(), pacec_port()]}, "found a port twice"),
-        ({"type": "flow-advertisement", "port": 0}, "PACEC does not support 'flow-advertisement'"),
+        (advertisement(0), "PACEC does not support 'flow-advertisement'"),
     ],
 )
 def test_invalid_bodies_are_refused_in_one_line(body, why):
@@ -304,7 +316,7 @@ def test_ports_of_other_rate_controllers_get_no_messages():
     line = Line()
     rcp = pacec_port() | {"rate_controller": "rcp"}
     line.join(rcp)
-    line.say({"type": "report", "port": 0})
+    line.say(report(0))
     (note,) = [effect for effect in line.notes if isinstance(effect, Note) and "refused" in effect.kind]
     assert "found a message of 'rcp', which does not send messages" in note.text
     assert [state.rate_controller for state in view.congestion(line.domain, line.now)] == ["rcp"]

@@ -4,7 +4,6 @@
 //! agent connects to the first controller that accepts it, and reconnects with increasing pauses. Meanwhile, bodies wait
 //! in a bounded queue, which drops the oldest ones. Without a controller the agent uses its own detector (BRF-105).
 
-pub mod body;
 pub mod keys;
 pub mod session;
 pub mod transport;
@@ -16,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::{io, thread};
 
+use narrows_channel::{PortInfo, Ports, ToController};
 use narrows_control::rate::Message;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use thiserror::Error;
 
-pub use body::{FLOWS_MAX, FlowChange, FlowInfo, PortInfo, ToController};
 pub use keys::KeyFiles;
 
 /// Maximum number of bodies that wait to be sent.
@@ -67,9 +66,6 @@ pub enum ChannelState {
     Connected(String),
 }
 
-/// All controlled ports of this agent.
-pub type Ports = Vec<PortInfo>;
-
 /// The channel. Dropping it closes the connection and ends the thread.
 #[derive(Debug)]
 pub struct Channel {
@@ -88,7 +84,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Queues {
-    ports: Ports,
+    ports: Vec<PortInfo>,
     /// Whether the ports have changed since their list was last sent.
     ports_due: bool,
     waiting: VecDeque<ToController>,
@@ -111,7 +107,7 @@ impl Channel {
     ///
     /// # Errors
     /// If the keys cannot be read, or if there are none and a controller is on another host.
-    pub fn start(config: ChannelConfig, ports: Ports) -> Result<Self, ChannelError> {
+    pub fn start(config: ChannelConfig, ports: Vec<PortInfo>) -> Result<Self, ChannelError> {
         let elsewhere = config.controllers.iter().find(|controller| !controller.ip().is_loopback());
         let tls = match (&config.keys, elsewhere) {
             (Some(files), _) => Some(files.read().map_err(ChannelError::Keys)?),
@@ -133,7 +129,7 @@ impl Channel {
     pub fn send(&self, body: ToController) {
         let mut queues = self.shared.lock();
         match body {
-            ToController::Ports { ports } => {
+            ToController::Ports(Ports { ports }) => {
                 queues.ports = ports;
                 queues.ports_due = true;
             }

@@ -2,19 +2,11 @@
 
 use std::str;
 
+use narrows_channel::{ALIVE, GREETING_MAX, LINE_MAX, VERSION};
 use narrows_control::rate::Message;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-/// The longest line, including its end.
-pub const LINE_MAX: usize = 1 << 20;
-/// The longest answer to the greeting, including its end.
-pub const ANSWER_MAX: usize = 4096;
-/// The body that only shows that the controller is alive.
-const ALIVE: &str = r#"{"type":"alive"}"#;
-/// The version of the protocol.
-const VERSION: u32 = 2;
 
 /// Why a connection was closed.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -107,7 +99,7 @@ impl Session {
     }
 
     fn hold(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
-        let most = if self.is_open() { LINE_MAX } else { ANSWER_MAX };
+        let most = if self.is_open() { LINE_MAX } else { GREETING_MAX };
         if self.partial.len() + bytes.len() >= most {
             return Err(Refusal::TooLong(most));
         }

@@ -3,11 +3,12 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
+use narrows_channel::{Flows, ToController};
 use narrows_control::rate::{CongestionKind, FlowKey};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::{Channel, ChannelConfig, ChannelState, ToController, keys};
+use super::super::{Channel, ChannelConfig, ChannelState, keys};
 use super::*;
 
 const ANSWER: &str = "{\"narrows\":2,\"role\":\"controller\",\"name\":\"c\"}\n";
@@ -49,7 +50,7 @@ fn only_a_controller_of_this_version_is_accepted() {
 
 #[test]
 fn endless_lines_are_refused() {
-    for (mut session, most) in [(Session::new("a"), ANSWER_MAX), (opened(), LINE_MAX)] {
+    for (mut session, most) in [(Session::new("a"), GREETING_MAX), (opened(), LINE_MAX)] {
         let piece = vec![b' '; 1 << 10];
         let mut taken = 0;
         let refused = loop {
@@ -130,7 +131,7 @@ fn the_channel_connects_and_reconnects() {
         };
         assert_eq!(message, Message::Poll);
         assert_eq!(channel.state(), ChannelState::Connected("c".into()));
-        channel.send(ToController::Flows { port: 1, flows: Vec::new() });
+        channel.send(ToController::Flows(Flows { port: 1, flows: Vec::new() }));
         assert_eq!(next(), r#"{"type":"flows","port":1,"flows":[]}"#);
     }
     drop(listener);
@@ -218,7 +219,7 @@ fn a_full_queue_drops_the_oldest_bodies() {
         ChannelConfig { controllers: vec!["127.0.0.1:1".parse().unwrap()], name: "a".into(), keys: None };
     let channel = Channel::start(config, Vec::new()).unwrap();
     for port in 0..2000 {
-        channel.send(ToController::Flows { port, flows: Vec::new() });
+        channel.send(ToController::Flows(Flows { port, flows: Vec::new() }));
     }
     assert_eq!(channel.dropped(), 2000 - super::super::WAITING_MAX as u64);
 }

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_channel::{Ports, ToController};
 use narrows_control::rate::Message;
 use narrows_control::units::{Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -15,7 +16,7 @@ use rustls::ClientConfig;
 
 use super::session::{Refusal, Session};
 use super::transport::{TlsRefusal, Transport};
-use super::{ARRIVED_MAX, ChannelConfig, ChannelState, Shared, ToController};
+use super::{ARRIVED_MAX, ChannelConfig, ChannelState, Shared};
 use crate::clock;
 
 /// First and longest pause between attempts, in ms. Each pause is twice the previous pause.
@@ -181,7 +182,7 @@ impl Worker {
                 if std::mem::take(&mut queues.ports_due) {
                     // The controller would ignore messages about ports that it does not know yet.
                     queues.waiting.retain(|body| !body.is_perishable());
-                    ToController::Ports { ports: queues.ports.clone() }
+                    ToController::Ports(Ports { ports: queues.ports.clone() })
                 } else {
                     match queues.waiting.pop_front() {
                         Some(body) => body,

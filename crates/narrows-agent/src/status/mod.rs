@@ -232,6 +232,14 @@ impl Board {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use narrows_control::rate::Leaf;
+
+    #[test]
+    fn the_leaves_have_their_names_on_the_wire() {
+        for leaf in [Leaf::Mouse, Leaf::Elephant, Leaf::OtherTcp, Leaf::Udp] {
+            assert_eq!(serde_json::to_value(leaf).unwrap(), LEAF_NAMES[leaf as usize]);
+        }
+    }
 
     #[test]
     fn the_loop_takes_a_request_for_rates_once_and_answers_it() {

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
 
-use narrows_control::rate::Message;
+use narrows_channel::{FLOWS_MAX, FlowChange, FlowChanges, FlowInfo, Flows, PortInfo, Ports, ToController};
 use narrows_control::rate::brf::congestion::Thresholds;
+use narrows_control::rate::{Class, Message};
 use narrows_control::units::{Bytes, Rate, Span, Time};
+use serde_json::{Map, Value};
 
 use super::core::{Flow, Switch};
 use super::table::FlowTable;
 use super::view::{Meters, Seen};
-use crate::channel::{
-    Channel, ChannelConfig, ChannelState, FLOWS_MAX, FlowChange, FlowInfo, PortInfo, ToController,
-};
+use crate::channel::{Channel, ChannelConfig, ChannelState};
 use crate::config;
 use crate::htb;
 use crate::services::Failure;
@@ -41,10 +41,16 @@ impl From<PortDescription> for PortInfo {
             mtu: description.interface.mtu,
             capacity: description.capacity,
             rate_controller: description.rate_controller,
-            params: description.params,
+            params: in_json(&description.params),
             thresholds: description.thresholds,
         }
     }
+}
+
+fn in_json(params: &toml::Table) -> Map<String, Value> {
+    // A table always has a JSON form.
+    let value = serde_json::to_value(params);
+    if let Ok(Value::Object(params)) = value { params } else { Map::new() }
 }
 
 /// The channel.
@@ -75,22 +81,22 @@ impl Link {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(port)) else { return };
         (info.ifindex, info.mtu) = (interface.index, interface.mtu);
         info.mac.clone_from(&interface.mac);
-        self.channel.send(ToController::Ports { ports: self.ports.clone() });
+        self.channel.send(ToController::Ports(Ports { ports: self.ports.clone() }));
     }
 
     /// Describes a port that was added.
     pub(super) fn add(&mut self, port: PortDescription) {
         self.ports.push(port.into());
-        self.channel.send(ToController::Ports { ports: self.ports.clone() });
+        self.channel.send(ToController::Ports(Ports { ports: self.ports.clone() }));
     }
 
     /// Describes the new rate controller of a port.
     pub(super) fn set_controller(&mut self, number: u8, port: &config::Port, mtu: Bytes) {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(number)) else { return };
         info.rate_controller.clone_from(&port.rate_controller);
-        info.params.clone_from(&port.params);
+        info.params = in_json(&port.params);
         info.thresholds = port.thresholds(mtu);
-        self.channel.send(ToController::Ports { ports: self.ports.clone() });
+        self.channel.send(ToController::Ports(Ports { ports: self.ports.clone() }));
     }
 
     /// Changes of flows are queued until [`flush`](Link::flush).
@@ -107,7 +113,7 @@ impl Link {
     pub(super) fn flush(&mut self) {
         for (port, changes) in core::mem::take(&mut self.changes) {
             for changes in changes.chunks(FLOWS_MAX) {
-                self.channel.send(ToController::FlowChanges { port, changes: changes.to_vec() });
+                self.channel.send(ToController::FlowChanges(FlowChanges { port, changes: changes.to_vec() }));
             }
         }
     }
@@ -142,13 +148,13 @@ impl Link {
             }
             flows.sort_by_key(heavy_first);
             let flows = flows.iter().map(|(rate, flow)| listed(flow, *rate)).collect();
-            self.channel.send(ToController::Flows { port, flows });
+            self.channel.send(ToController::Flows(Flows { port, flows }));
         }
     }
 }
 
 fn listed(flow: &Flow, rate: Rate) -> FlowInfo {
     let Seen { rated, leaf, allocation, rtt } = Seen::of(flow);
-    let class = if rated { "rated" } else { "other-tcp" };
+    let class = if rated { Class::Rated } else { Class::OtherTcp };
     FlowInfo { key: flow.key, class, leaf, allocation, rate, rtt }
 }

@@ -56,8 +56,7 @@ impl Meters {
 /// A flow's values that every reader needs.
 pub(super) struct Seen {
     pub(super) rated: bool,
-    /// Name of the flow's leaf.
-    pub(super) leaf: &'static str,
+    pub(super) leaf: Leaf,
     pub(super) allocation: Option<Rate>,
     pub(super) rtt: Option<Span>,
 }
@@ -67,7 +66,7 @@ impl Seen {
         let Orders { code, leaf, rtt_us } = flow.orders;
         Seen {
             rated: matches!(leaf, Leaf::Mouse | Leaf::Elephant),
-            leaf: LEAF_NAMES[leaf as usize],
+            leaf,
             allocation: code.decode(),
             rtt: (rtt_us > 0).then(|| Span::from_micros(u64::from(rtt_us))),
         }
@@ -82,7 +81,7 @@ pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats
         source: SocketAddr::new(flow.key.saddr, flow.key.sport).to_string(),
         destination: SocketAddr::new(flow.key.daddr, flow.key.dport).to_string(),
         class: if rated { "rated" } else { "other" }.to_owned(),
-        leaf: leaf.to_owned(),
+        leaf: LEAF_NAMES[leaf as usize].to_owned(),
         allocation,
         rate,
         rtt,

@@ -39,6 +39,7 @@ pub trait Host: Copy + Debug + Eq + Ord + Hash + Send + 'static {
 
 /// Identifies a flow by addresses and ports, in the direction of its data.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowKey {
     /// Source address of the data.
     pub saddr: IpAddr,
@@ -54,6 +55,7 @@ pub struct FlowKey {
 
 /// Transport protocol.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Proto {
     /// TCP.

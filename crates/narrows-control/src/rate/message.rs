@@ -42,6 +42,11 @@ pub type PortId = u32;
 
 /// Messages between switches and the SDN controller (BRF-63, BRF-73).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(bound = "K: schemars::JsonSchema, K::Host: schemars::JsonSchema")
+)]
 #[serde(
     tag = "type",
     rename_all = "kebab-case",
@@ -100,6 +105,7 @@ pub enum Message<K: FlowIdentity = FlowKey> {
 
 /// The kinds of congestion of the BRF paper.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CongestionKind {
     /// theta1: a standing queue.
@@ -110,6 +116,7 @@ pub enum CongestionKind {
 
 /// A port's counters, as reported to the SDN controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// The port.
     pub port: PortId,

@@ -1,5 +1,7 @@
 //! The queue of a controlled port: its leaves and classes, and the treatment of a packet.
 
+use serde::{Deserialize, Serialize};
+
 use super::{FlowIdentity, PacketInfo, Proto};
 use crate::feedback::header::Header;
 
@@ -25,7 +27,9 @@ pub const UDP_QUEUES: u16 = 32;
 pub const UDP_QUEUE_PART: u32 = 10;
 
 /// A leaf of the port's queue: rated flows in two layers (strict priority), other TCP, UDP.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 #[repr(usize)]
 pub enum Leaf {
     /// Rated flows, upper layer (mice).
@@ -39,7 +43,9 @@ pub enum Leaf {
 }
 
 /// A class of the port's HTB (BRF-20 to BRF-23).
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 #[repr(usize)]
 pub enum Class {
     /// [`Leaf::Mouse`] above [`Leaf::Elephant`].

@@ -16,6 +16,7 @@ const HISTORY: usize = 64;
 
 /// The thresholds of the detector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
     /// The mode of the rules.

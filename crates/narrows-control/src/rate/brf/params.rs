@@ -7,6 +7,7 @@ use crate::units::{Rate, Span};
 
 /// The paper's printed rules, or the repaired ones.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// The printed rules wherever they can be computed, contradictions included.

@@ -1,0 +1,156 @@
+//! The types of the agent's bodies.
+
+use std::borrow::Cow;
+
+use narrows_control::rate::brf::congestion::Thresholds;
+use narrows_control::rate::{Class, FlowKey, Leaf, Message, PortId};
+use narrows_control::units::{Rate, Span};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// From agent to controller.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum ToController {
+    /// All controlled ports: the first body of a connection, and again when they change.
+    Ports(Ports),
+    /// The largest flows of a port, once per second, for display.
+    Flows(Flows),
+    /// Flows that started, ended or changed at a port, in order.
+    FlowChanges(FlowChanges),
+    /// A report or an advertisement.
+    #[serde(untagged)]
+    Message(Message),
+}
+
+/// All controlled ports of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Ports {
+    /// At most `PORTS_MAX` ports, each with its own number and interface.
+    pub ports: Vec<PortInfo>,
+}
+
+/// The largest flows of a port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Flows {
+    /// The port.
+    pub port: PortId,
+    /// At most `FLOWS_MAX` flows.
+    pub flows: Vec<FlowInfo>,
+}
+
+/// Flows that started, ended or changed at a port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlowChanges {
+    /// The port.
+    pub port: PortId,
+    /// At most `FLOWS_MAX` changes, in order.
+    pub changes: Vec<FlowChange>,
+}
+
+/// A port that an agent controls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PortInfo {
+    /// The number that the agent gave the port.
+    pub port: PortId,
+    /// Name of the interface.
+    pub interface: String,
+    /// Its index.
+    pub ifindex: u32,
+    /// Hardware address of the interface, by which the controller finds the OpenFlow port.
+    pub mac: String,
+    /// Largest IP datagram in bytes.
+    pub mtu: u32,
+    /// Capacity, L3 bytes/s.
+    pub capacity: Rate,
+    /// The rate controller, e.g. `brf`. Earlier agents of this protocol call it `controller`.
+    #[serde(alias = "controller", default = "brf")]
+    pub rate_controller: String,
+    /// Parameters of the rate controller in base units. They are checked where they are used.
+    #[serde(default)]
+    pub params: Map<String, Value>,
+    /// The thresholds of congestion, if the rate controller has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thresholds: Option<Thresholds>,
+}
+
+fn brf() -> String {
+    "brf".into()
+}
+
+/// A flow's [`Message::Flow`]. There may be many at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlowChange {
+    /// The flow.
+    pub key: FlowKey,
+    /// Whether it started or changed. Otherwise it ended.
+    pub begun: bool,
+    /// The largest rate that the flow can use, L3 bytes/s.
+    #[serde(default)]
+    pub demand: Option<Rate>,
+}
+
+/// A flow at a port, as displayed to people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FlowInfo {
+    /// The flow.
+    pub key: FlowKey,
+    /// Class of the flow's sender.
+    pub class: Class,
+    /// The leaf of the port's queue.
+    pub leaf: Leaf,
+    /// Allowed rate of the flow, L3 bytes/s.
+    #[serde(default)]
+    pub allocation: Option<Rate>,
+    /// Present rate of the flow, L3 bytes/s.
+    pub rate: Rate,
+    /// Round-trip time, nanoseconds.
+    #[serde(default)]
+    pub rtt: Option<Span>,
+}
+
+/// The type of a body.
+#[derive(Deserialize)]
+#[serde(expecting = "an object with a type")]
+struct Head<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+}
+
+impl ToController {
+    /// Parses a body and checks it.
+    ///
+    /// # Errors
+    /// The type of the body, what was found, and what was expected. The text can quote the body.
+    pub fn parse(text: &str) -> Result<ToController, String> {
+        let Head { kind } = serde_json::from_str(text).map_err(|error| format!("found no body: {error}"))?;
+        // The type selects the structure before its fields are parsed. Serde's tagged enums parse into a tree first, which
+        // takes longer and loses the position of an error.
+        match &*kind {
+            "ports" => parse(text).map(ToController::Ports),
+            "flows" => parse(text).map(ToController::Flows),
+            "flow-changes" => parse(text).map(ToController::FlowChanges),
+            "report" => parse(text).map(|report| ToController::Message(Message::Report(report))),
+            "flow-advertisement" => parse(text).map(ToController::Message),
+            _ => Err("found an unknown type of body".into()),
+        }
+        .and_then(|body| body.check().map(|()| body))
+        .map_err(|error| format!("{kind}: {error}"))
+    }
+
+    /// Whether newer bodies may replace this one. This is true for all bodies except the list of ports.
+    pub fn is_perishable(&self) -> bool {
+        !matches!(self, ToController::Ports(_))
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,33 @@
+//! The agents' channel: the bodies that agents and the SDN controller exchange, each a line of JSON.
+//!
+//! The agent writes a [`ToController`] and reads [`Message`](narrows_control::rate::Message)s. The controller parses each
+//! line once ([`ToController::parse`]), which also checks it, because an authenticated agent can send invalid bodies. It
+//! gives the messages to `rate::brf::Sdn` or `rate::pacec::Pacec`, and writes their answers with [`to_agent`].
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod bodies;
+mod check;
+mod outgoing;
+#[cfg(feature = "schema")]
+mod schema;
+
+pub use bodies::{FlowChange, FlowChanges, FlowInfo, Flows, PortInfo, Ports, ToController};
+pub use outgoing::to_agent;
+#[cfg(feature = "schema")]
+pub use schema::schema;
+
+/// The version of the protocol.
+pub const VERSION: u32 = 2;
+/// The longest line in bytes, including its end.
+pub const LINE_MAX: usize = 1 << 20;
+/// The longest greeting, and the longest answer to it, in bytes, including its end. Without TLS, any program on the host
+/// can send them.
+pub const GREETING_MAX: usize = 4096;
+/// The controller's body that only shows that it is alive.
+pub const ALIVE: &str = r#"{"type":"alive"}"#;
+/// Maximum number of flows in one body. The controller displays flows to people, and grants for 9,000 flows would exceed
+/// the longest line.
+pub const FLOWS_MAX: usize = 1000;
+/// Maximum number of ports of an agent.
+pub const PORTS_MAX: usize = 1024;

@@ -1,0 +1,28 @@
+//! The controller's messages as bodies for an agent.
+
+use narrows_control::rate::{Message, PortId};
+
+use crate::FLOWS_MAX;
+
+/// The bodies of a message for an agent, in which the port has the agent's number `port`. The grants of all flows of a port
+/// can be too long for one line, so they are split.
+pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
+    match message {
+        Message::Congestion { kind, .. } => vec![text(&Message::Congestion { kind: *kind, port })],
+        Message::Grants { flows, newcomers, .. } => {
+            let (first, rest) = flows.split_at(flows.len().min(FLOWS_MAX));
+            let part = |flows: &[_], newcomers: &[_]| {
+                text(&Message::Grants { port, flows: flows.to_vec(), newcomers: newcomers.to_vec() })
+            };
+            let rest = rest.chunks(FLOWS_MAX).map(|flows| part(flows, &[]));
+            [part(first, newcomers)].into_iter().chain(rest).collect()
+        }
+        // The other switches identify an advertisement by its number in the domain.
+        other => vec![text(other)],
+    }
+}
+
+fn text(message: &Message) -> String {
+    // Structures of strings and numbers always have a JSON form.
+    serde_json::to_string(message).unwrap_or_default()
+}
