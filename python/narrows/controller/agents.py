@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from narrows._native import FlowChanges, FlowInfo, Flows, Message, PortInfo, Ports, parse_body
-from narrows.controller.messages import Effect, Note, SendToAgent
+from narrows.controller.messages import CongestionKind, Effect, Note, SendToAgent
 from narrows.errors import one_line
 
 Outgoing = list[tuple[int, Message]]
@@ -55,7 +55,7 @@ class AgentPort:
     id: int
     """The port's number in the domain."""
     info: PortInfo
-    kind: str | None = None
+    kind: CongestionKind | None = None
     """The kind of congestion: `queue`, `burst` or none."""
     since_ns: int = 0
     reports: int = 0
@@ -224,7 +224,7 @@ class Agents:
             port.queued_bytes = body.rated_queued
         return self.translate(now_ns, agent.name, out)
 
-    def _congested(self, now_ns: int, name: str, local: int, kind: str | None) -> list[Effect]:
+    def _congested(self, now_ns: int, name: str, local: int, kind: CongestionKind | None) -> list[Effect]:
         port = self.by_name[name].ports[local]
         if port.kind == kind:
             return []

@@ -422,7 +422,7 @@ class Domain:
             Note(
                 kind,
                 f"link {link.a[0]:016x} port {link.a[1]} - {link.b[0]:016x} port {link.b[1]} is {kind[5:]}",
-                {"a": list(link.a), "b": list(link.b)},
+                {"a": link.a, "b": link.b},
             )
             for kind, link in changes
         ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
 
 from narrows.controller import view
 from narrows.controller.messages import Note
@@ -127,7 +126,14 @@ class Events:
 
     def _keep(self, unix_s: float, note: Note, severity: Severity, count: int, seconds: float) -> view.Event:
         self._number += 1
-        fields: dict[str, Any] = {"kind": note.kind, "text": note.text, "severity": severity}
-        event = view.Event(id=self._number, time=unix_s, count=count, seconds=seconds, **fields)
+        event = view.Event(
+            id=self._number,
+            time=unix_s,
+            kind=note.kind,
+            text=note.text,
+            severity=severity,
+            count=count,
+            seconds=seconds,
+        )
         self.kept.append(event)
         return event

@@ -6,11 +6,14 @@ case).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal
 
 PortKey = tuple[int, int]
 """Datapath id and port number."""
+CongestionKind = Literal["queue", "burst"]
+"""The kinds of congestion of the BRF paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +254,8 @@ class Note:
     kind: str
     """A fixed word, e.g. `link-up`."""
     text: str
-    data: dict[str, Any] = field(default_factory=dict)
+    data: Mapping[str, str | int | PortKey | None] = field(default_factory=dict)
+    """The subject of the line."""
 
 
 Effect = Install | Remove | Barrier | SendLldp | AskCounters | SendToAgent | Note

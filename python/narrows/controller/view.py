@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from narrows.controller.domain import Domain
-from narrows.controller.messages import PortKey
+from narrows.controller.messages import CongestionKind, PortKey
 from narrows.controller.sample import id_at, id_of, keys_at
 from narrows.controller.topology import Kind
 
@@ -47,7 +47,7 @@ class Port(_Model):
     mac: str
     kind: Literal["down", "probing", "edge", "trunk"]
     load: Load | None
-    congestion: Literal["queue", "burst"] | None = Field(description="Last result of the detector.")
+    congestion: CongestionKind | None = Field(description="Last result of the detector.")
 
 
 class Switch(_Model):
@@ -75,7 +75,7 @@ class Link(_Model):
     delay_s: float = Field(description="Propagation delay as configured, seconds.")
     a_to_b: Load | None
     b_to_a: Load | None
-    congestion: Literal["queue", "burst"] | None
+    congestion: CongestionKind | None
 
 
 class Topology(_Model):
@@ -113,7 +113,7 @@ class CongestionState(_Model):
     id: int = Field(description="Number in the domain.")
     interface: str
     at: End | None = Field(description="Port of a connected switch, if it is one.")
-    kind: Literal["queue", "burst"] | None
+    kind: CongestionKind | None
     seconds: float = Field(description="Duration of this state, seconds.")
     capacity_bps: int
     queued_bytes: int
@@ -238,7 +238,7 @@ def _load(domain: Domain, key: PortKey) -> Load | None:
     )
 
 
-def _kinds(domain: Domain) -> dict[PortKey, str]:
+def _kinds(domain: Domain) -> dict[PortKey, CongestionKind]:
     """Congested ports of switches."""
     return {place: port.kind for place, port in domain.controlled().items() if port.kind is not None}
 

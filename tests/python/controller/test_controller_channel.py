@@ -141,8 +141,8 @@ def test_agents_connect_and_disconnect(listening, keys):
     assert isinstance(up, AgentUp) and up.agent == "a"
     said = events.get(timeout=20)
     assert isinstance(said, AgentMessage) and json.loads(said.body) == body
-    channel.send("a", {"type": "poll"})
-    channel.send("nobody", {"type": "poll"})
+    channel.send("a", '{"type":"poll"}')
+    channel.send("nobody", '{"type":"poll"}')
     assert agent.receive() == {"type": "poll"}
     agent.close()
     agent.lines.close()
@@ -159,7 +159,7 @@ def test_an_agent_that_reconnects_replaces_its_old_connection(listening, keys):
     kinds += [type(events.get(timeout=20)) for _ in range(2)]
     assert kinds == [AgentUp, AgentMessage, AgentUp, AgentMessage]
     assert first.receive() is None, "the old connection is closed"
-    channel.send("a", {"type": "poll"})
+    channel.send("a", '{"type":"poll"}')
     assert second.receive() == {"type": "poll"}
     assert events.empty(), "its end is not the agent's"
 
@@ -171,7 +171,7 @@ def test_an_agent_cannot_use_another_agents_name(listening, keys):
     reason = "found the name 'a', expected 'b' as in its certificate"
     assert thief.answer == {"narrows": 2, "refused": reason}
     assert thief.receive() is None
-    channel.send("a", {"type": "poll"})
+    channel.send("a", '{"type":"poll"}')
     assert first.receive() == {"type": "poll"}
     assert isinstance(events.get(timeout=20), AgentUp) and events.empty()
 
