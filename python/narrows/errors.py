@@ -71,6 +71,20 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
+def unreadable(error: Exception, expected: str) -> str:
+    """``found no file, expected <what>``, or another reason why a file cannot be read."""
+    match error:
+        case FileNotFoundError():
+            given = "no file"
+        case IsADirectoryError():
+            given = "a folder"
+        case OSError():
+            given = f"an unreadable file ({error.strerror})"
+        case _:
+            given = "no path"
+    return f"found {given}, expected {expected}"
+
+
 def found(value: object) -> str:
     """`value` as an error message shows it: short, and as TOML writes it."""
     if value is None:

@@ -81,7 +81,7 @@ def test_run_takes_overrides(narrows):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["run", "none.toml"], "none.toml: cannot be read (No such file or directory)\n"),
+        (["run", "none.toml"], "none.toml: found no file, expected a scenario\n"),
         (
             ["run", "demo.toml", "--set", "topology.rat=1"],
             "demo.toml: topology.rat: found an unknown key; nearest is 'rate'\n",

@@ -581,5 +581,5 @@ def test_a_run_takes_the_path_of_a_scenario(tmp_path, backend, kind):
     path.write_text(TEXT)
     results = narrows.run(kind(path), backend=backend)
     assert same(results.flows, narrows.run(scenario(), backend=backend).flows)
-    with pytest.raises(ScenarioError, match=r"none\.toml: cannot be read"):
+    with pytest.raises(ScenarioError, match=r"none\.toml: found no file"):
         narrows.run(kind(tmp_path / "none.toml"), backend=backend)

@@ -57,8 +57,7 @@ def _drawn(path: Path) -> tuple[Figure, str]:
 
     if path.is_dir():
         raise OutputError(
-            f"{path}: found a folder, expected a file that iperf3 --json wrote; for results: "
-            f"narrows report {path}"
+            f"{path}: found a folder, expected {iperf3.WRITTEN}; for results: narrows report {path}"
         )
     trace = iperf3.read(path)
     try:

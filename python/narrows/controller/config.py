@@ -17,7 +17,7 @@ from narrows.controller.domain import Params, PortParams
 from narrows.controller.messages import PortKey
 from narrows.controller.tls import Keys
 from narrows.controller.view import AlertSeverity
-from narrows.errors import TYPES, Expected, NarrowsError, found, hint, one_line
+from narrows.errors import TYPES, Expected, NarrowsError, found, hint, one_line, unreadable
 from narrows.units import NANOS_PER_SEC as SECOND
 
 
@@ -271,7 +271,7 @@ def load(path: Path | None, overrides: dict[str, Any]) -> Config:
         try:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise NarrowsError(f"{source}: {error.strerror}") from None
+            raise NarrowsError(f"{source}: {unreadable(error, 'a configuration')}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise NarrowsError(one_line(f"{source}: not TOML: {error}")) from None
     for key, value in overrides.items():

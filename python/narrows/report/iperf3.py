@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 
 import altair as alt
 
-from narrows.errors import OutputError, found, one_line
+from narrows.errors import OutputError, found, one_line, unreadable
 from narrows.report.encode import colour, dash
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.style import look
@@ -80,6 +80,10 @@ class Trace:
     udp: bool = False
 
 
+WRITTEN = "a file that iperf3 --json wrote"
+"""The expected file, in errors."""
+
+
 def read(path: Path) -> Trace:
     """Read a file of iperf3.
 
@@ -89,7 +93,7 @@ def read(path: Path) -> Trace:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise OutputError(f"{path}: {error.strerror}") from None
+        raise OutputError(f"{path}: {unreadable(error, WRITTEN)}") from None
     except (ValueError, RecursionError) as error:
         raise OutputError(one_line(f"{path}: not JSON: {error}")) from None
     intervals = data.get("intervals") if isinstance(data, dict) else None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows import retired
-from narrows.errors import ScenarioError, found, hint
+from narrows.errors import ScenarioError, found, hint, unreadable
 from narrows.scenario.limits import MAX_SEED
 from narrows.scenario.model import Scenario, Sweep
 from narrows.scenario.parts import result_names
@@ -66,8 +66,7 @@ def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Scenar
     except UnicodeDecodeError:
         raise ScenarioError("found other bytes, expected UTF-8 text", "", str(path)) from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not a path"
-        raise ScenarioError(f"cannot be read ({reason})", "", str(path)) from None
+        raise ScenarioError(unreadable(error, "a scenario"), "", str(path)) from None
     return loads(text, str(path), overrides)
 
 

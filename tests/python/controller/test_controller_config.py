@@ -152,7 +152,11 @@ def test_the_command_prints_the_error_and_exits_with_2(tmp_path):
     done = subprocess.run(
         [*command, "--config", str(tmp_path / "none.toml")], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No such file" in done.stderr
+    assert (
+        done.returncode == 2
+        and done.stderr.count("\n") == 1
+        and "found no file, expected a configuration" in done.stderr
+    )
     done = subprocess.run([*command, "--secret", "x"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "make them with 'narrows-agent key NAME'" in done.stderr
     done = subprocess.run(
