@@ -6,11 +6,15 @@ are repeated (`flaky`), with the same bounds.
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from narrows import sweep
@@ -112,6 +116,58 @@ def test_forwarding_by(backend, forwarding):
     assert sum(results.flows["delivered_bytes"].to_pylist()) > 1e6
     bottleneck = next(link for link in results.links.to_pylist() if link["name"] == "bottleneck")
     assert bottleneck["throughput_bps"] < 1.05 * 20e6
+
+
+BETA = Path("/sys/module/tcp_cubic/parameters/beta")
+
+ONE_CUBIC_WITH_BETA = """
+duration = "2s"
+[topology]
+kind = "dumbbell"
+rate = "20mbit"
+rtt = "20ms"
+queue = "0.5bdp"
+[[flows]]
+cc = { name = "cubic", beta = 0.3 }
+"""
+
+
+def _kept(flow_samples):
+    """The share of the window that each congestion event kept."""
+    rows = flow_samples.to_pylist()
+    pairs = itertools.pairwise(row for row in rows if not math.isnan(row["ssthresh"]))
+    return [
+        after["ssthresh"] / before["cwnd"]
+        for before, after in pairs
+        if after["ssthresh"] < before["ssthresh"]
+    ]
+
+
+def test_a_parameter_of_the_scenario_is_set_in_the_kernels_module_and_restored(backend, monkeypatch):
+    """CUBIC reads it at each loss, so the module is neither loaded again nor copied."""
+    emulate, before, during = backend._emulate, BETA.read_text(), []
+
+    def watched(*arguments, **options):
+        during.append(BETA.read_text())
+        return emulate(*arguments, **options)
+
+    monkeypatch.setattr(backend, "_emulate", watched)
+    results = sweep.run(loads(ONE_CUBIC_WITH_BETA), backend=backend)
+    assert during == [f"{round(0.3 * 1024)}\n"]
+    assert BETA.read_text() == before
+    assert results.flows["cc"].to_pylist() == ["cubic(beta=0.3)"]
+    kept = _kept(results.flow_samples)
+    assert kept and statistics.median(kept) == pytest.approx(0.3, abs=0.1), kept
+
+
+def test_two_values_of_a_kernels_parameter_are_refused_before_anything_is_made(tmp_path):
+    file = tmp_path / "two.toml"
+    file.write_text(ONE_CUBIC_WITH_BETA + '[[flows]]\ncc = { name = "cubic", beta = 0.5 }\n')
+    run = narrows("run", file, "--on", "kernel", "--out", tmp_path / "out")
+    _, words = run.communicate(timeout=30)
+    reason = "expected the same: the kernel has one value for all flows of cubic"
+    assert words == f"{file}: flows.1.cc: found other parameters than in flows.0, {reason}\n"
+    assert run.returncode == 2
 
 
 def test_a_run_that_fails_leaves_nothing(backend, monkeypatch):
