@@ -9,12 +9,11 @@ use libbpf_cargo::SkeletonBuilder;
 const PROGRAMS: [&str; 4] = ["switch", "sender", "receiver", "cc"];
 
 fn main() {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let root = manifest.join("../..").canonicalize().unwrap_or_else(|_| manifest.join("../.."));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let bpf = root.join("bpf");
     // BTF names the source file of each line. Artifacts do not contain paths of the build machine. The replacements are
     // absolute, because clang prepends the current folder to others.
-    let source_map = format!("-ffile-prefix-map={}=/narrows", root.display());
+    let source_map = format!("-ffile-prefix-map={}=/narrows-agent", root.display());
     // <asm/types.h> is in a folder of the architecture on Debian, and in another one when cross-compiling. Clang searches
     // neither for the BPF target.
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();

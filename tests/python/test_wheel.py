@@ -75,7 +75,7 @@ def test_the_source_distribution_has_what_a_build_needs_and_no_tests_of_python(t
     assert {f"crates/narrows-{crate}/Cargo.toml" for crate in crates} <= names
     assert {"Cargo.lock", "README.md", "LICENSE-MIT", "LICENSE-APACHE", "pyproject.toml"} <= names
     assert {"python/narrows/py.typed", "python/narrows/scenario/schema.json"} <= names
-    assert not any(name.startswith(("tests/", "docs/", "bpf/", "crates/narrows-agent/")) for name in names)
+    assert not any(name.startswith(("tests/", "docs/", "crates/narrows-agent/")) for name in names)
 
 
 def test_no_text_in_the_wheel_names_the_folder_it_was_built_in(wheel):

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The memory that the switch program and the agent share. crates/narrows-agent/src/dataplane/layout.rs mirrors
- * these structures, and both sides assert their sizes. The program measures, classifies and stamps.
- * The agent decides every rate.
+ * The memory that the switch program and the agent share. src/dataplane/layout.rs mirrors these
+ * structures, and both sides assert their sizes. The program measures, classifies and stamps. The
+ * agent decides every rate.
  *
  * The comment of a field names its writer: P is the program, A the agent. Each field has one
  * writer, so plain loads and stores are enough. Counters are the exception: several CPUs add to
