@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The memory that the switch program and the agent share. src/dataplane/layout.rs mirrors these
- * structures, and both sides assert their sizes. The program measures, classifies and stamps. The
- * agent decides every rate.
+ * The memory that the switch program and the agent share. The agent's types are generated from
+ * these ones (src/dataplane/layout.rs), so an enumeration is the type of a field. The program
+ * measures, classifies and stamps. The agent decides every rate.
  *
  * The comment of a field names its writer: P is the program, A the agent. Each field has one
  * writer, so plain loads and stores are enough. Counters are the exception: several CPUs add to
@@ -13,12 +13,17 @@
 #ifndef NRW_MAPS_H
 #define NRW_MAPS_H
 
-#define NRW_PORTS_MAX		64
+#include "wire.h"
+
 #define NRW_LEAVES		4	/* the same as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
 #define NRW_GRANTS		16	/* ready grants for the newcomers of one tick */
 #define NRW_SINGLE_GRANTS	8	/* so many grants are for one newcomer each; each later grant is for twice as many as the grant before */
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
+
+/* The agent reads and writes all bytes of these structures. */
+#pragma clang diagnostic push
+#pragma clang diagnostic error "-Wpadded"
 
 /* A flow in its data direction. An IPv4 address is in the first four bytes; the rest is zero. */
 struct nrw_key {
@@ -35,26 +40,28 @@ struct nrw_key {
  * nrw_slot.flags: P sets flags atomically. A clears all flags when it frees the slot, and never a
  * single flag.
  */
-#define NRW_F_RATED		(1U << 0)	/* the SYN asked for feedback, or the flow uses BRF */
-#define NRW_F_GUESSED		(1U << 1)	/* the handshake was not seen */
-#define NRW_F_OPENED_BY_RECEIVER (1U << 2)	/* the receiver of the data sent the SYN */
-#define NRW_F_SYN_REPEATED	(1U << 3)	/* the SYN was seen twice: the handshake gives no RTT */
-#define NRW_F_SENDER_SEEN	(1U << 4)	/* a packet of the data direction was seen after the handshake's SYN and SYN-ACK */
-#define NRW_F_RECEIVER_SEEN	(1U << 5)	/* a packet of the other direction was seen after the handshake's SYN and SYN-ACK */
-#define NRW_F_FIN_SENDER	(1U << 6)
-#define NRW_F_FIN_RECEIVER	(1U << 7)
-#define NRW_F_RST		(1U << 8)
-#define NRW_F_SPEAKS_BRF	(1U << 9)	/* an option or a mark was seen after the handshake */
-#define NRW_F_GRANTED		(1U << 10)	/* the SYN-ACK carried a ready grant */
-/*
- * Packets of both sides were seen, so the flow is not a forgery. The side that sets the flag
- * subtracts one from nrw_port.unconfirmed: P, or A when it frees the slot or gives up waiting for
- * ACKs.
- */
-#define NRW_F_CONFIRMED		(1U << 11)
-#define NRW_F_LIVE		(1U << 12)	/* the slot is in use and its key is in the table */
-#define NRW_F_ADOPTED		(1U << 13)	/* the flow began with data: its SYN-ACK was not seen, or got no slot */
-#define NRW_F_ANSWER_ASKS	(1U << 14)	/* the SYN-ACK asked for feedback, and this slot is the opener's direction */
+enum nrw_flags {
+	NRW_F_RATED = 1U << 0,			/* the SYN asked for feedback, or the flow uses BRF */
+	NRW_F_GUESSED = 1U << 1,		/* the handshake was not seen */
+	NRW_F_OPENED_BY_RECEIVER = 1U << 2,	/* the receiver of the data sent the SYN */
+	NRW_F_SYN_REPEATED = 1U << 3,		/* the SYN was seen twice: the handshake gives no RTT */
+	NRW_F_SENDER_SEEN = 1U << 4,		/* a packet of the data direction was seen after the handshake's SYN and SYN-ACK */
+	NRW_F_RECEIVER_SEEN = 1U << 5,		/* a packet of the other direction was seen after the handshake's SYN and SYN-ACK */
+	NRW_F_FIN_SENDER = 1U << 6,
+	NRW_F_FIN_RECEIVER = 1U << 7,
+	NRW_F_RST = 1U << 8,
+	NRW_F_SPEAKS_BRF = 1U << 9,		/* an option or a mark was seen after the handshake */
+	NRW_F_GRANTED = 1U << 10,		/* the SYN-ACK carried a ready grant */
+	/*
+	 * Packets of both sides were seen, so the flow is not a forgery. The side that sets the
+	 * flag subtracts one from nrw_port.unconfirmed: P, or A when it frees the slot or gives up
+	 * waiting for ACKs.
+	 */
+	NRW_F_CONFIRMED = 1U << 11,
+	NRW_F_LIVE = 1U << 12,			/* the slot is in use and its key is in the table */
+	NRW_F_ADOPTED = 1U << 13,		/* the flow began with data: its SYN-ACK was not seen, or got no slot */
+	NRW_F_ANSWER_ASKS = 1U << 14,		/* the SYN-ACK asked for feedback, and this slot is the opener's direction */
+};
 
 /*
  * One flow, in an mmapable array: three cache lines. Data and ACKs usually pass on two CPUs. Data
@@ -65,7 +72,7 @@ struct nrw_key {
 struct nrw_slot {
 	struct nrw_key key;	/*   0 P */
 	__u32 data_us;		/* P time of the last payload in the data direction (us, wraps); 0: none yet */
-	__u32 flags;		/*  44 P */
+	enum nrw_flags flags;	/*  44 P */
 	__u64 bytes;		/*  48 P L3 bytes of packets with payload that arrived at the port; 0: no such packet yet */
 	__u32 seq_next;		/* P next expected sequence number; valid once bytes is not 0 */
 	__u32 missing;		/* P payload bytes that the sequence numbers skipped (wraps) */
@@ -112,12 +119,14 @@ struct nrw_slot {
 };
 
 /* nrw_port.mode */
-#define NRW_MODE_CONTROLLED	(1U << 0)	/* flows that leave here are counted, classified and given rates */
-#define NRW_MODE_ONCE_PER_RTT	(1U << 1)	/* rates are written once per RTT (the paper's gate); default: into every ACK */
-#define NRW_MODE_POLICE_UDP	(1U << 2)	/* UDP may not borrow: packets above its bucket are dropped */
-#define NRW_MODE_POLICE_SYN	(1U << 3)
-#define NRW_MODE_VLANS_ROUTED	(1U << 4)	/* this host routes between VLANs: data and ACKs of a flow have different tags */
-#define NRW_MODE_OPEN_GTP	(1U << 5)	/* flows inside GTP-U are handled like all others */
+enum nrw_mode {
+	NRW_MODE_CONTROLLED = 1U << 0,		/* flows that leave here are counted, classified and given rates */
+	NRW_MODE_ONCE_PER_RTT = 1U << 1,	/* rates are written once per RTT (the paper's gate); default: into every ACK */
+	NRW_MODE_POLICE_UDP = 1U << 2,		/* UDP may not borrow: packets above its bucket are dropped */
+	NRW_MODE_POLICE_SYN = 1U << 3,
+	NRW_MODE_VLANS_ROUTED = 1U << 4,	/* this host routes between VLANs: data and ACKs of a flow have different tags */
+	NRW_MODE_OPEN_GTP = 1U << 5,		/* flows inside GTP-U are handled like all others */
+};
 
 /*
  * Kinds of packets that may contain flows that the program does not see. nrw_packet.unopened is one of
@@ -152,8 +161,8 @@ struct nrw_port {
 	/* A: decisions */
 	__u64 heartbeat_ns;	/* when the agent last ran */
 	__u64 watchdog_ns;	/* without a heartbeat for longer than this, the agent counts as dead */
-	__u32 mode;
-	__u32 format;		/* NRW_FORMAT_ */
+	enum nrw_mode mode;
+	enum nrw_format format;
 	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf (UDP: of its first queue) */
 	__u16 grants[NRW_GRANTS]; /* for the newcomers since the last tick, see nrw_grant_of() */
 	__u32 tick;		/* increases with every tick of the agent and restarts the count of newcomers */
@@ -228,10 +237,11 @@ struct nrw_advert {
 	__u16 pad[3];
 };
 
-_Static_assert(sizeof(struct nrw_key) == 40, "key");
+#pragma clang diagnostic pop
+
+/* The cache lines of a slot. */
 _Static_assert(sizeof(struct nrw_slot) == 192, "slot");
-_Static_assert(sizeof(struct nrw_port) == 448, "port");
-_Static_assert(sizeof(struct nrw_half) == 40, "half");
-_Static_assert(sizeof(struct nrw_advert) == 16, "advert");
+_Static_assert(__builtin_offsetof(struct nrw_slot, last_ns) == 64, "second line");
+_Static_assert(__builtin_offsetof(struct nrw_slot, acked) == 128, "third line");
 
 #endif

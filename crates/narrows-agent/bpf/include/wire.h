@@ -31,9 +31,11 @@
  * Wire formats. INSERT includes EXPERIMENTAL: if the receiver has reserved the option, the switch
  * overwrites it.
  */
-#define NRW_FORMAT_PADDING	1	/* the paper's format: overwrite the two NOPs in front of the timestamps */
-#define NRW_FORMAT_RESERVED	2	/* overwrite the option, only if the receiver has reserved it */
-#define NRW_FORMAT_INSERT	3	/* insert the option into pure ACKs and SYN-ACKs; if it is there, keep the lower rate (default) */
+enum nrw_format {
+	NRW_FORMAT_PADDING = 1,		/* the paper's format: overwrite the two NOPs in front of the timestamps */
+	NRW_FORMAT_RESERVED = 2,	/* overwrite the option, only if the receiver has reserved it */
+	NRW_FORMAT_INSERT = 3,		/* insert the option into pure ACKs and SYN-ACKs; if it is there, keep the lower rate (default) */
+};
 
 /* The rate in bytes/s. The including file includes bpf_helpers.h. */
 static __always_inline __u64 nrw_decode(__u16 code)

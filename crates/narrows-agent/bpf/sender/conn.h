@@ -7,14 +7,16 @@
  * Tunables. Set before load and read-only afterwards, so that the verifier removes disabled code.
  */
 
-/* nrw_choice: crates/narrows-agent/src/host/options.rs */
-#define NRW_CHOICE_UNCHOSEN	0
-#define NRW_CHOICE_CHOSEN	1
-#define NRW_CHOICE_ALL		2
-const volatile __u32 nrw_choice = NRW_CHOICE_UNCHOSEN;
+/* Choice in src/host/options.rs */
+enum nrw_choice {
+	NRW_CHOICE_UNCHOSEN,
+	NRW_CHOICE_CHOSEN,
+	NRW_CHOICE_ALL,
+};
+const volatile enum nrw_choice nrw_choice = NRW_CHOICE_UNCHOSEN;
 
 const volatile __u32 nrw_cap_only = 0;
-const volatile __u32 nrw_format = NRW_FORMAT_INSERT;
+const volatile enum nrw_format nrw_format = NRW_FORMAT_INSERT;
 const volatile char nrw_name[16] = "brf";
 
 /*

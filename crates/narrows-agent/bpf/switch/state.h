@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The switch's maps and tunables. Sizes are set before load; the ones here suit a small host. */
+/* The switch's maps and tunables. The agent sets the sizes before load. */
 #ifndef NRW_STATE_H
 #define NRW_STATE_H
 
@@ -14,7 +14,7 @@ const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is fo
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, NRW_PORTS_MAX);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u32);
 } ifaces SEC(".maps");
@@ -23,7 +23,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, NRW_PORTS_MAX);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct nrw_port);
 } ports SEC(".maps");

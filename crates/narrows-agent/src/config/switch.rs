@@ -8,13 +8,14 @@ use narrows_control::units::{Bytes, Rate, Span};
 use toml::{Table, Value};
 
 use crate::channel::KeyFiles;
+use crate::dataplane::layout;
 
 use super::reader::{Reader, one_of, share, text, texts, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
-/// Maximum number of ports: NRW_PORTS_MAX of bpf/include/maps.h minus one, because all uncontrolled interfaces share
+/// Maximum number of ports: that of the data plane minus one, because all uncontrolled interfaces share
 /// one record.
-const PORTS_MAX: usize = 63;
+const PORTS_MAX: usize = layout::PORTS_MAX as usize - 1;
 
 /// The default of `pin`.
 const UNTIL_STOPPED: &str = "until-stopped";

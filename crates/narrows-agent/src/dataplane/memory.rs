@@ -1,6 +1,11 @@
-//! An mmapable array as a slice.
+//! An mmapable array as a slice, and the generated types of maps as bytes.
 #![allow(unsafe_code, reason = "the one place where maps become memory")]
 
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::ops::Deref;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
@@ -8,31 +13,119 @@ use std::ptr::NonNull;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::Error;
-use super::layout::{RawPort, RawSlot};
+use super::skeleton::types;
 
-/// Types that may be in shared memory.
+/// Types of keys and values of maps.
 ///
 /// # Safety
-/// Any bytes must be a valid value, and all fields must be atomics: the kernel writes at any time.
-pub(super) unsafe trait Shared {}
-// SAFETY: atomic integers only.
-unsafe impl Shared for RawSlot {}
-// SAFETY: atomic integers only.
-unsafe impl Shared for RawPort {}
+/// Integers, and arrays and structures of them, without padding. So any bytes are a valid value, and each byte has a
+/// value.
+pub(super) unsafe trait Plain: Copy {}
+// SAFETY: integers. `maps.h` does not compile if a structure has padding.
+unsafe impl Plain for types::nrw_slot {}
+// SAFETY: as above.
+unsafe impl Plain for types::nrw_port {}
+// SAFETY: as above.
+unsafe impl Plain for types::nrw_bucket {}
+// SAFETY: as above.
+unsafe impl Plain for types::nrw_key {}
+// SAFETY: as above.
+unsafe impl Plain for types::nrw_service {}
+// SAFETY: as above.
+unsafe impl Plain for types::nrw_advert {}
+
+/// The bytes of a key or value, as in the map.
+pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {
+    // SAFETY: `Plain` guarantees that all bytes have values.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+/// A value in shared memory. The program may change it at any time, so [`field!`] gives access to integers as atomics.
+///
+/// Loads and stores are relaxed: each field is independent. The only guaranteed order is that a slot is filled before it
+/// is `layout::LIVE`.
+#[repr(transparent)]
+pub(super) struct Shared<T>(UnsafeCell<T>);
+
+// SAFETY: only atomics are accessed through it.
+unsafe impl<T> Sync for Shared<T> {}
+
+/// A part of a value in shared memory: `field!(port, priority[1])`.
+macro_rules! field {
+    ($shared:expr, $($field:tt)+) => {{
+        #[allow(unsafe_code, reason = "a place inside a value")]
+        // SAFETY: the closure only computes the address of a field of the value.
+        let field = unsafe { $shared.part(|all| &raw mut (*all).$($field)+) };
+        field
+    }};
+}
+pub(super) use field;
+
+impl<T> Shared<T> {
+    /// A part of the value.
+    ///
+    /// # Safety
+    /// `place` returns the address of a field of the value that it gets.
+    pub(super) unsafe fn part<F>(&self, place: impl FnOnce(*mut T) -> *mut F) -> &Shared<F> {
+        // SAFETY: the field lives as long as the value, and Shared has the layout of its content.
+        unsafe { &*place(self.0.get()).cast::<Shared<F>>() }
+    }
+}
+
+impl<T: Plain> Shared<T> {
+    /// The whole value as words.
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
+        // SAFETY: the words cover the value and are aligned.
+        unsafe { std::slice::from_raw_parts(self.0.get().cast(), size_of::<T>() / 8) }
+    }
+
+    /// A copy, whose bytes are read one by one.
+    pub(super) fn read(&self) -> T {
+        let mut copy = MaybeUninit::<T>::uninit();
+        let from: *const AtomicU8 = self.0.get().cast();
+        let to: *mut u8 = copy.as_mut_ptr().cast();
+        for at in 0..size_of::<T>() {
+            // SAFETY: inside both values; any byte may be read as an atomic.
+            unsafe { to.add(at).write((*from.add(at)).load(Relaxed)) };
+        }
+        // SAFETY: all bytes are written, and any bytes are valid.
+        unsafe { copy.assume_init() }
+    }
+
+    /// Sets all bytes to zero.
+    pub(super) fn clear(&self) {
+        self.words().iter().for_each(|word| word.store(0, Relaxed));
+    }
+}
+
+macro_rules! atomic {
+    ($($integer:ty: $atomic:ty),*) => {
+        $(impl Deref for Shared<$integer> {
+            type Target = $atomic;
+            fn deref(&self) -> &$atomic {
+                // SAFETY: atomics have the layout of their integers, and on this crate's processors (64 bits) their
+                // alignment.
+                unsafe { &*self.0.get().cast() }
+            }
+        })*
+    };
+}
+atomic!(u8: AtomicU8, u16: AtomicU16, u32: AtomicU32, u64: AtomicU64);
 
 /// The values of an mmapable array map.
-pub(super) struct Memory<T: Shared> {
+pub(super) struct Memory<T: Plain> {
     at: NonNull<T>,
     len: usize,
     mapped: usize,
 }
 
 // SAFETY: only atomics are accessed through it, and the mapping belongs to the process.
-unsafe impl<T: Shared> Send for Memory<T> {}
+unsafe impl<T: Plain> Send for Memory<T> {}
 // SAFETY: as above.
-unsafe impl<T: Shared> Sync for Memory<T> {}
+unsafe impl<T: Plain> Sync for Memory<T> {}
 
-impl<T: Shared> Memory<T> {
+impl<T: Plain> Memory<T> {
     /// Maps the array with this many values of `T`.
     pub(super) fn new(map: impl AsFd, len: usize) -> Result<Self, Error> {
         let failed = |source: std::io::Error| Error::System { what: "mmap of a BPF array", source };
@@ -50,16 +143,33 @@ impl<T: Shared> Memory<T> {
     }
 
     /// The values.
-    pub(super) fn as_slice(&self) -> &[T] {
+    pub(super) fn as_slice(&self) -> &[Shared<T>] {
         // SAFETY: the mapping has this length and lives as long as self. The alignment of a page suffices for any T.
-        // `Shared` guarantees that any bytes are valid and that other writers are allowed.
-        unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.len) }
+        // `Plain` guarantees that any bytes are valid, and `Shared` allows other writers.
+        unsafe { std::slice::from_raw_parts(self.at.as_ptr().cast(), self.len) }
     }
 }
 
-impl<T: Shared> Drop for Memory<T> {
+impl<T: Plain> Drop for Memory<T> {
     fn drop(&mut self) {
         // SAFETY: mapped in `new` with this length, and no reference outlives self. It cannot fail on a whole mapping.
         let _ = unsafe { munmap(self.at.cast(), self.mapped) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_those_of_the_value_and_a_cleared_value_is_empty_in_every_byte() {
+        let slot = types::nrw_slot { code: 7, pad2: [1, 2, u32::MAX], ..Default::default() };
+        let shared = Shared(UnsafeCell::new(slot));
+        field!(shared, flags.0).store(5, Relaxed);
+        field!(shared, pad2[1]).store(9, Relaxed);
+        let copy = shared.read();
+        assert_eq!((copy.flags.0, copy.code, copy.pad2), (5, 7, [1, 9, u32::MAX]));
+        shared.clear();
+        assert_eq!(bytes(&shared.read()), [0; size_of::<types::nrw_slot>()]);
     }
 }

@@ -1,6 +1,6 @@
 //! The switch's eBPF program, and the memory that it shares with the agent (`bpf/switch`, `bpf/include/maps.h`).
 //!
-//! * [`layout`]: the structures, field by field as in C.
+//! * [`layout`]: names for the structures, which are generated from the C code.
 //! * [`program`]: load, attach to ports, pin.
 //! * [`slots`]: the flow table in shared memory, and freeing slots.
 //! * [`ports`]: the ports' records in shared memory.
@@ -15,6 +15,8 @@ pub mod ports;
 pub mod program;
 pub mod slots;
 mod sys;
+
+skeleton!("switch");
 
 /// Errors between the agent and the kernel.
 #[derive(Debug, thiserror::Error)]

@@ -11,12 +11,13 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, TC_EGRESS, TcHook, TcHookBuilder};
 use narrows_control::feedback::code::RateCode;
 use narrows_control::units::{Span, Time};
 
-use super::layout::{self, Key};
+use super::layout::{Key, PORTS_MAX, addr_bytes};
+use super::memory::bytes;
 use super::ports::Ports;
+use super::skeleton::SwitchSkelBuilder;
+use super::skeleton::types::{nrw_advert, nrw_half, nrw_port, nrw_service, nrw_slot};
 use super::slots::Slots;
 use super::{Error, bpf, cost, sys};
-
-skeleton!("switch");
 
 /// Sizes of the program's tables.
 #[derive(Copy, Clone, Debug)]
@@ -89,10 +90,13 @@ impl Switch {
     pub fn load(sizes: Sizes, tunables: Tunables) -> Result<Self, Error> {
         let failed = bpf("load the switch program");
         let mut storage = MaybeUninit::uninit();
-        let mut open = skeleton::SwitchSkelBuilder::default().open(&mut storage).map_err(&failed)?;
+        let mut open = SwitchSkelBuilder::default().open(&mut storage).map_err(&failed)?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.handshake_ns = tunables.handshake_timeout.as_nanos();
             rodata.syn_seed = seed()?;
+        }
+        for map in [&mut open.maps.ifaces, &mut open.maps.ports] {
+            map.set_max_entries(PORTS_MAX).map_err(&failed)?;
         }
         for map in [&mut open.maps.slots, &mut open.maps.flows, &mut open.maps.free_slots] {
             map.set_max_entries(sizes.flows.max(1)).map_err(&failed)?;
@@ -129,9 +133,9 @@ impl Switch {
         let [_, ports, slots, flows, free, ..] = &maps;
         // Another version pins maps of another layout.
         for (map, size) in [
-            (ports, size_of::<layout::RawPort>()),
-            (slots, size_of::<layout::RawSlot>()),
-            (&half_open, layout::HALF_BYTES),
+            (ports, size_of::<nrw_port>()),
+            (slots, size_of::<nrw_slot>()),
+            (&half_open, size_of::<nrw_half>()),
         ] {
             if map.value_size() as usize != size {
                 return Err(Error::System {
@@ -234,7 +238,7 @@ impl Switch {
 
     /// Packets of this interface pass unchanged from now on. The attachment is not changed.
     pub fn forget_interface(&self, ifindex: u32) -> Result<(), Error> {
-        set_or_delete::<4>(&self.maps[0], &ifindex.to_ne_bytes(), None)
+        set_or_delete(&self.maps[0], &ifindex.to_ne_bytes(), None)
     }
 
     /// Removes the pinned attachment of an interface, if there is one. The program is detached once nothing else holds
@@ -276,7 +280,7 @@ impl Switch {
 
     fn forget_services(&self) -> Result<(), Error> {
         for key in self.maps[5].keys().collect::<Vec<_>>() {
-            set_or_delete::<2>(&self.maps[5], &key, None)?;
+            set_or_delete(&self.maps[5], &key, None)?;
         }
         Ok(())
     }
@@ -290,26 +294,22 @@ impl Switch {
         service_port: u16,
         code: Option<RateCode>,
     ) -> Result<(), Error> {
-        let mut key = [0; 20];
-        match destination {
-            IpAddr::V4(v4) => key[..3].copy_from_slice(&v4.octets()[..3]),
-            IpAddr::V6(v6) => key[..6].copy_from_slice(&v6.octets()[..6]),
-        }
-        key[16..18].copy_from_slice(&service_port.to_be_bytes());
-        key[18] = if destination.is_ipv4() { 4 } else { 6 };
-        key[19] = port;
-        set_or_delete(&self.maps[5], &key, code.map(|code| code.to_bits().to_ne_bytes()))
+        let (family, network) = if destination.is_ipv4() { (4, 3) } else { (6, 6) };
+        let mut prefix = addr_bytes(destination);
+        prefix[network..].fill(0);
+        let key = nrw_service { prefix, port: service_port.to_be(), family, ctl_port: port };
+        let code = code.map(|code| code.to_bits().to_ne_bytes());
+        set_or_delete(&self.maps[5], bytes(&key), code.as_ref().map(|code| &code[..]))
     }
 
     /// Sets or removes the rate that another switch advertises for a flow without a slot here (BRF-63).
     pub fn set_advert(&self, key: &Key, advert: Option<(RateCode, Time)>) -> Result<(), Error> {
-        let value = advert.map(|(code, until)| {
-            let mut value = [0; 16];
-            value[..8].copy_from_slice(&until.as_nanos().to_ne_bytes());
-            value[8..10].copy_from_slice(&code.to_bits().to_ne_bytes());
-            value
+        let value = advert.map(|(code, until)| nrw_advert {
+            valid_until_ns: until.as_nanos(),
+            code: code.to_bits(),
+            ..nrw_advert::default()
         });
-        set_or_delete(&self.maps[6], &key.to_bytes(), value)
+        set_or_delete(&self.maps[6], bytes(key), value.as_ref().map(bytes))
     }
 
     /// The ring buffer that announces newcomers ([`announced_slot`](super::slots::announced_slot)), for
@@ -388,9 +388,9 @@ fn seed() -> Result<u64, Error> {
         .map_err(|e| Error::System { what: "get random bytes", source: std::io::Error::other(e.to_string()) })
 }
 
-fn set_or_delete<const N: usize>(map: &MapHandle, key: &[u8], value: Option<[u8; N]>) -> Result<(), Error> {
+fn set_or_delete(map: &MapHandle, key: &[u8], value: Option<&[u8]>) -> Result<(), Error> {
     let done = match value {
-        Some(value) => map.update(key, &value, MapFlags::ANY),
+        Some(value) => map.update(key, value, MapFlags::ANY),
         None => map.delete(key),
     };
     match done {

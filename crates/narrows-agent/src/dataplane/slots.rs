@@ -7,9 +7,10 @@ use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::Leaf;
 use narrows_control::units::{Span, Time};
 
-use super::layout::{self, Key, RawSlot};
-use super::memory::Memory;
+use super::layout::{self, Key};
+use super::memory::{Memory, Shared, bytes, field};
 use super::ports::Ports;
+use super::skeleton::types::nrw_slot;
 use super::{Error, bpf};
 
 /// The slot that a flow took, as the program announces it. If an announcement is lost, the agent finds the flow one or
@@ -19,19 +20,17 @@ pub fn announced_slot(bell: &[u8]) -> Option<u32> {
 }
 
 /// One flow: the program's observations and the agent's decisions. Counters wrap: use differences.
-pub struct Slot<'a>(&'a RawSlot);
+pub struct Slot<'a>(&'a Shared<nrw_slot>);
 
 macro_rules! seen {
     ($($(#[$doc:meta])* $name:ident: $type:ty),* $(,)?) => {
         impl Slot<'_> {
-            $($(#[$doc])* pub fn $name(&self) -> $type { self.0.$name.load(Relaxed) })*
+            $($(#[$doc])* pub fn $name(&self) -> $type { field!(self.0, $name).load(Relaxed) })*
         }
     };
 }
 
 seen! {
-    /// `layout::LIVE` and other flags.
-    flags: u32,
     /// L3 bytes of the packets with payload.
     bytes: u64,
     /// Payload bytes that the sequence numbers skipped: lost before the switch (BRF-100). Wraps.
@@ -59,70 +58,71 @@ seen! {
 }
 
 impl Slot<'_> {
+    /// `layout::LIVE` and other flags.
+    pub fn flags(&self) -> u32 {
+        field!(self.0, flags.0).load(Relaxed)
+    }
+
     /// Whether the slot is in use and complete.
     pub fn is_live(&self) -> bool {
         // Stores before LIVE are visible with it.
-        self.0.flags.load(Acquire) & layout::LIVE != 0
+        field!(self.0, flags.0).load(Acquire) & layout::LIVE != 0
     }
 
     /// Everything that the slot stores, for tests that compare it.
     pub fn image(&self) -> Vec<u64> {
-        self.0.image()
+        self.0.words().iter().map(|word| word.load(Relaxed)).collect()
     }
 
     /// The flow. Valid while the slot is live.
     pub fn key(&self) -> Key {
-        let mut bytes = [0; 40];
-        for (chunk, word) in bytes.chunks_exact_mut(8).zip(&self.0.key) {
-            chunk.copy_from_slice(&word.load(Relaxed).to_ne_bytes());
-        }
-        Key::from_bytes(&bytes)
+        field!(self.0, key).read()
     }
 
     /// Time of the last packet of either direction (CLOCK_MONOTONIC).
     pub fn last(&self) -> Time {
-        Time::from_nanos(self.0.last_ns.load(Relaxed))
+        Time::from_nanos(field!(self.0, last_ns).load(Relaxed))
     }
 
     /// Last RTT sample from the switch to the receiver and back.
     pub fn rtt_receiver(&self) -> Option<Span> {
-        sample(self.0.rtt_receiver_us.load(Relaxed))
+        sample(field!(self.0, rtt_receiver_us).load(Relaxed))
     }
 
     /// Last RTT sample from the switch to the sender and back.
     pub fn rtt_sender(&self) -> Option<Span> {
-        sample(self.0.rtt_sender_us.load(Relaxed))
+        sample(field!(self.0, rtt_sender_us).load(Relaxed))
     }
 
     /// The last rate that another switch wrote into an ACK.
     pub fn passed(&self) -> RateCode {
-        RateCode::from_bits(self.0.passed_code.load(Relaxed))
+        RateCode::from_bits(field!(self.0, passed_code).load(Relaxed))
     }
 
     /// The code that is written into ACKs.
     pub fn code(&self) -> RateCode {
-        RateCode::from_bits(self.0.code.load(Relaxed))
+        RateCode::from_bits(field!(self.0, code).load(Relaxed))
     }
 
     /// Sets the code that is written into ACKs; `RateCode::UNASSIGNED`: none.
     pub fn set_code(&self, code: RateCode) {
-        self.0.code.store(code.to_bits(), Relaxed);
+        field!(self.0, code).store(code.to_bits(), Relaxed);
     }
 
     /// Sets the leaf of the flow's packets.
     pub fn set_leaf(&self, leaf: Leaf) {
-        self.0.leaf.store(leaf as u8, Relaxed);
+        field!(self.0, leaf).store(leaf as u8, Relaxed);
     }
 
     /// Sets the flow's RTT for the program: for the once-per-RTT gate, and to distinguish a pause from the
     /// path's delay.
     pub fn set_rtt(&self, rtt: Span) {
-        self.0.rtt_us.store(u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX), Relaxed);
+        field!(self.0, rtt_us).store(u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX), Relaxed);
     }
 
     /// Confirms a flow without ACKs at this switch, because its ACKs take another path (BRF-63).
     pub fn confirm(&self, ports: &Ports) {
-        let old = self.0.flags.fetch_or(layout::CONFIRMED, Relaxed);
+        let old = field!(self.0, flags.0).fetch_or(layout::CONFIRMED, Relaxed);
         if old & (layout::LIVE | layout::CONFIRMED) == layout::LIVE
             && let Some(port) = ports.get(self.port())
         {
@@ -137,7 +137,7 @@ fn sample(us: u32) -> Option<Span> {
 
 /// All slots.
 pub struct Slots {
-    memory: Memory<RawSlot>,
+    memory: Memory<nrw_slot>,
     flows: MapHandle,
     free: MapHandle,
     /// Slots that were freed since the last [`recycle`](Slots::recycle). The program may still use one of these
@@ -203,7 +203,7 @@ impl Slots {
 
     /// The slot of a flow.
     pub fn find(&self, key: &Key) -> Result<Option<u32>, Error> {
-        let found = self.flows.lookup(&key.to_bytes(), MapFlags::ANY).map_err(bpf("look a flow up"))?;
+        let found = self.flows.lookup(bytes(key), MapFlags::ANY).map_err(bpf("look a flow up"))?;
         Ok(found.and_then(|bytes| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))))
     }
 
@@ -212,13 +212,13 @@ impl Slots {
     pub fn free(&mut self, index: u32, ports: &Ports) -> Result<(), Error> {
         let Some(slot) = self.get(index).filter(Slot::is_live) else { return Ok(()) };
         slot.confirm(ports);
-        match self.flows.delete(&slot.key().to_bytes()) {
+        match self.flows.delete(bytes(&slot.key())) {
             Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
                 return Err(bpf("remove a flow from the table")(error));
             }
             _ => {}
         }
-        slot.0.flags.store(0, Relaxed);
+        field!(slot.0, flags.0).store(0, Relaxed);
         self.resting.push(index);
         Ok(())
     }

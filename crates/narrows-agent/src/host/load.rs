@@ -44,24 +44,34 @@ pub(super) fn enter_namespaces(map: &impl MapCore, scope: &Scope) -> Result<(), 
     Ok(())
 }
 
-/// Counters of a program: the words of its `.bss`.
+/// The `.bss` of a program. It has the program's counters only.
 #[derive(Debug)]
-pub(super) struct Words(MapHandle);
+pub(super) struct Bss(MapHandle);
 
-impl Words {
+impl Bss {
     pub(super) fn new(map: &MapMut<'_>) -> Result<Self, HostError> {
         MapHandle::try_from(map)
-            .map(Words)
+            .map(Bss)
             .map_err(refused("keeping the counters", "this is a bug in narrows-agent"))
     }
 
-    /// The first `N` words; zeros if they cannot be read.
-    pub(super) fn read<const N: usize>(&self) -> [u64; N] {
-        let bytes = self.0.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
-        let mut words = [0; N];
-        for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_ne_bytes(chunk.try_into().unwrap_or_default());
-        }
-        words
+    /// The present bytes; none if they cannot be read.
+    pub(super) fn read(&self) -> Vec<u8> {
+        self.0.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default()
     }
 }
+
+/// The counter at an offset; 0 if it cannot be read.
+pub(super) fn counter(bytes: &[u8], offset: usize) -> u64 {
+    let word = bytes.get(offset..).and_then(|rest| rest.first_chunk());
+    word.map_or(0, |word| u64::from_ne_bytes(*word))
+}
+
+/// Reads counters by the names that they have in the program.
+macro_rules! counters {
+    ($bytes:expr, $from:ident => $into:ident { $($name:ident),* }) => {{
+        let bytes = $bytes;
+        $into { $($name: $crate::host::load::counter(&bytes, core::mem::offset_of!($from, $name)),)* }
+    }};
+}
+pub(super) use counters;

@@ -7,12 +7,13 @@ use std::path::Path;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
 use super::links::Links;
-use super::load::{Words, check_kernel, enter_namespaces, refused};
+use super::load::{Bss, check_kernel, counters, enter_namespaces, refused};
 use super::{HostError, ReceiverOptions, cgroup, links};
 
 skeleton!("receiver");
 
 use skeleton::ReceiverSkelBuilder;
+use skeleton::types::nrw_receiver_counters;
 
 const ROLE: &str = "receiver";
 const REMEDY: &str = "Linux 5.14 or later with CONFIG_CGROUP_BPF and CONFIG_DEBUG_INFO_BTF is needed";
@@ -29,7 +30,7 @@ pub struct ReceiverCounters {
 /// A host whose ACKs have room for feedback, as long as this value exists or is pinned.
 #[derive(Debug)]
 pub struct Receiver {
-    counters: Words,
+    counters: Bss,
     _links: Links,
 }
 
@@ -54,13 +55,12 @@ impl Receiver {
         enter_namespaces(&skel.maps.nrw_namespaces, &options.scope)?;
         let attached = skel.progs.nrw_receiver.attach_cgroup(cgroup.as_raw_fd());
         links.hold("sockops", attached.map_err(refused("attaching to the cgroup", REMEDY))?)?;
-        Ok(Receiver { counters: Words::new(&skel.maps.bss)?, _links: links })
+        Ok(Receiver { counters: Bss::new(&skel.maps.bss)?, _links: links })
     }
 
     /// The present counters.
     pub fn counters(&self) -> ReceiverCounters {
-        let [asked, reserving] = self.counters.read();
-        ReceiverCounters { asked, reserving }
+        counters!(self.counters.read(), nrw_receiver_counters => ReceiverCounters { asked, reserving })
     }
 }
 

@@ -10,12 +10,13 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use narrows_control::feedback::option::Format;
 
 use super::links::Links;
-use super::load::{Words, check_kernel, enter_namespaces, refused};
+use super::load::{Bss, check_kernel, counters, enter_namespaces, refused};
 use super::netns::{self, DefaultChanged};
 use super::{Choice, HostError, Mode, Namespace, SenderOptions, cgroup, links};
 
 skeleton!("sender");
 
+use skeleton::types::{nrw_choice, nrw_format, nrw_host_counters};
 use skeleton::{OpenSenderSkel, SenderSkel, SenderSkelBuilder};
 
 const ROLE: &str = "sender";
@@ -47,7 +48,7 @@ pub struct SenderCounters {
 /// A host that applies rate feedback, as long as this value exists or is pinned.
 #[derive(Debug)]
 pub struct Sender {
-    counters: Words,
+    counters: Bss,
     // Restored before the congestion control is unregistered, which would stay registered as a default.
     defaults: Vec<DefaultChanged>,
     links: Links,
@@ -95,7 +96,7 @@ impl Sender {
                 defaults.push(DefaultChanged::to(&options.name, namespace)?);
             }
         }
-        Ok(Sender { counters: Words::new(&skel.maps.bss)?, defaults, links })
+        Ok(Sender { counters: Bss::new(&skel.maps.bss)?, defaults, links })
     }
 
     /// Attaches to interfaces that have vanished and come back. Call this function periodically, in the network
@@ -107,8 +108,9 @@ impl Sender {
 
     /// The present counters.
     pub fn counters(&self) -> SenderCounters {
-        let [asked, rated, awaiting, unrated, orphaned, adopted, marked, restored] = self.counters.read();
-        SenderCounters { asked, rated, awaiting, unrated, orphaned, adopted, marked, restored }
+        counters!(self.counters.read(), nrw_host_counters => SenderCounters {
+            asked, rated, awaiting, unrated, orphaned, adopted, marked, restored
+        })
     }
 }
 
@@ -174,13 +176,13 @@ fn tune(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) {
         tunables.nrw_scoped = u32::from(!options.scope.namespaces.is_empty());
         tunables.nrw_cap_only = u32::from(options.mode == Mode::Cap);
         tunables.nrw_choice = match options.choice {
-            Choice::Unchosen => 0,
-            Choice::Chosen => 1,
-            Choice::All => 2,
+            Choice::Unchosen => nrw_choice::NRW_CHOICE_UNCHOSEN,
+            Choice::Chosen => nrw_choice::NRW_CHOICE_CHOSEN,
+            Choice::All => nrw_choice::NRW_CHOICE_ALL,
         };
         tunables.nrw_format = match options.format {
-            Format::Padding => 1,
-            Format::Experimental => 3,
+            Format::Padding => nrw_format::NRW_FORMAT_PADDING,
+            Format::Experimental => nrw_format::NRW_FORMAT_INSERT,
         };
         if let Some(rate) = options.max_rate {
             tunables.nrw_max_rate = rate.as_bytes_per_sec().clamp(1, tunables.nrw_max_rate);

@@ -11,9 +11,10 @@
 #define __type(name, value)	value *name
 #define BPF_MAP_TYPE_SK_STORAGE	1
 #define BPF_F_NO_PREALLOC	1
-#define NRW_FORMAT_INSERT	3
 #define SK_PACING_NONE		0
 #define SK_PACING_NEEDED	1
+
+enum nrw_format { NRW_FORMAT_INSERT };
 
 struct sock {
 	unsigned long sk_pacing_rate, sk_max_pacing_rate;

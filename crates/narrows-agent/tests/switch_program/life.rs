@@ -64,7 +64,7 @@ fn the_agent_reads_the_vlan_and_the_mark_of_a_flow() {
     for (n, shape) in (0..).zip(SHAPES) {
         let flow = Packet::new(shape, 42_100 + n).payload(100);
         rig.switch.try_packet_marked(7, rig.ifindex[usize::from(DATA)], &flow.bytes()).unwrap();
-        let vlan = u16::from_ne_bytes(flow.key().vlan);
+        let vlan = flow.key().vlan;
         assert_eq!(vlan != 0, matches!(shape, Shape::Vlan | Shape::QinQ | Shape::PppoeVlanV6));
         assert_eq!(rig.switch.tags(rig.slot_of(&flow).expect("a slot")), Tags { vlan, mark: 7 }, "{shape:?}");
     }

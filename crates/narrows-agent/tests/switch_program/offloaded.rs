@@ -125,7 +125,7 @@ fn an_offloaded_tag_is_the_same_as_a_tag_in_the_frame() {
         assert!(checksums_are_correct(&answer, (l3, l4)));
 
         let slot = rig.slot_of(&flow).expect("a slot");
-        let vlan = u16::from_ne_bytes(flow.key().vlan);
+        let vlan = flow.key().vlan;
         assert_eq!(rig.switch.tags(slot), Tags { vlan, mark: 0 });
     }
 }

@@ -251,9 +251,9 @@ impl Packet {
         Key {
             saddr,
             daddr,
-            sport: sport.to_be_bytes(),
-            dport: dport.to_be_bytes(),
-            vlan: vlan.to_ne_bytes(),
+            sport: sport.to_be(),
+            dport: dport.to_be(),
+            vlan,
             family: if self.v6() { 6 } else { 4 },
             proto: 6,
         }
