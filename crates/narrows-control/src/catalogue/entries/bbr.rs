@@ -7,8 +7,9 @@ use crate::congestion::bbr::bounded::Bounded;
 use crate::congestion::bbr::bounded::params as bounded;
 use crate::congestion::bbr::gain_cycle::{self, GainModel};
 use crate::congestion::bbr::gain_model::Variant;
-use crate::congestion::bbr::probe_bw::ConstantGains;
-use crate::congestion::bbr::{self, Bbr, aggregation, pacing, v2, v3};
+use crate::congestion::bbr::v1::Bbr;
+use crate::congestion::bbr::v1::probe_bw::ConstantGains;
+use crate::congestion::bbr::{aggregation, pacing, v1, v2, v3};
 use crate::parameter::{Parameters, Values};
 
 /// Algorithms with a model of the path.
@@ -147,27 +148,27 @@ fn gains(name: &'static str, variant: Variant, values: &Values) -> Box<dyn Contr
 
 /// Parameters of BBR v1.
 const V1: &[Group] = &[
-    Group::of::<bbr::params::Params>(""),
+    Group::of::<v1::params::Params>(""),
     Group::of::<aggregation::Params>("aggregation_"),
     Group::of::<pacing::Params>("pacing_"),
-    Group::of::<bbr::params::PolicerParams>("policer_"),
+    Group::of::<v1::params::PolicerParams>("policer_"),
     Group::of::<ConstantGains>("probe_"),
 ];
 /// Parameters of BBQ.
 const BBQ: &[Group] = &[
-    Group::of::<bbr::params::Params>(""),
+    Group::of::<v1::params::Params>(""),
     Group::of::<aggregation::Params>("aggregation_"),
     Group::of::<pacing::Params>("pacing_"),
-    Group::of::<bbr::params::PolicerParams>("policer_"),
+    Group::of::<v1::params::PolicerParams>("policer_"),
     Group::of::<ConstantGains>("probe_"),
     Group::of::<bbq::Params>("bbq_"),
 ];
 /// Parameters of BBR-A, BBR-B and BBR-C.
 const GAINS: &[Group] = &[
-    Group::of::<bbr::params::Params>(""),
+    Group::of::<v1::params::Params>(""),
     Group::of::<aggregation::Params>("aggregation_"),
     Group::of::<pacing::Params>("pacing_"),
-    Group::of::<bbr::params::PolicerParams>("policer_"),
+    Group::of::<v1::params::PolicerParams>("policer_"),
     Group::of::<gain_cycle::Choices>(""),
 ];
 

@@ -7,8 +7,8 @@
 
 use super::gain::Gain;
 use super::model::Model;
-use super::probe_bw::{ConstantGains, GainCycle, PROBE, ProbeEnd};
 use super::round_rtt::RoundRtt;
+use super::v1::probe_bw::{ConstantGains, GainCycle, PROBE, ProbeEnd};
 use crate::congestion::Ack;
 use crate::parameter::{time_from, whole};
 use crate::units::Span;

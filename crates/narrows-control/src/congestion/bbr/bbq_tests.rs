@@ -1,7 +1,7 @@
 use super::*;
-use crate::congestion::bbr::Bbr;
-use crate::congestion::bbr::params::Params as BbrParams;
-use crate::congestion::bbr::tests::{LINK, run};
+use crate::congestion::bbr::v1::Bbr;
+use crate::congestion::bbr::v1::params::Params as BbrParams;
+use crate::congestion::bbr::v1::tests::{LINK, run};
 use crate::congestion::harness::{Path, ack_at};
 use crate::units::Time;
 

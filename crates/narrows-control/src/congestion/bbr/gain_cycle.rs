@@ -7,8 +7,8 @@
 use super::gain::Gain;
 use super::gain_model::{self, OMEGA_ONE, Variant};
 use super::model::Model;
-use super::probe_bw::{DRAIN, GainCycle, PROBE, ProbeEnd};
 use super::round_rtt::RoundRtt;
+use super::v1::probe_bw::{DRAIN, GainCycle, PROBE, ProbeEnd};
 use crate::congestion::Ack;
 use crate::congestion::filter::WindowedMax;
 use crate::parameter::{Parameters, Reading, Values, time_from, word};

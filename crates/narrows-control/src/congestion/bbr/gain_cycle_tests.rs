@@ -1,10 +1,11 @@
 use super::*;
 use crate::catalogue;
-use crate::congestion::bbr::params::Params as BbrParams;
-use crate::congestion::bbr::probe_bw::ProbeBw;
-use crate::congestion::bbr::tests::{LINK, policer, run};
-use crate::congestion::bbr::view::View;
-use crate::congestion::bbr::{Bbr, Controller};
+use crate::congestion::Controller;
+use crate::congestion::bbr::v1::Bbr;
+use crate::congestion::bbr::v1::params::Params as BbrParams;
+use crate::congestion::bbr::v1::probe_bw::ProbeBw;
+use crate::congestion::bbr::v1::tests::{LINK, policer, run};
+use crate::congestion::bbr::v1::view::View;
 use crate::congestion::harness::{Path, Sender, ack_at, connection};
 use crate::congestion::{Connection, RateSample, Window};
 
@@ -20,7 +21,7 @@ fn model() -> Model {
     let params = BbrParams::default();
     let mut model = Model::new(Time::ZERO, Some(Span::from_millis(20)), 1500, params.initial_cwnd);
     let rate = RateSample { delivered: 100, interval: Span::from_millis(12), ..RateSample::default() };
-    model.update_bw(&Ack { rate, ..ack_at(Time::ZERO) }, &params);
+    model.update_bw(&Ack { rate, ..ack_at(Time::ZERO) }, params.bw_rounds);
     model
 }
 

@@ -6,7 +6,6 @@ use super::aggregation::Aggregation;
 use super::full_pipe::FullPipe;
 use super::gain::Gain;
 use super::memo::Memo;
-use super::params::Params;
 use crate::congestion::Ack;
 use crate::congestion::filter::{TwoPeriodMax, WindowedMax};
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
@@ -51,20 +50,21 @@ impl Model {
         self.max_bw.get()
     }
 
-    /// Takes a valid delivery-rate sample into the bandwidth filter (BBR-10).
-    pub fn update_bw(&mut self, ack: &Ack, params: &Params) {
+    /// Takes a valid delivery-rate sample into the bandwidth filter of this many rounds (BBR-10).
+    pub fn update_bw(&mut self, ack: &Ack, rounds: u64) {
         let bw = self.delivery_rate(ack);
         if !self.is_app_limited(ack) || bw >= self.max_bw() {
-            self.max_bw.update(params.bw_rounds, self.round, bw);
+            self.max_bw.update(rounds, self.round, bw);
         }
     }
 
-    /// Takes an RTT sample into the propagation-time filter (BBR-11). Returns true if the window had expired.
+    /// Takes an RTT sample into the propagation-time filter of this length (BBR-11). Returns true if the filter's
+    /// window had expired.
     ///
     /// An RTT equal to the minimum does not postpone ProbeRTT (Linux since 5.10), because it may
     /// include a persistent queue.
-    pub fn update_min_rtt(&mut self, ack: &Ack, params: &Params) -> bool {
-        let expired = ack.now > self.min_rtt_at + params.min_rtt_window;
+    pub fn update_min_rtt(&mut self, ack: &Ack, window: Span) -> bool {
+        let expired = ack.now > self.min_rtt_at + window;
         if let Some(rtt) = ack.rtt
             && (rtt < self.min_rtt || (expired && !ack.delayed))
         {

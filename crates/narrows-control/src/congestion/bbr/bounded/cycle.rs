@@ -1,27 +1,12 @@
-//! The cycle of ProbeBW: Down, Cruise, Refill, Up (BBR2-4, BBR2-5, BBR3-5, BBR3-6).
+//! The history of probing over the cycles Down, Cruise, Refill, Up (BBR2-4, BBR2-5, BBR3-5, BBR3-6).
 //!
-//! The state that outlives a phase: the time of the next probe, whether ACKs show the effect of a
-//! probe, how the last probe ended, and how fast the long-term bound may grow. The parent module
-//! applies the phases to the rest of the model.
+//! It outlives the phases: the time of the next probe, whether ACKs show the effect of a probe, how
+//! the last probe ended, and how fast the long-term bound may grow.
 
 use super::bounds::Bounds;
 use super::params::Params;
 use crate::congestion::Ack;
 use crate::units::{Span, Time};
-
-/// A phase of ProbeBW. The numbers are the same as in the module's `bbr_pacing_gain_phase`. They
-/// appear in traces.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Probes for more bandwidth.
-    Up = 0,
-    /// Drains the queue and leaves headroom.
-    Down = 1,
-    /// Holds the measured bandwidth.
-    Cruise = 2,
-    /// Fills the pipe for one round.
-    Refill = 3,
-}
 
 /// The data that the present ACKs acknowledge, relative to the latest probe.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -98,10 +83,9 @@ impl Cycle {
     }
 
     /// Up begins: from now on losses belong to the probe.
-    pub fn start_up(&mut self, now: Time, cwnd: u32) {
+    pub fn start_up(&mut self, cwnd: u32) {
         self.acks = Acks::Starting;
         self.sampling = true;
-        self.since = now;
         self.raise_slope(cwnd);
     }
 
@@ -165,15 +149,9 @@ impl Cycle {
     /// loss with `inflight` segments (BBR3-5).
     #[inline]
     pub fn is_due(&self, now: Time, inflight: impl FnOnce() -> u32, params: &Params) -> bool {
-        self.has_lasted(now, self.wait)
+        now.since(self.since) > self.wait
             || self.rounds >= params.probe_rounds
             || self.rounds >= inflight().min(params.probe_rounds)
-    }
-
-    /// Whether `span` has passed since Down, or Up, began.
-    #[inline]
-    pub fn has_lasted(&self, now: Time, span: Span) -> bool {
-        now.since(self.since) > span
     }
 
     /// If the previous probe had excessive loss, returns whether this probe has reached the same level. The
@@ -204,7 +182,7 @@ mod tests {
     fn the_bound_grows_by_1_2_4_and_8_in_the_rounds_of_a_probe() {
         let mut cycle = Cycle::default();
         let mut bounds = bounds(96);
-        cycle.start_up(Time::ZERO, 96);
+        cycle.start_up(96);
         let mut grown = Vec::new();
         for _ in 0..4 {
             let before = bounds.longterm;
@@ -220,7 +198,7 @@ mod tests {
     fn a_bound_that_is_not_used_does_not_grow() {
         let mut cycle = Cycle::default();
         let mut bounds = bounds(100);
-        cycle.start_up(Time::ZERO, 100);
+        cycle.start_up(100);
         for _ in 0..1000 {
             cycle.grow(&ack_at(Time::ZERO), true, 99, &mut bounds);
             cycle.grow(&Ack { cwnd_limited: false, ..ack_at(Time::ZERO) }, true, 100, &mut bounds);
@@ -232,7 +210,7 @@ mod tests {
     fn acks_before_the_bound_was_left_unused_do_not_count() {
         let mut cycle = Cycle::default();
         let mut bounds = bounds(100);
-        cycle.start_up(Time::ZERO, 100);
+        cycle.start_up(100);
         for _ in 0..10 {
             (0..99).for_each(|_| cycle.grow(&ack_at(Time::ZERO), false, 100, &mut bounds));
             cycle.grow(&ack_at(Time::ZERO), false, 99, &mut bounds);
@@ -261,7 +239,7 @@ mod tests {
         let after = |too_high: bool| {
             let mut cycle = Cycle { too_high: true, ..Cycle::default() };
             cycle.start_refill();
-            cycle.start_up(Time::ZERO, 100);
+            cycle.start_up(100);
             assert_eq!((cycle.detect_risk(99, &bounds), cycle.detect_risk(100, &bounds)), (false, true));
             cycle.too_high = too_high;
             cycle.start_down(Time::ZERO, 0, &v3::params());

@@ -1,8 +1,10 @@
+use super::phase::{Cruise, Down, Drain, ProbeRtt, Refill};
 use super::*;
-use crate::congestion::RateSample;
-use crate::congestion::bbr::tests::{LINK, first_after_equal_rtts, follows_the_link, run};
-use crate::congestion::bbr::{Bbr, v2, v3};
+use crate::congestion::bbr::v1::Bbr;
+use crate::congestion::bbr::v1::tests::{LINK, first_after_equal_rtts, follows_the_link, run};
+use crate::congestion::bbr::{v2, v3};
 use crate::congestion::harness::{Path, Sender, ack_at, connection, initial_window};
+use crate::congestion::{RateSample, State};
 
 /// Share of a link: pacing leaves 1 % unused, and v3 spends 0.2 s of every 5 s at half a window
 /// (ProbeRTT).
@@ -25,9 +27,17 @@ fn established(mut bbr: Bounded) -> (Bounded, Window) {
 }
 
 fn phases() -> [Phase; 7] {
-    let cycle = [Step::Down, Step::Cruise, Step::Refill, Step::Up].map(Phase::ProbeBw);
-    let [down, cruise, refill, up] = cycle;
-    [Phase::Startup, Phase::Drain(0), down, cruise, refill, up, Phase::ProbeRtt(ProbeRtt::default())]
+    let (bbr, window) = established(v3::bbr3());
+    let Bounded { mut shared, .. } = bbr;
+    [
+        Phase::Startup(Startup),
+        Phase::Drain(Drain { since: 0 }),
+        Phase::Down(Down),
+        Phase::Cruise(Cruise),
+        Phase::Refill(Refill),
+        Up::enter(&mut shared, Time::ZERO, &window, LINK),
+        Phase::ProbeRtt(ProbeRtt::default()),
+    ]
 }
 
 /// The gains of v2's module and of the draft, to 1/256.
@@ -57,15 +67,15 @@ fn the_gains_match_the_table() {
 #[test]
 fn the_window_is_capped_as_in_the_table() {
     for mut bbr in both() {
-        bbr.bounds.longterm = 100;
+        bbr.shared.bounds.longterm = 100;
         let caps = phases().map(|phase| {
             bbr.phase = phase;
             bbr.cap()
         });
         assert_eq!(caps, [UNBOUNDED, 100, 100, 85, 100, 100, 85]);
-        bbr.bounds.shortterm = 60;
+        bbr.shared.bounds.shortterm = 60;
         assert_eq!(bbr.cap(), 60);
-        bbr.bounds.shortterm = 1;
+        bbr.shared.bounds.shortterm = 1;
         assert_eq!(bbr.cap(), 4, "four segments at least");
     }
 }
@@ -74,10 +84,10 @@ fn the_window_is_capped_as_in_the_table() {
 #[test]
 fn the_bandwidth_in_use_is_the_smaller_of_the_measured_one_and_the_short_term_bound() {
     for (mut bbr, _) in both().map(established) {
-        bbr.model.update_bw(LINK, false);
-        assert_eq!(bbr.bw(), LINK);
-        bbr.bounds.bw_shortterm = Rate::from_bits_per_sec(70_000_000);
-        assert_eq!(bbr.bw(), Rate::from_bits_per_sec(70_000_000));
+        bbr.shared.model.update_bw(LINK, false);
+        assert_eq!(bbr.shared.bw(), LINK);
+        bbr.shared.bounds.bw_shortterm = Rate::from_bits_per_sec(70_000_000);
+        assert_eq!(bbr.shared.bw(), Rate::from_bits_per_sec(70_000_000));
     }
 }
 
@@ -87,7 +97,7 @@ fn a_send_quantum_is_a_millisecond_of_the_pacing_rate_within_bounds() {
     let (bbr, mut window) = established(v3::bbr3());
     let mut room = |mbit: u64| {
         window.pacing_rate = Some(Rate::from_bits_per_sec(mbit * 1_000_000));
-        bbr.quantise(0, &window)
+        bbr.shared.quantise(0, &window)
     };
     assert_eq!([room(1), room(100), room(10_000)], [6, 3 * 8, 3 * 45]);
 }
@@ -99,11 +109,11 @@ fn loss(tx_in_flight: u32, lost: u32) -> Lost {
 /// In Up with a bandwidth-delay product of 167 segments.
 fn probing_up(bbr: Bounded) -> (Bounded, Window) {
     let (mut bbr, mut window) = established(bbr);
-    bbr.model.update_bw(LINK, false);
-    bbr.model.full_pipe.reach();
+    bbr.shared.model.update_bw(LINK, false);
+    bbr.shared.model.full_pipe.reach();
     window.cwnd = 300;
-    bbr.start_refill();
-    bbr.start_up(Time::ZERO, &window, LINK);
+    bbr.phase = Refill::enter(&mut bbr.shared);
+    bbr.phase = Up::enter(&mut bbr.shared, Time::ZERO, &window, LINK);
     (bbr, window)
 }
 
@@ -112,15 +122,15 @@ fn probing_up(bbr: Bounded) -> (Bounded, Window) {
 fn a_probe_that_loses_more_than_two_per_cent_sets_the_bound_there_and_ends() {
     for (mut bbr, window) in both().map(probing_up) {
         bbr.on_lost(&loss(200, 4), &window);
-        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Up)), "two per cent are accepted");
-        assert_eq!(bbr.bounds.longterm, UNBOUNDED);
+        assert!(matches!(bbr.phase, Phase::Up(_)), "two per cent are accepted");
+        assert_eq!(bbr.shared.bounds.longterm, UNBOUNDED);
         bbr.on_lost(&loss(200, 5), &window);
-        assert_eq!(bbr.bounds.longterm, 199, "{}", bbr.name());
-        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Down)));
-        assert!(bbr.cycle.too_high);
+        assert_eq!(bbr.shared.bounds.longterm, 199, "{}", bbr.name());
+        assert!(matches!(bbr.phase, Phase::Down(_)));
+        assert!(bbr.shared.cycle.too_high);
         // It reacts once.
         bbr.on_lost(&loss(120, 50), &window);
-        assert_eq!(bbr.bounds.longterm, 199);
+        assert_eq!(bbr.shared.bounds.longterm, 199);
     }
 }
 
@@ -129,7 +139,7 @@ fn a_probe_never_cuts_below_70_per_cent_of_the_target() {
     for (mut bbr, window) in both().map(probing_up) {
         bbr.on_lost(&loss(50, 30), &window);
         // 0.7 * 167 = 116.9.
-        assert_eq!(bbr.bounds.longterm, 116);
+        assert_eq!(bbr.shared.bounds.longterm, 116);
     }
 }
 
@@ -137,8 +147,8 @@ fn a_probe_never_cuts_below_70_per_cent_of_the_target() {
 fn a_probe_limited_by_the_application_ends_without_changing_the_bound() {
     for (mut bbr, window) in both().map(probing_up) {
         bbr.on_lost(&Lost { app_limited: true, ..loss(200, 5) }, &window);
-        assert_eq!(bbr.bounds.longterm, UNBOUNDED);
-        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Down)));
+        assert_eq!(bbr.shared.bounds.longterm, UNBOUNDED);
+        assert!(matches!(bbr.phase, Phase::Down(_)));
     }
 }
 
@@ -146,16 +156,17 @@ fn a_probe_limited_by_the_application_ends_without_changing_the_bound() {
 #[test]
 fn a_probe_ended_by_spurious_losses_resumes_in_v3_and_both_restore_the_bounds() {
     for ((mut bbr, mut window), goes_on) in both().map(probing_up).into_iter().zip([false, true]) {
-        bbr.bounds.longterm = 250;
+        bbr.shared.bounds.longterm = 250;
         bbr.on_lost(&loss(200, 5), &window);
-        assert_eq!(bbr.bounds.longterm, 199);
-        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Down)));
+        assert_eq!(bbr.shared.bounds.longterm, 199);
+        assert!(matches!(bbr.phase, Phase::Down(_)));
         bbr.on_undo(Time::from_secs_f64(1.1), &mut window);
-        assert_eq!(bbr.bounds.longterm, 250);
-        let step = if goes_on { Step::Up } else { Step::Down };
-        assert!(matches!(bbr.phase, Phase::ProbeBw(now) if now == step), "{}: {:?}", bbr.name(), bbr.phase);
+        assert_eq!(bbr.shared.bounds.longterm, 250);
+        let resumes = matches!(bbr.phase, Phase::Up(_));
+        let is_down = matches!(bbr.phase, Phase::Down(_));
+        assert_eq!((resumes, is_down), (goes_on, !goes_on), "{}: {:?}", bbr.name(), bbr.phase);
         // The following losses belong to the probe.
-        assert_eq!(bbr.cycle.sampling, goes_on);
+        assert_eq!(bbr.shared.cycle.sampling, goes_on);
     }
 }
 
@@ -164,9 +175,9 @@ fn a_probe_ended_by_spurious_losses_resumes_in_v3_and_both_restore_the_bounds() 
 fn a_probe_that_ended_by_itself_during_spurious_losses_resumes_in_v3() {
     let (mut bbr, mut window) = probing_up(v3::bbr3());
     bbr.on_lost(&loss(200, 1), &window);
-    bbr.start_down(Time::ZERO);
+    bbr.phase = Down::enter(&mut bbr.shared, Time::ZERO);
     bbr.on_undo(Time::from_secs_f64(1.1), &mut window);
-    assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Up)));
+    assert!(matches!(bbr.phase, Phase::Up(_)));
 }
 
 fn in_state(state: State) -> Ack {
@@ -178,22 +189,22 @@ fn in_state(state: State) -> Ack {
 fn an_undo_restores_the_bounds_of_its_own_episode_only() {
     for (mut bbr, mut window) in both().map(probing_up) {
         // A real episode ends the probe at 199 segments.
-        bbr.bounds.longterm = 250;
+        bbr.shared.bounds.longterm = 250;
         bbr.on_lost(&loss(200, 5), &window);
         bbr.on_ack(&in_state(State::Recovery), &mut window);
         bbr.on_recovered(Time::from_secs_f64(1.1), &mut window);
         bbr.on_ack(&in_state(State::Open), &mut window);
         // Later, an echo and spurious losses in the same round.
-        bbr.bounds.forget_round();
+        bbr.shared.bounds.forget_round();
         let now = Time::from_secs_f64(1.5);
         bbr.on_congestion(&echo(now), &mut window);
-        bbr.bounds.shortterm = 120;
+        bbr.shared.bounds.shortterm = 120;
         bbr.on_lost(&loss(200, 1), &window);
-        bbr.bounds.shortterm = 90;
+        bbr.shared.bounds.shortterm = 90;
         bbr.on_lost(&loss(200, 2), &window);
         bbr.on_undo(Time::from_secs_f64(1.6), &mut window);
-        assert_eq!((bbr.bounds.longterm, bbr.bounds.shortterm), (199, 120), "{}", bbr.name());
-        assert!(matches!(bbr.phase, Phase::ProbeBw(Step::Down | Step::Cruise)), "{:?}", bbr.phase);
+        assert_eq!((bbr.shared.bounds.longterm, bbr.shared.bounds.shortterm), (199, 120), "{}", bbr.name());
+        assert!(matches!(bbr.phase, Phase::Down(_) | Phase::Cruise(_)), "{:?}", bbr.phase);
     }
 }
 
@@ -202,12 +213,12 @@ fn an_undo_restores_the_bounds_of_its_own_episode_only() {
 fn an_ecn_echo_outside_of_a_probe_counts_as_a_loss_in_v3_only() {
     for (bbr, bound) in both().into_iter().zip([f64::NAN, 210.0]) {
         let (mut bbr, mut window) = probing_up(bbr);
-        bbr.start_down(Time::ZERO);
+        bbr.phase = Down::enter(&mut bbr.shared, Time::ZERO);
         let now = Time::from_secs_f64(0.1);
         bbr.on_congestion(&echo(now), &mut window);
         let rate = RateSample { delivered: 20, interval: Span::from_millis(20), ..RateSample::default() };
         bbr.on_ack(&Ack { rate, in_flight: 200, ..ack_at(now) }, &mut window);
-        let shown = bbr.bounds.shortterm;
+        let shown = bbr.shared.bounds.shortterm;
         assert_eq!(shown != UNBOUNDED, bound.is_finite(), "{}: {shown}", bbr.name());
         if bound.is_finite() {
             assert_eq!(f64::from(shown), bound);
@@ -218,7 +229,7 @@ fn an_ecn_echo_outside_of_a_probe_counts_as_a_loss_in_v3_only() {
 #[test]
 fn the_window_before_a_timeout_is_kept_as_a_bound_and_restored() {
     for (mut bbr, mut window) in both().map(probing_up) {
-        bbr.start_down(Time::ZERO);
+        bbr.phase = Down::enter(&mut bbr.shared, Time::ZERO);
         let event = Congestion {
             again: false,
             signal: Signal::Timeout,
@@ -228,7 +239,7 @@ fn the_window_before_a_timeout_is_kept_as_a_bound_and_restored() {
         };
         bbr.on_congestion(&event, &mut window);
         window.cwnd = 1;
-        assert_eq!(bbr.bounds.shortterm, 300);
+        assert_eq!(bbr.shared.bounds.shortterm, 300);
         bbr.on_recovered(Time::from_secs_f64(0.6), &mut window);
         assert_eq!(window.cwnd, 300);
     }
@@ -239,8 +250,8 @@ fn the_window_before_a_timeout_is_kept_as_a_bound_and_restored() {
 fn drain_ends_with_the_queue_and_in_v3_after_three_rounds_at_the_latest() {
     for (bbr, expected) in both().into_iter().zip([None, Some(4)]) {
         let (mut bbr, mut window) = established(bbr);
-        bbr.model.update_bw(LINK, false);
-        bbr.model.full_pipe.reach();
+        bbr.shared.model.update_bw(LINK, false);
+        bbr.shared.model.full_pipe.reach();
         let (mut delivered, mut left) = (0, None);
         for round in 0..50 {
             let now = Time::ZERO + Span::from_millis(20 * round);
@@ -282,7 +293,7 @@ fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u
         let ack = Ack { rate, lost: u32::from(n < reports), delivered: 5000 + n, state, ..ack_at(now) };
         bbr.on_ack(&ack, &mut window);
     }
-    (bbr.model.full_pipe.has_been_full(), bbr.bounds.longterm)
+    (bbr.shared.model.full_pipe.has_been_full(), bbr.shared.bounds.longterm)
 }
 
 /// BBR3-3, with eight and six reports.
@@ -405,6 +416,6 @@ fn restarting_from_idle_paces_at_the_bandwidth_and_needs_no_probe_rtt() {
         let rtt = Some(Span::from_millis(25));
         let rate = RateSample { delivered: 1, interval: Span::from_millis(25), ..RateSample::default() };
         bbr.on_ack(&Ack { rtt, rate, ..ack_at(later + Span::from_millis(25)) }, &mut window);
-        assert!(matches!(bbr.phase, Phase::ProbeBw(_)), "idling was as good as ProbeRTT");
+        assert!(bbr.phase.is_probe_bw(), "idling was as good as ProbeRTT");
     }
 }

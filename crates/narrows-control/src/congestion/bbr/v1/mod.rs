@@ -2,48 +2,34 @@
 //!
 //! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control" (ACM Queue 14(5), 2016);
 //! draft-cardwell-iccrg-bbr-congestion-control-00; order and constants of Linux `tcp_bbr.c`.
-//! [`model`] describes the path, [`phase`], [`probe_bw`] and [`probe_rtt`] are the states, and this
-//! file computes rate and window.
+//! [`phase`] and [`probe_bw`] are the states, and this file computes rate and window.
 //!
 //! Deviations from Linux: Bandwidth and pacing count L3 bytes, but Linux counts payload. This
 //! transport paces every packet, so it needs no estimate of the earliest departure time (see
 //! `probe_bw`). Only gains are fixed-point numbers.
 
-pub mod aggregation;
-pub mod bbq;
-pub mod bounded;
-pub mod full_pipe;
-pub mod gain;
-pub mod gain_cycle;
-pub mod gain_model;
-pub mod memo;
-pub mod model;
-pub mod pacing;
 pub mod params;
 pub mod phase;
 pub mod policer;
 pub mod probe_bw;
-pub mod probe_rtt;
-pub mod recovery;
-pub mod round_rtt;
-pub mod v2;
-pub mod v3;
 pub mod view;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
-use self::gain::Gain;
-use self::memo::Memo;
-use self::model::Model;
 use self::params::Params;
 use self::phase::Phase;
 use self::policer::{Observation, Policer};
 use self::probe_bw::{ConstantGains, GainCycle, ProbeBw};
-use self::probe_rtt::ProbeRtt;
-use self::recovery::SavedWindow;
 use self::view::{View, is_drained, quantise};
-use super::{Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, Signal, Window};
+use super::gain::Gain;
+use super::memo::Memo;
+use super::model::Model;
+use super::probe_rtt::ProbeRtt;
+use super::recovery::SavedWindow;
+use crate::congestion::{
+    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, Signal, Window,
+};
 use crate::parameter::{Parameters, Values};
 use crate::units::{Rate, Span, Time};
 
@@ -184,7 +170,7 @@ impl Bbr {
         if self.policer.on_ack(&self.seen) {
             self.enter_probe_bw(ack.now);
         }
-        self.model.update_bw(ack, &self.params);
+        self.model.update_bw(ack, self.params.bw_rounds);
         let (bw, bytes) = (self.bw(), self.model.packet_bytes());
         let round_start = self.model.round_start;
         self.model.aggregation.on_ack(ack, round_start, bw, window.cwnd, bytes, &self.params.aggregation);
@@ -218,7 +204,7 @@ impl Bbr {
 
     /// BBR-11 and BBR-17.
     fn update_min_rtt(&mut self, ack: &Ack, window: &mut Window) {
-        let expired = self.model.update_min_rtt(ack, &self.params);
+        let expired = self.model.update_min_rtt(ack, self.params.min_rtt_window);
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
             // `true`: Linux changes the mode first and so keeps the largest window saved. The
@@ -352,4 +338,4 @@ impl Controller for Bbr {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,7 +1,7 @@
 //! Parameters of BBR v1.
 
-use super::gain::Gain;
-use super::{aggregation, pacing};
+use crate::congestion::bbr::gain::Gain;
+use crate::congestion::bbr::{aggregation, pacing};
 use crate::parameter::{gain, rate_from, time_from, whole};
 use crate::units::{Rate, Span};
 

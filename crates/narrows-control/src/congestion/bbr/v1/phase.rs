@@ -1,9 +1,9 @@
 //! The phases of BBR, and Startup and Drain, which have no state (BBR-14 to BBR-17).
 
-use super::gain::Gain;
 use super::params::Params;
 use super::probe_bw::ProbeBw;
-use super::probe_rtt::ProbeRtt;
+use crate::congestion::bbr::gain::Gain;
+use crate::congestion::bbr::probe_rtt::ProbeRtt;
 
 /// The current phase. The discriminants are the same as in Linux's `enum bbr_mode`. They appear in
 /// traces.

@@ -2,10 +2,10 @@
 //!
 //! [`GainCycle`] supplies the gains: constants in BBR v1, computed values in its variants.
 
-use super::gain::Gain;
-use super::model::Model;
 use super::view::View;
 use crate::congestion::Ack;
+use crate::congestion::bbr::gain::Gain;
+use crate::congestion::bbr::model::Model;
 use crate::parameter::gain;
 use crate::units::{Span, Time};
 

@@ -1,25 +1,26 @@
 use super::*;
+use crate::congestion::bbr::full_pipe::FullPipe;
 use crate::congestion::harness::{Path, Sender, ack_at, connection};
 use crate::congestion::{RateSample, State};
 
-pub(super) const LINK: Rate = Rate::from_bits_per_sec(100_000_000);
+pub(in super::super) const LINK: Rate = Rate::from_bits_per_sec(100_000_000);
 
 /// Results of a closed loop.
-pub(super) struct Outcome {
+pub(in super::super) struct Outcome {
     /// Share of the link.
-    pub(super) share: f64,
+    pub(in super::super) share: f64,
     /// Mean queueing delay, ms.
-    pub(super) delay: f64,
+    pub(in super::super) delay: f64,
     /// Lost packets as a percentage of the packets sent.
-    pub(super) lost: f64,
+    pub(in super::super) lost: f64,
     /// Packets lost, including the packets lost during the start.
-    pub(super) lost_ever: u64,
+    pub(in super::super) lost_ever: u64,
     /// The controller's estimate at the end, s.
-    pub(super) min_rtt: f64,
+    pub(in super::super) min_rtt: f64,
 }
 
 /// Results of `seconds`, after a start of two seconds.
-pub(super) fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> Outcome {
+pub(in super::super) fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> Outcome {
     let rate = path.rate.as_bits_per_sec();
     let mut sender = Sender::new(controller, path);
     sender.run_for(Span::from_secs(2));
@@ -37,7 +38,7 @@ pub(super) fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> 
 
 /// A link doubles its rate at 3 s and later halves it. The estimate follows each change within this many
 /// seconds.
-pub(super) fn follows_the_link(controller: Box<dyn Controller>, seconds: u64) {
+pub(in super::super) fn follows_the_link(controller: Box<dyn Controller>, seconds: u64) {
     let name = controller.name();
     let mut sender = Sender::new(controller, Path::new(LINK, 20));
     sender.run_for(Span::from_secs(3));
@@ -50,7 +51,7 @@ pub(super) fn follows_the_link(controller: Box<dyn Controller>, seconds: u64) {
 }
 
 /// Drops packets beyond a token bucket of 20 Mbit/s and 300 packets.
-pub(super) fn policer() -> Box<dyn FnMut(u64, Time) -> bool> {
+pub(in super::super) fn policer() -> Box<dyn FnMut(u64, Time) -> bool> {
     let (mut tokens, mut filled) = (300.0, Time::ZERO);
     Box::new(move |_, now| {
         tokens = f64::min(300.0, tokens + now.since(filled).as_secs_f64() * 20e6 / 12_000.0);
@@ -155,7 +156,7 @@ fn probe_rtt_comes_after_ten_seconds_lasts_200_ms_and_keeps_the_bandwidth() {
 
 /// The first time, ms, at which a condition holds, if an ACK of four segments arrives every 20 ms (every RTT)
 /// for 11 s.
-pub(super) fn first_after_equal_rtts<C: Controller>(
+pub(in super::super) fn first_after_equal_rtts<C: Controller>(
     cc: &mut C,
     window: &mut Window,
     is: impl Fn(&C) -> bool,
@@ -295,8 +296,8 @@ fn restarting_from_idle_paces_at_the_bandwidth() {
     assert!(bbr.idle_restart);
 }
 
-fn model_full() -> full_pipe::FullPipe {
-    let mut pipe = full_pipe::FullPipe::default();
+fn model_full() -> FullPipe {
+    let mut pipe = FullPipe::default();
     (0..4).for_each(|_| pipe.on_round(LINK, Gain::ratio(5, 4), 3));
     assert!(pipe.has_been_full());
     pipe

@@ -1,9 +1,9 @@
 //! The input of BBR's phases for one ACK.
 
-use super::gain::Gain;
-use super::model::Model;
 use super::params::Params;
 use crate::congestion::Ack;
+use crate::congestion::bbr::gain::Gain;
+use crate::congestion::bbr::model::Model;
 use crate::units::Rate;
 
 /// One ACK with the state that phases need.

@@ -1,0 +1,135 @@
+//! The state that outlives a phase: the model of the path, the bounds, the history of probing and
+//! the saved window. Phases read and change it.
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+
+use super::bounds::{Bounds, UNBOUNDED, is_too_high};
+use super::cycle::Cycle;
+use super::min_rtt::MinRtt;
+use super::params::{Params, UpExit};
+use crate::congestion::bbr::gain::Gain;
+use crate::congestion::bbr::memo::Memo;
+use crate::congestion::bbr::model;
+use crate::congestion::bbr::recovery::SavedWindow;
+use crate::congestion::filter::TwoPeriodMax;
+use crate::congestion::{Ack, Connection, Window};
+use crate::units::{Rate, Time};
+
+type Model = model::Model<TwoPeriodMax<Rate>>;
+
+/// Everything that all phases know.
+pub(super) struct Shared {
+    pub(super) params: Params,
+    pub(super) model: Model,
+    pub(super) bounds: Bounds,
+    pub(super) cycle: Cycle,
+    pub(super) min_rtt: MinRtt,
+    pub(super) saved: SavedWindow,
+    rng: Pcg32,
+    /// ACKs of the present round of Startup that reported losses. ProbeRTT may interrupt Startup.
+    pub(super) startup_losses: u32,
+    /// All segments delivered, as of the last ACK.
+    pub(super) delivered: u64,
+    /// The sender restarted from idle and has no delivery yet.
+    pub(super) idle_restart: bool,
+    /// The send quantum of a pacing rate.
+    quantum: Memo<Rate, u32>,
+}
+
+impl Shared {
+    /// The state before the handshake.
+    pub(super) fn new(params: Params) -> Self {
+        Shared {
+            model: Model::with_filter(TwoPeriodMax::default(), Time::ZERO, None, 1500, params.initial_cwnd),
+            bounds: Bounds::default(),
+            cycle: Cycle::default(),
+            min_rtt: MinRtt::new(Time::ZERO, None),
+            saved: SavedWindow::default(),
+            rng: Pcg32::seed_from_u64(0),
+            startup_losses: 0,
+            delivered: 0,
+            idle_restart: false,
+            quantum: Memo::default(),
+            params,
+        }
+    }
+
+    /// The handshake is complete.
+    pub(super) fn on_established(&mut self, connection: &Connection) {
+        let bytes = connection.packet_bytes.max(1);
+        let initial_cwnd = self.params.initial_cwnd;
+        let (now, rtt) = (connection.now, connection.rtt);
+        self.model = Model::with_filter(TwoPeriodMax::default(), now, rtt, bytes, initial_cwnd);
+        self.min_rtt = MinRtt::new(now, rtt);
+        self.rng = Pcg32::seed_from_u64(connection.seed);
+        self.quantum = Memo::default();
+    }
+
+    /// The bandwidth in use (BBR2-1).
+    #[inline]
+    pub(super) fn bw(&self) -> Rate {
+        self.model.max_bw().min(self.bounds.bw_shortterm)
+    }
+
+    /// Whether Startup has found the bandwidth.
+    #[inline]
+    pub(super) fn has_been_full(&self) -> bool {
+        self.model.full_pipe.has_been_full()
+    }
+
+    /// The target for data in flight, limited by the window after congestion (`TargetInflight`).
+    pub(super) fn target(&self, window: &Window) -> u32 {
+        self.model.bdp(self.bw(), Gain::ONE).min(window.cwnd)
+    }
+
+    /// Segments in flight plus the room for bursts of the end systems (`QuantizationBudget`).
+    pub(super) fn quantise(&self, segments: u32, window: &Window) -> u32 {
+        let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
+        let quantum = || self.params.pacing.quantum(rate, self.model.packet_bytes());
+        let quantum = self.quantum.get(rate, quantum);
+        let room = quantum.saturating_mul(self.params.offload_quanta);
+        segments.max(room).max(self.params.min_cwnd)
+    }
+
+    /// `gain` bandwidth-delay products of this bandwidth, with the room for bursts.
+    pub(super) fn inflight(&self, bw: Rate, gain: Gain, window: &Window) -> u32 {
+        self.quantise(self.model.bdp(bw, gain), window)
+    }
+
+    /// The window of ProbeRTT.
+    pub(super) fn probe_rtt_cwnd(&self) -> u32 {
+        self.model.bdp(self.bw(), self.params.probe_rtt.cwnd).max(self.params.min_cwnd)
+    }
+
+    /// The long-term bound minus the share that is left to other flows.
+    pub(super) fn with_headroom(&self) -> u32 {
+        self.bounds.with_headroom(self.params.headroom, self.params.min_cwnd)
+    }
+
+    /// A cycle of ProbeBW begins, with a random time until its probe.
+    pub(super) fn start_cycle(&mut self, now: Time) {
+        self.bounds.forget_round();
+        self.cycle.start_down(now, self.rng.next_u64(), &self.params);
+        self.model.start_round(self.delivered);
+    }
+
+    /// Restarts the search for a plateau above `bw`, if a plateau ends Up.
+    pub(super) fn restart_search(&mut self, bw: Rate) {
+        if self.params.up_exit == UpExit::Plateau {
+            self.model.full_pipe.restart(bw);
+        }
+    }
+
+    /// Raises the long-term bound to a volume in flight that was safe, whatever the phase in which it was
+    /// sent. Returns whether there is a bound and no excessive loss (second half of `AdaptLongTermModel`).
+    #[inline]
+    pub(super) fn raise_longterm(&mut self, ack: &Ack) -> bool {
+        let too_high = is_too_high(ack.rate.lost, ack.rate.tx_in_flight, self.params.loss_threshold);
+        let is_safe = !too_high && self.bounds.longterm != UNBOUNDED;
+        if is_safe {
+            self.bounds.longterm = self.bounds.longterm.max(ack.rate.tx_in_flight);
+        }
+        is_safe
+    }
+}

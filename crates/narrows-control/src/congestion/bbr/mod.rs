@@ -1,0 +1,22 @@
+//! The BBR family: congestion control by a model of the path.
+//!
+//! All versions share the [`model`] of the path, [`pacing`], the filter of ACK [`aggregation`], the
+//! [`full_pipe`] detector and [`probe_rtt`]. [`v1`] has a cycle of gains as a parameter, in which [`bbq`] and
+//! BBR-A, -B and -C ([`gain_cycle`]) differ from it. [`v2`] and [`v3`] are two sets of parameters of [`bounded`].
+
+pub mod aggregation;
+pub mod bbq;
+pub mod bounded;
+pub mod full_pipe;
+pub mod gain;
+pub mod gain_cycle;
+pub mod gain_model;
+pub mod memo;
+pub mod model;
+pub mod pacing;
+pub mod probe_rtt;
+pub mod recovery;
+pub mod round_rtt;
+pub mod v1;
+pub mod v2;
+pub mod v3;
