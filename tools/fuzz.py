@@ -73,6 +73,7 @@ TARGETS = (
     Target("option", "the reference codec of rates in TCP headers", 128),
     Target("slots", "pinned flows and messages in the control loop", 4096),
     Target("switch", "packets in the switch program (eBPF)", 2048, needs_root=True),
+    Target("host", "headers and packets in the programs of senders and receivers (as normal code)", 2048),
     Target("openflow", "OpenFlow, from the bytes to the decisions", 4096, "python"),
     Target("frames", "frames that switches copy to the controller", 512, "python"),
     Target("agents", "bodies of agents and events of switches in the controller", 4096, "python"),

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The receiver's program as normal code. Its global names differ from the sender's, because both are
+ * in one program here.
+ */
+#include <linux/types.h>
+#include <linux/stddef.h>
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+/* Tunables are set for each input. */
+#define const
+#define LICENSE		receiver_license
+#define nrw_counters	receiver_counters
+#define nrw_namespaces	receiver_namespaces
+#define nrw_scoped	receiver_scoped
+#define nrw_ask		receiver_ask
+
+#include "receiver/receiver.bpf.c"
