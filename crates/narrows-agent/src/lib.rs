@@ -13,6 +13,7 @@ pub mod clean;
 pub mod cli;
 pub mod clock;
 pub mod config;
+mod damping;
 pub mod dataplane;
 pub mod events;
 pub mod guard;

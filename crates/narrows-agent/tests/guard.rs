@@ -2,6 +2,8 @@
 
 #[path = "guard/agent.rs"]
 mod agent;
+#[path = "guard/changes.rs"]
+mod changes;
 #[path = "guard/interfaces.rs"]
 mod interfaces;
 mod kernel;

@@ -152,12 +152,7 @@ impl Runner {
     /// Reads the counters of queues and program, and the time. Rates are counts over time: an agent
     /// interrupted between counters and clock would compute bursts that did not happen.
     fn refresh(&mut self, guardian: &mut Guardian) -> Result<Time, Failure> {
-        for number in 0..self.ports.len() {
-            let Some(port) = self.ports.get_mut(number) else { continue };
-            if !port.refresh()? {
-                self.lose_port(u8::try_from(number)?, guardian)?;
-            }
-        }
+        self.lose_ports_without_queue(guardian)?;
         let (mut counted, mut at) = self.count();
         for _ in 0..RECOUNTS {
             if clock::now().since(at) <= PROMPT {

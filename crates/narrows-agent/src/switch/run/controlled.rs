@@ -119,6 +119,15 @@ impl Controlled {
         self.queue = None;
     }
 
+    /// Removes the queue from an interface that still exists.
+    pub(super) fn release(&mut self) {
+        if let Some(queue) = self.queue.take()
+            && let Err(error) = queue.htb.remove()
+        {
+            tracing::warn!(port = self.interface, %error, "HTB was not removed");
+        }
+    }
+
     /// Records that the queue is gone. Its counters stay, so that they never decrease.
     pub(super) fn lose(&mut self) {
         if let Some(queue) = self.queue.take() {

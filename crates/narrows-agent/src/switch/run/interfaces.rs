@@ -5,7 +5,11 @@ use narrows_control::units::{Span, Time};
 use super::Runner;
 use super::pins::{Life, Pins};
 use crate::clock;
-use crate::dataplane::program::{Attachment, Switch as Plane};
+use crate::damping::Damping;
+use crate::dataplane::{
+    self,
+    program::{Attachment, Switch as Plane},
+};
 use crate::guard::{Charge, Guardian};
 use crate::htb::{Link, LinkChanges, LinkWatch, Rtnl};
 use crate::services::{Failure, Services};
@@ -20,7 +24,17 @@ const LOOK_AGAIN: Span = Span::from_millis(50);
 const RETRY: Span = Span::from_secs(1);
 
 /// Why an interface was given up.
-const GONE: &str = "the interface no longer exists";
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Loss {
+    #[error("the interface no longer exists")]
+    Gone,
+    #[error("the interface has another name")]
+    Renamed,
+    #[error("its queue is gone")]
+    QueueGone,
+    #[error("it is no longer configured")]
+    Unconfigured,
+}
 
 /// An interface of the configuration.
 pub(super) struct Interface {
@@ -30,6 +44,7 @@ pub(super) struct Interface {
     held: Option<Held>,
     /// Why the interface could not be taken. This text was logged.
     refusal: String,
+    damping: Damping,
 }
 
 /// An existing interface with the program.
@@ -41,7 +56,13 @@ struct Held {
 impl Interface {
     /// An interface without the program.
     pub(super) fn new(name: &str, number: u8) -> Interface {
-        Interface { name: name.to_owned(), number, held: None, refusal: String::new() }
+        Interface {
+            name: name.to_owned(),
+            number,
+            held: None,
+            refusal: String::new(),
+            damping: Damping::default(),
+        }
     }
 
     /// Whether this is its name.
@@ -57,19 +78,37 @@ impl Interface {
     /// Attaches the program.
     pub(super) fn attach(&mut self, plane: &Plane, pins: Option<&Pins>, index: u32) -> Result<(), Failure> {
         plane.set_interface(index, self.number)?;
-        let pinned = pins.and_then(|pins| Plane::open_attachment(pins.folder(), index));
-        let attachment = match (pinned, pins) {
-            (Some(attachment), _) => attachment,
-            (None, None) => plane.attach(index)?,
-            (None, Some(pins)) => {
-                let attachment = plane.attach(index)?;
-                Plane::pin_attachment(&attachment, pins.folder(), index)?;
-                attachment
+        match attachment(plane, pins, index) {
+            Ok(attachment) => self.held = Some(Held { index, _attachment: attachment }),
+            Err(error) => {
+                plane.forget_interface(index)?;
+                return Err(error.into());
             }
-        };
-        self.held = Some(Held { index, _attachment: attachment });
+        }
         Ok(())
     }
+
+    /// Why the interface must be given up, if so. A later interface may have the number of a deleted one.
+    fn loss(&self, links: &[Link], deleted: &[u32]) -> Option<Loss> {
+        let index = self.held.as_ref()?.index;
+        let link = links.iter().find(|link| link.index == index && !deleted.contains(&index));
+        match link {
+            None => Some(Loss::Gone),
+            Some(link) if link.name != self.name => Some(Loss::Renamed),
+            Some(_) => None,
+        }
+    }
+}
+
+/// Takes over the pinned attachment of the interface, or makes a new one.
+fn attachment(plane: &Plane, pins: Option<&Pins>, index: u32) -> Result<Attachment, dataplane::Error> {
+    let Some(pins) = pins else { return plane.attach(index) };
+    if let Some(pinned) = Plane::open_attachment(pins.folder(), index) {
+        return Ok(pinned);
+    }
+    let attachment = plane.attach(index)?;
+    Plane::pin_attachment(&attachment, pins.folder(), index)?;
+    Ok(attachment)
 }
 
 /// The interfaces of a switch, and the reports about them.
@@ -117,9 +156,7 @@ impl Interfaces {
 
     /// The existing interfaces, if it is time to examine them.
     fn look(&mut self) -> Result<Option<Vec<Link>>, Failure> {
-        let LinkChanges { any, deleted } = self.watch.changes();
-        self.changes.any |= any;
-        self.changes.deleted.extend(deleted);
+        self.read_reports();
         let now = clock::now();
         let passed = now.since(self.looked_at);
         let is_missing = self.all.iter().any(|interface| interface.held.is_none());
@@ -130,14 +167,17 @@ impl Interfaces {
         Ok(None)
     }
 
-    /// Positions of held interfaces that no longer exist. A later interface may have the number of a deleted one.
-    fn vanished(&mut self, links: &[Link]) -> Vec<usize> {
+    fn read_reports(&mut self) {
+        let LinkChanges { any, deleted } = self.watch.changes();
+        self.changes.any |= any;
+        self.changes.deleted.extend(deleted);
+    }
+
+    /// Positions of the interfaces that must be given up.
+    fn vanished(&mut self, links: &[Link]) -> Vec<(usize, Loss)> {
         let LinkChanges { deleted, .. } = std::mem::take(&mut self.changes);
-        let is_gone =
-            |held: &Held| deleted.contains(&held.index) || !links.iter().any(|link| link.index == held.index);
-        let gone =
-            |(at, interface): (usize, &Interface)| interface.held.as_ref().is_some_and(is_gone).then_some(at);
-        self.all.iter().enumerate().filter_map(gone).collect()
+        let loss = |(at, interface): (usize, &Interface)| Some((at, interface.loss(links, &deleted)?));
+        self.all.iter().enumerate().filter_map(loss).collect()
     }
 }
 
@@ -146,16 +186,22 @@ impl Runner {
     pub(super) fn look_for_interfaces(&mut self, guardian: &mut Guardian) -> Result<(), Failure> {
         guardian.keep_alive();
         let Some(links) = self.interfaces.look()? else { return Ok(()) };
-        for at in self.interfaces.vanished(&links) {
-            self.lose(at, guardian, GONE)?;
+        for (at, loss) in self.interfaces.vanished(&links) {
+            self.lose(at, guardian, loss)?;
         }
+        let now = clock::now();
         for at in 0..self.interfaces.all.len() {
-            let Some(interface) = self.interfaces.all.get(at).filter(|interface| interface.held.is_none())
+            let Some(interface) =
+                self.interfaces.all.get_mut(at).filter(|interface| interface.held.is_none())
             else {
                 continue;
             };
-            let Some(link) = links.iter().find(|link| link.name == interface.name) else { continue };
-            if let Err(error) = self.take(at, link, guardian) {
+            let Some(link) = links.iter().find(|link| link.name == interface.name) else {
+                interface.damping.missing();
+                continue;
+            };
+            let admitted = interface.damping.admit(now, link.index).map_err(Failure::from);
+            if let Err(error) = admitted.and_then(|()| self.take(at, link, guardian)) {
                 let text = error.to_string();
                 let Some(interface) = self.interfaces.all.get_mut(at) else { continue };
                 if interface.refusal != text {
@@ -167,50 +213,70 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether an operation failed because an interface no longer exists. Any call may be the first to fail, with an error
-    /// that does not name the interface. The switch continues without the interface.
+    /// Whether an operation failed because an interface, or the queue of a port, no longer exists. Any call may be the
+    /// first to fail, with an error that does not name the interface. The switch continues without the interface.
     pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
+        self.interfaces.read_reports();
         let links = self.interfaces.rtnl.links()?;
-        let vanished = self.interfaces.vanished(&links);
-        for at in &vanished {
-            self.lose(*at, &mut services.guardian, GONE)?;
+        let mut any = false;
+        for (at, loss) in self.interfaces.vanished(&links) {
+            self.lose(at, &mut services.guardian, loss)?;
+            any = true;
         }
+        any |= self.lose_ports_without_queue(&mut services.guardian)?;
         // A report about a new interface may have been dropped with the others.
         self.interfaces.changes.any = true;
-        Ok(!vanished.is_empty())
+        Ok(any)
+    }
+
+    /// Reads the counters of all queues. Gives up ports whose queue is gone, and returns whether there were any.
+    pub(super) fn lose_ports_without_queue(&mut self, guardian: &mut Guardian) -> Result<bool, Failure> {
+        let mut any = false;
+        for number in 0..self.ports.len() {
+            let Some(port) = self.ports.get_mut(number) else { continue };
+            if !port.refresh()? {
+                self.lose_port(u8::try_from(number)?, guardian)?;
+                any = true;
+            }
+        }
+        Ok(any)
     }
 
     /// Gives up the interface of a port without a queue. Either the interface is gone, too, or another program has
     /// removed the queue. Then the interface is taken again.
-    pub(super) fn lose_port(&mut self, number: u8, guardian: &mut Guardian) -> Result<(), Failure> {
+    fn lose_port(&mut self, number: u8, guardian: &mut Guardian) -> Result<(), Failure> {
         let links = self.interfaces.rtnl.links()?;
         let found = self.interfaces.all.iter().enumerate().find(|(_, interface)| interface.number == number);
         let Some((at, Some(held))) = found.map(|(at, interface)| (at, interface.held.as_ref())) else {
             return Ok(());
         };
         let exists = links.iter().any(|link| link.index == held.index);
-        self.lose(at, guardian, if exists { "its queue is gone" } else { GONE })
+        self.lose(at, guardian, if exists { Loss::QueueGone } else { Loss::Gone })
     }
 
     /// Detaches the program from an uncontrolled interface that is no longer configured.
     pub(super) fn remove_interface(&mut self, name: &str, guardian: &mut Guardian) -> Result<(), Failure> {
         let is_it = |interface: &Interface| interface.name == name && !interface.is_port();
         let Some(at) = self.interfaces.all.iter().position(is_it) else { return Ok(()) };
-        self.lose(at, guardian, "it is no longer configured")?;
+        self.lose(at, guardian, Loss::Unconfigured)?;
         self.interfaces.all.remove(at);
         Ok(())
     }
 
-    fn lose(&mut self, at: usize, guardian: &mut Guardian, reason: &str) -> Result<(), Failure> {
+    fn lose(&mut self, at: usize, guardian: &mut Guardian, loss: Loss) -> Result<(), Failure> {
         let Some(interface) = self.interfaces.all.get_mut(at) else { return Ok(()) };
         let Some(Held { index, .. }) = interface.held.take() else { return Ok(()) };
-        let name = interface.name.as_str();
+        let (name, reason) = (interface.name.as_str(), loss.to_string());
         tracing::warn!(event = "interface-gone", interface = name, reason, "the others stay controlled");
         interface.refusal.clear();
+        interface.damping.lost(clock::now());
         if let Some(pins) = &self.interfaces.pins {
             Plane::unpin_attachment(pins.folder(), index);
         }
         if let Some(port) = self.ports.get_mut(usize::from(interface.number)) {
+            if loss == Loss::Renamed {
+                port.release();
+            }
             port.lose();
             guardian.charge(&Charge::Vanished(index))?;
         }

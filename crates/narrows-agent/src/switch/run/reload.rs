@@ -24,7 +24,16 @@ impl Runner {
         self.reload_interfaces(&old, &new, services)?;
         for (number, port) in (0u8..).zip(&new.ports) {
             let applied = match old.ports.get(usize::from(number)) {
-                Some(before) => self.reload_port(number, before, port, now),
+                Some(before) => {
+                    let applied = self.reload_port(number, before, port, now);
+                    // A port without an interface has no queue that could refuse something. It gets the new values when
+                    // its interface is back.
+                    if applied.is_err() && self.lost_interface(services)? {
+                        self.reload_port(number, before, port, now)
+                    } else {
+                        applied
+                    }
+                }
                 None => self.add_port(number, port, now),
             };
             if let Err(error) = applied {

@@ -1,0 +1,82 @@
+//! Damping of interfaces that vanish and come back again and again: each change costs requests to the kernel and lines of
+//! the log.
+
+use narrows_control::units::{Span, Time};
+
+/// An interface flaps if it has vanished this many times within [`WINDOW`].
+const FLAPS: usize = 4;
+const WINDOW: Span = Span::from_secs(10);
+/// An interface that flaps is taken when it has existed for this long.
+const SETTLED: Span = Span::from_secs(1);
+
+/// Why an interface is not taken.
+#[derive(Debug, thiserror::Error)]
+#[error("it has vanished {FLAPS} times in {} s; it is taken when it has existed for a second", WINDOW.as_secs_f64())]
+pub struct Flaps;
+
+/// The recent changes of an interface.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Damping {
+    /// Times at which it vanished while it was in use, oldest first.
+    lost: [Option<Time>; FLAPS],
+    /// The interface that exists, by its number, and since when.
+    seen: Option<(u32, Time)>,
+}
+
+impl Damping {
+    /// The interface has vanished while it was in use.
+    pub(crate) fn lost(&mut self, now: Time) {
+        self.seen = None;
+        self.lost.rotate_left(1);
+        if let Some(last) = self.lost.last_mut() {
+            *last = Some(now);
+        }
+    }
+
+    /// The interface does not exist.
+    pub(crate) fn missing(&mut self) {
+        self.seen = None;
+    }
+
+    /// Whether the interface, which exists with this number, may be taken.
+    pub(crate) fn admit(&mut self, now: Time, index: u32) -> Result<(), Flaps> {
+        let since = match self.seen {
+            Some((seen, since)) if seen == index => since,
+            _ => now,
+        };
+        self.seen = Some((index, since));
+        if self.flaps(now) && now.since(since) < SETTLED { Err(Flaps) } else { Ok(()) }
+    }
+
+    /// Whether the interface has vanished too often.
+    pub(crate) fn flaps(&self, now: Time) -> bool {
+        self.lost.iter().all(|lost| lost.is_some_and(|at| now.since(at) < WINDOW))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    #[test]
+    fn an_interface_is_taken_at_once_until_it_flaps() {
+        let mut damping = Damping::default();
+        for change in 0..4 {
+            assert!(damping.admit(at(50 * change), 7).is_ok());
+            damping.lost(at(50 * change));
+        }
+        assert!(damping.admit(at(200), 7).is_err());
+        assert!(damping.admit(at(1199), 7).is_err());
+        assert!(damping.admit(at(1200), 8).is_err(), "it is another one");
+        assert!(damping.admit(at(2200), 8).is_ok(), "it has existed for a second");
+        damping.lost(at(2300));
+        assert!(damping.admit(at(2400), 9).is_err());
+        damping.missing();
+        assert!(damping.admit(at(3500), 9).is_err(), "it was missing in between");
+        assert!(damping.admit(at(10_200), 10).is_ok(), "the first losses were long ago");
+    }
+}
