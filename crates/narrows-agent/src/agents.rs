@@ -1,5 +1,6 @@
 //! The three agents, from their configuration until they stop.
 
+use caps::Capability;
 use narrows_control::units::Span;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -10,6 +11,7 @@ use crate::clock;
 use crate::config::{self, Config};
 use crate::guard::Charge;
 use crate::host;
+use crate::privileges;
 use crate::services::{Failure, Services};
 use crate::status::Snapshot;
 use crate::switch::Runner;
@@ -23,7 +25,7 @@ pub struct Built;
 impl Agents for Built {
     fn switch(&self, config: &config::Switch, services: &mut Services) -> Result<(), Failure> {
         let mut runner = Runner::start(config, services)?;
-        services.ready()?;
+        services.ready(&[])?;
         runner.run(services)
     }
 
@@ -43,33 +45,59 @@ impl Agents for Built {
         if config.set_default {
             services.guardian.charge(&Charge::Default(host::DefaultBefore::read(&config.algorithm)?))?;
         }
-        let mut sender = host::Sender::load(&options)?;
-        services.ready()?;
-        wait(services, &Config::Sender(config.clone()), || {
-            sender.follow_interfaces();
-            let counted = sender.counters();
-            vec![
-                ("asked", counted.asked),
-                ("rated", counted.rated),
-                ("awaiting", counted.awaiting),
-                ("unrated", counted.unrated),
-                ("orphaned", counted.orphaned),
-                ("adopted", counted.adopted),
-                ("marked", counted.marked),
-                ("restored", counted.restored),
-            ]
-        })
+        let sender = host::Sender::load(&options)?;
+        services.ready(reserve(&config.scope))?;
+        wait(services, Config::Sender(config.clone()), sender)
     }
 
     fn receiver(&self, config: &config::Receiver, services: &mut Services) -> Result<(), Failure> {
         let options = host::ReceiverOptions { scope: scope(&config.scope, &[]), ask: config.ask };
         let receiver = host::Receiver::load(&options)?;
-        services.ready()?;
-        wait(services, &Config::Receiver(config.clone()), || {
-            let counted = receiver.counters();
-            vec![("asked", counted.asked), ("reserving", counted.reserving)]
-        })
+        services.ready(reserve(&config.scope))?;
+        wait(services, Config::Receiver(config.clone()), receiver)
     }
+}
+
+/// The loaded programs of a host.
+trait Host {
+    fn namespaces(&mut self) -> &mut host::Namespaces;
+    fn counters(&self) -> Vec<(&'static str, u64)>;
+}
+
+impl Host for host::Sender {
+    fn namespaces(&mut self) -> &mut host::Namespaces {
+        &mut self.namespaces
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counted = self.counters();
+        vec![
+            ("asked", counted.asked),
+            ("rated", counted.rated),
+            ("awaiting", counted.awaiting),
+            ("unrated", counted.unrated),
+            ("orphaned", counted.orphaned),
+            ("adopted", counted.adopted),
+            ("marked", counted.marked),
+            ("restored", counted.restored),
+        ]
+    }
+}
+
+impl Host for host::Receiver {
+    fn namespaces(&mut self) -> &mut host::Namespaces {
+        &mut self.namespaces
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let counted = self.counters();
+        vec![("asked", counted.asked), ("reserving", counted.reserving)]
+    }
+}
+
+/// Capabilities to enter namespaces that appear after the start.
+fn reserve(scope: &config::Scope) -> &'static [Capability] {
+    if matches!(scope, config::Scope::Namespaces(_)) { &[privileges::ENTERING] } else { &[] }
 }
 
 fn scope(scope: &config::Scope, interfaces: &[String]) -> host::Scope {
@@ -78,7 +106,7 @@ fn scope(scope: &config::Scope, interfaces: &[String]) -> host::Scope {
         config::Scope::Netns => host::Scope { namespaces: vec![here], ..host::Scope::default() },
         config::Scope::Cgroup(cgroup) => {
             let namespaces = if interfaces.is_empty() { Vec::new() } else { vec![here] };
-            host::Scope { cgroup: Some(cgroup.clone()), namespaces, pin: None }
+            host::Scope { cgroup: Some(cgroup.clone()), namespaces }
         }
         config::Scope::Namespaces(namespaces) => {
             host::Scope { namespaces: namespaces.clone(), ..host::Scope::default() }
@@ -86,26 +114,27 @@ fn scope(scope: &config::Scope, interfaces: &[String]) -> host::Scope {
     }
 }
 
-/// Publishes the programs' counters until the agent is asked to stop. `counters` is called every [`SHOW_EVERY`].
-fn wait(
-    services: &mut Services,
-    config: &Config,
-    mut counters: impl FnMut() -> Vec<(&'static str, u64)>,
-) -> Result<(), Failure> {
+/// Publishes the host's state until the agent is asked to stop. Every [`SHOW_EVERY`], it looks for namespaces and
+/// interfaces that have vanished or appeared.
+fn wait(services: &mut Services, mut config: Config, mut host: impl Host) -> Result<(), Failure> {
     let (started, role, name) = (clock::now(), config.role(), config.common().name.clone());
-    let mut config = config.clone();
     while !services.stop.requested() {
         services.guardian.keep_alive();
-        // Only the level of the log can change.
         if let Some(new) = services.reloaded(|| config.clone()) {
+            if let Some(config::Scope::Namespaces(namespaces)) = new.scope() {
+                host.namespaces().set(namespaces);
+            }
             config = new;
         }
+        host.namespaces().follow();
         services.board.publish(Snapshot {
             role: role.to_owned(),
             name: name.clone(),
             at: clock::now(),
             started,
-            counters: counters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            interfaces: host.namespaces().interfaces(),
+            namespaces: host.namespaces().status(),
+            counters: host.counters().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
             ..Snapshot::default()
         });
         let mut fds = [PollFd::new(services.stop.as_fd(), PollFlags::POLLIN)];

@@ -140,7 +140,7 @@ pub fn watch_over_stdin() -> io::Result<()> {
         unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
     // Not a lack of privileges: an agent needs root as well.
-    let _ = privileges::drop_to(&[Capability::CAP_NET_ADMIN]);
+    let _ = privileges::drop_to(&[Capability::CAP_NET_ADMIN], &[]);
     let mut charges = Vec::new();
     for line in io::stdin().lock().lines() {
         // A line cut off by the agent's death is not JSON, and the agent had not acted on it yet.

@@ -26,4 +26,5 @@ pub mod services;
 pub mod status;
 pub mod stop;
 pub mod switch;
+mod tcx;
 pub mod top;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::{io, thread};
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
 
 /// Folder of the names that `ip netns` uses.
@@ -45,9 +46,15 @@ impl Netns {
     /// # Errors
     /// If there is no such namespace, or the caller lacks CAP_SYS_ADMIN.
     pub fn enter(&self) -> io::Result<()> {
-        let namespace = File::open(&self.0)
-            .map_err(|e| io::Error::new(e.kind(), format!("network namespace {}: {e}", self.0.display())))?;
-        setns(namespace, CloneFlags::CLONE_NEWNET).map_err(io::Error::from)
+        let failed = |kind, reason: &dyn std::fmt::Display| {
+            io::Error::new(kind, format!("network namespace {}: {reason}", self.0.display()))
+        };
+        let namespace = File::open(&self.0).map_err(|error| failed(error.kind(), &error))?;
+        setns(namespace, CloneFlags::CLONE_NEWNET).map_err(|errno| match errno {
+            // `ip netns` makes a plain file first, and leaves one for a moment when it deletes a namespace.
+            Errno::EINVAL => failed(io::ErrorKind::NotFound, &"it is not the file of a network namespace"),
+            errno => failed(io::Error::from(errno).kind(), &errno.desc()),
+        })
     }
 
     /// Runs `work` there in a thread of its own and returns its result.

@@ -8,6 +8,9 @@ use caps::{CapSet, Capability, CapsHashSet};
 /// is disabled).
 pub const RUNNING: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF];
 
+/// Needed to enter network namespaces (setns(2)). An agent with `[[namespaces]]` holds it in reserve.
+pub const ENTERING: Capability = Capability::CAP_SYS_ADMIN;
+
 /// Needed to load the programs: in addition CAP_PERFMON, because they read kernel memory.
 const LOADING: [Capability; 3] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF, Capability::CAP_PERFMON];
 
@@ -28,27 +31,38 @@ pub fn check() -> Result<(), String> {
     Err(format!("lacks {}; run it as root (sudo) or by its systemd unit", lacking.join(", ")))
 }
 
-/// Keeps only these capabilities, for this thread and those that it starts. Programs that the process executes cannot
-/// gain capabilities.
+/// Keeps only these capabilities, for this thread and those that it starts. Those in `reserve` have no effect until a
+/// thread [raises](raise) them. Programs that the process executes cannot gain capabilities.
 ///
 /// Call this function before threads start: Linux keeps capabilities per thread.
 ///
 /// # Errors
 /// If the kernel refuses. Capabilities dropped until then stay dropped.
-pub fn drop_to(keep: &[Capability]) -> io::Result<()> {
+pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
     let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
     // The bounding set cannot be reduced without CAP_SETPCAP. With no_new_privs this has no effect.
     if permitted.contains(&Capability::CAP_SETPCAP) {
-        for capability in caps::all().into_iter().filter(|c| !keep.contains(c)) {
+        for capability in caps::all().into_iter().filter(|c| !keep.contains(c) && !reserve.contains(c)) {
             // Fails for capabilities that this kernel does not know.
             let _ = caps::drop(None, CapSet::Bounding, capability);
         }
     }
     caps::clear(None, CapSet::Inheritable).map_err(io::Error::other)?;
-    let kept: CapsHashSet = keep.iter().copied().filter(|c| permitted.contains(c)).collect();
-    caps::set(None, CapSet::Effective, &kept).map_err(io::Error::other)?;
-    caps::set(None, CapSet::Permitted, &kept).map_err(io::Error::other)?;
+    let has = |c: &Capability| permitted.contains(c);
+    let effective: CapsHashSet = keep.iter().copied().filter(has).collect();
+    let all: CapsHashSet = keep.iter().chain(reserve).copied().filter(has).collect();
+    caps::set(None, CapSet::Effective, &effective).map_err(io::Error::other)?;
+    caps::set(None, CapSet::Permitted, &all).map_err(io::Error::other)?;
     nix::sys::prctl::set_no_new_privs().map_err(io::Error::from)
+}
+
+/// Makes a capability that was held in reserve effective in the calling thread, until the thread ends.
+///
+/// # Errors
+/// If the thread does not have it.
+pub fn raise(capability: Capability) -> io::Result<()> {
+    caps::raise(None, CapSet::Effective, capability)
+        .map_err(|error| io::Error::new(io::ErrorKind::PermissionDenied, error.to_string()))
 }
 
 #[cfg(test)]
@@ -60,12 +74,30 @@ mod tests {
     fn dropped_capabilities_cannot_be_regained() {
         std::thread::spawn(|| {
             let had = caps::read(None, CapSet::Permitted).unwrap();
-            drop_to(&RUNNING).unwrap();
+            drop_to(&RUNNING, &[]).unwrap();
             let has = caps::read(None, CapSet::Effective).unwrap();
             let expected: CapsHashSet = RUNNING.into_iter().filter(|c| had.contains(c)).collect();
             assert_eq!(has, expected);
-            assert!(caps::raise(None, CapSet::Effective, Capability::CAP_SYS_ADMIN).is_err());
+            assert!(raise(ENTERING).is_err());
             assert!(nix::sys::prctl::get_no_new_privs().unwrap());
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_reserved_capability_has_no_effect_until_a_thread_raises_it() {
+        std::thread::spawn(|| {
+            if !caps::read(None, CapSet::Permitted).unwrap().contains(&ENTERING) {
+                return;
+            }
+            drop_to(&RUNNING, &[ENTERING]).unwrap();
+            let is_effective = || caps::has_cap(None, CapSet::Effective, ENTERING).unwrap();
+            assert!(!is_effective());
+            std::thread::spawn(move || raise(ENTERING).map(|()| assert!(is_effective())).unwrap())
+                .join()
+                .unwrap();
+            assert!(!is_effective(), "the other thread has ended");
         })
         .join()
         .unwrap();

@@ -6,6 +6,9 @@ use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
+use std::thread;
+
+use caps::Capability;
 
 use crate::config::{Common, Config, Invalid, MetricsNetns, Plan};
 use crate::events;
@@ -92,21 +95,24 @@ impl Services {
     }
 
     /// Drops privileges, opens the status socket and metrics, and notifies systemd. Call this function once everything
-    /// is loaded.
+    /// is loaded. The calling thread keeps the capabilities in `reserve` ([`privileges::raise`]).
     ///
     /// # Errors
     /// If an agent of this name already runs.
-    pub fn ready(&mut self) -> io::Result<()> {
-        // Before the first thread starts, because capabilities belong to a thread.
-        privileges::drop_to(&privileges::RUNNING)?;
+    pub fn ready(&mut self, reserve: &[Capability]) -> io::Result<()> {
         let path = path_of(&self.common.name);
-        let server = Server::start(&path, Arc::clone(&self.board))?;
-        self.guardian.charge(&Charge::File(path))?;
-        let metrics = match self.listener.take() {
-            Some(listener) => Some(Metrics::start(listener, Arc::clone(&self.board))?),
-            None => None,
+        let (listener, board) = (self.listener.take(), &self.board);
+        // A thread inherits the capabilities of the thread that starts it. Threads that read requests get no reserve.
+        let open = || -> io::Result<_> {
+            privileges::drop_to(&privileges::RUNNING, &[])?;
+            let server = Server::start(&path, Arc::clone(board))?;
+            let metrics = listener.map(|listener| Metrics::start(listener, Arc::clone(board))).transpose()?;
+            Ok((server, metrics))
         };
-        self.open = Some((server, metrics));
+        let opened = thread::scope(|scope| scope.spawn(open).join());
+        self.open = Some(opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        privileges::drop_to(&privileges::RUNNING, reserve)?;
+        self.guardian.charge(&Charge::File(path))?;
         tracing::info!(event = "ready", name = self.common.name);
         notify_systemd("READY=1")
     }

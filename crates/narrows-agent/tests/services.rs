@@ -33,7 +33,7 @@ impl Agents for Idle {
 
 fn idle(services: &mut Services, role: &str) -> Result<(), Failure> {
     services.board.publish(Snapshot { role: role.into(), ..Snapshot::default() });
-    services.ready()?;
+    services.ready(&[])?;
     while !services.stop.requested() {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -73,13 +73,18 @@ fn scope(root: &Reader<'_>, own: &Reader<'_>) -> Scope {
     if cgroup.is_some() {
         own.problem("cgroup", "found it together with [[namespaces]], expected one of them");
     }
-    let namespaces = tables.into_iter().filter_map(|table| {
+    let mut namespaces: Vec<Namespace> = Vec::new();
+    for table in tables {
         let path = table.need("path", path, "\"/run/netns/h1\"");
         let interfaces = table.get("interfaces", interfaces).unwrap_or_default();
+        if path.is_some() && namespaces.iter().any(|known| known.path == path) {
+            table.problem("path", "found a namespace that an earlier table has");
+        } else if path.is_some() {
+            namespaces.push(Namespace { path, interfaces });
+        }
         table.done();
-        Some(Namespace { path: Some(path?), interfaces })
-    });
-    Scope::Namespaces(namespaces.collect())
+    }
+    Scope::Namespaces(namespaces)
 }
 
 pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
@@ -95,7 +100,7 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     let format = own.get("format", one_of(&formats)).unwrap_or(Format::Experimental);
     let set_default = own.get("set_default", yes_no).unwrap_or(false);
     if set_default && matches!(scope, Scope::Namespaces(_)) {
-        // To restore it at the end the agent would have to enter them again, and it has dropped that
+        // The guardian, which restores it if the agent is killed, would have to enter them, and it has dropped that
         // privilege by then.
         own.problem(
             "set_default",

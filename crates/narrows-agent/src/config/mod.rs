@@ -179,6 +179,15 @@ impl Config {
         }
     }
 
+    /// The connections that a sender or receiver applies to.
+    pub fn scope(&self) -> Option<&Scope> {
+        match self {
+            Config::Switch(_) => None,
+            Config::Sender(c) => Some(&c.scope),
+            Config::Receiver(c) => Some(&c.scope),
+        }
+    }
+
     /// `switch`, `sender` or `receiver`.
     pub fn role(&self) -> &'static str {
         match self {

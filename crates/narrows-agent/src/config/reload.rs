@@ -1,6 +1,6 @@
 //! Compares the configuration in force with a new one: which keys can change while the agent runs.
 
-use super::{Capacity, Common, Config, Log, Port, Receiver, Sender, Switch};
+use super::{Capacity, Common, Config, Log, Port, Receiver, Scope, Sender, Switch};
 
 /// The outcome of a comparison. All keys are paths such as `ports.eth1.rate`.
 #[derive(Clone, Debug)]
@@ -74,8 +74,9 @@ fn sender(keys: &mut Keys, old: &Sender, new: &Sender) -> Sender {
     } = new;
     let mut old = old.clone();
     common(keys, "sender", &mut old.common, &new.common);
+    scope(keys, "sender", &mut old.scope, &new.scope);
     compare!(keys, "sender.", old, new; now:;
-        restart: scope, interfaces, mode, max_rate, choice, format, set_default, algorithm);
+        restart: interfaces, mode, max_rate, choice, format, set_default, algorithm);
     old
 }
 
@@ -83,8 +84,22 @@ fn receiver(keys: &mut Keys, old: &Receiver, new: &Receiver) -> Receiver {
     let Receiver { common: _, scope: _, ask: _ } = new;
     let mut old = old.clone();
     common(keys, "receiver", &mut old.common, &new.common);
-    compare!(keys, "receiver.", old, new; now:; restart: scope, ask);
+    scope(keys, "receiver", &mut old.scope, &new.scope);
+    compare!(keys, "receiver.", old, new; now:; restart: ask);
     old
+}
+
+/// The list of namespaces can change. The kind of the scope belongs to the loaded programs.
+fn scope(keys: &mut Keys, role: &str, old: &mut Scope, new: &Scope) {
+    match (&mut *old, new) {
+        (old, new) if old == new => {}
+        (Scope::Namespaces(old), Scope::Namespaces(new)) => {
+            old.clone_from(new);
+            keys.changed.push("namespaces".to_owned());
+        }
+        (Scope::Namespaces(_), _) | (_, Scope::Namespaces(_)) => keys.restart.push("namespaces".to_owned()),
+        _ => keys.restart.push(format!("{role}.cgroup")),
+    }
 }
 
 fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
@@ -285,12 +300,29 @@ mod tests {
     }
 
     #[test]
-    fn another_role_needs_a_restart_and_hosts_change_their_log_only() {
+    fn another_role_needs_a_restart() {
         assert_eq!(keys("[sender]"), (String::new(), "sender".to_owned()));
         let plan = plan("[sender]", "[sender]\nmode = 'cap'\n[log]\nlevel = 'debug'");
         assert_eq!(
             (plan.changed, plan.restart),
             (vec!["log.level".to_owned()], vec!["sender.mode".to_owned()])
         );
+    }
+
+    #[test]
+    fn namespaces_change_now_and_other_scopes_need_a_restart() {
+        let of = |table: &str| {
+            let plan =
+                plan("[receiver]\n[[namespaces]]\npath = '/run/netns/a'", &format!("[receiver]\n{table}"));
+            (plan.changed.join(" "), plan.restart.join(" "))
+        };
+        let changed = |keys: &str| (keys.to_owned(), String::new());
+        assert_eq!(of("[[namespaces]]\npath = '/run/netns/a'"), changed(""));
+        let other = "[[namespaces]]\npath = '/run/netns/b'\ninterfaces = ['eth0']";
+        assert_eq!(of(other), changed("namespaces"));
+        let restart = |keys: &str| (String::new(), keys.to_owned());
+        assert_eq!(of("cgroup = '/sys/fs/cgroup/a'"), restart("namespaces"));
+        let plan = plan("[sender]", "[sender]\ncgroup = '/sys/fs/cgroup/a'");
+        assert_eq!(plan.restart, ["sender.cgroup"]);
     }
 }

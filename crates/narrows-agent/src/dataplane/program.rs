@@ -18,6 +18,7 @@ use super::skeleton::SwitchSkelBuilder;
 use super::skeleton::types::{nrw_advert, nrw_half, nrw_port, nrw_service, nrw_slot};
 use super::slots::Slots;
 use super::{Error, bpf, cost, sys};
+use crate::tcx;
 
 /// Sizes of the program's tables.
 #[derive(Copy, Clone, Debug)]
@@ -183,13 +184,11 @@ impl Switch {
     /// Attaches the program at the egress of an interface of the current network namespace: by tcx, or by clsact on
     /// kernels before 6.6.
     pub fn attach(&self, ifindex: u32) -> Result<Attachment, Error> {
-        match sys::attach_tcx_egress(self.program.as_fd(), ifindex) {
+        match tcx::attach(self.program.as_fd(), ifindex, tcx::EGRESS) {
             Ok(link) => Ok(Attachment::Tcx(link)),
             // EINVAL: the kernel does not support tcx.
-            Err(Error::System { source, .. }) if source.raw_os_error() == Some(libc::EINVAL) => {
-                self.attach_clsact(ifindex)
-            }
-            Err(error) => Err(error),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => self.attach_clsact(ifindex),
+            Err(source) => Err(Error::System { what: "attach to the egress hook (tcx)", source }),
         }
     }
 
@@ -197,7 +196,7 @@ impl Switch {
     /// packets pass unchanged.
     pub fn has_tcx(&self) -> bool {
         nix::net::if_::if_nametoindex("lo")
-            .is_ok_and(|index| sys::attach_tcx_egress(self.program.as_fd(), index).is_ok())
+            .is_ok_and(|index| tcx::attach(self.program.as_fd(), index, tcx::EGRESS).is_ok())
     }
 
     /// Attaches by clsact, even if the kernel supports tcx.
@@ -222,7 +221,7 @@ impl Switch {
     /// number, or of one in another namespace, is removed.
     pub fn open_attachment(folder: &Path, ifindex: u32) -> Option<Attachment> {
         let link = sys::open_pinned(&link_pin(folder, ifindex)).ok()?;
-        if sys::is_attached(link.as_fd(), ifindex).unwrap_or(false) {
+        if tcx::is_attached(link.as_fd(), ifindex, tcx::EGRESS).unwrap_or(false) {
             return Some(Attachment::Tcx(link));
         }
         Self::unpin_attachment(folder, ifindex);

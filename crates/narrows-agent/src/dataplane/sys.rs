@@ -29,55 +29,6 @@ fn c_path(path: &Path) -> Result<CString, Error> {
         .map_err(|_| Error::System { what: "path", source: io::ErrorKind::InvalidInput.into() })
 }
 
-/// Maximum number of programs at one hook (BPF_MPROG_MAX of include/linux/bpf_mprog.h).
-const TCX_MAX: usize = 64;
-
-/// Attaches a program at the egress of an interface of the current namespace (tcx, Linux 6.6). The kernel removes the
-/// link when its last descriptor is closed, unless the link is pinned.
-pub(super) fn attach_tcx_egress(program: BorrowedFd<'_>, ifindex: u32) -> Result<OwnedFd, Error> {
-    let opts = libbpf_sys::bpf_link_create_opts {
-        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
-        ..Default::default()
-    };
-    // SAFETY: a valid descriptor and an initialised structure of the stated size.
-    let fd = unsafe {
-        libbpf_sys::bpf_link_create(
-            program.as_raw_fd(),
-            ifindex as i32,
-            libbpf_sys::BPF_TCX_EGRESS,
-            &raw const opts,
-        )
-    };
-    owned("attach to the egress hook (tcx)", fd)
-}
-
-/// Whether this link attaches a program at the egress of an interface of the current namespace (tcx). False if its
-/// interface is gone or in another namespace.
-pub(super) fn is_attached(link: BorrowedFd<'_>, ifindex: u32) -> Result<bool, Error> {
-    let mut info = libbpf_sys::bpf_link_info::default();
-    let mut len = size_of_val(&info) as u32;
-    // SAFETY: a valid descriptor; the structure is as long as `len` says, and all its pointers are null.
-    let code = unsafe {
-        libbpf_sys::bpf_obj_get_info_by_fd(link.as_raw_fd(), ptr::from_mut(&mut info).cast(), &raw mut len)
-    };
-    checked("read a link's number", code)?;
-    let (mut programs, mut links) = ([0u32; TCX_MAX], [0u32; TCX_MAX]);
-    let mut opts = libbpf_sys::bpf_prog_query_opts {
-        sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as _,
-        // Without programs, the kernel returns no links.
-        prog_ids: programs.as_mut_ptr(),
-        link_ids: links.as_mut_ptr(),
-        ..Default::default()
-    };
-    opts.__bindgen_anon_1.count = TCX_MAX as u32;
-    // SAFETY: an initialised structure of the stated size; both arrays have `count` elements and outlive the call.
-    let code =
-        unsafe { libbpf_sys::bpf_prog_query_opts(ifindex as i32, libbpf_sys::BPF_TCX_EGRESS, &raw mut opts) };
-    checked("list the programs of an interface", code)?;
-    // Unused elements are 0, which is no link's number.
-    Ok(links.contains(&info.id))
-}
-
 /// Pins a program, map or link in bpffs.
 pub(super) fn pin(fd: impl AsFd, path: &Path) -> Result<(), Error> {
     let path = c_path(path)?;

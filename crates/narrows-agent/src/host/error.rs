@@ -1,6 +1,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::damping::Flaps;
+use crate::htb;
+
 /// Why a host could not become a sender or receiver. One line: what was attempted, what was found, and a
 /// remedy.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +28,23 @@ pub enum HostError {
         /// The remedy.
         remedy: String,
     },
+    /// An interface cannot be used.
+    #[error(transparent)]
+    Interface(#[from] htb::Error),
+    /// An interface vanishes too often.
+    #[error(transparent)]
+    Flaps(#[from] Flaps),
+    /// A network namespace cannot be entered.
+    #[error(transparent)]
+    Netns(io::Error),
+    /// An error in a network namespace.
+    #[error("{}: {source}", netns.display())]
+    Within {
+        /// File of the namespace.
+        netns: PathBuf,
+        /// The error.
+        source: Box<HostError>,
+    },
     /// A system file cannot be used.
     #[error("{}: {source}", path.display())]
     File {
@@ -39,6 +59,15 @@ impl HostError {
     /// Whether an option is wrong (exit code 2).
     pub fn is_setting(&self) -> bool {
         matches!(self, HostError::Setting { .. })
+    }
+
+    /// Whether the interface or namespace does not exist.
+    pub(super) fn is_missing(&self) -> bool {
+        match self {
+            HostError::Interface(htb::Error::NoInterface(_)) => true,
+            HostError::Netns(error) => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
     }
 
     pub(super) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> HostError {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, MapMut};
 
-use super::{HostError, Scope, netns};
+use super::HostError;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
@@ -32,16 +32,6 @@ pub(super) fn refused(
         };
         HostError::Missing { what, found: format!("{error:#}"), remedy: remedy.to_owned() }
     }
-}
-
-/// Writes the namespaces of the scope into the program's map.
-pub(super) fn enter_namespaces(map: &impl MapCore, scope: &Scope) -> Result<(), HostError> {
-    for namespace in &scope.namespaces {
-        let cookie = netns::cookie(namespace)?;
-        map.update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)
-            .map_err(refused("entering a namespace", "at most 1024 namespaces fit"))?;
-    }
-    Ok(())
 }
 
 /// The `.bss` of a program. It has the program's counters only.

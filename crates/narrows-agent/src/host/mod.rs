@@ -5,27 +5,21 @@
 //!   insert the option.
 //!
 //! Both apply to the sockets of a cgroup, optionally limited to certain network namespaces ([`Scope`]). Links
-//! hold all programs. The kernel removes the links with the process, unless they are pinned.
+//! hold all programs. The kernel removes the links with the process.
 
 mod cgroup;
 mod error;
-mod links;
+mod interfaces;
 mod load;
+mod namespaces;
 mod netns;
 mod options;
 mod receiver;
 mod sender;
 
-use std::path::Path;
-
 pub use error::HostError;
+pub use namespaces::Namespaces;
 pub use netns::DefaultBefore;
 pub use options::{Choice, Mode, Namespace, ReceiverOptions, Scope, SenderOptions};
 pub use receiver::{Receiver, ReceiverCounters};
 pub use sender::{Sender, SenderCounters};
-
-/// Removes the pins of senders and receivers from this folder of bpffs.
-pub fn clean(pin: &Path) -> Result<(), HostError> {
-    sender::clean(pin)?;
-    receiver::clean(pin)
-}

@@ -2,77 +2,60 @@
 
 #![allow(unsafe_code, reason = "system calls that no library of ours wraps")]
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::mem;
-use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
-use std::thread;
+use std::os::unix::net::UnixDatagram;
 
-use nix::sched::{CloneFlags, setns};
 use serde::{Deserialize, Serialize};
 
 use super::{HostError, Namespace};
+use crate::htb;
+use crate::netns::Netns;
 
 const CONGESTION_CONTROL: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// Runs `work` in the namespace, in a thread of its own: a namespace belongs to a thread (setns(2)).
+/// Runs `work` in the namespace.
 pub(super) fn within<T: Send>(
     namespace: &Namespace,
     work: impl FnOnce() -> Result<T, HostError> + Send,
 ) -> Result<T, HostError> {
-    let Some(path) = &namespace.path else { return work() };
-    let file = File::open(path).map_err(HostError::file(path))?;
-    let on_thread = || {
-        setns(&file, CloneFlags::CLONE_NEWNET).map_err(|errno| HostError::Setting {
-            key: "namespaces",
-            found: format!("{}: {}", path.display(), errno.desc()),
-            remedy: "name a network namespace's file, such as /run/netns/NAME, and run as root",
-        })?;
-        work()
-    };
-    thread::scope(|scope| match scope.spawn(on_thread).join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
-    })
+    match &namespace.path {
+        None => work(),
+        Some(path) => Netns::at(path.clone()).run(work).map_err(HostError::Netns)?,
+    }
 }
 
-/// The cookie that identifies the namespace in programs (SO_NETNS_COOKIE, 5.14).
-pub(super) fn cookie(namespace: &Namespace) -> Result<u64, HostError> {
-    within(namespace, || {
-        let socket = UdpSocket::bind(("127.0.0.1", 0)).or_else(|_| UdpSocket::bind(("0.0.0.0", 0)));
-        let socket = socket.map_err(HostError::file("a socket in the namespace"))?;
-        let mut cookie = 0u64;
-        let mut len = mem::size_of::<u64>() as libc::socklen_t;
-        // SAFETY: value and length are those of a u64 that outlives the call.
-        let ret = unsafe {
-            libc::getsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_NETNS_COOKIE,
-                (&raw mut cookie).cast(),
-                &raw mut len,
-            )
-        };
-        if ret != 0 {
-            return Err(HostError::Missing {
-                what: "telling network namespaces apart (SO_NETNS_COOKIE)",
-                found: io::Error::last_os_error().to_string(),
-                remedy: "Linux 5.14 or later is needed".to_owned(),
-            });
-        }
-        Ok(cookie)
-    })
+/// The cookie that identifies the current namespace in programs (SO_NETNS_COOKIE, 5.14).
+pub(super) fn cookie() -> Result<u64, HostError> {
+    let socket = UnixDatagram::unbound().map_err(HostError::file("a socket in the namespace"))?;
+    let mut cookie = 0u64;
+    let mut len = mem::size_of::<u64>() as libc::socklen_t;
+    // SAFETY: value and length are those of a u64 that outlives the call.
+    let ret = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut len,
+        )
+    };
+    if ret != 0 {
+        return Err(HostError::Missing {
+            what: "telling network namespaces apart (SO_NETNS_COOKIE)",
+            found: io::Error::last_os_error().to_string(),
+            remedy: "Linux 5.14 or later is needed".to_owned(),
+        });
+    }
+    Ok(cookie)
 }
 
 /// Index of a network interface of the current namespace.
-pub(super) fn interface(name: &str) -> Result<u32, HostError> {
-    nix::net::if_::if_nametoindex(name).map_err(|_| HostError::Setting {
-        key: "interfaces",
-        found: format!("no network interface is called `{name}`"),
-        remedy: "see `ip link` in that network namespace",
-    })
+pub(super) fn interface(name: &str) -> Result<u32, htb::Error> {
+    nix::net::if_::if_nametoindex(name).map_err(|_| htb::Error::NoInterface(name.to_owned()))
 }
 
 /// Whether the kernel offers this congestion control.

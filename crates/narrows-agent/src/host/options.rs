@@ -23,9 +23,6 @@ pub struct Scope {
     /// Only these network namespaces. If the list is empty, the programs apply to all namespaces, but packets are not
     /// marked at any interface.
     pub namespaces: Vec<Namespace>,
-    /// Folder in bpffs where the programs stay after the agent ends, until the next start or
-    /// [`clean`](super::clean). `None`: the programs end with the process, even after `kill -9`.
-    pub pin: Option<PathBuf>,
 }
 
 /// The connections that use the congestion control.

@@ -1,25 +1,23 @@
 //! Loads `bpf/sender`.
 
-use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
-use std::path::Path;
 
-use libbpf_rs::Iter;
+use libbpf_rs::Link;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use narrows_control::feedback::option::Format;
 
-use super::links::Links;
-use super::load::{Bss, check_kernel, counters, enter_namespaces, refused};
+use super::load::{Bss, check_kernel, counters, refused};
+use super::namespaces::{Namespaces, visit_listeners};
 use super::netns::{self, DefaultChanged};
-use super::{Choice, HostError, Mode, Namespace, SenderOptions, cgroup, links};
+use super::{Choice, HostError, Mode, Namespace, SenderOptions, cgroup};
+use crate::tcx;
 
 skeleton!("sender");
 
 use skeleton::types::{nrw_choice, nrw_format, nrw_host_counters};
 use skeleton::{OpenSenderSkel, SenderSkel, SenderSkelBuilder};
 
-const ROLE: &str = "sender";
 /// TCP_CA_NAME_MAX, including the terminating zero.
 const NAME_MAX: usize = 16;
 const REMEDY: &str = "Linux 6.12 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
@@ -45,33 +43,35 @@ pub struct SenderCounters {
     pub restored: u64,
 }
 
-/// A host that applies rate feedback, as long as this value exists or is pinned.
+/// A host that applies rate feedback, as long as this value exists.
 #[derive(Debug)]
 pub struct Sender {
     counters: Bss,
     // Restored before the congestion control is unregistered, which would stay registered as a default.
-    defaults: Vec<DefaultChanged>,
-    links: Links,
+    _defaults: Vec<DefaultChanged>,
+    /// Where the programs apply.
+    pub namespaces: Namespaces,
+    // It exists for its drop.
+    _links: Vec<Link>,
 }
 
 impl Sender {
-    /// Loads and attaches the programs. Pins of an earlier start in the same folder are removed first.
+    /// Loads and attaches the programs.
     pub fn load(options: &SenderOptions) -> Result<Self, HostError> {
         check(options)?;
         check_kernel()?;
         let cgroup = cgroup::open(options.scope.cgroup.as_deref())?;
-        let mut links = Links::new(ROLE, options.scope.pin.as_deref())?;
 
         let mut storage = MaybeUninit::uninit();
         let mut skel = open(options, &mut storage)?;
-        enter_namespaces(&skel.maps.nrw_namespaces, &options.scope)?;
+        let mut links = Vec::new();
         if options.mode == Mode::Brf {
             let link = skel.maps.brf.attach_struct_ops().map_err(refused(
                 "registering the congestion control",
                 "if another sender has registered this name (see `bpftool struct_ops`), end it or choose \
                  another name; else Linux 6.12 or later is needed",
             ))?;
-            links.hold("congestion_control", link)?;
+            links.push(link);
         }
         let attach = "attaching to the cgroup";
         if options.mode == Mode::Brf && options.choice == Choice::All {
@@ -80,15 +80,28 @@ impl Sender {
                 .nrw_setsockopt
                 .attach_cgroup(cgroup.as_raw_fd())
                 .map_err(refused(attach, REMEDY))?;
-            links.hold("setsockopt", link)?;
+            links.push(link);
         }
         let link =
             skel.progs.nrw_sockops.attach_cgroup(cgroup.as_raw_fd()).map_err(refused(attach, REMEDY))?;
-        links.hold("sockops", link)?;
+        links.push(link);
+        let mut namespaces = Namespaces::new(&skel.maps.nrw_namespaces)?;
         if options.mode == Mode::Brf {
-            update_listeners(options, &skel)?;
+            let iterator = skel.progs.nrw_listeners.attach();
+            let iterator = iterator.map_err(refused("going through the listeners", REMEDY))?;
+            if options.scope.namespaces.is_empty() {
+                visit_listeners(&iterator)?;
+            }
+            namespaces.prepare_listeners(iterator);
+            // Without `brf` the application's limit is not measured.
+            if marks(options) {
+                namespaces.attach(&skel.progs.nrw_mark, tcx::EGRESS)?;
+            }
         }
-        attach_interfaces(options, &skel, &mut links)?;
+        if options.format == Format::Padding {
+            namespaces.attach(&skel.progs.nrw_restore, tcx::INGRESS)?;
+        }
+        namespaces.start(&options.scope.namespaces)?;
 
         let mut defaults = Vec::new();
         if options.default_in_namespaces {
@@ -96,14 +109,7 @@ impl Sender {
                 defaults.push(DefaultChanged::to(&options.name, namespace)?);
             }
         }
-        Ok(Sender { counters: Bss::new(&skel.maps.bss)?, defaults, links })
-    }
-
-    /// Attaches to interfaces that have vanished and come back. Call this function periodically, in the network
-    /// namespace in which the sender was loaded. The programs are not attached again in other namespaces.
-    /// If the kernel refuses to attach, the reason is logged once, and the next call tries again.
-    pub fn follow_interfaces(&mut self) {
-        self.links.follow_interfaces();
+        Ok(Sender { counters: Bss::new(&skel.maps.bss)?, _defaults: defaults, namespaces, _links: links })
     }
 
     /// The present counters.
@@ -112,20 +118,6 @@ impl Sender {
             asked, rated, awaiting, unrated, orphaned, adopted, marked, restored
         })
     }
-}
-
-impl Drop for Sender {
-    fn drop(&mut self) {
-        if self.links.is_pinned() {
-            // The congestion control stays, and so does the namespaces' default.
-            self.defaults.drain(..).for_each(std::mem::forget);
-        }
-    }
-}
-
-/// Removes the pins of a sender from this folder.
-pub(super) fn clean(pin: &Path) -> Result<(), HostError> {
-    links::unpin(pin, ROLE)
 }
 
 fn check(options: &SenderOptions) -> Result<(), HostError> {
@@ -193,9 +185,8 @@ fn tune(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) {
 /// Disables unused programs, so that the kernel need not support them.
 fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> libbpf_rs::Result<()> {
     let uses_brf = options.mode == Mode::Brf;
-    let marking = uses_brf && options.scope.namespaces.iter().any(|n| !n.interfaces.is_empty());
     open.progs.nrw_setsockopt.set_autoload(uses_brf && options.choice == Choice::All);
-    open.progs.nrw_mark.set_autoload(marking);
+    open.progs.nrw_mark.set_autoload(marks(options));
     open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
     // It needs a later kernel than a cap does.
     open.progs.nrw_listeners.set_autoload(uses_brf);
@@ -217,43 +208,8 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     Ok(())
 }
 
-/// Makes listeners that are older than the programs answer SYNs that ask for feedback. This applies to the
-/// listeners of all network namespaces in scope, or of the current one. The cgroup is not checked.
-/// For a listener outside of the cgroup no program answers, so the saved SYN has no effect.
-fn update_listeners(options: &SenderOptions, skel: &SenderSkel<'_>) -> Result<(), HostError> {
-    let what = "going through the listeners";
-    let link = skel.progs.nrw_listeners.attach().map_err(refused(what, REMEDY))?;
-    let here = [Namespace::default()];
-    let namespaces = if options.scope.namespaces.is_empty() { &here[..] } else { &options.scope.namespaces };
-    for namespace in namespaces {
-        // The iterator belongs to the network namespace that it was created in. It runs when it is read, and
-        // returns no text.
-        netns::within(namespace, || {
-            let mut listeners = Iter::new(&link).map_err(refused(what, REMEDY))?;
-            io::copy(&mut listeners, &mut io::sink()).map_err(HostError::file(what))?;
-            Ok(())
-        })?;
-    }
-    Ok(())
-}
-
-fn attach_interfaces(
-    options: &SenderOptions,
-    skel: &SenderSkel<'_>,
-    links: &mut Links,
-) -> Result<(), HostError> {
-    for namespace in &options.scope.namespaces {
-        for interface in &namespace.interfaces {
-            // Without `brf` the application's limit is not measured.
-            if options.mode == Mode::Brf {
-                let at = libbpf_sys::BPF_TCX_EGRESS;
-                links.attach_tcx("mark", &skel.progs.nrw_mark, at, namespace, interface)?;
-            }
-            if options.format == Format::Padding {
-                let at = libbpf_sys::BPF_TCX_INGRESS;
-                links.attach_tcx("restore", &skel.progs.nrw_restore, at, namespace, interface)?;
-            }
-        }
-    }
-    Ok(())
+/// Whether data packets tell whether the application limits the flow. Namespaces with a name can get interfaces later.
+fn marks(options: &SenderOptions) -> bool {
+    let may_have = |namespace: &Namespace| namespace.path.is_some() || !namespace.interfaces.is_empty();
+    options.mode == Mode::Brf && options.scope.namespaces.iter().any(may_have)
 }

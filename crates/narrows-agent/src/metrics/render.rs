@@ -61,9 +61,18 @@ fn encode(families: &mut Families<'_>, snapshot: &Snapshot) -> fmt::Result {
     let mut family = families
         .gauge("narrows_interface_present", "1 while the interface exists and has the program, else 0.")?;
     for interface in &snapshot.interfaces {
+        let (name, present) = (("interface", interface.name.as_str()), u32::from(interface.present));
+        match &interface.netns {
+            Some(netns) => family.encode_family(&[name, ("netns", netns)])?.encode_gauge(&present)?,
+            None => family.encode_family(&[name])?.encode_gauge(&present)?,
+        }
+    }
+    let mut family = families
+        .gauge("narrows_namespace_present", "1 while the network namespace exists and is in use, else 0.")?;
+    for namespace in &snapshot.namespaces {
         family
-            .encode_family(&[("interface", interface.name.as_str())])?
-            .encode_gauge(&u32::from(interface.present))?;
+            .encode_family(&[("netns", namespace.path.as_str())])?
+            .encode_gauge(&u32::from(namespace.present))?;
     }
     encode_ports(families, &snapshot.ports)?;
     encode_leaves(families, &snapshot.ports)?;
@@ -207,7 +216,7 @@ impl Families<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{FlowStatus, InterfaceStatus};
+    use crate::status::{FlowStatus, InterfaceStatus, NamespaceStatus};
     use narrows_control::units::{Rate, Span};
     use std::collections::BTreeMap;
 
@@ -220,9 +229,19 @@ mod tests {
         let port =
             PortStatus { interface: "eth1".into(), capacity, congestion, counters, ..Default::default() };
         snapshot.ports.push(port);
-        let interface =
-            |name: &str, controlled, present| InterfaceStatus { name: name.into(), controlled, present };
-        snapshot.interfaces = vec![interface("eth1", true, true), interface("eth0", false, false)];
+        let interface = |name: &str, netns: Option<&str>, present| InterfaceStatus {
+            name: name.into(),
+            netns: netns.map(String::from),
+            present,
+            ..Default::default()
+        };
+        let netns = "/run/netns/h1";
+        snapshot.interfaces = vec![
+            interface("eth1", None, true),
+            interface("eth0", None, false),
+            interface("eth0", Some(netns), false),
+        ];
+        snapshot.namespaces = vec![NamespaceStatus { path: netns.into(), ..Default::default() }];
         snapshot.flows = vec![FlowStatus { source: "10.0.0.1:1".into(), ..Default::default() }; 100];
         snapshot.loop_times.record(Span::from_micros(42));
         snapshot.loop_times.record(Span::from_secs(1));
@@ -281,6 +300,8 @@ mod tests {
             "narrows_dataplane_events_total{port=\"eth1\",event=\"stamped\"} 5",
             "narrows_interface_present{interface=\"eth1\"} 1",
             "narrows_interface_present{interface=\"eth0\"} 0",
+            "narrows_interface_present{interface=\"eth0\",netns=\"/run/netns/h1\"} 0",
+            "narrows_namespace_present{netns=\"/run/netns/h1\"} 0",
             "narrows_port_unconfirmed_flows{port=\"eth1\"} 3",
             "narrows_host_events_total{event=\"release_failures\"} 2",
             "narrows_loop_duration_seconds_bucket{le=\"0.000025\"} 0",

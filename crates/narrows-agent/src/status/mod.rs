@@ -40,9 +40,12 @@ pub struct Snapshot {
     pub loop_times: LoopTimes,
     /// Controlled ports.
     pub ports: Vec<PortStatus>,
-    /// Interfaces of a switch.
+    /// Interfaces of the configuration.
     #[serde(default)]
     pub interfaces: Vec<InterfaceStatus>,
+    /// `[[namespaces]]` of a sender or receiver.
+    #[serde(default)]
+    pub namespaces: Vec<NamespaceStatus>,
     /// Flows in the table, for all ports together. The field `flows` can list fewer flows.
     pub flow_count: u64,
     /// The flows, if they were requested.
@@ -53,15 +56,33 @@ pub struct Snapshot {
     pub controller: Option<bool>,
 }
 
-/// An interface of a switch's configuration.
+/// An interface of an agent's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceStatus {
     /// Name of the interface.
     pub name: String,
+    /// File of its network namespace; `None`: the agent's own.
+    #[serde(default)]
+    pub netns: Option<String>,
     /// Whether it is a controlled port.
     pub controlled: bool,
     /// Whether it exists and has the program.
     pub present: bool,
+    /// Why it has no program although it exists; empty if this is not so.
+    #[serde(default)]
+    pub refusal: String,
+}
+
+/// A network namespace of a host's configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceStatus {
+    /// File of the namespace.
+    pub path: String,
+    /// Whether it exists and the programs apply to it.
+    pub present: bool,
+    /// Why they do not apply to it although it exists; empty if this is not so.
+    #[serde(default)]
+    pub refusal: String,
 }
 
 /// A controlled port.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use narrows_control::units::{Rate, Span};
 
-use super::{LEAF_NAMES, Snapshot};
+use super::{LEAF_NAMES, NamespaceStatus, Snapshot};
 
 /// A rate in Mbit/s with three significant digits.
 pub fn mbit(rate: Rate) -> String {
@@ -42,9 +42,23 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
         let longest = ms(s.loop_times.longest);
         writeln!(out, "  loop: median {} ms, p99 {} ms, longest {longest} ms", ms(half), ms(most))?;
     }
+    let gone: Vec<_> = s.namespaces.iter().filter(|namespace| !namespace.present).collect();
+    for NamespaceStatus { path, refusal, .. } in &gone {
+        writeln!(
+            out,
+            "  namespace {path}: {}; the agent does not apply to it until it is back",
+            absence(refusal)
+        )?;
+    }
     for interface in s.interfaces.iter().filter(|interface| !interface.present) {
+        let place = match &interface.netns {
+            Some(path) if gone.iter().any(|namespace| namespace.path == *path) => continue,
+            Some(path) => format!(" in {path}"),
+            None => String::new(),
+        };
+        let (name, absence) = (&interface.name, absence(&interface.refusal));
         let what = if interface.controlled { "is not controlled" } else { "has no program" };
-        writeln!(out, "  interface {}: missing; it {what} until it is back", interface.name)?;
+        writeln!(out, "  interface {name}{place}: {absence}; it {what} until it is back")?;
     }
     for port in &s.ports {
         let [rated, other, udp] = port.shares.map(mbit);
@@ -77,6 +91,11 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
         writeln!(out, "  {name} {n}")?;
     }
     Ok(())
+}
+
+/// Why something is not used.
+fn absence(refusal: &str) -> String {
+    if refusal.is_empty() { "missing".to_owned() } else { format!("refused ({refusal})") }
 }
 
 /// The flows, one line each.

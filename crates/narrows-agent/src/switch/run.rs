@@ -399,6 +399,7 @@ impl Runner {
             loop_times: self.times.clone(),
             ports,
             interfaces: self.interfaces.status(),
+            namespaces: Vec::new(),
             flow_count: self.switch.work().live as u64,
             flows,
             counters: vec![("release_failures".into(), self.switch.work().release_failures)],

@@ -90,7 +90,7 @@ impl Net {
     /// Host A or B of this network only.
     pub(super) fn scope(&self, side: &str) -> Scope {
         let namespace = Namespace { path: Some(self.hosts.path(side)), interfaces: vec!["eth0".to_owned()] };
-        Scope { cgroup: Some(cgroup().clone()), namespaces: vec![namespace], pin: None }
+        Scope { cgroup: Some(cgroup().clone()), namespaces: vec![namespace] }
     }
 
     pub(super) fn command(&self, side: &str, program: &str, arguments: &[&str]) -> Command {

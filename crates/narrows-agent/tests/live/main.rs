@@ -16,6 +16,7 @@ mod frames;
 mod fuzz;
 mod kill;
 mod metrics;
+mod namespaces;
 mod net;
 mod orphan;
 mod path;

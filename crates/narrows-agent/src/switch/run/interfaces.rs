@@ -143,8 +143,10 @@ impl Interfaces {
     pub(super) fn status(&self) -> Vec<InterfaceStatus> {
         let status = |interface: &Interface| InterfaceStatus {
             name: interface.name.clone(),
+            netns: None,
             controlled: interface.is_port(),
             present: interface.held.is_some(),
+            refusal: interface.refusal.clone(),
         };
         self.all.iter().map(status).collect()
     }

@@ -1,0 +1,163 @@
+//! An interface with the host's programs. It may vanish and come back, with another number.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use libbpf_rs::ProgramMut;
+use narrows_control::units::Time;
+
+use super::{HostError, netns};
+use crate::damping::Damping;
+use crate::{htb, tcx};
+
+/// A traffic control program for interfaces.
+#[derive(Debug)]
+pub(super) struct AtInterface {
+    program: OwnedFd,
+    hook: tcx::Hook,
+}
+
+impl AtInterface {
+    pub(super) fn new(program: &ProgramMut<'_>, hook: tcx::Hook) -> Result<Self, HostError> {
+        let program =
+            program.as_fd().try_clone_to_owned().map_err(HostError::file("a descriptor of a program"))?;
+        Ok(AtInterface { program, hook })
+    }
+
+    fn attach(&self, index: u32) -> Result<OwnedFd, HostError> {
+        tcx::attach(self.program.as_fd(), index, self.hook).map_err(|error| HostError::Missing {
+            what: "attaching to an interface (tcx)",
+            remedy: match error.raw_os_error() {
+                Some(libc::EINVAL) => "Linux 6.6 or later with CONFIG_NET_XGRESS is needed",
+                Some(libc::ERANGE) => "at most 63 programs fit; `bpftool net` lists them",
+                Some(libc::EPERM) => "run as root, or with CAP_NET_ADMIN and CAP_BPF",
+                _ => "`ip -d link` describes the interface",
+            }
+            .to_owned(),
+            found: error.to_string(),
+        })
+    }
+}
+
+/// An interface of the configuration.
+#[derive(Debug)]
+pub(super) struct Interface {
+    name: String,
+    /// Its namespace, for the log.
+    netns: Option<PathBuf>,
+    /// Links of the programs. Empty while the interface is not used.
+    links: Vec<OwnedFd>,
+    /// Why it is not used. This text was logged.
+    trouble: Option<HostError>,
+    damping: Damping,
+}
+
+impl Interface {
+    pub(super) fn new(name: &str, netns: Option<PathBuf>) -> Interface {
+        Interface {
+            name: name.to_owned(),
+            netns,
+            links: Vec::new(),
+            trouble: None,
+            damping: Damping::default(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn is_attached(&self) -> bool {
+        !self.links.is_empty()
+    }
+
+    pub(super) fn trouble(&self) -> Option<&HostError> {
+        self.trouble.as_ref()
+    }
+
+    pub(super) fn take_trouble(&mut self) -> Option<HostError> {
+        self.trouble.take()
+    }
+
+    /// Attaches the programs to the interface of this name in the calling thread's namespace, if they are not there.
+    pub(super) fn look(&mut self, programs: &[AtInterface], now: Time) {
+        if programs.is_empty() {
+            return;
+        }
+        let index = match netns::interface(&self.name) {
+            Ok(index) => index,
+            Err(missing) => {
+                self.damping.missing();
+                return self.wait(missing.into(), now);
+            }
+        };
+        let is_there = |(link, at): (&OwnedFd, &AtInterface)| tcx::is_attached(link.as_fd(), index, at.hook);
+        let are_there = self.links.iter().zip(programs).all(|pair| is_there(pair).unwrap_or(false));
+        if self.links.len() == programs.len() && are_there {
+            return;
+        }
+        // Another interface has the name now: the old one was renamed, moved or deleted.
+        let is_new = !self.is_attached() && self.trouble.is_none();
+        if self.is_attached() {
+            self.damping.lost(now);
+            self.detach();
+        }
+        if let Err(flaps) = self.damping.admit(now, index) {
+            return self.wait(flaps.into(), now);
+        }
+        match programs.iter().map(|program| program.attach(index)).collect() {
+            Ok(links) => {
+                (self.links, self.trouble) = (links, None);
+                if !is_new {
+                    let netns = self.netns_for_log();
+                    tracing::info!(event = "interface-back", interface = self.name, netns, index);
+                }
+            }
+            Err(refused) => self.wait(refused, now),
+        }
+    }
+
+    /// Notices the end of an interface in a namespace that cannot be entered.
+    pub(super) fn look_from_outside(&mut self, now: Time) {
+        if self.links.iter().any(|link| !tcx::has_interface(link.as_fd()).unwrap_or(true)) {
+            self.wait(htb::Error::NoInterface(self.name.clone()).into(), now);
+        }
+    }
+
+    /// Detaches the programs, also from an interface that was renamed or moved.
+    pub(super) fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    fn netns_for_log(&self) -> Option<tracing::field::DisplayValue<std::path::Display<'_>>> {
+        self.netns.as_ref().map(|path| tracing::field::display(path.display()))
+    }
+
+    fn wait(&mut self, trouble: HostError, now: Time) {
+        let was_attached = self.is_attached();
+        if was_attached {
+            self.damping.lost(now);
+            self.detach();
+        }
+        let error = trouble.to_string();
+        let is_known = self.trouble.as_ref().is_some_and(|known| known.to_string() == error);
+        if is_known || (!was_attached && trouble.is_missing() && self.damping.flaps(now)) {
+            return;
+        }
+        let netns = self.netns_for_log();
+        if !trouble.is_missing() {
+            tracing::warn!(event = "interface-refused", interface = self.name, netns, error);
+        } else if was_attached {
+            tracing::warn!(
+                event = "interface-gone",
+                interface = self.name,
+                netns,
+                "its packets are not marked"
+            );
+        } else {
+            let what = "the agent takes it when it appears";
+            tracing::warn!(event = "interface-missing", interface = self.name, netns, "{what}");
+        }
+        self.trouble = Some(trouble);
+    }
+}

@@ -1,0 +1,315 @@
+//! The network namespaces that a host's programs apply to, and the interfaces in them. Both can vanish and come back
+//! while the programs are loaded.
+
+use std::io;
+use std::path::PathBuf;
+use std::thread;
+
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, MapMut, ProgramMut};
+
+use super::interfaces::{AtInterface, Interface};
+use super::load::refused;
+use super::{HostError, Namespace, netns};
+use crate::netns::Netns;
+use crate::status::{InterfaceStatus, NamespaceStatus};
+use crate::{clock, privileges, tcx};
+
+/// The files in this folder belong to processes. An agent that has dropped its privileges cannot open them, and a later
+/// process may have the number of one that has ended.
+const PROCESSES: &str = "/proc";
+
+/// The programs of each namespace.
+#[derive(Debug)]
+struct Programs {
+    /// The programs of sockets apply to the namespaces in this map.
+    cookies: MapHandle,
+    /// Prepares listeners that are older than the programs, if they need it.
+    listeners: Option<Link>,
+    at_interfaces: Vec<AtInterface>,
+}
+
+/// The namespaces of a host.
+#[derive(Debug)]
+pub struct Namespaces {
+    all: Vec<Entered>,
+    programs: Programs,
+}
+
+/// A namespace of the scope.
+#[derive(Debug)]
+struct Entered {
+    /// `None`: the namespace of the calling thread.
+    netns: Option<Netns>,
+    /// The namespace that the programs apply to. A namespace that is made again has another cookie.
+    cookie: Option<u64>,
+    /// Why the programs do not apply to it. This text was logged.
+    trouble: Option<HostError>,
+    interfaces: Vec<Interface>,
+}
+
+impl Namespaces {
+    pub(super) fn new(cookies: &MapMut<'_>) -> Result<Self, HostError> {
+        let cookies = MapHandle::try_from(cookies)
+            .map_err(refused("keeping the map of namespaces", "this is a bug in narrows-agent"))?;
+        let programs = Programs { cookies, listeners: None, at_interfaces: Vec::new() };
+        Ok(Namespaces { all: Vec::new(), programs })
+    }
+
+    /// Runs this iterator in each namespace that the programs begin to apply to.
+    pub(super) fn prepare_listeners(&mut self, iterator: Link) {
+        self.programs.listeners = Some(iterator);
+    }
+
+    /// Attaches this program to each interface.
+    pub(super) fn attach(&mut self, program: &ProgramMut<'_>, hook: tcx::Hook) -> Result<(), HostError> {
+        self.programs.at_interfaces.push(AtInterface::new(program, hook)?);
+        Ok(())
+    }
+
+    /// Applies the programs to these namespaces, as far as they exist. The others are taken when they appear.
+    ///
+    /// # Errors
+    /// If none of the namespaces exists, or none of the interfaces, because the configuration is then probably another
+    /// machine's.
+    pub(super) fn start(&mut self, namespaces: &[Namespace]) -> Result<(), HostError> {
+        self.set(namespaces);
+        self.look(true);
+        let is_used = |entered: &Entered| entered.cookie.is_some();
+        if !self.all.iter().any(is_used)
+            && let Some(trouble) = self.all.iter_mut().find_map(|entered| entered.trouble.take())
+        {
+            return Err(trouble);
+        }
+        let interfaces = || self.all.iter().flat_map(|entered| &entered.interfaces);
+        if !interfaces().any(Interface::is_attached)
+            && let Some((netns, trouble)) = self.all.iter_mut().find_map(Entered::take_trouble)
+        {
+            return Err(match netns {
+                Some(netns) => HostError::Within { netns, source: Box::new(trouble) },
+                None => trouble,
+            });
+        }
+        Ok(())
+    }
+
+    /// Replaces the list of namespaces. The next look takes the new ones.
+    pub fn set(&mut self, namespaces: &[Namespace]) {
+        let wanted = |entered: &Entered| namespaces.iter().any(|new| entered.is(new));
+        for mut gone in self.all.extract_if(.., |entered| !wanted(entered)) {
+            gone.leave(&self.programs);
+        }
+        for namespace in namespaces {
+            match self.all.iter_mut().find(|entered| entered.is(namespace)) {
+                Some(entered) => entered.set_interfaces(&namespace.interfaces),
+                None => self.all.push(Entered::new(namespace)),
+            }
+        }
+    }
+
+    /// Takes namespaces and interfaces that have appeared, and gives up those that have vanished. If the kernel refuses
+    /// one, the reason is logged once, and the next call tries again. Call this function periodically, in the namespace
+    /// of the start.
+    pub fn follow(&mut self) {
+        self.look(false);
+    }
+
+    fn look(&mut self, at_start: bool) {
+        let programs = &self.programs;
+        let (here, others): (Vec<_>, Vec<_>) =
+            self.all.iter_mut().partition(|entered| entered.netns.is_none());
+        here.into_iter().for_each(|entered| entered.look(programs));
+        if others.is_empty() {
+            return;
+        }
+        // A namespace belongs to a thread (setns(2)), and so does the privilege to enter it. Nothing of a namespace stays
+        // open, because that would keep the namespace alive after its deletion.
+        let visit = || {
+            let raised = privileges::raise(privileges::ENTERING);
+            for entered in others {
+                match &raised {
+                    Ok(()) => entered.visit(programs, at_start),
+                    Err(error) => {
+                        entered.wait(programs, HostError::Netns(io::Error::other(error.to_string())))
+                    }
+                }
+            }
+        };
+        thread::scope(|scope| {
+            match thread::Builder::new().name("namespaces".into()).spawn_scoped(scope, visit) {
+                Ok(visitor) => visitor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                // The next look tries again.
+                Err(error) => tracing::warn!(event = "namespaces-unseen", %error),
+            }
+        });
+    }
+
+    /// The state of each namespace that has a name.
+    pub fn status(&self) -> Vec<NamespaceStatus> {
+        let named = self.all.iter().filter_map(|entered| Some((entered, entered.path()?)));
+        let status = |(entered, path): (&Entered, PathBuf)| NamespaceStatus {
+            path: path.display().to_string(),
+            present: entered.cookie.is_some(),
+            refusal: refusal(entered.trouble.as_ref()),
+        };
+        named.map(status).collect()
+    }
+
+    /// The state of each interface, if interfaces get programs.
+    pub fn interfaces(&self) -> Vec<InterfaceStatus> {
+        let mut all = Vec::new();
+        if self.programs.at_interfaces.is_empty() {
+            return all;
+        }
+        for entered in &self.all {
+            let netns = entered.path().map(|path| path.display().to_string());
+            all.extend(entered.interfaces.iter().map(|interface| InterfaceStatus {
+                name: interface.name().to_owned(),
+                netns: netns.clone(),
+                controlled: false,
+                present: interface.is_attached(),
+                refusal: refusal(interface.trouble()),
+            }));
+        }
+        all
+    }
+}
+
+/// Why something that exists is not used; empty if it is missing or used.
+fn refusal(trouble: Option<&HostError>) -> String {
+    trouble.filter(|trouble| !trouble.is_missing()).map_or_else(String::new, ToString::to_string)
+}
+
+impl Entered {
+    fn new(namespace: &Namespace) -> Entered {
+        let mut entered = Entered {
+            netns: namespace.path.clone().map(Netns::at),
+            cookie: None,
+            trouble: None,
+            interfaces: Vec::new(),
+        };
+        entered.set_interfaces(&namespace.interfaces);
+        entered
+    }
+
+    fn is(&self, namespace: &Namespace) -> bool {
+        self.netns.as_ref().map(Netns::path) == namespace.path.as_deref()
+    }
+
+    fn path(&self) -> Option<PathBuf> {
+        self.netns.as_ref().map(|netns| netns.path().to_owned())
+    }
+
+    fn set_interfaces(&mut self, names: &[String]) {
+        self.interfaces.retain(|interface| names.iter().any(|name| name == interface.name()));
+        for name in names {
+            if !self.interfaces.iter().any(|interface| interface.name() == name) {
+                self.interfaces.push(Interface::new(name, self.path()));
+            }
+        }
+    }
+
+    /// Enters the namespace for the rest of the thread's life, and looks.
+    fn visit(&mut self, programs: &Programs, at_start: bool) {
+        let Some(netns) = &self.netns else { return };
+        if netns.path().starts_with(PROCESSES) && !at_start {
+            return self.look_from_outside(programs);
+        }
+        match netns.enter() {
+            Ok(()) => self.look(programs),
+            Err(error) => self.wait(programs, HostError::Netns(error)),
+        }
+    }
+
+    /// Looks at a process's namespace, which can only be entered at the start.
+    fn look_from_outside(&mut self, programs: &Programs) {
+        if self.cookie.is_some() {
+            let now = clock::now();
+            self.interfaces.iter_mut().for_each(|interface| interface.look_from_outside(now));
+        } else if let Some(path) = self.path() {
+            let found = format!("{} belongs to a process", path.display());
+            let remedy = "name the namespace by `ip netns attach NAME PID`, or restart the agent";
+            self.wait(programs, HostError::Setting { key: "namespaces", found, remedy });
+        }
+    }
+
+    /// Looks at the namespace, which is the calling thread's.
+    fn look(&mut self, programs: &Programs) {
+        if let Err(error) = self.apply(programs) {
+            return self.wait(programs, error);
+        }
+        let now = clock::now();
+        for interface in &mut self.interfaces {
+            interface.look(&programs.at_interfaces, now);
+        }
+    }
+
+    /// Makes the programs of sockets apply to the namespace, if they do not yet.
+    fn apply(&mut self, programs: &Programs) -> Result<(), HostError> {
+        let cookie = netns::cookie()?;
+        if self.cookie == Some(cookie) {
+            return Ok(());
+        }
+        let is_new = self.cookie.is_none() && self.trouble.is_none();
+        self.leave(programs);
+        programs
+            .cookies
+            .update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)
+            .map_err(refused("applying to a namespace", "at most 1024 namespaces fit"))?;
+        self.cookie = Some(cookie);
+        if let Some(iterator) = &programs.listeners {
+            visit_listeners(iterator)?;
+        }
+        self.trouble = None;
+        if let Some(path) = self.path().filter(|_| !is_new) {
+            tracing::info!(event = "namespace-back", netns = %path.display());
+        }
+        Ok(())
+    }
+
+    /// Waits until the namespace can be used.
+    fn wait(&mut self, programs: &Programs, trouble: HostError) {
+        let was_used = self.cookie.is_some();
+        self.leave(programs);
+        let error = trouble.to_string();
+        if self.trouble.as_ref().is_some_and(|known| known.to_string() == error) {
+            return;
+        }
+        let netns = self.path().unwrap_or_default();
+        let netns = netns.display();
+        if !trouble.is_missing() {
+            tracing::warn!(event = "namespace-refused", %netns, error);
+        } else if was_used {
+            tracing::warn!(event = "namespace-gone", %netns, "the others stay in use");
+        } else {
+            tracing::warn!(event = "namespace-missing", %netns, "the agent takes it when it appears");
+        }
+        self.trouble = Some(trouble);
+    }
+
+    /// Gives up the namespace and its interfaces.
+    fn leave(&mut self, programs: &Programs) {
+        if let Some(cookie) = self.cookie.take() {
+            // Without the entry there is nothing to remove.
+            let _ = programs.cookies.delete(&cookie.to_ne_bytes());
+        }
+        self.interfaces.iter_mut().for_each(Interface::detach);
+    }
+
+    /// The first interface's trouble, with the namespace.
+    fn take_trouble(&mut self) -> Option<(Option<PathBuf>, HostError)> {
+        let trouble = self.interfaces.iter_mut().find_map(Interface::take_trouble)?;
+        Some((self.path(), trouble))
+    }
+}
+
+/// Makes listeners that are older than the programs answer SYNs that ask for feedback. This applies to the listeners
+/// of the calling thread's network namespace. The cgroup is not checked. For a listener outside of the cgroup no program
+/// answers, so the saved SYN has no effect.
+pub(super) fn visit_listeners(iterator: &Link) -> Result<(), HostError> {
+    let what = "going through the listeners";
+    // The iterator belongs to the network namespace that it was created in. It runs when it is read, and returns no
+    // text.
+    let mut listeners = Iter::new(iterator).map_err(refused(what, "Linux 6.12 or later is needed"))?;
+    io::copy(&mut listeners, &mut io::sink()).map_err(HostError::file(what))?;
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Traffic control programs at interfaces, attached by links of tcx (Linux 6.6).
+
+#![allow(unsafe_code, reason = "thin wrappers of libbpf's C functions")]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+pub(crate) use libbpf_sys::{BPF_TCX_EGRESS as EGRESS, BPF_TCX_INGRESS as INGRESS};
+
+/// One of the two hooks of an interface, [`EGRESS`] or [`INGRESS`].
+pub(crate) type Hook = libbpf_sys::bpf_attach_type;
+
+/// Maximum number of programs at one hook (BPF_MPROG_MAX of include/linux/bpf_mprog.h).
+const MOST: usize = 64;
+
+/// Attaches a program to an interface of the current namespace. The kernel removes the link when its last descriptor is
+/// closed, unless the link is pinned.
+pub(crate) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<OwnedFd> {
+    let opts = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+        ..Default::default()
+    };
+    // SAFETY: a valid descriptor and an initialised structure of the stated size.
+    let link =
+        unsafe { libbpf_sys::bpf_link_create(program.as_raw_fd(), ifindex as i32, hook, &raw const opts) };
+    checked(link)?;
+    // SAFETY: the kernel has just opened this descriptor, and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
+/// Whether this link attaches its program to this interface of the current namespace. False if the link's interface
+/// was deleted or is in another namespace, even if this interface now has its number.
+pub(crate) fn is_attached(link: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<bool> {
+    let info = info(link)?;
+    let (mut programs, mut links) = ([0u32; MOST], [0u32; MOST]);
+    let mut opts = libbpf_sys::bpf_prog_query_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as _,
+        // Without programs, the kernel returns no links.
+        prog_ids: programs.as_mut_ptr(),
+        link_ids: links.as_mut_ptr(),
+        ..Default::default()
+    };
+    opts.__bindgen_anon_1.count = MOST as u32;
+    // SAFETY: an initialised structure of the stated size; both arrays have `count` elements and outlive the call.
+    checked(unsafe { libbpf_sys::bpf_prog_query_opts(ifindex as i32, hook, &raw mut opts) })?;
+    // Unused elements are 0, which is no link's number.
+    Ok(links.contains(&info.id))
+}
+
+/// Whether the interface of this link still exists, in any namespace.
+pub(crate) fn has_interface(link: BorrowedFd<'_>) -> io::Result<bool> {
+    let info = info(link)?;
+    // SAFETY: this member of the union is valid for links of this type, and any bytes are valid numbers.
+    Ok(unsafe { info.__bindgen_anon_1.tcx.ifindex } != 0)
+}
+
+fn info(link: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_link_info> {
+    let mut info = libbpf_sys::bpf_link_info::default();
+    let mut len = size_of_val(&info) as u32;
+    // SAFETY: a valid descriptor; the structure is as long as `len` says, and all its pointers are null.
+    let code = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(link.as_raw_fd(), ptr::from_mut(&mut info).cast(), &raw mut len)
+    };
+    checked(code).map(|()| info)
+}
+
+/// libbpf returns a negative errno on failure.
+fn checked(code: i32) -> io::Result<()> {
+    if code < 0 { Err(io::Error::from_raw_os_error(-code)) } else { Ok(()) }
+}
