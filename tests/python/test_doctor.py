@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from narrows import extras
-from narrows.backends.kernel import agents, features, namespaces
+from narrows.backends.kernel import agents, features, namespaces, running
 from narrows.backends.kernel.features import Finding
 from narrows.cli import doctor
 from narrows.cli.console import WIDEST, plain
@@ -67,3 +68,41 @@ def test_a_name_with_brackets_and_colons_is_printed_unchanged(monkeypatch, narro
         code, out, err = narrows(command, scenario)
         assert (code, err) == (0, "")
         assert "a[bold]:x: " in out
+
+
+STATUS = {
+    "name": "sender",
+    "namespaces": [
+        {"path": "/run/netns/h1", "present": False, "refusal": ""},
+        {"path": "/run/netns/h2", "present": True, "refusal": ""},
+    ],
+    "interfaces": [
+        {"name": "eth0", "netns": "/run/netns/h1", "present": False, "refusal": ""},
+        {"name": "eth0", "netns": "/run/netns/h2", "present": False, "refusal": "at most 63 programs fit"},
+        {"name": "eth1", "netns": "/run/netns/h2", "present": True, "refusal": ""},
+    ],
+}
+SWITCH = {"name": "switch", "interfaces": [{"name": "eth1", "netns": None, "present": False}]}
+IDLE = {"name": "idle", "interfaces": [{"name": "eth2", "netns": None, "present": True}]}
+
+
+def test_doctor_names_what_running_agents_wait_for(bare, monkeypatch, narrows, tmp_path):
+    program = tmp_path / "narrows-agent"
+    shown = "\n".join(json.dumps(status, indent=2) for status in (STATUS, SWITCH, IDLE))
+    program.write_text(f"#!/bin/sh\n[ \"$*\" = 'status --json' ] && cat <<'END'\n{shown}\nEND\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(agents, "find", lambda: program)
+    lines = narrows("doctor")[1].splitlines()
+    assert [line for line in lines if "waits for" in line] == [
+        "agent sender waits for: namespace /run/netns/h1, "
+        "interface eth0 in /run/netns/h2 (refused: at most 63 programs fit)",
+        "agent switch waits for: interface eth1",
+    ]
+    data = json.loads(narrows("doctor", "--json")[1])
+    assert data["waiting"]["switch"] == ["interface eth1"]
+
+
+def test_doctor_works_if_no_agent_answers(bare, monkeypatch, narrows, tmp_path):
+    monkeypatch.setattr(agents, "find", lambda: tmp_path / "narrows-agent")
+    assert json.loads(narrows("doctor", "--json")[1])["waiting"] == {}
+    assert running.parse("no agent runs on this host") == []

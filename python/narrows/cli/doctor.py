@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from narrows.backends.kernel import features, namespaces
+from narrows.backends.kernel import features, namespaces, running
 from narrows.backends.kernel.features import Finding
 from narrows.backends.vm import features as guests
 from narrows.cli.console import plain
@@ -28,10 +28,14 @@ def doctor(*, as_json: bool) -> None:
     ready = readiness(findings)
     controls = features.congestion_controls()
     remains = namespaces.remains()
+    waiting = running.waiting()
     if as_json:
-        print(json.dumps(as_data(findings, ready, controls) | {"remains": remains}, indent=2))
+        data = as_data(findings, ready, controls) | {"remains": remains, "waiting": waiting}
+        print(json.dumps(data, indent=2))
     else:
         show(findings, ready, controls, plain())
+        for agent, absent in waiting.items():
+            plain().print(f"agent {agent} waits for: {', '.join(absent)}")
         if remains:
             plain().print(left_over(remains))
     if not ready["sim"]:
