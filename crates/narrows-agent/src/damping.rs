@@ -1,30 +1,30 @@
-//! Damping of interfaces that vanish and come back again and again: each change costs requests to the kernel and lines of
-//! the log.
+//! Damping of interfaces and namespaces that vanish and come back again and again: each change costs requests to the
+//! kernel and lines of the log.
 
 use narrows_control::units::{Span, Time};
 
-/// An interface flaps if it has vanished this many times within [`WINDOW`].
+/// An interface or a namespace flaps if it has vanished this many times within [`WINDOW`].
 const FLAPS: usize = 4;
 const WINDOW: Span = Span::from_secs(10);
-/// An interface that flaps is taken when it has existed for this long.
+/// One that flaps is taken when it has existed for this long.
 const SETTLED: Span = Span::from_secs(1);
 
-/// Why an interface is not taken.
+/// Why an interface or a namespace is not taken.
 #[derive(Debug, thiserror::Error)]
 #[error("it has vanished {FLAPS} times in {} s; it is taken when it has existed for a second", WINDOW.as_secs_f64())]
 pub struct Flaps;
 
-/// The recent changes of an interface.
+/// The recent changes of an interface or a namespace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Damping {
     /// Times at which it vanished while it was in use, oldest first.
     lost: [Option<Time>; FLAPS],
-    /// The interface that exists, by its number, and since when.
-    seen: Option<(u32, Time)>,
+    /// The one that exists, by its number, and since when.
+    seen: Option<(u64, Time)>,
 }
 
 impl Damping {
-    /// The interface has vanished while it was in use.
+    /// It has vanished while it was in use.
     pub(crate) fn lost(&mut self, now: Time) {
         self.seen = None;
         self.lost.rotate_left(1);
@@ -33,22 +33,22 @@ impl Damping {
         }
     }
 
-    /// The interface does not exist.
+    /// It does not exist.
     pub(crate) fn missing(&mut self) {
         self.seen = None;
     }
 
-    /// Whether the interface, which exists with this number, may be taken.
-    pub(crate) fn admit(&mut self, now: Time, index: u32) -> Result<(), Flaps> {
+    /// Whether the one that exists, with this number, may be taken.
+    pub(crate) fn admit(&mut self, now: Time, number: u64) -> Result<(), Flaps> {
         let since = match self.seen {
-            Some((seen, since)) if seen == index => since,
+            Some((seen, since)) if seen == number => since,
             _ => now,
         };
-        self.seen = Some((index, since));
+        self.seen = Some((number, since));
         if self.flaps(now) && now.since(since) < SETTLED { Err(Flaps) } else { Ok(()) }
     }
 
-    /// Whether the interface has vanished too often.
+    /// Whether it has vanished too often.
     pub(crate) fn flaps(&self, now: Time) -> bool {
         self.lost.iter().all(|lost| lost.is_some_and(|at| now.since(at) < WINDOW))
     }

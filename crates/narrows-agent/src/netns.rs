@@ -5,8 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::{io, thread};
 
-use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
+use nix::sys::statfs::{NSFS_MAGIC, statfs};
 
 /// Folder of the names that `ip netns` uses.
 const NAMED: &str = "/run/netns";
@@ -49,12 +49,14 @@ impl Netns {
         let failed = |kind, reason: &dyn std::fmt::Display| {
             io::Error::new(kind, format!("network namespace {}: {reason}", self.0.display()))
         };
+        // `ip netns` makes a plain file first, which nobody may read, and leaves one for a moment when it deletes a
+        // namespace.
+        if statfs(&self.0).is_ok_and(|found| found.filesystem_type() != NSFS_MAGIC) {
+            return Err(failed(io::ErrorKind::NotFound, &"it is not the file of a network namespace"));
+        }
         let namespace = File::open(&self.0).map_err(|error| failed(error.kind(), &error))?;
-        setns(namespace, CloneFlags::CLONE_NEWNET).map_err(|errno| match errno {
-            // `ip netns` makes a plain file first, and leaves one for a moment when it deletes a namespace.
-            Errno::EINVAL => failed(io::ErrorKind::NotFound, &"it is not the file of a network namespace"),
-            errno => failed(io::Error::from(errno).kind(), &errno.desc()),
-        })
+        setns(namespace, CloneFlags::CLONE_NEWNET)
+            .map_err(|errno| failed(io::Error::from(errno).kind(), &errno.desc()))
     }
 
     /// Runs `work` there in a thread of its own and returns its result.

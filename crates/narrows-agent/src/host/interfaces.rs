@@ -102,7 +102,7 @@ impl Interface {
             self.damping.lost(now);
             self.detach();
         }
-        if let Err(flaps) = self.damping.admit(now, index) {
+        if let Err(flaps) = self.damping.admit(now, index.into()) {
             return self.wait(flaps.into(), now);
         }
         match programs.iter().map(|program| program.attach(index)).collect() {

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::thread;
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, MapMut, ProgramMut};
+use narrows_control::units::Time;
 
 use super::interfaces::{AtInterface, Interface};
 use super::load::refused;
 use super::{HostError, Namespace, netns};
+use crate::damping::Damping;
 use crate::netns::Netns;
 use crate::status::{InterfaceStatus, NamespaceStatus};
 use crate::{clock, privileges, tcx};
@@ -45,6 +47,7 @@ struct Entered {
     /// Why the programs do not apply to it. This text was logged.
     trouble: Option<HostError>,
     interfaces: Vec<Interface>,
+    damping: Damping,
 }
 
 impl Namespaces {
@@ -186,6 +189,7 @@ impl Entered {
             cookie: None,
             trouble: None,
             interfaces: Vec::new(),
+            damping: Damping::default(),
         };
         entered.set_interfaces(&namespace.interfaces);
         entered
@@ -234,23 +238,24 @@ impl Entered {
 
     /// Looks at the namespace, which is the calling thread's.
     fn look(&mut self, programs: &Programs) {
-        if let Err(error) = self.apply(programs) {
+        let now = clock::now();
+        if let Err(error) = self.apply(programs, now) {
             return self.wait(programs, error);
         }
-        let now = clock::now();
         for interface in &mut self.interfaces {
             interface.look(&programs.at_interfaces, now);
         }
     }
 
     /// Makes the programs of sockets apply to the namespace, if they do not yet.
-    fn apply(&mut self, programs: &Programs) -> Result<(), HostError> {
+    fn apply(&mut self, programs: &Programs, now: Time) -> Result<(), HostError> {
         let cookie = netns::cookie()?;
         if self.cookie == Some(cookie) {
             return Ok(());
         }
         let is_new = self.cookie.is_none() && self.trouble.is_none();
         self.leave(programs);
+        self.damping.admit(now, cookie)?;
         programs
             .cookies
             .update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)
@@ -270,8 +275,12 @@ impl Entered {
     fn wait(&mut self, programs: &Programs, trouble: HostError) {
         let was_used = self.cookie.is_some();
         self.leave(programs);
+        if trouble.is_missing() {
+            self.damping.missing();
+        }
         let error = trouble.to_string();
-        if self.trouble.as_ref().is_some_and(|known| known.to_string() == error) {
+        let is_known = self.trouble.as_ref().is_some_and(|known| known.to_string() == error);
+        if is_known || (!was_used && trouble.is_missing() && self.damping.flaps(clock::now())) {
             return;
         }
         let netns = self.path().unwrap_or_default();
@@ -289,6 +298,7 @@ impl Entered {
     /// Gives up the namespace and its interfaces.
     fn leave(&mut self, programs: &Programs) {
         if let Some(cookie) = self.cookie.take() {
+            self.damping.lost(clock::now());
             // Without the entry there is nothing to remove.
             let _ = programs.cookies.delete(&cookie.to_ne_bytes());
         }

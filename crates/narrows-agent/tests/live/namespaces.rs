@@ -178,6 +178,37 @@ fn a_receiver_takes_a_namespace_back() {
     assert!(receiver.runs());
 }
 
+/// The namespace is deleted and made again many times a second, with reloads in between.
+#[test]
+fn a_namespace_that_flaps_is_damped_and_nothing_leaks() {
+    let Some(mut net) = network() else { return };
+    let mut receiver = receiver(&net, &["s1", "s2"]);
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", receiver.pid())).expect("descriptors").count();
+    let name = net.name("s1");
+    for round in 0..60 {
+        must(&format!("ip netns delete {name}"));
+        must(&format!("ip netns add {name}"));
+        if round % 10 == 0 {
+            receiver.signal(nix::sys::signal::Signal::SIGHUP);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert!(asks(&net, &receiver, "s2"), "{}", receiver.log());
+    must(&format!("ip netns delete {name}"));
+    net.host("s1");
+    connect(&net, 1);
+    wait_until(&mut receiver, "it is not taken back", |receiver| entered(&net, receiver) == ["s1", "s2"]);
+    assert!(asks(&net, &receiver, "s1"), "{}", receiver.log());
+    let flaps = "it has vanished 4 times in 10 s; it is taken when it has existed for a second";
+    assert!(receiver.log().contains(flaps), "{}", receiver.log());
+    let lines = receiver.log().lines().filter(|line| line.contains(&name)).count();
+    assert!(lines <= 20, "{lines} lines:\n{}", receiver.log());
+    assert_eq!(
+        fs::read_dir(format!("/proc/{}/fd", receiver.pid())).expect("descriptors").count(),
+        descriptors
+    );
+}
+
 #[test]
 fn a_reload_adds_and_removes_namespaces() {
     let Some(net) = network() else { return };

@@ -202,7 +202,7 @@ impl Runner {
                 interface.damping.missing();
                 continue;
             };
-            let admitted = interface.damping.admit(now, link.index).map_err(Failure::from);
+            let admitted = interface.damping.admit(now, link.index.into()).map_err(Failure::from);
             if let Err(error) = admitted.and_then(|()| self.take(at, link, guardian)) {
                 let text = error.to_string();
                 let Some(interface) = self.interfaces.all.get_mut(at) else { continue };
