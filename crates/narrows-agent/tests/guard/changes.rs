@@ -136,8 +136,10 @@ fn a_reload_while_a_port_vanishes_applies_when_it_is_back() {
             switch.signal(SIGHUP);
             assert!(patience(|| switch.said().contains("switch.tick")), "{}", switch.said());
             fs::write(&file, slow.replace("'10mbit'", "'5mbit'").replace("20mbit", "15mbit")).unwrap();
+            switch.signal(SIGSTOP);
             run("ip link del dev a");
             switch.signal(SIGHUP);
+            switch.signal(SIGCONT);
             assert!(patience(|| rate_of(&lab, "y") == "15Mbit"), "{}", switch.said());
             assert!(patience(|| switch.present() == ["y", "x"]), "{}", switch.said());
             run("ip link add name a type veth peer name a-peer");
