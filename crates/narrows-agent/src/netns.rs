@@ -49,7 +49,7 @@ impl Netns {
         let failed = |kind, reason: &dyn std::fmt::Display| {
             io::Error::new(kind, format!("network namespace {}: {reason}", self.0.display()))
         };
-        // `ip netns` makes a plain file first, which nobody may read, and leaves one for a moment when it deletes a
+        // `ip netns` makes a plain file without permissions first, and leaves one for a moment when it deletes a
         // namespace.
         if statfs(&self.0).is_ok_and(|found| found.filesystem_type() != NSFS_MAGIC) {
             return Err(failed(io::ErrorKind::NotFound, &"it is not the file of a network namespace"));
