@@ -103,6 +103,10 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
                 self.has_data(now, id, actions);
                 changed |= self.table.list(id) != Some(list);
             }
+            if list == List::Other && (counts.unlimited || counts.limited) {
+                self.readmit(now, id, actions);
+                changed |= self.table.list(id) != Some(list);
+            }
             self.measure_counts(now, id, counts);
         }
         if changed { Standing::Changed } else { Standing::Same }

@@ -259,6 +259,9 @@ impl<K: FlowIdentity> Brf<K> {
     ) {
         if packet.payload > Bytes::ZERO {
             self.has_data(now, id, actions);
+            if packet.unlimited.is_some() {
+                self.readmit(now, id, actions);
+            }
             self.measure(now, id, packet);
         }
     }

@@ -2,11 +2,12 @@
 //!
 //! The option in a SYN is only a claim (BRF-10): a host can announce BRF, run another controller,
 //! and fill the queue of flows that follow their rates. A flow that exceeds its rate in consecutive
-//! windows moves to other TCP, where its excess harms only its own class, for the rest of its life.
-//! This check is ours; the paper trusts its senders.
+//! windows moves to other TCP, where its excess harms only its own class. It returns when its sender
+//! says again that it applies rates, for example after a restart of the sender's agent. This check is
+//! ours; the paper trusts its senders.
 
 use super::Brf;
-use super::table::{FlowId, List, Meter};
+use super::table::{Flow, FlowId, List, Meter};
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Span, Time};
 
@@ -22,6 +23,30 @@ const STRIKE: u8 = OUT / 8;
 /// A flow that exceeds the reduced rate for so long is demoted, although it stays below its whole share. A sender may be
 /// without feedback for a while, for example during a loss recovery, and then exceeds reduced rates.
 const PATIENCE: Span = Span::from_millis(1500);
+
+/// Minimum time that a demoted flow remains with other TCP. Each demotion doubles the time, so a flow that only claims to
+/// apply rates has the class of rated flows for a part of its life that becomes smaller and smaller.
+const PROBATION: Span = Span::from_secs(1);
+/// The time is doubled at most this often: to about a minute.
+const DOUBLINGS_MOST: u8 = 6;
+
+/// The demotions of a flow.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Demotions {
+    doublings: u8,
+    /// The end of the last probation; "never" without a demotion.
+    until: Time,
+}
+
+impl Demotions {
+    /// The flow was never demoted.
+    pub(super) const NONE: Demotions = Demotions { doublings: 0, until: Time::NEVER };
+
+    fn add(&mut self, now: Time) {
+        self.until = now + PROBATION.scale(1 << self.doublings, 1);
+        self.doublings = (self.doublings + 1).min(DOUBLINGS_MOST);
+    }
+}
 
 /// The factors of the last reductions, which the port's flows may still follow. A reduction takes two T to take
 /// effect at the port.
@@ -106,9 +131,25 @@ impl<K: FlowIdentity> Brf<K> {
             }
             let Some(flow) = self.table.get_mut(id) else { continue };
             (flow.class, flow.guessed) = (Class::OtherTcp, false);
+            flow.demotions.add(now);
             let (key, value) = (Some(flow.key), self.table.len(List::Rated) as f64);
             actions.push(Action::Log { event: "flow-demoted", flow: key, value });
         }
+    }
+
+    /// A demoted flow's data says that its sender applies rates. After its probation, the flow is rated again.
+    pub(super) fn readmit(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
+        let is_due = |flow: &Flow<K>| flow.class == Class::OtherTcp && flow.demotions.until <= now;
+        if self.table.list(id) != Some(List::Other) || !self.table.get(id).is_some_and(is_due) {
+            return;
+        }
+        self.deactivate(now, id, List::Idle, actions);
+        let Some(flow) = self.table.get_mut(id) else { return };
+        (flow.class, flow.demotions.until) = (Class::Rated, Time::NEVER);
+        let key = Some(flow.key);
+        self.newcomer(now, id, actions);
+        let value = self.table.len(List::Rated) as f64;
+        actions.push(Action::Log { event: "flow-readmitted", flow: key, value });
     }
 }
 
@@ -137,6 +178,38 @@ mod tests {
             let rest = net.allocated(1).as_bits_per_sec() / 49e6;
             assert!((rest - 1.0).abs() < 0.01, "{rest} at {mbits} Mbit/s, reports every {report_every} ms");
             assert!(net.brf.table.find(&key(2)).is_some());
+        }
+    }
+
+    /// A sender without an agent ignores its rate and says nothing. Its next agent applies the rate and says so.
+    #[test]
+    fn a_demoted_flow_returns_when_its_sender_applies_rates_again() {
+        for report_every in [0, 10] {
+            let mut net = with_a_cheat(80.0, report_every);
+            assert_eq!(net.logged("flow-demoted"), 1);
+            net.run(8000);
+            assert_eq!(net.logged("flow-readmitted"), 0, "a silent flow stays");
+            (net.senders[1].insists, net.senders[1].says) = (None, true);
+            net.run(9000);
+            assert_eq!(net.logged("flow-readmitted"), 1, "reports every {report_every} ms");
+            net.run(12_000);
+            assert_eq!(net.logged("flow-demoted"), 1, "reports every {report_every} ms");
+            for n in [1, 2] {
+                let share = net.allocated(n).as_bits_per_sec() / 49e6;
+                assert!((share - 1.0).abs() < 0.02, "flow {n}: {share}, reports every {report_every} ms");
+            }
+        }
+    }
+
+    /// The times between its returns double, so it returns six times in two minutes.
+    #[test]
+    fn a_flow_that_claims_to_apply_rates_returns_more_and_more_rarely() {
+        for report_every in [0, 10] {
+            let mut net = with_a_cheat(80.0, report_every);
+            net.senders[1].says = true;
+            net.run(120_000);
+            let found = (net.logged("flow-demoted"), net.logged("flow-readmitted"));
+            assert_eq!(found, (7, 6), "reports every {report_every} ms");
         }
     }
 

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::allocate::AppClass;
 use super::feedback::Gate;
 use super::layers::Layer;
+use super::obedience::Demotions;
 pub(super) use crate::rate::kit::flow_id::FlowId;
 use crate::rate::kit::half_open::Side;
 use crate::rate::kit::rtt::RttEstimate;
@@ -164,6 +165,7 @@ pub(super) struct Flow<K> {
     /// An ACK passed this switch. Otherwise the flow must be advertised (BRF-63).
     pub(super) ack_seen_here: bool,
     pub(super) fin: (bool, bool),
+    pub(super) demotions: Demotions,
     pub(super) layer: Layer,
     /// Number of the window after which `layer` was assigned.
     pub(super) layer_as_of: u32,
@@ -185,6 +187,7 @@ impl<K> Flow<K> {
             last_seen: now,
             ack_seen_here: false,
             fin: (false, false),
+            demotions: Demotions::NONE,
             layer: Layer::default(),
             layer_as_of: 0,
         }
