@@ -78,6 +78,7 @@ impl Host for host::Sender {
             ("unrated", counted.unrated),
             ("orphaned", counted.orphaned),
             ("adopted", counted.adopted),
+            ("taken_over", counted.taken_over),
             ("marked", counted.marked),
             ("restored", counted.restored),
         ]

@@ -139,6 +139,47 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
     });
 }
 
+/// The first sender ends in the middle of a transfer. The next one takes the connection over, at its rate or from CUBIC.
+#[test]
+fn the_next_sender_takes_over_open_connections() {
+    for pause in [Duration::ZERO, 2 * SECOND] {
+        patiently(|| {
+            if !can_run() {
+                return;
+            }
+            let net = Net::new(writing(WRITTEN));
+            let options = sender(&net, "a", "next");
+            let first = must(Sender::load(&options));
+            let mut next = None;
+            std::thread::scope(|scope| {
+                scope.spawn(|| net.transfer(5 * SECOND + pause, false, greedy));
+                std::thread::sleep(SECOND);
+                drop(first);
+                std::thread::sleep(pause);
+                next = Some(must(Sender::load(&options)));
+            });
+            let counters = next.map(|next| next.counters()).unwrap_or_default();
+            let packets = data(&net, true);
+            let pause = pause.as_secs_f64();
+            let between = rate(&packets, 1.0, 1.3 + pause);
+            println!("{between:.0} bytes/s until the next sender, {counters:?}");
+            assert_eq!((counters.taken_over, counters.asked, counters.unrated), (1, 0, 0), "{counters:?}");
+            if pause > 0.0 {
+                assert_eq!((counters.awaiting, counters.adopted), (1, 1), "{counters:?}");
+                assert!(between > 1.2 * WRITTEN as f64, "CUBIC meanwhile: {between:.0} bytes/s");
+            } else {
+                assert_eq!((counters.rated, counters.orphaned), (1, 0), "{counters:?}");
+                assert_near("without a pause", between, WRITTEN as f64, 0.1);
+            }
+            // CUBIC may have left a queue.
+            assert_near("taken over", rate(&packets, 2.5 + pause, 4.8 + pause), WRITTEN as f64, 0.03);
+            let marked = packets.iter().filter(|p| within(&packets, p, 2.5 + pause, 4.8 + pause));
+            let marked = marked.filter(|p| [0xFD02, 0xFE02].contains(&p.first_options)).count();
+            assert!(marked > 20, "{marked} marks");
+        });
+    }
+}
+
 /// A flow with a large window gets a low rate. Then all data in flight is lost, and the feedback ends. At the
 /// least rate, the recovery would take half a minute.
 #[test]

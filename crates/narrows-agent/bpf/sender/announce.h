@@ -25,6 +25,16 @@ static __always_inline int nrw_is_ours(void *ctx)
 	return 1;
 }
 
+/* Makes the socket use our congestion control. Returns 0, or the kernel's error. */
+static __always_inline int nrw_choose(void *ctx)
+{
+	char name[16];
+
+	for (int i = 0; i < 16; i++)
+		name[i] = nrw_name[i];
+	return bpf_setsockopt(ctx, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name));
+}
+
 /*
  * Whether this connection will apply rates. If so, its SYN or SYN-ACK announces this by asking for
  * feedback. For a listener: whether the connections that it accepts will apply rates. The

@@ -34,6 +34,21 @@ static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64
 }
 
 /*
+ * The rate with which a connection begins: the one that arrived with the handshake, or an earlier
+ * sender's. The switch has chosen both.
+ */
+static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u64 *rate)
+{
+	__u64 inherited = conn->inherited;
+
+	conn->inherited = 0;
+	if (nrw_take_word(conn, now, rate))
+		return 1;
+	*rate = inherited;
+	return inherited != 0;
+}
+
+/*
  * Runs once, after the handshake: from init(), or from the first packet or ACK if init() already
  * ran in SYN_SENT (a congestion control algorithm set between connect() and the SYN-ACK).
  */
@@ -49,7 +64,7 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 	nrw_observe_rtt(conn, tp, tp->srtt_us >> 3);
 	conn->acked_us = now;
 	conn->round_end = tp->delivered;
-	if (nrw_take_word(conn, now, &rate)) {
+	if (nrw_first_rate(conn, now, &rate)) {
 		conn->mode = NRW_MODE_RATED;
 		nrw_on_feedback(conn, now, rate);
 		/*

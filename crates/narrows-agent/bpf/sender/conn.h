@@ -93,6 +93,7 @@ struct nrw_conn {
 	__u64 granted;
 	__u64 base;
 	__u64 restart;		/* 0: none */
+	__u64 inherited;	/* rate that an earlier sender applied when this program took the connection over; 0: none */
 
 	/* tcp_mstamp, us */
 	__u64 base_us;
@@ -142,6 +143,7 @@ struct nrw_host_counters {
 	__u64 unrated;		/* connections whose handshake had no option */
 	__u64 orphaned;		/* connections that changed to CUBIC because their feedback stopped */
 	__u64 adopted;		/* connections that returned from CUBIC to a rate */
+	__u64 taken_over;	/* connections of an earlier sender */
 	__u64 marked;		/* data packets marked */
 	__u64 restored;		/* ACKs whose padding was restored */
 };

@@ -20,15 +20,6 @@ static __always_inline struct tcp_sock *nrw_tcp_of(struct bpf_sock_ops *ctx)
 	return sk ? (struct tcp_sock *)bpf_skc_to_tcp_sock(sk) : NULL;
 }
 
-static __always_inline void nrw_choose(struct bpf_sock_ops *ctx)
-{
-	char name[16];
-
-	for (int i = 0; i < 16; i++)
-		name[i] = nrw_name[i];
-	bpf_setsockopt(ctx, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name));
-}
-
 static __always_inline void nrw_store_code(struct nrw_conn *conn, int code)
 {
 	if (code >= 0 && nrw_is_rate(code))

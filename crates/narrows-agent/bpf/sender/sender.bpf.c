@@ -7,7 +7,7 @@
  *
  * - announce.h: which connections apply rates
  * - feedback.h: cgroup sock_ops: SYNs and SYN-ACKs ask for feedback, reads rates from ACKs
- * - listeners.h: iterator: the same for listeners that are older than the program
+ * - takeover.h: iterator: listeners that are older than the program, connections of an earlier sender
  * - brf.h: struct_ops: the congestion control
  * - rate.h: the rate in force, for brf.h
  * - cubic.h: CUBIC without a rate, for brf.h
@@ -36,7 +36,7 @@
 #include "cap.h"
 #include "announce.h"
 #include "feedback.h"
-#include "listeners.h"
+#include "takeover.h"
 #include "rate.h"
 #include "cubic.h"
 #include "brf.h"

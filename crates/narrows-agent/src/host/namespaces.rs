@@ -25,8 +25,8 @@ const PROCESSES: &str = "/proc";
 struct Programs {
     /// The programs of sockets apply to the namespaces in this map.
     cookies: MapHandle,
-    /// Prepares listeners that are older than the programs, if they need it.
-    listeners: Option<Link>,
+    /// Takes over sockets that are older than the programs, if they need it.
+    older_sockets: Option<Link>,
     at_interfaces: Vec<AtInterface>,
 }
 
@@ -54,13 +54,13 @@ impl Namespaces {
     pub(super) fn new(cookies: &MapMut<'_>) -> Result<Self, HostError> {
         let cookies = MapHandle::try_from(cookies)
             .map_err(refused("keeping the map of namespaces", "this is a bug in narrows-agent"))?;
-        let programs = Programs { cookies, listeners: None, at_interfaces: Vec::new() };
+        let programs = Programs { cookies, older_sockets: None, at_interfaces: Vec::new() };
         Ok(Namespaces { all: Vec::new(), programs })
     }
 
     /// Runs this iterator in each namespace that the programs begin to apply to.
-    pub(super) fn prepare_listeners(&mut self, iterator: Link) {
-        self.programs.listeners = Some(iterator);
+    pub(super) fn take_over_sockets(&mut self, iterator: Link) {
+        self.programs.older_sockets = Some(iterator);
     }
 
     /// Attaches this program to each interface.
@@ -261,8 +261,8 @@ impl Entered {
             .update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)
             .map_err(refused("applying to a namespace", "at most 1024 namespaces fit"))?;
         self.cookie = Some(cookie);
-        if let Some(iterator) = &programs.listeners {
-            visit_listeners(iterator)?;
+        if let Some(iterator) = &programs.older_sockets {
+            take_over(iterator)?;
         }
         self.trouble = None;
         if let Some(path) = self.path().filter(|_| !is_new) {
@@ -312,14 +312,15 @@ impl Entered {
     }
 }
 
-/// Makes listeners that are older than the programs answer SYNs that ask for feedback. This applies to the listeners
-/// of the calling thread's network namespace. The cgroup is not checked. For a listener outside of the cgroup no program
-/// answers, so the saved SYN has no effect.
-pub(super) fn visit_listeners(iterator: &Link) -> Result<(), HostError> {
-    let what = "going through the listeners";
+/// Makes listeners that are older than the programs answer SYNs that ask for feedback, and takes over the connections
+/// of an earlier sender with the same name of the congestion control. This applies to the calling thread's network
+/// namespace. The cgroup is not checked. For a listener outside of the cgroup no program answers, so the saved SYN has no
+/// effect, and a connection outside of the cgroup has none of an earlier sender's marks.
+pub(super) fn take_over(iterator: &Link) -> Result<(), HostError> {
+    let what = "going through the sockets";
     // The iterator belongs to the network namespace that it was created in. It runs when it is read, and returns no
     // text.
-    let mut listeners = Iter::new(iterator).map_err(refused(what, "Linux 6.12 or later is needed"))?;
-    io::copy(&mut listeners, &mut io::sink()).map_err(HostError::file(what))?;
+    let mut sockets = Iter::new(iterator).map_err(refused(what, "Linux 6.12 or later is needed"))?;
+    io::copy(&mut sockets, &mut io::sink()).map_err(HostError::file(what))?;
     Ok(())
 }

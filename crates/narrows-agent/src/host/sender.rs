@@ -8,7 +8,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use narrows_control::feedback::option::Format;
 
 use super::load::{Bss, check_kernel, counters, refused};
-use super::namespaces::{Namespaces, visit_listeners};
+use super::namespaces::{Namespaces, take_over};
 use super::netns::{self, DefaultChanged};
 use super::{Choice, HostError, Mode, Namespace, SenderOptions, cgroup};
 use crate::tcx;
@@ -37,6 +37,8 @@ pub struct SenderCounters {
     pub orphaned: u64,
     /// Connections that returned from CUBIC to a rate.
     pub adopted: u64,
+    /// Connections of an earlier sender.
+    pub taken_over: u64,
     /// Data packets that stated whether the application limits the flow.
     pub marked: u64,
     /// ACKs whose padding was restored (the paper's wire format).
@@ -87,12 +89,12 @@ impl Sender {
         links.push(link);
         let mut namespaces = Namespaces::new(&skel.maps.nrw_namespaces)?;
         if options.mode == Mode::Brf {
-            let iterator = skel.progs.nrw_listeners.attach();
-            let iterator = iterator.map_err(refused("going through the listeners", REMEDY))?;
+            let iterator = skel.progs.nrw_take_over.attach();
+            let iterator = iterator.map_err(refused("going through the sockets", REMEDY))?;
             if options.scope.namespaces.is_empty() {
-                visit_listeners(&iterator)?;
+                take_over(&iterator)?;
             }
-            namespaces.prepare_listeners(iterator);
+            namespaces.take_over_sockets(iterator);
             // Without `brf` the application's limit is not measured.
             if marks(options) {
                 namespaces.attach(&skel.progs.nrw_mark, tcx::EGRESS)?;
@@ -115,7 +117,7 @@ impl Sender {
     /// The present counters.
     pub fn counters(&self) -> SenderCounters {
         counters!(self.counters.read(), nrw_host_counters => SenderCounters {
-            asked, rated, awaiting, unrated, orphaned, adopted, marked, restored
+            asked, rated, awaiting, unrated, orphaned, adopted, taken_over, marked, restored
         })
     }
 }
@@ -189,7 +191,7 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     open.progs.nrw_mark.set_autoload(marks(options));
     open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
     // It needs a later kernel than a cap does.
-    open.progs.nrw_listeners.set_autoload(uses_brf);
+    open.progs.nrw_take_over.set_autoload(uses_brf);
     if !uses_brf {
         open.maps.brf.set_autocreate(false)?;
         for program in [

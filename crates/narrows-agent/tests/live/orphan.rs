@@ -1,12 +1,16 @@
-//! `kill -9` of a sender's agent under load: its connections continue with CUBIC, and do not harm others.
+//! `kill -9` of a sender's agent under load: its connections continue with CUBIC and do not harm others, until its next
+//! agent takes them over.
 
 use std::thread;
 use std::time::Duration;
 
+use narrows_agent::clock;
+use narrows_control::units::Span;
 use narrows_lab::patiently;
 
-use super::agent::Agent;
+use super::agent::{Agent, since};
 use super::flow::{Flow, all_well, rates};
+use super::kill::sender_counter;
 use super::net::{Forwarding, Net};
 
 /// Each of four connections without an agent sends at about its share, so that they fill the link. They have
@@ -36,4 +40,46 @@ fn connections_of_a_killed_sender_do_not_starve_new_ones() {
         assert!(rates[4..].iter().all(|rate| *rate > 13.0), "{rates:.1?}");
         assert_eq!(flows.iter().filter(|flow| flow.leaf == "other-tcp").count(), 4, "{flows:#?}");
     });
+}
+
+/// Three old connections next to three new ones, whose equal share is 15.6 Mbit/s. The agent is away for a moment, in
+/// which the old connections keep their rates, or until the switch has demoted them.
+#[test]
+fn the_next_agent_takes_over_open_connections() {
+    for demoted in [false, true] {
+        patiently(|| {
+            let Some(net) = Net::star(Forwarding::Router, 2) else { return };
+            let switch = Agent::switch(&net, "100mbit");
+            let _first = Agent::sender(&net, "all", &[("s1", "r")]);
+            let mut second = Agent::sender(&net, "all", &[("s2", "r")]);
+            let flows = |sender: usize| (0..3).map(move |n| (sender, 5000 + 10 * sender as u16 + n));
+            let mut all: Vec<Flow> = flows(2).map(|(s, port)| Flow::from_sender(&net, s, port)).collect();
+            all.extend(flows(1).map(|(s, port)| Flow::from_sender(&net, s, port)));
+            all.iter().for_each(Flow::wait_for_data);
+            thread::sleep(Duration::from_secs(1));
+            let others = || switch.fresh().flows.iter().filter(|flow| flow.leaf == "other-tcp").count();
+            second.kill();
+            let killed = clock::now();
+            while demoted && others() < 2 {
+                assert!(since(killed) < Span::from_secs(20), "the switch demotes none of them");
+            }
+            second.restart();
+            let restarted = clock::now();
+            let back = |flows: &[Flow]| {
+                let rates = rates(&flows.iter().collect::<Vec<_>>(), Duration::from_millis(500));
+                let are_equal = rates.iter().all(|rate| (rate - 15.6).abs() < 0.15 * 15.6);
+                (are_equal && others() == 0).then_some(rates)
+            };
+            let mut found = None;
+            while found.is_none() && since(restarted) < Span::from_secs(10) {
+                found = back(&all);
+            }
+            let after = since(restarted);
+            println!("demoted: {demoted}; equal after {after:?}: {found:.1?} Mbit/s");
+            all_well(&all.iter().collect::<Vec<_>>());
+            assert_eq!(sender_counter(&second, "taken_over"), 3);
+            let deadline = if demoted { Span::from_secs(6) } else { Span::from_secs(2) };
+            assert!(after < deadline, "{after:?}: {:#?}", switch.fresh().flows);
+        });
+    }
 }

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sockets that are older than the program. An iterator over the sockets of a network namespace runs
+ * once at the start. It prepares listeners as nrw_answer_syns() prepares newer ones, and takes over
+ * the connections of an earlier sender, which ended, was killed or is replaced.
+ *
+ * The state of an earlier sender is in its own maps, which no later program can reach. But the
+ * socket itself shows what is needed: the name of its congestion control, and the callbacks that the
+ * earlier program requested from the kernel. The flag can be set outside of sock_ops since 6.12.
+ */
+#ifndef NRW_TAKEOVER_H
+#define NRW_TAKEOVER_H
+
+#include "announce.h"
+
+/* <linux/bpf.h> of 6.12 */
+#define NRW_TCP_BPF_SOCK_OPS_CB_FLAGS	1008
+
+/* sk_max_pacing_rate without a cap */
+#define NRW_UNCAPPED	(~0UL)
+
+static __always_inline void nrw_take_listener(struct tcp_sock *tp, int flags)
+{
+	int save = 1;
+
+	if (!nrw_will_apply_rates(tp, tp))
+		return;
+	bpf_setsockopt(tp, IPPROTO_TCP, TCP_SAVE_SYN, &save, sizeof(save));
+	flags |= BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
+	bpf_setsockopt(tp, IPPROTO_TCP, NRW_TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+}
+
+/* Its SYN has asked for feedback. Storage is the sign that nrw_sockops() looks for. */
+static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
+{
+	if ((flags & BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG) && nrw_will_apply_rates(tp, tp))
+		bpf_sk_storage_get(&nrw_conns, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+}
+
+/*
+ * A connection of an earlier `brf`, whose structure in the kernel outlives its name. Only
+ * connections with an option in the handshake have their headers parsed (nrw_established()).
+ *
+ * If the earlier sender still applied a rate, the connection was paced and continues at this rate,
+ * as if the sender had not changed. Otherwise it continues with CUBIC until the next rate arrives.
+ * With an fq qdisc the status does not show which of the two it was, and neither does it if the
+ * program has its own cap.
+ */
+static __always_inline void nrw_take_connection(struct tcp_sock *tp, int flags)
+{
+	struct sock *sk = (struct sock *)tp;
+	struct nrw_conn *conn;
+
+	if (!(flags & BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG) || !nrw_is_ours(tp))
+		return;
+	conn = bpf_sk_storage_get(&nrw_conns, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!conn)
+		return;
+	conn->possible = 1;
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == NRW_UNCAPPED &&
+	    tp->mss_cache) {
+		conn->paced = 1;
+		conn->inherited = (__u64)sk->sk_pacing_rate * nrw_packet_bytes(tp) / tp->mss_cache;
+	}
+	if (!nrw_choose(tp))
+		nrw_count(taken_over);
+}
+
+SEC("iter/tcp")
+int nrw_take_over(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp;
+	int flags = 0;
+
+	/* time-wait and request sockets, which the iterator also lists, are no TCP sockets */
+	tp = skc ? bpf_skc_to_tcp_sock(skc) : NULL;
+	if (!tp || bpf_getsockopt(tp, IPPROTO_TCP, NRW_TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
+		return 0;
+	switch (skc->skc_state) {
+	case NRW_TCP_LISTEN:
+		nrw_take_listener(tp, flags);
+		break;
+	case NRW_TCP_SYN_SENT:
+		nrw_take_opening(tp, flags);
+		break;
+	default:
+		nrw_take_connection(tp, flags);
+	}
+	return 0;
+}
+
+#endif
