@@ -88,6 +88,27 @@ fn the_rate_applies_from_the_first_packets_on() {
     });
 }
 
+/// The kernel paces neither the first ten packets nor less than a packet per RTT by ACKs. At this rate a packet takes
+/// 300 ms, which is many RTTs.
+#[test]
+fn the_first_packets_of_a_slow_flow_keep_to_its_rate() {
+    patiently(|| {
+        if !can_run() {
+            return;
+        }
+        let net = Net::new(writing(5_000));
+        let _sender = must(Sender::load(&sender(&net, "a", "slow")));
+        net.transfer(5 * SECOND, false, greedy);
+        let packets = data(&net, true);
+        let until = |end| packets.iter().filter(|p| within(&packets, p, 0.0, end)).count();
+        let times = packets.iter().map(|p| (p.at_ns - packets[0].at_ns) / 1_000_000).collect::<Vec<_>>();
+        println!("packets after {times:?} ms");
+        // The kernel's timer may send a packet 90 ms early. The next gaps make up for this.
+        assert!((3..=8).contains(&until(1.5)), "{times:?} ms");
+        assert!((14..=18).contains(&until(4.8)), "{times:?} ms");
+    });
+}
+
 #[test]
 fn without_the_option_in_the_handshake_forged_feedback_is_ignored() {
     patiently(|| {

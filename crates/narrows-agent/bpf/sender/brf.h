@@ -63,6 +63,7 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 	conn->srtt = conn->path = conn->recent = NRW_NOMINAL_RTT_US;
 	nrw_observe_rtt(conn, tp, tp->srtt_us >> 3);
 	conn->acked_us = now;
+	conn->due_us = now;
 	conn->round_end = tp->delivered;
 	if (nrw_first_rate(conn, now, &rate)) {
 		conn->mode = NRW_MODE_RATED;
@@ -160,11 +161,14 @@ void BPF_PROG(brf_init, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(brf_release, struct sock *sk)
 {
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
-	/* this program's pacing must not continue under the next algorithm */
+	/* this program's pacing and its closed window must not continue under the next algorithm */
 	if (conn)
-		nrw_unpace(conn, (struct tcp_sock *)sk);
+		nrw_unpace(conn, tp);
+	if (!tp->snd_cwnd)
+		tp->snd_cwnd = 1;
 }
 
 SEC("struct_ops")
@@ -276,7 +280,7 @@ __u32 BPF_PROG(brf_undo_cwnd, struct sock *sk)
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
 	if (conn && conn->mode == NRW_MODE_RATED)
-		return tp->snd_cwnd;
+		return nrw_max(tp->snd_cwnd, 1);
 	/* tcp_reno_undo_cwnd(), which CUBIC uses */
 	return nrw_max(tp->snd_cwnd, tp->prior_cwnd);
 }
@@ -290,13 +294,22 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		cubictcp_acked(sk, sample);
 }
 
-/* How many segments may leave together, whatever the rate. If slow flows sent two, a crowd's queue would double. */
+/*
+ * How many segments may leave together, whatever the rate. If slow flows sent two, a crowd's queue
+ * would double. The kernel asks before it sends, so this is also the place where a window opens that
+ * nrw_first_window() has closed.
+ */
 SEC("struct_ops")
 __u32 BPF_PROG(brf_min_tso_segs, struct sock *sk)
 {
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct nrw_conn *conn = nrw_conn_get(sk, 0);
 
-	return conn && conn->mode == NRW_MODE_RATED && conn->granted < NRW_SINGLE_RATE ? 1 : 2;
+	if (!conn || conn->mode != NRW_MODE_RATED)
+		return 2;
+	if (!tp->snd_cwnd && tp->tcp_mstamp >= conn->due_us)
+		tp->snd_cwnd = 1;
+	return conn->granted < NRW_SINGLE_RATE ? 1 : 2;
 }
 
 SEC(".struct_ops.link")

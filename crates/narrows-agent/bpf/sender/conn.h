@@ -61,6 +61,8 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 
 /* The kernel does not pace this many segments of a connection (tcp_update_skb_after_send()). */
 #define NRW_UNPACED		10
+/* Among these segments, a late one is made up for up to this time: about the delay of the kernel's timer. */
+#define NRW_LATE_MOST_US	200000
 
 /* Below this rate, segments leave one at a time: 1.2 Mbit/s in bytes/s (bbr_min_tso_rate, tcp_bbr.c). */
 #define NRW_SINGLE_RATE		150000
@@ -101,6 +103,8 @@ struct nrw_conn {
 	__u64 no_room_us;	/* last ACK that had no room for feedback */
 	__u64 halved_us;
 	__u64 acked_us;
+	__u64 due_us;		/* when the next of the first segments is due, which the kernel does not pace */
+	__u64 sent_us;		/* departure of the last one before the present ACK */
 
 	__u32 srtt;		/* us */
 	__u32 path;		/* least RTT, us */
@@ -125,7 +129,7 @@ struct nrw_conn {
 	/* NRW_GAP is the mean gap */
 	__s32 gap;		/* present gap between two segments, if they are few */
 	__s32 varied;		/* sum of the variations of the gaps */
-	__u32 pad;
+	__u32 first_sent;	/* the segments that due_us takes into account */
 };
 
 struct {

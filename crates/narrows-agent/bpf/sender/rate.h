@@ -155,11 +155,38 @@ static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct 
 }
 
 /*
- * The window in segments. The kernel does not pace the first segments of a connection. Until it
- * does, the window is an RTT's segments at this rate, so that ACKs pace the flow. (The simulated
- * sender never sends several segments at once, so its slack is the same at all rates.)
+ * The window of a connection whose segments the kernel does not pace yet. It is the number of segments
+ * that the rate sends in an RTT, so that ACKs pace the flow.
+ *
+ * If that is less than one segment, the next ACK comes too early. The window is then closed until the
+ * next segment is due. The kernel treats a connection that has data but nothing in flight like one
+ * whose receiver has closed its window: after an RTO, its probe timer sends a segment, whatever the
+ * congestion window is (tcp_check_probe_timer(), tcp_write_wakeup()). So a segment goes out with the
+ * first ACK or write after it is due, or after an RTO. If the timer was too early or too late, later
+ * segments make up for it.
  */
-static __always_inline __u64 nrw_window(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
+static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate,
+					      __u32 packet)
+{
+	__u64 window = rate * conn->path / 1000000 / packet;
+	__u32 sent = tp->data_segs_out - conn->first_sent;
+
+	if (sent) {
+		conn->first_sent = tp->data_segs_out;
+		conn->sent_us = tp->tcp_wstamp_ns / 1000;
+		conn->due_us = nrw_max(conn->due_us, tp->tcp_mstamp - NRW_LATE_MOST_US) +
+			       (__u64)sent * packet * 1000000 / nrw_max(nrw_pace(conn, tp, rate), 1);
+	}
+	if (window || tp->packets_out)
+		return window + 1;
+	return tp->tcp_mstamp >= conn->due_us;
+}
+
+/*
+ * The window in segments. (The simulated sender never sends several segments at once, so its slack is
+ * the same at all rates.)
+ */
+static __always_inline __u64 nrw_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
 	__u32 packet = nrw_packet_bytes(tp);
 	__u64 slack = nrw_is_sparse(conn, tp, rate) ? NRW_WINDOW_SLACK_SPARSE : NRW_WINDOW_SLACK_PACKETS;
@@ -167,8 +194,22 @@ static __always_inline __u64 nrw_window(const struct nrw_conn *conn, const struc
 	if (!packet)
 		return slack;
 	if (tp->data_segs_out < NRW_UNPACED)
-		return rate * conn->path / 1000000 / packet + 1;
+		return nrw_first_window(conn, tp, rate, packet);
 	return rate * (2 * (__u64)conn->path + NRW_WINDOW_SLACK_US) / 1000000 / packet + slack;
+}
+
+/*
+ * The rate for the gap after the last segment that the kernel does not hold back. It brings the
+ * connection back to its schedule: the kernel's timer may have been early for each of the first
+ * segments. The kernel shortens a gap by the time since the last segment, but at most by half
+ * (tcp_update_skb_after_send()), so the gap is counted from the last segment.
+ */
+static __always_inline __u64 nrw_first_pace(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
+{
+	__u64 gap = (__u64)nrw_packet_bytes(tp) * 1000000 / nrw_max(rate, 1);
+	__s64 until = conn->due_us + gap - conn->sent_us;
+
+	return until > (__s64)gap ? (__u64)nrw_packet_bytes(tp) * 1000000 / until : rate;
 }
 
 /* Sets window and pacing rate for the rate in force. Losses change neither the window nor the pacing rate (BRF-91). */
@@ -176,7 +217,12 @@ static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp
 {
 	struct sock *sk = (struct sock *)tp;
 	__u64 rate = nrw_rate_in_force(conn, tp);
-	__u64 paced = nrw_payload_rate(tp, nrw_pace(conn, tp, rate));
+	__u64 window = nrw_window(conn, tp, rate);
+	__u64 paced = nrw_pace(conn, tp, rate);
+
+	if (tp->data_segs_out == NRW_UNPACED - 1)
+		paced = nrw_first_pace(conn, tp, paced);
+	paced = nrw_payload_rate(tp, paced);
 
 	/* the program's own cap (SO_MAX_PACING_RATE) stays in force */
 	sk->sk_pacing_rate = nrw_max(nrw_min(paced, sk->sk_max_pacing_rate), 1);
@@ -187,7 +233,7 @@ static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		conn->paced = 1;
 	}
-	tp->snd_cwnd = nrw_min(nrw_window(conn, tp, rate), tp->snd_cwnd_clamp);
+	tp->snd_cwnd = nrw_min(window, tp->snd_cwnd_clamp);
 }
 
 #endif
