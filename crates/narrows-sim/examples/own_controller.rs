@@ -37,7 +37,7 @@ impl Controller for Fixed {
 }
 
 /// The row of the catalogue.
-const FIXED: Entry = Entry {
+pub(crate) const FIXED: Entry = Entry {
     parameters: &[Group::of::<Params>("")],
     ..Entry::new("fixed", Family::Loss, "a constant window", |values| {
         Box::new(Fixed(Params::default().with("", values)))

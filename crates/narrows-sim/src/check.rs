@@ -99,14 +99,7 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
 }
 
 fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
-    let nodes = plan.nodes.len() as u32;
-    let ends = link.from < nodes && link.to < nodes && link.from != link.to;
-    require(
-        &format!("{at}.from, to"),
-        format_args!("{}, {}", link.from, link.to),
-        ends,
-        "two different nodes",
-    )?;
+    check_ends(plan, at, link.from, link.to)?;
     match &link.rate {
         RatePlan::Steps { steps, period } => {
             check_steps(&format!("{at}.rate"), steps)?;
@@ -156,18 +149,18 @@ fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
     check_queue(&format!("{at}.queue"), &link.queue)
 }
 
+/// The ends of a link or flow.
+fn check_ends(plan: &Plan, at: &str, from: u32, to: u32) -> Result<(), Error> {
+    let is_node = |n: u32| (n as usize) < plan.nodes.len();
+    let is_valid = is_node(from) && is_node(to) && from != to;
+    require(&format!("{at}.from, to"), format_args!("{from}, {to}"), is_valid, "two different nodes")
+}
+
 fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: &dyn Controllers) -> Result<(), Error> {
-    let nodes = plan.nodes.len() as u32;
-    let ends = flow.from < nodes && flow.to < nodes && flow.from != flow.to;
-    require(
-        &format!("{at}.from, to"),
-        format_args!("{}, {}", flow.from, flow.to),
-        ends,
-        "two different nodes",
-    )?;
+    check_ends(plan, at, flow.from, flow.to)?;
     if let Some(path) = &flow.return_path {
         let joins = path.first() == Some(&flow.to) && path.last() == Some(&flow.from);
-        let is_valid = joins && path.iter().all(|&n| n < nodes);
+        let is_valid = joins && path.iter().all(|&n| (n as usize) < plan.nodes.len());
         require(&format!("{at}.return_path"), path, is_valid, "nodes from the receiver to the sender")?;
     }
     let stop = flow.stop.is_none_or(|s| s > flow.start);
