@@ -72,12 +72,14 @@ impl Aggregation {
             }
         }
         let acked = u64::from(ack.acked);
+        // ACKs no faster than the estimated bandwidth end the epoch: the burst is over.
         let mut expected = bw.bytes_in(ack.now.since(self.epoch_start));
         if holds(expected, self.epoch_acked, packet_bytes) || self.epoch_acked + acked >= params.epoch_limit {
             self.restart(ack.now);
             expected = Bytes::ZERO;
         }
         self.epoch_acked = (self.epoch_acked + acked).min(params.epoch_limit);
+        // The excess is computed only if it exceeds the present maximum, which saves a division per ACK.
         let known = u64::from(self.excess.current());
         if !holds(expected, self.epoch_acked.saturating_sub(known), packet_bytes) {
             let extra = (self.epoch_acked - segments(expected, packet_bytes)).min(u64::from(cwnd));

@@ -53,6 +53,8 @@ impl Model {
     /// Takes a valid delivery-rate sample into the bandwidth filter of this many rounds (BBR-10).
     pub fn update_bw(&mut self, ack: &Ack, rounds: u64) {
         let bw = self.delivery_rate(ack);
+        // A sample that the application limited is a lower bound of the bandwidth, so it counts only if it raises the
+        // estimate.
         if !self.is_app_limited(ack) || bw >= self.max_bw() {
             self.max_bw.update(rounds, self.round, bw);
         }
@@ -137,6 +139,7 @@ impl<F> Model<F> {
         if ack.rate.interval == Span::ZERO {
             return false;
         }
+        // The sampled segment was sent after everything in flight at the round's start had been delivered.
         if ack.rate.prior_delivered >= self.next_round_delivered {
             self.start_round(ack.delivered);
             self.round += 1;

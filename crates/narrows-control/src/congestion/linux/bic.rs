@@ -86,6 +86,8 @@ impl Bic {
         let slowest = cwnd.saturating_mul(p.smooth_part) / divisor;
         let w_max = self.w_max.unwrap_or(0);
         let cost = if let Some(below @ 1..) = w_max.checked_sub(cwnd) {
+            // Binary search: the next step is half of the distance, with Linux's divisor a quarter. It is limited at
+            // both ends: additive increase far away, and smooth arrival at the maximum.
             match below / divisor {
                 0 | 1 => slowest,
                 step if step > p.max_increment => fastest,
@@ -152,6 +154,7 @@ impl Controller for Bic {
         let low = window.cwnd <= self.params.low_window;
         window.ssthresh =
             if low { window.cwnd / 2 } else { part(window.cwnd, self.params.beta, UNIT) }.max(2);
+        // Linux bictcp_state: after a timeout the path counts as new.
         if event.signal == Signal::Timeout {
             *self = Bic::new(self.params.clone());
         }

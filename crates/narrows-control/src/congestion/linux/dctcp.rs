@@ -75,6 +75,7 @@ impl Controller for Dctcp {
         if ack.ece {
             self.marked = self.marked.saturating_add(u64::from(ack.acked));
         }
+        // An observation window of the RFC: one window of data (section 3.3, step 4).
         if ack.snd_una >= self.end {
             self.update_alpha();
             (self.delivered, self.marked, self.end) = (0, 0, ack.snd_nxt);
@@ -88,6 +89,7 @@ impl Controller for Dctcp {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         let cwnd = window.cwnd;
         self.reno.on_congestion(event, window);
+        // A loss halves the window, as in other TCP (RFC 8257, section 3.5).
         if matches!(event.signal, Signal::Ecn | Signal::Probe) {
             // RFC 8257 section 3.3, step 9: cwnd (1 - alpha / 2).
             let cut = (u64::from(cwnd) * u64::from(self.alpha)) >> 11;

@@ -103,6 +103,7 @@ impl Htcp {
         self.min_rtt = Some(min_rtt);
         if open {
             self.max_rtt = self.max_rtt.max(min_rtt);
+            // An outlier would lower beta until it has decayed.
             if rtt <= self.max_rtt + self.params.max_rtt_step {
                 self.max_rtt = self.max_rtt.max(rtt);
             }
@@ -113,6 +114,7 @@ impl Htcp {
     fn take_throughput(&mut self, now: Time, acked: u32) {
         self.counted = self.counted.saturating_add(acked);
         let Some(min_rtt) = self.min_rtt.filter(|&rtt| rtt > Span::ZERO) else { return };
+        // A window of ACKs, except for the growth since its start.
         let enough = self.cwnd.saturating_sub((self.alpha >> SHIFT).max(1));
         let took = now.since(self.counted_since);
         if self.counted < enough || took < min_rtt {
@@ -137,6 +139,8 @@ impl Htcp {
         if self.params.bandwidth_switch {
             let (rate, old) = (self.max_rate, self.old_max_rate);
             self.old_max_rate = rate;
+            // A change of more than a fifth means that flows have come or gone. The adaptive back-off would then
+            // slow the convergence to fair shares, so the window is halved.
             let rate = rate.saturating_mul(5);
             if rate < old.saturating_mul(4) || rate > old.saturating_mul(6) {
                 self.adaptive = false;
@@ -145,9 +149,11 @@ impl Htcp {
         }
         match self.min_rtt {
             Some(rtt) if self.adaptive && rtt > self.params.adaptive_above && self.max_rtt > Span::ZERO => {
+                // RTTmin/RTTmax of the window just empties the queue.
                 let ratio = rtt.scale(1 << SHIFT, 1).as_nanos() / self.max_rtt.as_nanos();
                 self.beta = u32::try_from(ratio).unwrap_or(u32::MAX).min(most).max(least);
             }
+            // The first congestion after a change still halves; the next may adapt.
             _ => self.adaptive = true,
         }
     }
@@ -158,6 +164,7 @@ impl Htcp {
         let second = u128::from(NANOS_PER_SEC);
         let beyond = now.since(self.congestion).as_nanos().saturating_sub(self.params.reno_for.as_nanos());
         let beyond = u128::from(beyond);
+        // For the first second growth is Reno's, so that short epochs are fair to it.
         let mut factor = 1;
         if beyond > 0 {
             factor += (10 * beyond + (beyond / 2) * (beyond / 2) / second) / second;
@@ -169,6 +176,7 @@ impl Htcp {
             let scale = (self.params.reference_rtt.scale(8, 1).as_nanos() / rtt.as_nanos()).clamp(4, 80);
             factor = ((factor << 3) / u128::from(scale)).max(1);
         }
+        // alpha / (1 - beta) is the same for all flows, so those with different back-offs get equal shares.
         let left = (1u32 << SHIFT).saturating_sub(self.beta);
         let alpha = u32::try_from(factor.saturating_mul(u128::from(2 * left))).unwrap_or(u32::MAX);
         self.alpha = if alpha == 0 { 1 << SHIFT } else { alpha };
@@ -224,6 +232,8 @@ impl Controller for Htcp {
             if in_slow_start(window) {
                 slow_start(window, ack.acked);
             } else {
+                // W += alpha / W per ACKed segment, in whole segments. Linux adds the credit of an ACK only if that ACK does
+                // not grow the window.
                 if (u64::from(self.credit) * u64::from(self.alpha)) >> SHIFT >= u64::from(window.cwnd) {
                     window.cwnd = window.cwnd.saturating_add(1);
                     self.credit = 0;
@@ -241,6 +251,7 @@ impl Controller for Htcp {
         if !event.again {
             self.back_off(event.now, window);
         }
+        // Linux htcp_reset, at each of CWR, Recovery and Loss.
         self.before = Some(self.congestion);
         self.congestion = event.now;
         self.credit = 0;

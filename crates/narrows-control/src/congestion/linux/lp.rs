@@ -71,6 +71,7 @@ impl Clock {
     fn take(&mut self, value: u32, echo: u32) {
         let (passed_there, passed_here) = (value.wrapping_sub(self.value), echo.wrapping_sub(self.echo));
         if self.value != 0 && self.echo != 0 && passed_there != 0 && passed_here != 0 {
+            // 63/64 of the old estimate, and a 64th of the ratio of both clocks since the last ACK.
             let sample = i64::from(HZ.wrapping_mul(passed_there) / passed_here);
             let old = i64::from(self.hz.wrapping_shl(CLOCK_SHIFT));
             let new = if old > 0 { old + sample - (old >> CLOCK_SHIFT) } else { sample << CLOCK_SHIFT };
@@ -107,6 +108,7 @@ impl Delays {
     fn take(&mut self, delay: u32, shift: u32) {
         self.min = self.min.min(delay);
         if delay > self.max {
+            // One outlier only moves the reserve; a second one moves the maximum.
             if delay > self.largest {
                 self.max = if self.largest == 0 { delay } else { self.largest };
                 self.largest = delay;
@@ -114,6 +116,7 @@ impl Delays {
                 self.max = delay;
             }
         }
+        // The products wrap as in 32 bits of Linux, which decides whether LP ever yields (see above).
         self.smoothed = if self.smoothed == 0 {
             delay << shift
         } else {
@@ -182,6 +185,7 @@ impl Lp {
     fn take_delay(&mut self, value: u32, echo: u32) {
         self.clock.take(value, echo);
         let Some(ticks) = self.clock.ticks() else { return };
+        // tcp_lp_owd_calculator: remote time in this host's ticks minus local time. The clocks' offset remains in it.
         let delay = value.wrapping_mul(ticks).wrapping_sub(echo);
         if delay > 0 {
             self.delays.take(delay, self.params.mean_shift.min(31));
@@ -212,11 +216,14 @@ impl Controller for Lp {
                 self.inference = self.params.inference_rtts.wrapping_mul(rtt);
             }
         }
+        // The paper's inference phase: the effect of a cut shows an RTT later, so the first further sign of a queue means
+        // that the cut was not enough.
         self.inferring = self.last_cut != 0 && now.wrapping_sub(self.last_cut) < self.inference;
         let shift = self.params.mean_shift.min(31);
         if !self.delays.is_congested(self.params.threshold, shift) {
             return;
         }
+        // A FIXME of tcp_lp.c: the old extremes may no longer fit the path.
         self.delays.begin_anew(shift);
         self.last_cut = now;
         // In Linux PRR, or the end of a reduction, overwrites the cut window.

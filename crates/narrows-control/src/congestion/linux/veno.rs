@@ -91,12 +91,14 @@ impl Controller for Veno {
         if !ack.cwnd_limited {
             return;
         }
+        // Two samples may be of delayed ACKs only.
         if !self.sampled {
             self.reno.on_ack(ack, window);
             self.rounds.forget_least();
             return;
         }
         let halves = window.cwnd.saturating_mul(2);
+        // The packets beyond the bandwidth-delay product: W - W RTTmin / RTT, in halves.
         self.queued = halves.saturating_sub(part(halves, self.rounds.base, self.rounds.least));
         self.rounds.forget_least();
         let acked = left_for_avoidance(ack, window);
@@ -105,6 +107,8 @@ impl Controller for Veno {
             if !self.is_congested() {
                 self.increase.on_ack(window, per, acked);
             } else if self.increase.count(per, acked) {
+                // On a full path the window grows at half the pace, so that the connection stays longer at a large
+                // window.
                 window.cwnd = window.cwnd.saturating_add(u32::from(self.turn));
                 self.turn = !self.turn;
             }
@@ -115,6 +119,7 @@ impl Controller for Veno {
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
         self.increase.reset();
         self.reno.on_congestion(event, window);
+        // With a short queue the loss was probably random, as on radio links (section III.B).
         if !self.is_congested() {
             window.ssthresh = part(window.cwnd, self.params.kept, KEPT_UNIT).max(self.params.min_window);
         }

@@ -76,10 +76,13 @@ impl Yeah {
     /// Chooses the mode of the next round.
     fn judge(&mut self, window: &mut Window) {
         let p = &self.params;
+        // The least RTT of the round filters delayed ACKs, at the cost of noticing a queue later (tcp_yeah.c).
         let delay = self.rounds.least.saturating_sub(self.rounds.base);
+        // The part of the window that is beyond the bandwidth-delay product: W (RTT - RTTmin) / RTT.
         self.queued = part(window.cwnd, delay, self.rounds.least);
         let long = self.queued > p.max_queue;
         if !long && delay <= self.rounds.base / p.delay_divisor.max(1) {
+            // No queue for long: a Reno flow that once shared the path has left, so its estimate is void.
             self.fast_rounds += 1;
             if self.fast_rounds > p.fast_rounds {
                 self.reno_window = p.min_window;
@@ -88,12 +91,14 @@ impl Yeah {
             self.slow_rounds = 0;
             return;
         }
+        // Precautionary decongestion: drain the queue before it overflows, but leave as much as Reno would have.
         if long && window.cwnd > self.reno_window {
             let most = window.cwnd.checked_shr(p.drain_shift).unwrap_or(0);
             let drained = (self.queued / p.drain_divisor.max(1)).min(most);
             window.cwnd = window.cwnd.saturating_sub(drained).max(self.reno_window);
             window.ssthresh = window.cwnd;
         }
+        // The first slow round guesses Reno's window. After that it grows by one segment per round, as Reno's does.
         self.reno_window = if self.reno_window <= p.min_window {
             (window.cwnd / 2).max(p.min_window)
         } else {
@@ -118,6 +123,7 @@ impl Controller for Yeah {
         }
         let acked = left_for_avoidance(ack, window);
         if acked > 0 {
+            // Scalable adds a segment per 100 ACKed segments, but not less than Reno: the window itself is the limit.
             let fast = self.slow_rounds == 0;
             let per = if fast { window.cwnd.min(self.params.acks_per_segment) } else { window.cwnd };
             self.increase.on_ack(window, per, acked);
@@ -136,6 +142,8 @@ impl Controller for Yeah {
         }
         let p = &self.params;
         let half = (window.cwnd / 2).max(p.min_window);
+        // Alone on the path, removing the queue leaves the link full. Next to Reno flows YeAH would lose its share by
+        // that, so it halves its window as they do.
         let off = if self.slow_rounds < p.competing_rounds {
             self.queued.min(half).max(window.cwnd.checked_shr(p.decrease_shift).unwrap_or(0))
         } else {

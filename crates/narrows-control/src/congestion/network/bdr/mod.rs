@@ -70,13 +70,17 @@ impl Bdr {
             (srtt > Span::ZERO).then(|| Rate::of(bytes, srtt).max(Rate::from_bytes_per_sec(1)));
     }
 
+    /// An echoed recommendation sets the window at once, up or down (BDR-34).
     fn on_echo(&mut self, echo: Echo, min_rtt: Span, window: &mut Window) {
         match echo {
+            // Resolved: a rate. The least RTT keeps the queue out of the window (BDR-25).
             Echo::Rate(rate) => {
                 self.advice = rate;
                 window.cwnd = window_of(rate, min_rtt, self.packet);
             }
+            // Literal: the paper's packets to add (BDR-26).
             Echo::Gain(gain) => window.cwnd = apply_gain(window.cwnd, gain),
+            // XCP's feedback.
             Echo::Change(_) => return,
         }
         self.backoff.on_echo();
@@ -94,7 +98,9 @@ impl Controller for Bdr {
         let rtt = connection.rtt.unwrap_or(Span::ZERO);
         match connection.echo {
             Some(echo) => self.on_echo(echo, rtt, window),
+            // The paper's SYN carries no header, so its first window needs no router.
             None if self.is_literal() => {}
+            // No router on the path (BDR-32).
             None => {
                 let mut cubic = Cubic::default();
                 cubic.on_established(connection, window);
@@ -143,6 +149,7 @@ impl Controller for Bdr {
     fn on_restart(&mut self, now: Time, idle: Span, app_limited: bool, window: &mut Window) {
         match &mut self.fallback {
             Some(cubic) => cubic.on_restart(now, idle, app_limited, window),
+            // The share may have changed meanwhile (BDR-28).
             None => window.cwnd = after_idle(window.cwnd),
         }
     }
@@ -152,6 +159,7 @@ impl Controller for Bdr {
     }
 
     fn header_bytes(&self) -> u16 {
+        // Only a designated packet carries a header, and there is one at a time (BDR-33).
         if self.fallback.is_some() || self.designator.is_outstanding() {
             return 0;
         }
@@ -167,6 +175,7 @@ impl Controller for Bdr {
             let report = self.designator.connect(packet.now, size);
             (!self.is_literal()).then_some(report)
         } else if packet.again {
+            // The next new packet is designated instead (BDR-27).
             self.designator.on_retransmission(packet.seq);
             None
         } else if packet.fin && !self.is_literal() {
