@@ -1,20 +1,13 @@
-//! Rows of the algorithms that respond to losses, delay or marks: the family of Linux.
+//! Rows of the algorithms that respond to losses.
 
 use crate::catalogue::{Constant, Entry, Family, Group, Linux, Look, Needs, Preset};
 use crate::congestion::linux::bic::{self, Bic};
 use crate::congestion::linux::cubic::{self, Cubic};
-use crate::congestion::linux::dctcp::{self, Dctcp};
 use crate::congestion::linux::highspeed::{self, HighSpeed};
 use crate::congestion::linux::htcp::{self, Htcp};
 use crate::congestion::linux::hybla::{self, Hybla};
-use crate::congestion::linux::illinois::{self, Illinois};
-use crate::congestion::linux::lp::{self, Lp};
 use crate::congestion::linux::reno::{self, Reno};
 use crate::congestion::linux::scalable::{self, Scalable};
-use crate::congestion::linux::vegas::{self, Vegas};
-use crate::congestion::linux::veno::{self, Veno};
-use crate::congestion::linux::westwood::{self, Westwood};
-use crate::congestion::linux::yeah::{self, Yeah};
 use crate::congestion::linux::{hystart, hystartpp};
 use crate::parameter::Parameters;
 
@@ -119,86 +112,3 @@ pub(super) const LOSS: &[Entry] = &[
         build: |v| Box::new(Hybla::new(hybla::Params::default().with("", v))),
     },
 ];
-
-/// Algorithms that respond to delay, or to losses and delay.
-pub(super) const DELAY: &[Entry] = &[
-    Entry {
-        name: "vegas",
-        family: Family::Delay,
-        summary: "keeps two to four packets in the queue, estimated from the delay (Linux tcp_vegas)",
-        needs: Needs::NOTHING,
-        linux: Some(Linux { name: "vegas", module: Some("tcp_vegas") }),
-        look: Some(Look::new("Vegas", "#8f6b00", "#d9b54a", "solid", "triangle-down")),
-        parameters: &[Group::of::<vegas::Params>("")],
-        presets: &[],
-        build: |v| Box::new(Vegas::new(vegas::Params::default().with("", v))),
-    },
-    Entry {
-        name: "veno",
-        family: Family::Delay,
-        summary: "Reno that removes only a fifth if the queue was short (TCP Veno)",
-        needs: Needs::NOTHING,
-        linux: Some(Linux { name: "veno", module: Some("tcp_veno") }),
-        look: Some(Look::new("Veno", "#7d5f2a", "#c9a76c", "dash-dot", "triangle-down")),
-        parameters: &[Group::of::<veno::Params>("")],
-        presets: &[],
-        build: |v| Box::new(Veno::new(veno::Params::default().with("", v))),
-    },
-    Entry {
-        name: "westwood",
-        family: Family::Delay,
-        summary: "sets the window after congestion from the measured bandwidth (Westwood+)",
-        needs: Needs::NOTHING,
-        linux: Some(Linux { name: "westwood", module: Some("tcp_westwood") }),
-        look: Some(Look::new("Westwood", "#6f6a3a", "#bdb67e", "dotted", "triangle-down")),
-        parameters: &[Group::of::<westwood::Params>("")],
-        presets: &[],
-        build: |v| Box::new(Westwood::new(westwood::Params::default().with("", v))),
-    },
-    Entry {
-        name: "yeah",
-        family: Family::Delay,
-        summary: "Scalable while the queue is short, else Reno; drains long queues (YeAH-TCP)",
-        needs: Needs::NOTHING,
-        linux: Some(Linux { name: "yeah", module: Some("tcp_yeah") }),
-        look: Some(Look::new("YeAH", "#94621f", "#dba765", "dashed", "triangle-left")),
-        parameters: &[Group::of::<yeah::Params>("")],
-        presets: &[],
-        build: |v| Box::new(Yeah::new(yeah::Params::default().with("", v))),
-    },
-    Entry {
-        name: "illinois",
-        family: Family::Delay,
-        summary: "backs off on losses; the delay sets growth and back-off (TCP-Illinois)",
-        needs: Needs::NOTHING,
-        linux: Some(Linux { name: "illinois", module: Some("tcp_illinois") }),
-        look: Some(Look::new("Illinois", "#8a4f2f", "#d6977a", "dash-dot", "triangle-left")),
-        parameters: &[Group::of::<illinois::Params>("")],
-        presets: &[],
-        build: |v| Box::new(Illinois::new(illinois::Params::default().with("", v))),
-    },
-    Entry {
-        name: "lp",
-        family: Family::Delay,
-        summary: "yields to a rising one-way delay, if Linux's clocks permit (TCP-LP)",
-        needs: Needs::NOTHING,
-        linux: Some(Linux { name: "lp", module: Some("tcp_lp") }),
-        look: Some(Look::new("LP", "#777777", "#aaaaaa", "dotted", "triangle-left")),
-        parameters: &[Group::of::<lp::Params>("")],
-        presets: &[],
-        build: |v| Box::new(Lp::new(lp::Params::default().with("", v))),
-    },
-];
-
-/// Algorithms that respond to ECN marks.
-pub(super) const MARKS: &[Entry] = &[Entry {
-    name: "dctcp",
-    family: Family::Marks,
-    summary: "backs off in proportion to the share of marked packets; implies ECN (RFC 8257)",
-    needs: Needs { marks_or_else: Some("Reno"), ..Needs::NOTHING },
-    linux: Some(Linux { name: "dctcp", module: Some("tcp_dctcp") }),
-    look: Some(Look::new("DCTCP", "#56789c", "#9cc0e6", "dashed", "cross")),
-    parameters: &[Group::of::<dctcp::Params>("")],
-    presets: &[],
-    build: |v| Box::new(Dctcp::new(dctcp::Params::default().with("", v))),
-}];
