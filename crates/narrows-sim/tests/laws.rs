@@ -1,11 +1,13 @@
-//! Goodput with random loss compared with the known laws, and the end of slow start.
+//! Known laws of congestion controllers: goodput with random loss, the end of slow start, shares and queues of Copa.
 #![allow(missing_docs)]
 
 mod common;
 
 use common::*;
+use narrows_control::catalogue::Choice;
+use narrows_control::parameter::Value;
 use narrows_control::units::{Bytes, Span, Time};
-use narrows_sim::plan::{LossPlan, Plan};
+use narrows_sim::plan::{LossPlan, Plan, TransportPlan};
 
 /// One flow over a fast link that loses packets at random.
 fn lossy(cc: &str, p: f64, rtt: u64) -> Plan {
@@ -117,4 +119,41 @@ fn memory_for_out_of_order_segments_slows_bbr_down() {
     // 1.25 MB are in flight. Without loss, an eighth of the buffer would be enough.
     let (wide, narrow) = (goodput(64 << 20), goodput(3 << 20));
     assert!(wide > 90.0 && narrow < 0.8 * wide, "{wide} {narrow}");
+}
+
+/// Arun and Balakrishnan 2018, section 3: the queue of n flows oscillates between 0 and 2.5 n/delta packets, and the flows
+/// have equal rates.
+#[test]
+fn flows_of_copa_share_a_link_with_one_over_delta_packets_each_in_the_queue() {
+    for n in [2, 4] {
+        let mut plan = path(mbit(48), ms(80), fifo(packets(1_000)), 60);
+        plan.warmup = Span::from_secs(20);
+        plan.flows = vec![group("copa", n, 1_000)];
+        let r = run(&plan);
+        let shares: Vec<f64> = (0..n as usize).map(|i| r.goodput(i)).collect();
+        // A packet takes 0.25 ms.
+        let queue = r.f("links", "sojourn_mean_s", 0) / 0.25e-3;
+        println!("{shares:.2?} Mbit/s, {queue:.1} packets queued");
+        assert!(jain(&shares) > 0.97, "{shares:.2?}");
+        assert!(shares.iter().sum::<f64>() > 0.97 * 48.0 * 1448.0 / 1500.0, "{shares:.2?}");
+        assert!((0.5..2.5).contains(&(queue * 0.5 / f64::from(n))), "{queue:.1} packets queued");
+    }
+}
+
+/// Section 2.2: CUBIC fills the buffer. Without the competitive mode Copa would leave the link to it.
+#[test]
+fn copa_keeps_a_share_beside_cubic_only_in_competitive_mode() {
+    let share = |compete: bool| {
+        let mut plan = path(mbit(48), ms(50), fifo(packets(200)), 60);
+        plan.warmup = Span::from_secs(10);
+        plan.flows = vec![bulk("copa"), bulk("cubic")];
+        if let TransportPlan::Tcp { cc, .. } = &mut plan.flows[0].transport {
+            *cc = Choice::from("copa").with("compete", Value::Flag(compete));
+        }
+        let r = run(&plan);
+        r.goodput(0) / (r.goodput(0) + r.goodput(1))
+    };
+    let (competing, alone) = (share(true), share(false));
+    println!("{competing:.3} {alone:.3}");
+    assert!(competing > 0.25 && alone < 0.1, "{competing:.3} and {alone:.3} of the link");
 }

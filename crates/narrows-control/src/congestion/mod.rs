@@ -6,6 +6,7 @@
 //! controller owns the [`Window`]. Windows are in segments, as in Linux. Rates are L3 bytes/s.
 
 pub mod bbr;
+pub mod copa;
 pub mod filter;
 pub mod linux;
 pub mod network;

@@ -1,6 +1,7 @@
 //! Rows of the algorithms that respond to delay, or to losses and delay.
 
 use crate::catalogue::{Entry, Family, Group, Linux, Look, Needs};
+use crate::congestion::copa::{self, Copa};
 use crate::congestion::linux::illinois::{self, Illinois};
 use crate::congestion::linux::lp::{self, Lp};
 use crate::congestion::linux::vegas::{self, Vegas};
@@ -76,5 +77,15 @@ pub(super) const DELAY: &[Entry] = &[
         parameters: &[Group::of::<lp::Params>("")],
         presets: &[],
         build: |v| Box::new(Lp::new(lp::Params::default().with("", v))),
+    },
+    Entry {
+        look: Some(Look::new("Copa", "#9a4f7a", "#e0a3c6", "solid", "triangle-left")),
+        parameters: &[Group::of::<copa::Params>("")],
+        ..Entry::new(
+            "copa",
+            Family::Delay,
+            "approaches the rate 1/(delta x queueing delay); competes with flows that fill buffers (Copa)",
+            |v| Box::new(Copa::new(copa::Params::default().with("", v))),
+        )
     },
 ];

@@ -1,0 +1,236 @@
+//! Copa: moves its window towards the rate 1/(delta dq), where dq is the queueing delay.
+//!
+//! Source: Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet" (NSDI 2018), sections 2.1
+//! and 2.2. [`path`] measures delays, [`velocity`] speeds up long changes, and [`mode`] detects flows that fill the
+//! buffer and sets delta. Losses only change delta in competitive mode: a lost packet does not reduce the window.
+//!
+//! The paper leaves these points open, or this file deviates from it:
+//!
+//! - A reversal of the direction ends a high velocity at once ([`velocity`]), not after up to an RTT.
+//! - The velocity changes the window by at most its own size per RTT. Without this limit a decrease can remove the
+//!   whole window.
+//! - The window is at least two segments, as in the authors' program.
+//! - The window of an application-limited sender does not grow (RFC 7661), because its queue is always empty.
+//! - After a timeout Copa begins again with slow start. The paper has no timeouts.
+//! - An ECN echo counts as a loss.
+//! - Flows that resume after an idle time begin in default mode, because they have not seen the queue.
+//!
+//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. On a shorter path the queue
+//! never empties, and flows of Copa take each other for flows that fill the buffer. The same happens for a while after the
+//! rate of a path has fallen, and until a loss if 1/delta has grown beyond the product meanwhile.
+
+pub mod mode;
+pub mod path;
+pub mod velocity;
+
+use core::cmp::Ordering;
+
+use self::mode::Mode;
+use self::path::Path;
+use self::velocity::Velocity;
+use super::{Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Lost, Recovery, Signal, Window};
+use crate::parameter::{flag, number, time_from, whole};
+use crate::units::{Bytes, Rate, Span, Time};
+
+crate::parameters! {
+    /// Parameters of [`Copa`].
+    pub struct Params {
+        /// The price of delay in default mode. A flow keeps about 1/delta packets in the queue.
+        pub delta: u32 = 1 << 15, number(0.01, 10.0).per(1 << 16).unit("1/packets").from("section 2.2: 0.5");
+        /// Life of the estimate of the propagation time, RTTmin.
+        pub min_rtt_window: Span = Span::from_secs(10), time_from(Span::from_millis(10), Span::from_secs(10_000)).from("section 2.1");
+        /// RTTstanding is the minimum of the last srtt divided by this.
+        pub standing_divisor: u64 = 2, whole(1, 100).from("section 2.1: srtt/2");
+        /// The velocity doubles only after the window has moved in one direction for this number of RTTs.
+        pub steady_rtts: u32 = 3, whole(0, 1000).unit("RTTs").from("section 2.1");
+        /// Whether the flow competes with flows that fill the buffer.
+        pub compete: bool = true, flag().from("section 2.2");
+        /// The competitive mode begins if the queue was not nearly empty for this number of RTTs.
+        pub empty_rtts: u64 = 5, whole(1, 1000).unit("RTTs").from("section 2.2");
+        /// The queue is nearly empty below this share of the range of RTTs.
+        pub empty_percent: u64 = 10, whole(1, 100).unit("%").from("section 2.2");
+        /// The upper end of that range is the maximum of this number of RTTs.
+        pub max_rtts: u64 = 4, whole(1, 1000).unit("RTTs").from("section 2.2");
+        /// Least window.
+        pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("the authors' markoviancc.cc");
+    }
+}
+
+/// Windows and 1/delta are in units of 1/65536 segment.
+const UNIT: u64 = 1 << 16;
+/// Windows per RTTstanding of the pacing rate (section 2.1). Pacing avoids bursts; twice the rate leaves the decision to the window.
+const PACED_WINDOWS: u64 = 2;
+
+/// The Copa controller.
+#[derive(Clone, Debug)]
+pub struct Copa {
+    params: Params,
+    path: Option<Path>,
+    mode: Mode,
+    velocity: Velocity,
+    /// The window in 1/[`UNIT`] of a segment.
+    cwnd: u64,
+    slow_start: bool,
+    /// Window and slow start before the timeout that may turn out to be spurious.
+    before_timeout: Option<(u64, bool)>,
+    packet_bytes: u64,
+}
+
+impl Default for Copa {
+    fn default() -> Self {
+        Copa::new(Params::default())
+    }
+}
+
+impl Copa {
+    /// A controller with these parameters.
+    pub fn new(params: Params) -> Self {
+        Copa {
+            mode: Mode::new(inverse(params.delta)),
+            path: None,
+            velocity: Velocity::default(),
+            cwnd: 0,
+            slow_start: true,
+            before_timeout: None,
+            packet_bytes: 1500,
+            params,
+        }
+    }
+
+    /// Whether the present rate is at most the target: cwnd/RTTstanding <= 1/(delta dq). Both sides are multiplied by
+    /// the denominators, so an empty queue needs no special case.
+    fn is_below_target(&self, path: &Path) -> bool {
+        let queued = u128::from(self.cwnd) * u128::from(path.queueing_delay().as_nanos());
+        queued <= u128::from(self.mode.inverse_delta()) * u128::from(path.standing().as_nanos())
+    }
+
+    /// The change for `acked` segments: v/(delta cwnd) each (section 2.1, step 3).
+    fn change(&self, acked: u32) -> u64 {
+        let per_rtt = self.velocity.get().saturating_mul(self.mode.inverse_delta()).min(self.cwnd);
+        (per_rtt * UNIT / self.cwnd.max(1)) * u64::from(acked)
+    }
+
+    /// The largest velocity that moves the window by no more than its own size per RTT.
+    fn fastest(&self) -> u64 {
+        self.cwnd / self.mode.inverse_delta()
+    }
+
+    fn pacing_rate(&self, rtt: Span) -> Rate {
+        let bytes = self.cwnd.saturating_mul(PACED_WINDOWS * self.packet_bytes) / UNIT;
+        Rate::of(Bytes::new(bytes), rtt.max(Span::from_nanos(1))).max(Rate::from_bytes_per_sec(1))
+    }
+
+    /// Sets the window of this file as the window of the connection.
+    fn decide(&mut self, window: &mut Window) {
+        self.cwnd = self.cwnd.clamp(u64::from(self.params.min_window) * UNIT, u64::from(u32::MAX) * UNIT);
+        window.cwnd = (self.cwnd / UNIT) as u32;
+        // The transport takes a window below the threshold for slow start.
+        window.ssthresh = if self.slow_start { INFINITE_SSTHRESH } else { window.ssthresh.min(window.cwnd) };
+    }
+}
+
+/// Whether the flow uses its window. Pacing sends a window within half an RTT, so a growing window is never full for a whole
+/// RTT, and [`Ack::cwnd_limited`] would stop the growth.
+fn is_used(ack: &Ack, window: &Window) -> bool {
+    !ack.rate.app_limited && ack.prior_in_flight >= window.cwnd / 2
+}
+
+/// 1/delta in 1/[`UNIT`].
+fn inverse(delta: u32) -> u64 {
+    UNIT * UNIT / u64::from(delta.max(1))
+}
+
+impl Controller for Copa {
+    fn name(&self) -> &'static str {
+        "copa"
+    }
+
+    fn on_established(&mut self, connection: &Connection, window: &mut Window) {
+        self.packet_bytes = u64::from(connection.packet_bytes);
+        self.cwnd = u64::from(window.cwnd) * UNIT;
+        self.mode.restart(connection.now);
+        // The handshake's RTT is not a sample of the path: its short packets take less time than data, which would look
+        // like a queue that never empties.
+        window.pacing_rate = connection.rtt.map(|rtt| self.pacing_rate(rtt));
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        if let Some(rtt) = ack.rtt {
+            let path = self.path.get_or_insert_with(|| Path::new(ack.now, rtt));
+            path.update(ack.now, rtt, ack.srtt, &self.params);
+        }
+        let Some(path) = self.path else { return };
+        self.mode.on_ack(ack.now, path.is_nearly_empty(&self.params), ack.srtt, &self.params);
+        let grows = self.is_below_target(&path);
+        if self.slow_start && !grows {
+            self.slow_start = false;
+            self.velocity = Velocity::new(ack.delivered, self.cwnd);
+        }
+        if self.slow_start {
+            if is_used(ack, window) {
+                // The window doubles once per RTT.
+                self.cwnd += u64::from(ack.acked) * UNIT;
+            }
+        } else {
+            if self.velocity.on_ack(ack, self.cwnd, self.fastest(), self.params.steady_rtts) {
+                self.mode.on_rtt();
+            }
+            let direction = if grows { Ordering::Greater } else { Ordering::Less };
+            self.velocity.turn(direction, ack.delivered, self.cwnd);
+            let change = self.change(ack.acked);
+            if !grows {
+                self.cwnd = self.cwnd.saturating_sub(change);
+            } else if is_used(ack, window) {
+                self.cwnd += change;
+            }
+        }
+        self.decide(window);
+        window.pacing_rate = Some(self.pacing_rate(path.standing()));
+    }
+
+    fn on_lost(&mut self, _lost: &Lost, _window: &Window) {
+        self.mode.on_loss();
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.mode.on_loss();
+        if event.signal == Signal::Timeout {
+            if !event.again || self.before_timeout.is_none() {
+                self.before_timeout = Some((self.cwnd, self.slow_start));
+            }
+            self.cwnd = 0;
+            self.slow_start = true;
+            self.decide(window);
+        } else {
+            // An undo now concerns this episode, which has not changed the window.
+            self.before_timeout = None;
+        }
+    }
+
+    fn on_undo(&mut self, _now: Time, window: &mut Window) {
+        if let Some((cwnd, slow_start)) = self.before_timeout.take() {
+            (self.cwnd, self.slow_start) = (cwnd, slow_start);
+        }
+        self.decide(window);
+    }
+
+    fn on_restart(&mut self, now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {
+        self.mode.restart(now);
+    }
+
+    /// A loss does not reduce the window, so PRR must not do so either.
+    fn recovery(&self) -> Recovery {
+        Recovery::Controller
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        let delay = self.path.map_or(f64::NAN, |path| path.queueing_delay().as_secs_f64());
+        trace("queueing_delay", delay);
+        trace("delta", UNIT as f64 / self.mode.inverse_delta() as f64);
+        trace("velocity", self.velocity.get() as f64);
+        trace("competitive", f64::from(u8::from(self.mode.is_competitive())));
+    }
+}
+
+#[cfg(test)]
+mod tests;

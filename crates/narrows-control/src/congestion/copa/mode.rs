@@ -1,0 +1,74 @@
+//! The two modes, and delta (section 2.2).
+//!
+//! Flows of Copa alone empty the queue at least every five RTTs (section 3). If the queue does not become empty, some flow
+//! fills the buffer. Copa would get little next to it, so in competitive mode 1/delta grows and shrinks as the window of
+//! NewReno does.
+
+use super::{Params, UNIT};
+use crate::units::{Span, Time};
+
+/// The largest 1/delta: a flow of this many packets in the queue has no use for more.
+const LARGEST: u64 = (1 << 30) * UNIT;
+
+/// The mode and 1/delta.
+#[derive(Clone, Debug)]
+pub struct Mode {
+    /// 1/delta in 1/[`UNIT`] of a packet, and its value in default mode.
+    inverse: u64,
+    default: u64,
+    competitive: bool,
+    /// The last time at which the queue was nearly empty.
+    empty_at: Time,
+    /// There was a loss in the present RTT.
+    lost: bool,
+}
+
+impl Mode {
+    /// The default mode, with this 1/delta.
+    pub fn new(inverse: u64) -> Self {
+        Mode { inverse, default: inverse, competitive: false, empty_at: Time::ZERO, lost: false }
+    }
+
+    /// 1/delta in 1/[`UNIT`] of a packet.
+    pub fn inverse_delta(&self) -> u64 {
+        self.inverse
+    }
+
+    /// Whether the mode is competitive.
+    pub fn is_competitive(&self) -> bool {
+        self.competitive
+    }
+
+    /// Starts the observation of the queue.
+    pub fn restart(&mut self, now: Time) {
+        self.empty_at = now;
+    }
+
+    /// Chooses the mode after an ACK.
+    pub fn on_ack(&mut self, now: Time, nearly_empty: bool, srtt: Span, params: &Params) {
+        if nearly_empty {
+            self.empty_at = now;
+        }
+        self.competitive = params.compete && now.since(self.empty_at) > srtt.scale(params.empty_rtts, 1);
+        if !self.competitive {
+            self.inverse = self.default;
+        }
+    }
+
+    /// Increases 1/delta after an RTT without a loss, as NewReno increases its window.
+    pub fn on_rtt(&mut self) {
+        if !std::mem::take(&mut self.lost) && self.competitive {
+            self.inverse = (self.inverse + UNIT).min(LARGEST);
+        }
+    }
+
+    /// Halves 1/delta, once per RTT. It is never below the default: delta is at most 0.5 in competitive mode.
+    ///
+    /// Every loss counts, not only the one that begins a recovery. A small buffer may overflow for the whole recovery, and
+    /// 1/delta must not grow meanwhile.
+    pub fn on_loss(&mut self) {
+        if !std::mem::replace(&mut self.lost, true) {
+            self.inverse = (self.inverse / 2).max(self.default);
+        }
+    }
+}

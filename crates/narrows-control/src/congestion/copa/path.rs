@@ -1,0 +1,54 @@
+//! The delays that Copa decides by: RTTmin, RTTstanding and RTTmax (sections 2.1 and 2.2 of the paper).
+
+use core::cmp::Reverse;
+
+use super::Params;
+use crate::congestion::filter::WindowedMax;
+use crate::units::{Span, Time};
+
+/// Extremes of the RTT over three windows.
+#[derive(Copy, Clone, Debug)]
+pub struct Path {
+    min: WindowedMax<Reverse<Span>>,
+    standing: WindowedMax<Reverse<Span>>,
+    max: WindowedMax<Span>,
+}
+
+impl Path {
+    /// A path with one sample.
+    pub fn new(now: Time, rtt: Span) -> Self {
+        let at = now.as_nanos();
+        Path {
+            min: WindowedMax::new(at, Reverse(rtt)),
+            standing: WindowedMax::new(at, Reverse(rtt)),
+            max: WindowedMax::new(at, rtt),
+        }
+    }
+
+    /// Takes a sample. `srtt` sets the length of the two short windows.
+    pub fn update(&mut self, now: Time, rtt: Span, srtt: Span, params: &Params) {
+        let at = now.as_nanos();
+        self.min.update(params.min_rtt_window.as_nanos(), at, Reverse(rtt));
+        // The minimum of half an RTT filters delayed and compressed ACKs, which are later than the queue alone would
+        // make them. A longer window would hide the queue's growth.
+        self.standing.update(srtt.scale(1, params.standing_divisor).as_nanos(), at, Reverse(rtt));
+        self.max.update(srtt.scale(params.max_rtts, 1).as_nanos(), at, rtt);
+    }
+
+    /// RTTstanding.
+    pub fn standing(&self) -> Span {
+        self.standing.get().0
+    }
+
+    /// dq = RTTstanding - RTTmin, equation 2.
+    pub fn queueing_delay(&self) -> Span {
+        self.standing() - self.min.get().0
+    }
+
+    /// Section 2.2: dq < 0.1 (RTTmax - RTTmin). RTTmax adapts the threshold to how much the path's delay varies without a
+    /// queue. Equality counts, so that a path without any queue is empty.
+    pub fn is_nearly_empty(&self, params: &Params) -> bool {
+        let range = self.max.get() - self.min.get().0;
+        self.queueing_delay() <= range.scale(params.empty_percent, 100)
+    }
+}

@@ -1,0 +1,84 @@
+//! The velocity: how fast the window follows a target that is far away (section 2.1, step 4).
+//!
+//! With velocity 1 the window changes by 1/delta packets per RTT. In the steady state the window moves in one direction for
+//! 2.5 RTTs, and the velocity stays 1. If the window moves in one direction for longer, the velocity doubles every RTT.
+
+use core::cmp::Ordering;
+
+use crate::congestion::Ack;
+
+/// The velocity and the direction of the window.
+#[derive(Clone, Debug)]
+pub struct Velocity {
+    velocity: u64,
+    direction: Ordering,
+    /// RTTs in a row in which the window moved in this direction, after the first.
+    repeated: u32,
+    /// The window at the start of the RTT, which ends when a segment sent from now on is acknowledged.
+    start: u64,
+    start_delivered: u64,
+}
+
+impl Default for Velocity {
+    fn default() -> Self {
+        Velocity::new(0, 0)
+    }
+}
+
+impl Velocity {
+    /// Velocity 1, in an RTT that begins with this window.
+    pub fn new(delivered: u64, cwnd: u64) -> Self {
+        Velocity {
+            velocity: 1,
+            direction: Ordering::Equal,
+            repeated: 0,
+            start: cwnd,
+            start_delivered: delivered,
+        }
+    }
+
+    /// The velocity.
+    pub fn get(&self) -> u64 {
+        self.velocity
+    }
+
+    /// Whether the RTT of `then` has ended.
+    #[cfg(test)]
+    pub(super) fn has_ended(&self, then: &Velocity) -> bool {
+        self.start_delivered != then.start_delivered
+    }
+
+    /// The window moves up or down from now on. A reversal ends a high velocity at once, and begins an RTT.
+    ///
+    /// Deviation: the paper compares windows only once per RTT. Until the comparison, the window would move beyond its
+    /// target by up to its own size, and the next reversal would find it just as far on the other side. Meta's
+    /// `Copa.cpp` resets the velocity in the same way (`changeDirection`).
+    pub fn turn(&mut self, direction: Ordering, delivered: u64, cwnd: u64) {
+        if self.velocity > 1 && direction == self.direction.reverse() {
+            *self = Velocity { direction, ..Velocity::new(delivered, cwnd) };
+        }
+    }
+
+    /// Takes an ACK. Returns whether it ended an RTT.
+    pub fn on_ack(&mut self, ack: &Ack, cwnd: u64, fastest: u64, steady_rtts: u32) -> bool {
+        if ack.rate.prior_delivered < self.start_delivered || ack.rate.delivered == 0 {
+            return false;
+        }
+        // The acknowledged segment is the first that was sent in this RTT, so `start` is the window at the time when it
+        // was sent.
+        let direction = cwnd.cmp(&self.start);
+        if direction == self.direction && direction != Ordering::Equal {
+            self.repeated += 1;
+            if self.repeated >= steady_rtts {
+                self.velocity = self.velocity.saturating_mul(2);
+            }
+        } else {
+            self.velocity = 1;
+            self.repeated = 0;
+        }
+        self.velocity = self.velocity.min(fastest).max(1);
+        self.direction = direction;
+        (self.start, self.start_delivered) = (cwnd, ack.delivered);
+        true
+    }
+}
