@@ -1,12 +1,16 @@
 //! TCP as in Linux, without I/O: the inputs are packets and timers, the outputs are packets.
 //!
-//! Reading order: [`scoreboard`] (state of each segment), [`rtt`], [`sampler`], [`rack`] (loss detection), [`prr`] (window
-//! reduction), [`sender`] (the state machine, after Linux `tcp_input.c`), [`transmit`] (transmission), [`receiver`],
+//! Reading order: [`scoreboard`] (state of each segment), [`rtt`], [`sampler`], [`rack`] (loss detection) and their whole,
+//! [`flight`]; [`control`] (the controller and its window); [`recovery`] (the congestion states and the timer, after Linux
+//! `tcp_input.c`) with [`prr`] and [`undo`]; [`sender`] (ACKs) and [`transmit`] (transmission) with [`pacer`]; [`receiver`],
 //! [`offer`] (the receiver's window).
 //! Sequence numbers count segments. LIMITATIONS.md lists what is not modelled.
 
 mod app;
+mod control;
+mod flight;
 mod offer;
+mod pacer;
 mod prr;
 mod rack;
 mod receiver;
@@ -18,7 +22,6 @@ mod scoreboard;
 mod sender;
 #[cfg(test)]
 mod tests;
-mod timeouts;
 mod timer;
 mod transmit;
 mod undo;

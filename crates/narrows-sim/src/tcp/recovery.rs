@@ -1,37 +1,103 @@
-//! Congestion states and their transitions (Linux `tcp_fastretrans_alert()` and its callees; RFC 6675).
+//! Loss recovery: the congestion states and their transitions (Linux `tcp_fastretrans_alert()` and its callees; RFC 6675), and
+//! the timer.
 //!
-//! Each ACK calls `update_state` before the window is updated, and `send_after_ack` at its end. The timers call `enter_loss`
-//! and `enter_recovery_by_timer`.
+//! The sender calls `update_state` for each ACK before the window is updated, and `arm` after it. `transmit` handles the timer
+//! and calls `enter_loss` and `enter_by_timer`.
 
-use narrows_control::congestion::{Congestion, INFINITE_SSTHRESH, Recovery, Signal, State};
-use narrows_control::units::Time;
+use narrows_control::congestion::{INFINITE_SSTHRESH, Signal, State};
+use narrows_control::units::{Span, Time};
 
-use super::Io;
-use super::sender::{Progress, Sender};
-use super::undo::Rexmit;
+use super::before;
+use super::control::Control;
+use super::flight::Flight;
+use super::prr::Prr;
+use super::scoreboard::Scoreboard;
+use super::sender::Progress;
+use super::timer::Timer;
+use super::undo::{Rexmit, Undo};
 
-impl Sender {
+/// RFC 8985 section 7.2: worst-case delay of an ACK. Linux uses its RTO_MIN.
+const PROBE_DELAYED_ACK: Span = super::rtt::RTO_MIN;
+/// Additional wait of probes and of RACK's timer, so that ACKs arrive first: Linux TCP_TIMEOUT_MIN_US (6.1:
+/// `tcp_schedule_loss_probe`, `tcp_rack_mark_lost`). Linux then rounds up to a jiffy; the simulator does not.
+const SLACK: Span = Span::from_millis(2);
+/// Shortest wait. In Linux the shortest wait is a microsecond, rounded up to a jiffy.
+const MIN_WAIT: Span = Span::from_millis(1);
+
+/// The state of loss recovery.
+pub(crate) struct LossRecovery {
+    pub(crate) state: State,
+    /// `nxt` at the start of the current episode of recovery or loss.
+    pub(super) high_seq: u32,
+    /// F-RTO is testing whether the timeout was spurious.
+    pub(super) frto: bool,
+    /// The tail loss probe: `nxt` when it was sent, and whether it was a retransmission.
+    pub(super) probe: Option<(u32, bool)>,
+    pub(super) timer: Timer,
+    pub(super) prr: Prr,
+    pub(super) undo: Undo,
+    /// The next new segment tells the receiver that the window was reduced (RFC 3168, CWR).
+    pub(super) send_cwr: bool,
+}
+
+impl LossRecovery {
+    pub(super) fn new() -> Self {
+        LossRecovery {
+            state: State::Open,
+            high_seq: 0,
+            frto: false,
+            probe: None,
+            timer: Timer::Off,
+            prr: Prr::default(),
+            undo: Undo::default(),
+            send_cwr: false,
+        }
+    }
+
+    /// Time at which the timer expires.
+    #[inline]
+    pub(super) fn deadline(&self) -> Time {
+        self.timer.at()
+    }
+
+    /// Whether the timer is set for a tail loss probe.
+    pub(super) fn has_pending_probe(&self) -> bool {
+        matches!(self.timer, Timer::Probe(_))
+    }
+
+    /// Whether the transport sets the window now, by PRR.
+    #[inline]
+    pub(super) fn uses_prr(&self, control: &Control) -> bool {
+        matches!(self.state, State::Cwr | State::Recovery) && control.is_window_of_transport()
+    }
+
     /// Updates the congestion state after an ACK that may signal congestion or the end of a recovery.
-    pub(super) fn update_state(&mut self, now: Time, progress: &mut Progress) -> Rexmit {
+    pub(super) fn update_state(
+        &mut self,
+        now: Time,
+        progress: &Progress,
+        flight: &mut Flight,
+        control: &mut Control,
+    ) -> Rexmit {
         if progress.ece {
             // A reduction by an ECN echo must not be undone.
             self.undo.prior_ssthresh = 0;
         }
         if self.state == State::Open {
             self.undo.retransmitted_at = None;
-        } else if self.board.una >= self.high_seq {
+        } else if flight.board.una >= self.high_seq {
             match self.state {
-                State::Cwr if self.board.una > self.high_seq => self.end_reduction(now, State::Open),
+                State::Cwr if flight.board.una > self.high_seq => self.end_reduction(now, control),
                 State::Recovery => {
-                    self.try_undo(now, progress.ts_echo, State::Open);
+                    self.try_undo(now, progress.ts_echo, flight, control);
                     if self.state == State::Recovery {
-                        self.rack.on_recovered();
-                        self.end_reduction(now, State::Open);
-                    } else if self.cc.recovery() == Recovery::Transport {
+                        flight.rack.on_recovered();
+                        self.end_reduction(now, control);
+                    } else if control.is_window_of_transport() {
                         // With SACK, Linux's tcp_try_undo_recovery() returns false, and tcp_end_cwnd_reduction() follows. As the
                         // undo has cleared the marker, the window stays, but the controller gets CA_EVENT_COMPLETE_CWR.
-                        self.cc.on_recovered(now, &mut self.window);
-                        self.window.cwnd = self.window.cwnd.max(1);
+                        control.cc.on_recovered(now, &mut control.window);
+                        control.window.cwnd = control.window.cwnd.max(1);
                     }
                 }
                 _ => {}
@@ -40,266 +106,239 @@ impl Sender {
         match self.state {
             State::Recovery => {
                 if progress.una_advanced
-                    && self.ack_is_of_original(progress.ts_echo)
+                    && self.is_of_original(progress.ts_echo)
                     && self.undo.marker.is_some()
                 {
                     // A partial ACK of an original transmission: the network reordered, and the segment was not lost (Linux
                     // tcp_try_undo_partial).
-                    self.rack.reordering_seen = true;
-                    if self.board.retrans_out > 0 {
+                    flight.rack.reordering_seen = true;
+                    if flight.board.retrans_out > 0 {
                         return Rexmit::Nothing;
                     }
-                    self.restore(now, true, State::Open);
+                    self.restore(now, true, flight, control);
                 }
-                self.try_undo_by_dsack(now);
-                self.find_losses(now, progress);
+                self.try_undo_by_dsack(now, flight, control);
+                self.find_losses(now, flight, control);
                 if self.state == State::Recovery {
                     return Rexmit::Lost;
                 }
             }
             State::Loss => {
-                let rexmit = self.process_loss(now, progress);
-                self.find_losses(now, progress);
-                if self.state != State::Open && !progress.retransmission_lost {
+                let rexmit = self.process_loss(now, progress, flight, control);
+                let retransmission_lost = self.find_losses(now, flight, control);
+                if self.state != State::Open && !retransmission_lost {
                     return rexmit;
                 }
                 // A lost retransmission is a new congestion event.
             }
             _ => {
-                self.try_undo_by_dsack(now);
-                self.find_losses(now, progress);
+                self.try_undo_by_dsack(now, flight, control);
+                self.find_losses(now, flight, control);
             }
         }
-        if self.board.lost_out > 0 && self.state != State::Recovery {
-            self.enter_recovery(now, progress.ece);
+        if flight.board.lost_out > 0 && self.state != State::Recovery {
+            self.enter_recovery(now, progress.ece, flight, control);
         } else {
-            self.try_to_open(now, progress.ece);
+            self.try_to_open(now, progress.ece, flight, control);
         }
         Rexmit::Lost
     }
 
-    /// Runs RACK's loss detection and sets its timer.
-    pub(super) fn find_losses(&mut self, now: Time, progress: &mut Progress) {
-        let retrans_before = self.board.retrans_out;
-        let found = self.rack.detect(now, self.state, &mut self.board, &self.rtt, |segment| {
-            self.cc.on_lost(&self.sampler.record_loss(now, segment), &self.window);
-        });
-        progress.retransmission_lost |= self.board.retrans_out < retrans_before;
-        self.arm_reordering(now, found.timeout);
+    /// Runs loss detection and sets RACK's timer. Returns whether a retransmission was lost.
+    pub(super) fn find_losses(&mut self, now: Time, flight: &mut Flight, control: &mut Control) -> bool {
+        let found = flight.find_losses(now, self.state, control);
+        // RACK's timer replaces the other timers, but expires no later than a retransmission timeout.
+        self.timer.set_reordering(found.timeout.map(|at| (at + SLACK).min(now + flight.rtt.rto())));
+        found.retransmission
     }
 
     /// Linux `tcp_try_to_open`.
-    fn try_to_open(&mut self, now: Time, ece: bool) {
-        if !self.board.has_retransmissions() {
+    fn try_to_open(&mut self, now: Time, ece: bool, flight: &Flight, control: &mut Control) {
+        if !flight.board.has_retransmissions() {
             self.undo.retransmitted_at = None;
         }
         if ece && self.state != State::Cwr {
-            self.enter_cwr(now);
+            self.enter_cwr(now, flight, control);
         }
         if self.state != State::Cwr {
-            self.update_open_state();
+            self.update_open_state(&flight.board);
         }
     }
 
     /// Linux `tcp_try_keep_open`: Disorder while segments are SACKed, lost or retransmitted, otherwise Open.
-    fn update_open_state(&mut self) {
-        let is_disordered =
-            self.board.sacked_out + self.board.lost_out > 0 || self.board.has_retransmissions();
+    fn update_open_state(&mut self, board: &Scoreboard) {
+        let is_disordered = board.sacked_out + board.lost_out > 0 || board.has_retransmissions();
         let state = if is_disordered { State::Disorder } else { State::Open };
         if state != self.state {
             self.state = state;
-            self.high_seq = self.board.nxt();
+            self.high_seq = board.nxt();
         }
     }
 
-    fn signal(&mut self, now: Time, signal: Signal) {
-        self.notify_controller(now, signal, false);
+    fn begin_undo(&mut self, board: &Scoreboard) {
+        self.undo.marker = Some(board.una);
+        self.undo.outstanding = (board.retrans_out > 0).then_some(board.retrans_out);
     }
 
-    fn notify_controller(&mut self, now: Time, signal: Signal, again: bool) {
-        let in_flight = self.board.in_flight();
-        let mut event = Congestion::new(signal, now);
-        event.in_flight = in_flight;
-        event.srtt = self.rtt.srtt;
-        event.again = again;
-        self.cc.on_congestion(&event, &mut self.window);
-        self.window.ssthresh = self.window.ssthresh.max(1);
-    }
-
-    /// Linux `tcp_current_ssthresh`: outside a reduction the threshold is at least three quarters of the window.
-    fn current_ssthresh(&self) -> u32 {
-        if matches!(self.state, State::Cwr | State::Recovery) {
-            self.window.ssthresh
-        } else {
-            self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4)
-        }
-    }
-
-    fn begin_undo(&mut self) {
-        self.undo.marker = Some(self.board.una);
-        self.undo.outstanding = (self.board.retrans_out > 0).then_some(self.board.retrans_out);
-    }
-
-    fn enter_recovery(&mut self, now: Time, ece: bool) {
+    fn enter_recovery(&mut self, now: Time, ece: bool, flight: &Flight, control: &mut Control) {
         let is_reducing = self.state == State::Cwr;
-        self.begin_undo();
+        self.begin_undo(&flight.board);
         if !is_reducing {
-            self.undo.prior_ssthresh = if ece { 0 } else { self.current_ssthresh() };
-            self.begin_reduction(now, Signal::Loss);
+            self.undo.prior_ssthresh = if ece { 0 } else { control.current_ssthresh(self.state) };
+            self.begin_reduction(now, Signal::Loss, flight, control);
         }
         self.state = State::Recovery;
     }
 
     /// Enters recovery after RACK's timer has found a loss. There is no ACK for which PRR would set the window (Linux
     /// `tcp_rack_reo_timeout`).
-    pub(super) fn enter_recovery_by_timer(&mut self, now: Time) {
-        self.enter_recovery(now, false);
-        if self.cc.recovery() == Recovery::Transport {
-            let in_flight = self.board.in_flight();
-            if let Some(cwnd) = self.prr.window(1, 0, false, in_flight, self.window.ssthresh) {
-                self.window.cwnd = cwnd.max(1);
+    pub(super) fn enter_by_timer(&mut self, now: Time, flight: &Flight, control: &mut Control) {
+        self.enter_recovery(now, false, flight, control);
+        if control.is_window_of_transport() {
+            let in_flight = flight.board.in_flight();
+            if let Some(cwnd) = self.prr.window(1, 0, false, in_flight, control.window.ssthresh) {
+                control.window.cwnd = cwnd.max(1);
             }
         }
     }
 
-    fn enter_cwr(&mut self, now: Time) {
+    fn enter_cwr(&mut self, now: Time, flight: &Flight, control: &mut Control) {
         self.undo.prior_ssthresh = 0;
         self.undo.marker = None;
-        self.begin_reduction(now, Signal::Ecn);
+        self.begin_reduction(now, Signal::Ecn, flight, control);
         self.state = State::Cwr;
     }
 
     /// Linux `tcp_init_cwnd_reduction`.
-    fn begin_reduction(&mut self, now: Time, signal: Signal) {
-        self.high_seq = self.board.nxt();
+    fn begin_reduction(&mut self, now: Time, signal: Signal, flight: &Flight, control: &mut Control) {
+        self.high_seq = flight.board.nxt();
         self.probe = None;
-        self.undo.prior_cwnd = self.window.cwnd;
-        self.prr.start(self.window.cwnd);
+        self.undo.prior_cwnd = control.window.cwnd;
+        self.prr.start(control.window.cwnd);
         self.send_cwr = true;
-        self.signal(now, signal);
+        control.signal(now, signal, false, flight.board.in_flight(), flight.rtt.srtt);
     }
 
     /// Linux `tcp_end_cwnd_reduction`.
-    fn end_reduction(&mut self, now: Time, next: State) {
-        if self.cc.recovery() == Recovery::Transport && self.window.ssthresh < INFINITE_SSTHRESH {
-            self.window.cwnd = self.window.ssthresh.max(1);
+    fn end_reduction(&mut self, now: Time, control: &mut Control) {
+        if control.is_window_of_transport() && control.window.ssthresh < INFINITE_SSTHRESH {
+            control.window.cwnd = control.window.ssthresh.max(1);
         }
-        self.usage.postpone(now);
+        control.postpone_shrinking(now);
         // The marker stays, because the DSACKs of spurious retransmissions arrive an RTT later.
-        self.state = next;
-        self.cc.on_recovered(now, &mut self.window);
+        self.state = State::Open;
+        control.cc.on_recovered(now, &mut control.window);
     }
 
     /// Handles a retransmission timeout (Linux `tcp_enter_loss`).
-    pub(super) fn enter_loss(&mut self, now: Time) {
+    pub(super) fn enter_loss(&mut self, now: Time, flight: &mut Flight, control: &mut Control) {
         let fresh = matches!(self.state, State::Open | State::Disorder);
-        let repeated = self.state == State::Loss && self.rtt.backoffs() > 0 && self.board.una < self.high_seq;
-        self.mark_all_lost(now);
+        let repeated =
+            self.state == State::Loss && flight.rtt.backoffs() > 0 && flight.board.una < self.high_seq;
+        flight.mark_all_lost(now, control);
         let reduced = matches!(self.state, State::Cwr | State::Recovery) || repeated;
-        if reduced && self.board.una < self.high_seq {
+        if reduced && flight.board.una < self.high_seq {
             // The threshold is reduced only once per window, but the controller is notified of the timeout.
-            let ssthresh = self.window.ssthresh;
-            self.notify_controller(now, Signal::Timeout, true);
-            self.window.ssthresh = ssthresh;
+            let ssthresh = control.window.ssthresh;
+            control.signal(now, Signal::Timeout, true, flight.board.in_flight(), flight.rtt.srtt);
+            control.window.ssthresh = ssthresh;
         } else {
-            self.undo.prior_ssthresh = self.current_ssthresh();
-            self.undo.prior_cwnd = self.window.cwnd;
-            self.signal(now, Signal::Timeout);
-            self.begin_undo();
+            self.undo.prior_ssthresh = control.current_ssthresh(self.state);
+            self.undo.prior_cwnd = control.window.cwnd;
+            control.signal(now, Signal::Timeout, false, flight.board.in_flight(), flight.rtt.srtt);
+            self.begin_undo(&flight.board);
         }
-        self.window.cwnd = self.board.in_flight() + 1;
-        self.usage.postpone(now);
+        control.window.cwnd = flight.board.in_flight() + 1;
+        control.postpone_shrinking(now);
         self.state = State::Loss;
-        self.high_seq = self.board.nxt();
+        self.high_seq = flight.board.nxt();
         self.frto = fresh || repeated;
         self.probe = None;
         self.send_cwr = true;
     }
 
-    /// Marks all segments as lost that are not SACKed, except segments that RACK would still wait for.
-    fn mark_all_lost(&mut self, now: Time) {
-        let window = narrows_control::units::Span::ZERO;
-        let (una, nxt) = (self.board.una, self.board.nxt());
-        for seq in una..nxt {
-            let is_recent = self.board.get(seq).is_some_and(|s| !self.rack.is_overdue(now, s.sent, window));
-            if (seq == una || !is_recent)
-                && let Some(segment) = self.board.mark_lost(seq)
-            {
-                self.cc.on_lost(&self.sampler.record_loss(now, segment), &self.window);
-            }
-        }
-        self.rack.restart_scan();
-    }
-
     /// Handles an ACK after a timeout: undoes a spurious timeout (F-RTO, RFC 5682; Eifel), or leaves the Loss state after
     /// the repair. Linux `tcp_process_loss`.
-    fn process_loss(&mut self, now: Time, progress: &Progress) -> Rexmit {
-        let recovered = self.board.una >= self.high_seq;
+    fn process_loss(
+        &mut self,
+        now: Time,
+        progress: &Progress,
+        flight: &mut Flight,
+        control: &mut Control,
+    ) -> Rexmit {
+        let recovered = flight.board.una >= self.high_seq;
         if progress.una_advanced && self.may_undo(progress.ts_echo) {
-            self.restore(now, true, State::Open);
+            self.restore(now, true, flight, control);
             return Rexmit::Lost;
         }
         if self.frto {
             if progress.original_sacked {
-                self.restore(now, true, State::Open);
+                self.restore(now, true, flight, control);
                 return Rexmit::Lost;
             }
-            if self.board.nxt() > self.high_seq {
+            if flight.board.nxt() > self.high_seq {
                 if progress.data_sacked || !progress.una_advanced {
                     self.frto = false;
                 }
             } else if progress.una_advanced && !recovered {
-                self.high_seq = self.board.nxt();
+                self.high_seq = flight.board.nxt();
                 return Rexmit::New;
             }
         }
         if recovered {
             self.state = State::Open;
-            self.rack.on_recovered();
-            self.cc.on_recovered(now, &mut self.window);
+            flight.rack.on_recovered();
+            control.cc.on_recovered(now, &mut control.window);
         }
         Rexmit::Lost
     }
 
     fn may_undo(&self, ts_echo: u32) -> bool {
-        self.undo.marker.is_some() && (self.undo.outstanding == Some(0) || self.ack_is_of_original(ts_echo))
+        self.undo.marker.is_some() && (self.undo.outstanding == Some(0) || self.is_of_original(ts_echo))
     }
 
-    fn try_undo(&mut self, now: Time, ts_echo: u32, next: State) {
+    fn try_undo(&mut self, now: Time, ts_echo: u32, flight: &mut Flight, control: &mut Control) {
         if self.may_undo(ts_echo) {
-            self.restore(now, false, next);
+            self.restore(now, false, flight, control);
         }
     }
 
     /// Undoes the reduction if DSACKs have reported every retransmission as a duplicate.
-    fn try_undo_by_dsack(&mut self, now: Time) {
+    fn try_undo_by_dsack(&mut self, now: Time, flight: &mut Flight, control: &mut Control) {
         if self.undo.marker.is_some() && self.undo.outstanding == Some(0) {
-            self.restore(now, false, State::Open);
+            self.restore(now, false, flight, control);
         }
     }
 
     /// Restores the window before the reduction (Linux `tcp_undo_cwnd_reduction`).
-    fn restore(&mut self, now: Time, unmark: bool, next: State) {
+    fn restore(&mut self, now: Time, unmark: bool, flight: &mut Flight, control: &mut Control) {
         if unmark {
-            self.board.unmark_lost();
+            flight.board.unmark_lost();
         }
         if self.undo.prior_ssthresh > 0 {
-            self.window.cwnd = self.window.cwnd.max(self.undo.prior_cwnd);
-            if self.undo.prior_ssthresh > self.window.ssthresh {
-                self.window.ssthresh = self.undo.prior_ssthresh;
+            control.window.cwnd = control.window.cwnd.max(self.undo.prior_cwnd);
+            if self.undo.prior_ssthresh > control.window.ssthresh {
+                control.window.ssthresh = self.undo.prior_ssthresh;
                 self.send_cwr = false;
             }
-            self.cc.on_undo(now, &mut self.window);
+            control.cc.on_undo(now, &mut control.window);
         }
         self.undo.marker = None;
         self.frto = false;
-        self.usage.postpone(now);
-        self.rack.restart_scan();
-        self.state = next;
+        control.postpone_shrinking(now);
+        flight.rack.restart_scan();
+        self.state = State::Open;
     }
 
     /// Handles the ACK of a tail loss probe (RFC 8985 section 7.4; Linux `tcp_process_tlp_ack`).
-    pub(super) fn on_probe_ack(&mut self, now: Time, ack: u32, progress: &Progress) {
+    pub(super) fn on_probe_ack(
+        &mut self,
+        now: Time,
+        ack: u32,
+        progress: &Progress,
+        flight: &Flight,
+        control: &mut Control,
+    ) {
         let Some((end, retransmitted)) = self.probe else { return };
         if ack < end {
             return;
@@ -311,29 +350,54 @@ impl Sender {
             self.probe = None;
             if matches!(self.state, State::Open | State::Disorder) {
                 self.undo.marker = None;
-                self.begin_reduction(now, Signal::Probe);
+                self.begin_reduction(now, Signal::Probe, flight, control);
                 self.state = State::Cwr;
-                self.end_reduction(now, State::Open);
-                self.update_open_state();
+                self.end_reduction(now, control);
+                self.update_open_state(&flight.board);
             }
         } else if !progress.una_advanced && !progress.data_sacked {
             self.probe = None;
         }
     }
 
-    /// Sends the segments that the updated window allows.
-    pub(super) fn send_after_ack(&mut self, io: &mut Io<'_>, rexmit: Rexmit) {
-        if rexmit == Rexmit::New {
-            self.transmit_new(io);
-            if self.board.nxt() > self.high_seq {
-                return;
-            }
-            self.frto = false;
+    /// Whether the ACK is for an original transmission that was considered lost: its timestamp echo is older than the first
+    /// retransmission (Eifel), or nothing was retransmitted (Linux `tcp_packet_delayed`).
+    fn is_of_original(&self, ts_echo: u32) -> bool {
+        self.undo.retransmitted_at.is_none_or(|at| ts_echo != 0 && before(ts_echo, at))
+    }
+
+    /// Sets the timer after progress or a transmission (Linux `tcp_set_xmit_timer`, `tcp_rearm_rto`).
+    pub(super) fn arm(&mut self, now: Time, flight: &Flight) {
+        let out = flight.board.packets_out();
+        if let Timer::Reordering(at) = self.timer
+            && at > now
+            && out > 0
+        {
+            return;
         }
-        if rexmit == Rexmit::Nothing {
-            self.transmit_new(io);
+        if out == 0 {
+            self.timer = Timer::Off;
+            return;
+        }
+        let rto = now + flight.rtt.rto();
+        let may_probe = matches!(self.state, State::Open | State::Cwr)
+            && flight.board.sacked_out == 0
+            && self.probe.is_none()
+            && flight.rtt.srtt > Span::ZERO;
+        self.timer = if may_probe {
+            let mut wait = flight.rtt.srtt.scale(2, 1);
+            wait += if out == 1 { PROBE_DELAYED_ACK } else { SLACK };
+            Timer::Probe((now + wait).min(rto))
         } else {
-            self.transmit(io);
+            Timer::Retransmit(rto)
+        };
+    }
+
+    /// Sets the retransmission timer, counted from the transmission of the first segment (Linux `tcp_rearm_rto` after
+    /// RACK's timer).
+    pub(super) fn arm_since_first(&mut self, now: Time, flight: &Flight) {
+        if let Some(first) = flight.board.get(flight.board.una) {
+            self.timer = Timer::Retransmit((first.sent + flight.rtt.rto()).max(now + MIN_WAIT));
         }
     }
 }

@@ -1,31 +1,26 @@
 //! The sending end: the connection, and ACK processing in the order of Linux `tcp_ack()`.
 //!
-//! `Flow` calls it for each packet of the reverse direction. Other modules hold the rest of its methods: `recovery` (states),
-//! `transmit` (transmission) and `timeouts` (timers). State that only a few methods use has a type of its own.
+//! `Flow` calls it for each packet of the reverse direction. Its parts own their state: `flight` (segments and the path),
+//! `control` (the controller and its window), `recovery` (congestion states, timer) and `pacer`. `transmit` holds the methods
+//! that send.
 
-use narrows_control::congestion::{
-    Ack, Connection, Controller, Departing, RateSample, Recovery, State, Timestamps, Window,
-};
+use narrows_control::congestion::{Ack, Connection, Controller, Departing, RateSample, State, Timestamps};
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::{Echo, Header};
 use narrows_control::units::{Rate, Span, Time};
 
 use super::app::App;
+use super::control::Control;
+use super::flight::Flight;
 use super::offer::Offer;
-use super::prr::Prr;
-use super::rack::Rack;
-use super::rtt::Rtt;
+use super::pacer::Pacer;
+use super::recovery::LossRecovery;
 use super::rtt_stats::RttStats;
-use super::sampler::{Draft, Sampler};
-use super::scoreboard::Scoreboard;
+use super::sampler::Draft;
 use super::timer::Timer;
-use super::undo::{Rexmit, Undo};
-use super::usage::Usage;
+use super::undo::Rexmit;
 use super::{Io, before};
 use crate::packet::{HEADER_BYTES, Packet, Template, flag};
-
-/// Initial window (RFC 6928).
-pub(super) const INITIAL_WINDOW_SEGMENTS: u32 = 10;
 
 /// The parameters of a connection, which do not change.
 #[derive(Clone, Debug)]
@@ -62,48 +57,36 @@ pub(crate) struct Counters {
     pub(crate) timeouts: u64,
 }
 
+/// The SYNs that were sent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Handshake {
+    pub(super) tries: u32,
+    sent_at: Time,
+}
+
 /// The sending end of a connection.
 pub(crate) struct Sender {
     pub(crate) config: Config,
     pub(crate) phase: Phase,
+    pub(super) handshake: Handshake,
     pub(crate) app: App,
-    pub(crate) cc: Box<dyn Controller>,
-    pub(crate) window: Window,
-    /// The receiver's window at the newest ACK.
-    pub(super) offer: Offer,
-    pub(crate) state: State,
-    pub(crate) board: Scoreboard,
-    pub(crate) rtt: Rtt,
-    pub(super) sampler: Sampler,
-    pub(super) rack: Rack,
-    pub(super) prr: Prr,
-    pub(super) undo: Undo,
-    /// `nxt` at the start of the current episode of recovery or loss.
-    pub(super) high_seq: u32,
-    /// F-RTO is testing whether the timeout was spurious.
-    pub(super) frto: bool,
-    /// The tail loss probe: `nxt` when it was sent, and whether it was a retransmission.
-    pub(super) probe: Option<(u32, bool)>,
-    pub(super) timer: Timer,
-    /// Time of the next transmission allowed by the pacer.
-    pub(super) pace_at: Time,
     /// The application has no data until this time.
     pub(super) app_wait: Time,
+    /// The receiver's window at the newest ACK.
+    pub(super) offer: Offer,
+    pub(crate) flight: Flight,
+    pub(crate) control: Control,
+    pub(crate) recovery: LossRecovery,
+    pub(super) pacer: Pacer,
     pub(super) last_sent: Time,
-    pub(super) usage: Usage,
-    // ECN (RFC 3168).
-    pub(super) send_cwr: bool,
-    // The rate option.
-    /// The most recent rate in an ACK.
+    /// The most recent rate in an ACK, and the time from which on a segment carries the rate option.
     pub(crate) feedback: Option<Rate>,
     pub(super) option_at: Time,
     /// The flow's packets carry congestion headers.
     pub(super) uses_headers: bool,
-    syn_sent_at: Time,
-    syn_tries: u32,
     /// The newest received timestamp. The sender's packets echo it.
-    pub(super) ts_recent: u32,
-    pub(super) fin_received: bool,
+    ts_recent: u32,
+    fin_received: bool,
     pub(crate) counters: Counters,
     pub(crate) rtts: RttStats,
     /// Time at which the last byte was acknowledged.
@@ -119,13 +102,12 @@ pub(super) struct Progress {
     pub(super) original_sacked: bool,
     pub(super) dsack: bool,
     pub(super) ece: bool,
-    pub(super) lost_before: u64,
-    pub(super) retransmission_lost: bool,
+    lost_before: u64,
     /// Timestamp of the ACK, and its timestamp echo.
     ts: u32,
     pub(super) ts_echo: u32,
-    pub(super) draft: Draft,
-    pub(super) rtt: Option<Span>,
+    draft: Draft,
+    rtt: Option<Span>,
     /// RTTs of the first and the last original transmission that the SACK blocks newly report.
     sack_rtt: Option<(Span, Span)>,
 }
@@ -137,30 +119,17 @@ impl Sender {
             offer: config.offer,
             config,
             phase: Phase::SynSent,
+            handshake: Handshake::default(),
             app,
-            cc,
-            window: Window::new(INITIAL_WINDOW_SEGMENTS),
-            state: State::Open,
-            board: Scoreboard::default(),
-            rtt: Rtt::new(),
-            sampler: Sampler::default(),
-            rack: Rack::new(),
-            prr: Prr::default(),
-            undo: Undo::default(),
-            high_seq: 0,
-            frto: false,
-            probe: None,
-            timer: Timer::Off,
-            pace_at: Time::ZERO,
             app_wait: Time::NEVER,
+            flight: Flight::new(),
+            control: Control::new(cc),
+            recovery: LossRecovery::new(),
+            pacer: Pacer::new(Time::ZERO),
             last_sent: Time::ZERO,
-            usage: Usage::default(),
-            send_cwr: false,
             feedback: None,
             option_at: Time::ZERO,
             uses_headers,
-            syn_sent_at: Time::ZERO,
-            syn_tries: 0,
             ts_recent: 0,
             fin_received: false,
             counters: Counters::default(),
@@ -171,11 +140,11 @@ impl Sender {
 
     /// Sends or retransmits the SYN.
     pub(crate) fn connect(&mut self, io: &mut Io<'_>) {
-        self.syn_tries += 1;
-        self.syn_sent_at = io.now;
+        self.handshake.tries += 1;
+        self.handshake.sent_at = io.now;
         let mut syn = self.packet(io, flag::SYN);
         syn.size = 60;
-        if self.cc.wants_feedback() {
+        if self.control.cc.wants_feedback() {
             syn.flags |= flag::RATE;
             syn.rate_code = RateCode::UNASSIGNED.to_bits();
             syn.size += crate::packet::RATE_OPTION_BYTES as u16;
@@ -185,8 +154,8 @@ impl Sender {
         }
         self.add_header(io.now, &mut syn, false);
         io.send(syn);
-        let wait = super::rtt::RTO_INITIAL.scale(1 << (self.syn_tries - 1).min(6), 1);
-        self.timer = Timer::Retransmit(io.now + wait);
+        let wait = super::rtt::RTO_INITIAL.scale(1 << (self.handshake.tries - 1).min(6), 1);
+        self.recovery.timer = Timer::Retransmit(io.now + wait);
     }
 
     /// Handles a packet from the receiver.
@@ -235,8 +204,8 @@ impl Sender {
         }
         self.feedback = Some(rate);
         if self.phase == Phase::Established {
-            self.cc.on_feedback(io.now, rate, &mut self.window);
-            self.window.cwnd = self.window.cwnd.max(1);
+            self.control.cc.on_feedback(io.now, rate, &mut self.control.window);
+            self.control.window.cwnd = self.control.window.cwnd.max(1);
             self.transmit(io);
         }
     }
@@ -247,10 +216,10 @@ impl Sender {
         departing.syn = p.is(flag::SYN);
         departing.fin = p.is(flag::FIN) && p.payload == 0;
         departing.again = again;
-        departing.srtt = self.rtt.srtt;
-        departing.min_rtt = self.rtt.min;
-        departing.rto = self.rtt.rto();
-        self.cc.header(&departing, &self.window)
+        departing.srtt = self.flight.rtt.srtt;
+        departing.min_rtt = self.flight.rtt.min;
+        departing.rto = self.flight.rtt.rto();
+        self.control.cc.header(&departing, &self.control.window)
     }
 
     #[inline]
@@ -265,17 +234,22 @@ impl Sender {
         }
     }
 
-    pub(super) fn syn_tries(&self) -> u32 {
-        self.syn_tries
+    /// Time at which the sender's timer expires.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Time {
+        self.recovery.deadline()
     }
 
     fn on_syn_ack(&mut self, io: &mut Io<'_>, p: &Packet) {
         self.phase = Phase::Established;
         self.ts_recent = p.ts;
         // With timestamps a retransmitted SYN gives a sample too, because the echo identifies the SYN that was answered.
-        let is_first = self.syn_tries == 1;
-        let rtt =
-            if is_first { Some(io.now.since(self.syn_sent_at)) } else { echo_rtt(io.timestamp(), p.ts_echo) };
+        let is_first = self.handshake.tries == 1;
+        let rtt = if is_first {
+            Some(io.now.since(self.handshake.sent_at))
+        } else {
+            echo_rtt(io.timestamp(), p.ts_echo)
+        };
         if let Some(rtt) = rtt {
             self.take_rtt(io.now, rtt);
         }
@@ -287,9 +261,9 @@ impl Sender {
         connection.feedback_possible = p.is(flag::RATE) || self.feedback.is_some();
         connection.echo = p.echo();
         connection.seed = self.config.seed;
-        self.cc.on_established(&connection, &mut self.window);
-        self.timer = Timer::Off;
-        self.pace_at = io.now;
+        self.control.cc.on_established(&connection, &mut self.control.window);
+        self.recovery.timer = Timer::Off;
+        self.pacer = Pacer::new(io.now);
         let ack = self.packet(io, flag::ACK);
         io.send(ack);
         self.transmit(io);
@@ -299,22 +273,22 @@ impl Sender {
     pub(super) fn packet(&self, io: &Io<'_>, flags: u16) -> Packet {
         let mut p = self.config.template.packet(HEADER_BYTES as u16);
         p.flags |= flags;
-        p.seq = self.board.nxt();
+        p.seq = self.flight.board.nxt();
         p.ts = io.timestamp();
         p.ts_echo = self.ts_recent;
         p
     }
 
     fn on_ack(&mut self, io: &mut Io<'_>, p: &Packet) {
-        if p.ack > self.board.nxt() {
+        if p.ack > self.flight.board.nxt() {
             return;
         }
-        let prior_in_flight = self.board.in_flight();
-        let prior_delivered = self.sampler.delivered;
+        let prior_in_flight = self.flight.board.in_flight();
+        let prior_delivered = self.flight.sampler.delivered;
         let mut progress = Progress {
-            una_advanced: p.ack > self.board.una,
+            una_advanced: p.ack > self.flight.board.una,
             ece: self.config.ecn && p.is(flag::ECE),
-            lost_before: self.sampler.lost,
+            lost_before: self.flight.sampler.lost,
             ts: p.ts,
             ts_echo: p.ts_echo,
             ..Progress::default()
@@ -324,41 +298,45 @@ impl Sender {
             self.feedback = feedback;
         }
 
-        self.rack.begin_ack();
+        self.flight.rack.begin_ack();
         if p.sacks > 0 {
             self.take_sacks(io.now, p, &mut progress);
         }
         self.take_cumulative(io, p.ack, &mut progress);
         if progress.una_advanced {
-            self.rtt.reset_backoff();
+            self.flight.rtt.reset_backoff();
         }
-        self.rack.adapt_window(self.board.una, self.board.nxt());
-        if self.probe.is_some() {
-            self.on_probe_ack(io.now, p.ack, &progress);
+        self.flight.rack.adapt_window(self.flight.board.una, self.flight.board.nxt());
+        if self.recovery.probe.is_some() {
+            self.recovery.on_probe_ack(io.now, p.ack, &progress, &self.flight, &mut self.control);
         }
 
         // Linux tcp_ack_is_dubious().
         let is_alert = progress.data_sacked || progress.ece || progress.dsack;
-        let is_dubious = !progress.una_advanced || is_alert || self.state != State::Open;
-        let delivered_now = (self.sampler.delivered - prior_delivered) as u32;
+        let is_dubious = !progress.una_advanced || is_alert || self.recovery.state != State::Open;
+        let delivered_now = (self.flight.sampler.delivered - prior_delivered) as u32;
         // The offered window follows from the segments that the ACK reports.
-        self.offer.on_ack(self.board.una, self.board.sacked_out, delivered_now);
-        let rexmit = if is_dubious { self.update_state(io.now, &mut progress) } else { Rexmit::Lost };
+        self.offer.on_ack(self.flight.board.una, self.flight.board.sacked_out, delivered_now);
+        let rexmit = if is_dubious {
+            self.recovery.update_state(io.now, &progress, &mut self.flight, &mut self.control)
+        } else {
+            Rexmit::Lost
+        };
 
-        let rate = self.sampler.finish(io.now, &progress.draft, self.rtt.min);
+        let rate = self.flight.sampler.finish(io.now, &progress.draft, self.flight.rtt.min);
         self.update_window(io.now, &progress, delivered_now, prior_in_flight, rate, (feedback, p.echo()));
         // A SACK postpones the timeout only if it reports a segment that was sent before the last transmission of the first
         // segment. Otherwise a lost retransmission could wait forever while others arrive (Linux tcp_clean_rtx_queue).
-        let head_sent = self.board.get(self.board.una).map(|s| s.sent);
+        let head_sent = self.flight.board.get(self.flight.board.una).map(|s| s.sent);
         let before_head = |(first, _): (Span, Span)| head_sent.is_some_and(|t| first > io.now.since(t));
         if progress.una_advanced
             || progress.sack_rtt.is_some_and(before_head)
-            || progress.data_sacked && self.has_pending_probe()
+            || progress.data_sacked && self.recovery.has_pending_probe()
             || self.deadline() == Time::NEVER
         {
-            self.arm(io.now);
+            self.recovery.arm(io.now, &self.flight);
         }
-        if self.board.packets_out() == 0 && self.app_is_finished() && self.completed_at.is_none() {
+        if self.flight.board.packets_out() == 0 && self.app.is_finished() && self.completed_at.is_none() {
             self.completed_at = Some(io.now);
         }
         self.send_after_ack(io, rexmit);
@@ -376,29 +354,28 @@ impl Sender {
                 // If there are more duplicates than retransmissions, the network duplicates packets. These DSACKs do not
                 // indicate spurious retransmissions (Linux tcp_dsack_seen).
                 if self.counters.spurious <= self.counters.retransmits {
-                    self.undo.on_dsack(d, p.ack);
-                    self.rack.on_dsack();
+                    self.recovery.undo.on_dsack(d, p.ack);
+                    self.flight.rack.on_dsack();
                 }
                 first = 1;
             }
         }
         for &block in &blocks[first..] {
-            for part in self.board.new_parts(block) {
-                for seq in part.start.max(self.board.una)..part.end.min(self.board.nxt()) {
-                    if let Some(segment) = self.board.sack(seq) {
+            for part in self.flight.board.new_parts(block) {
+                for seq in part.start.max(self.flight.board.una)..part.end.min(self.flight.board.nxt()) {
+                    if let Some(segment) = self.flight.board.sack(seq) {
                         progress.data_sacked = true;
                         if !segment.was_retransmitted() {
-                            progress.original_sacked |= seq < self.high_seq;
+                            progress.original_sacked |= seq < self.recovery.high_seq;
                             let rtt = now.since(segment.sent);
                             progress.sack_rtt = Some((progress.sack_rtt.map_or(rtt, |r| r.0), rtt));
                         }
-                        self.sampler.deliver(&segment, &mut progress.draft);
-                        self.rack.deliver(now, seq, &segment, self.rtt.min);
+                        self.flight.deliver(now, seq, &segment, &mut progress.draft);
                     }
                 }
             }
         }
-        self.board.store_blocks(&blocks[first..]);
+        self.flight.board.store_blocks(&blocks[first..]);
     }
 
     /// Removes acknowledged segments from the scoreboard, and takes the RTT sample of the ACK (Linux `tcp_clean_rtx_queue`).
@@ -407,9 +384,9 @@ impl Sender {
         let now = io.now;
         let mut acked: Option<(Span, Span)> = None;
         let mut retransmitted = false;
-        while self.board.una < ack {
-            let seq = self.board.una;
-            let Some(segment) = self.board.pop() else { break };
+        while self.flight.board.una < ack {
+            let seq = self.flight.board.una;
+            let Some(segment) = self.flight.board.pop() else { break };
             retransmitted |= segment.was_retransmitted();
             if segment.is_sacked() {
                 continue;
@@ -418,10 +395,9 @@ impl Sender {
                 let rtt = now.since(segment.sent);
                 acked = Some((acked.map_or(rtt, |r| r.0), rtt));
                 // F-RTO (RFC 5682): an original transmission below the point of the timeout was delivered.
-                progress.original_sacked |= seq < self.high_seq;
+                progress.original_sacked |= seq < self.recovery.high_seq;
             }
-            self.sampler.deliver(&segment, &mut progress.draft);
-            self.rack.deliver(now, seq, &segment, self.rtt.min);
+            self.flight.deliver(now, seq, &segment, &mut progress.draft);
         }
         // Karn: an ACK that covers a retransmission gives no sample. Next choices are the SACKs and the timestamp echo.
         let acked = acked.filter(|_| !retransmitted);
@@ -433,12 +409,12 @@ impl Sender {
         let Some((first, _)) = acked.or(progress.sack_rtt).or_else(echo) else { return };
         let last = progress.sack_rtt.or(acked).map_or(first, |r| r.1);
         progress.rtt = Some(last);
-        self.rtt.min = self.rtt.min.min(last);
+        self.flight.rtt.min = self.flight.rtt.min.min(last);
         self.take_rtt(now, first);
     }
 
     fn take_rtt(&mut self, now: Time, rtt: Span) {
-        self.rtt.sample(rtt);
+        self.flight.rtt.sample(rtt);
         self.rtts.add(now, rtt);
     }
 
@@ -452,52 +428,51 @@ impl Sender {
         rate: RateSample,
         (feedback, echo): (Option<Rate>, Option<Echo>),
     ) {
-        let lost = (self.sampler.lost - progress.lost_before) as u32;
-        let by_prr =
-            matches!(self.state, State::Cwr | State::Recovery) && self.cc.recovery() == Recovery::Transport;
+        let lost = (self.flight.sampler.lost - progress.lost_before) as u32;
+        let by_prr = self.recovery.uses_prr(&self.control);
         let mut ack = Ack::new(now, acked);
         ack.lost = lost;
-        ack.delivered = self.sampler.delivered;
-        ack.total_lost = self.sampler.lost;
-        ack.snd_una = self.board.una as u64;
-        ack.snd_nxt = self.board.nxt() as u64;
+        ack.delivered = self.flight.sampler.delivered;
+        ack.total_lost = self.flight.sampler.lost;
+        ack.snd_una = self.flight.board.una as u64;
+        ack.snd_nxt = self.flight.board.nxt() as u64;
         ack.prior_in_flight = prior_in_flight;
-        ack.in_flight = self.board.in_flight();
+        ack.in_flight = self.flight.board.in_flight();
         ack.rtt = progress.rtt;
-        ack.srtt = self.rtt.srtt;
-        ack.min_rtt = self.rtt.min;
+        ack.srtt = self.flight.rtt.srtt;
+        ack.min_rtt = self.flight.rtt.min;
         ack.rate = rate;
-        ack.state = self.state;
-        ack.cwnd_limited = self.usage.is_limited(&self.window);
+        ack.state = self.recovery.state;
+        ack.cwnd_limited = self.control.is_window_limited();
         // Linux sets this for a lone segment below the MSS over a round trip; here any lone segment counts.
         ack.delayed = acked == 1 && prior_in_flight == 1 && progress.una_advanced;
         ack.ece = progress.ece;
         ack.feedback = feedback;
         ack.echo = echo;
         ack.timestamps = read_timestamps(progress.ts, progress.ts_echo);
-        self.cc.on_sample(&ack);
+        self.control.cc.on_sample(&ack);
         if by_prr {
-            let in_flight = self.board.in_flight();
-            let w = self.prr.window(acked, lost, progress.una_advanced, in_flight, self.window.ssthresh);
-            self.window.cwnd = w.unwrap_or(self.window.cwnd).max(1);
+            let in_flight = self.flight.board.in_flight();
+            let w = self.recovery.prr.window(
+                acked,
+                lost,
+                progress.una_advanced,
+                in_flight,
+                self.control.window.ssthresh,
+            );
+            self.control.window.cwnd = w.unwrap_or(self.control.window.cwnd).max(1);
             return;
         }
         // Linux tcp_may_raise_cwnd: without reordering, an ACK that only carries SACKs does not grow the window.
-        let progressed = progress.una_advanced || (self.rack.reordering_seen && acked > 0);
-        if !progressed && self.cc.recovery() == Recovery::Transport {
+        let progressed = progress.una_advanced || (self.flight.rack.reordering_seen && acked > 0);
+        if !progressed && self.control.is_window_of_transport() {
             return;
         }
-        self.cc.on_ack(&ack, &mut self.window);
-        self.window.cwnd = self.window.cwnd.max(1);
-        if self.cc.recovery() == Recovery::Transport {
-            self.usage.postpone(now); // `tcp_cong_avoid`: an unused window does not shrink while ACKs arrive
+        self.control.cc.on_ack(&ack, &mut self.control.window);
+        self.control.window.cwnd = self.control.window.cwnd.max(1);
+        if self.control.is_window_of_transport() {
+            self.control.postpone_shrinking(now); // `tcp_cong_avoid`: an unused window does not shrink while ACKs arrive
         }
-    }
-
-    /// Whether the ACK is for an original transmission that was considered lost: its timestamp echo is older than the first
-    /// retransmission (Eifel), or nothing was retransmitted (Linux `tcp_packet_delayed`).
-    pub(super) fn ack_is_of_original(&self, ts_echo: u32) -> bool {
-        self.undo.retransmitted_at.is_none_or(|at| ts_echo != 0 && before(ts_echo, at))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The sender's timer, as a value.
+//! The sender's timer, as a value. `recovery` sets it, and `transmit` handles it.
 
 use narrows_control::units::Time;
 

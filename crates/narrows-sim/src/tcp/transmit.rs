@@ -1,20 +1,25 @@
 //! Transmission: retransmissions first, then new data, as the congestion window, the pacer and the receiver's window allow.
 //!
-//! It runs at the end of an ACK, when the pacer or the application permits the next segment, and for timers.
+//! The sender calls `send_after_ack` at the end of an ACK. The flow's events call `transmit` when the pacer or the application
+//! permits the next segment, and `on_timer`.
 
-use narrows_control::congestion::{Recovery, State};
+use narrows_control::congestion::State;
 use narrows_control::feedback::code::RateCode;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::Io;
 use super::app::Chunk;
+use super::flight::Flight;
 use super::scoreboard::Segment;
-use super::sender::{INITIAL_WINDOW_SEGMENTS, Phase, Sender};
+use super::sender::{Phase, Sender};
+use super::timer::Timer;
+use super::undo::Rexmit;
 use crate::packet::{RATE_OPTION_BYTES, flag};
 
-/// Linux pacing ratios (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio), as multiples of cwnd per srtt.
-const PACING_SLOW_START: f64 = 2.0;
-const PACING_AVOIDANCE: f64 = 1.2;
+/// SYNs before the sender gives up (Linux tcp_syn_retries 6).
+const SYN_TRIES: u32 = 7;
+/// Number of consecutive timeouts after which the sender gives up (Linux tcp_retries2 15).
+const RETRIES: u32 = 15;
 
 impl Sender {
     /// The next time at which the pacer or the application may allow a transmission.
@@ -22,7 +27,7 @@ impl Sender {
     pub(crate) fn send_at(&self, now: Time) -> Time {
         // A segment that was permitted by now but not sent waits for an ACK, not for a time.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
-        ahead(self.pace_at).min(ahead(self.app_wait))
+        ahead(self.pacer.next()).min(ahead(self.app_wait))
     }
 
     /// Sends all that may be sent now.
@@ -34,14 +39,14 @@ impl Sender {
         let sent_before = self.counters.sent;
         let mut limited_by_window = false;
         loop {
-            if self.board.in_flight() >= self.window.cwnd {
+            if self.flight.board.in_flight() >= self.control.window.cwnd {
                 limited_by_window = true;
                 break;
             }
-            if self.pace_at > io.now {
+            if self.pacer.next() > io.now {
                 break;
             }
-            if let Some(seq) = self.board.next_lost() {
+            if let Some(seq) = self.flight.board.next_lost() {
                 self.retransmit_and_arm(io, seq);
             } else if !self.transmit_one_new(io) {
                 break;
@@ -50,18 +55,97 @@ impl Sender {
         if self.counters.sent != sent_before {
             self.validate_window(io.now, limited_by_window);
             // The probe timer counts from the last new segment, the retransmission timer from the last ACK.
-            if self.deadline() == Time::NEVER || self.has_pending_probe() {
-                self.arm(io.now);
+            if self.recovery.deadline() == Time::NEVER || self.recovery.has_pending_probe() {
+                self.recovery.arm(io.now, &self.flight);
             }
         } else if limited_by_window {
             self.validate_window(io.now, true);
         }
     }
 
+    /// Handles the timer. The caller has checked that the timer has expired. As in Linux, the retransmission timeout, the tail
+    /// loss probe and RACK's reordering timer share one timer.
+    pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
+        match std::mem::replace(&mut self.recovery.timer, Timer::Off) {
+            Timer::Off => {}
+            Timer::Retransmit(_) if self.phase == Phase::SynSent => {
+                if self.handshake.tries >= SYN_TRIES {
+                    self.phase = Phase::Closed;
+                } else {
+                    self.connect(io);
+                }
+            }
+            Timer::Retransmit(_) => self.on_timeout(io),
+            Timer::Probe(_) => self.send_probe(io),
+            Timer::Reordering(_) => self.on_reordering_timeout(io),
+        }
+    }
+
+    /// Linux `tcp_rack_reo_timeout`: retransmits the lost segments. New data waits for an ACK.
+    fn on_reordering_timeout(&mut self, io: &mut Io<'_>) {
+        let in_flight = self.flight.board.in_flight();
+        self.recovery.find_losses(io.now, &mut self.flight, &mut self.control);
+        if self.flight.board.in_flight() != in_flight {
+            if self.recovery.state != State::Recovery {
+                self.recovery.enter_by_timer(io.now, &self.flight, &mut self.control);
+            }
+            self.retransmit_lost(io);
+        }
+        if self.recovery.timer == Timer::Off {
+            self.recovery.arm_since_first(io.now, &self.flight);
+        }
+    }
+
+    fn on_timeout(&mut self, io: &mut Io<'_>) {
+        if self.flight.board.packets_out() == 0 {
+            return;
+        }
+        if self.flight.rtt.backoffs() >= RETRIES {
+            self.phase = Phase::Closed;
+            return;
+        }
+        self.counters.timeouts += 1;
+        self.recovery.enter_loss(io.now, &mut self.flight, &mut self.control);
+        self.flight.rtt.back_off();
+        // The first segment is retransmitted without pacing.
+        self.retransmit(io, self.flight.board.una);
+        self.recovery.timer = Timer::Retransmit(io.now + self.flight.rtt.rto());
+    }
+
+    /// RFC 8985 section 7.3: sends new data if available, otherwise retransmits the last segment.
+    fn send_probe(&mut self, io: &mut Io<'_>) {
+        if self.flight.board.packets_out() == 0 {
+            return;
+        }
+        let sent_new = self.transmit_one_new(io);
+        if !sent_new {
+            let last = self.flight.board.nxt() - 1;
+            self.retransmit(io, last);
+        }
+        self.recovery.probe = Some((self.flight.board.nxt(), !sent_new));
+        self.recovery.timer = Timer::Retransmit(io.now + self.flight.rtt.rto());
+    }
+
+    /// Sends the segments that the updated window allows after an ACK.
+    pub(super) fn send_after_ack(&mut self, io: &mut Io<'_>, rexmit: Rexmit) {
+        if rexmit == Rexmit::New {
+            self.transmit_new(io);
+            if self.flight.board.nxt() > self.recovery.high_seq {
+                return;
+            }
+            self.recovery.frto = false;
+        }
+        if rexmit == Rexmit::Nothing {
+            self.transmit_new(io);
+        } else {
+            self.transmit(io);
+        }
+    }
+
     /// Retransmits lost segments, without new data (Linux `tcp_xmit_retransmit_queue`).
-    pub(super) fn retransmit_lost(&mut self, io: &mut Io<'_>) {
-        while self.board.in_flight() < self.window.cwnd && self.pace_at <= io.now {
-            let Some(seq) = self.board.next_lost() else { break };
+    fn retransmit_lost(&mut self, io: &mut Io<'_>) {
+        while self.flight.board.in_flight() < self.control.window.cwnd && self.pacer.next() <= io.now {
+            let Some(seq) = self.flight.board.next_lost() else { break };
             self.retransmit_and_arm(io, seq);
         }
     }
@@ -69,62 +153,32 @@ impl Sender {
     /// Retransmits a segment. If the first segment is retransmitted, the timer is set again.
     fn retransmit_and_arm(&mut self, io: &mut Io<'_>, seq: u32) {
         self.retransmit(io, seq);
-        if seq == self.board.una {
-            self.arm(io.now);
+        if seq == self.flight.board.una {
+            self.recovery.arm(io.now, &self.flight);
         }
     }
 
     /// Sends new data only (F-RTO).
-    pub(super) fn transmit_new(&mut self, io: &mut Io<'_>) {
-        while self.board.in_flight() < self.window.cwnd && self.pace_at <= io.now && self.transmit_one_new(io)
-        {
-        }
+    fn transmit_new(&mut self, io: &mut Io<'_>) {
+        while self.flight.board.in_flight() < self.control.window.cwnd
+            && self.pacer.next() <= io.now
+            && self.transmit_one_new(io)
+        {}
     }
 
-    /// Linux `tcp_cwnd_validate`: records whether the window limited the last flight.
     fn validate_window(&mut self, now: Time, limited: bool) {
-        let out = self.board.packets_out();
-        self.usage.record(self.board.una, self.board.nxt(), out, limited);
-        if self.usage.is_limited(&self.window) {
-            self.usage.restart(now);
-            return;
-        }
-        if self.usage.is_stale(now, out, self.rtt.rto()) && self.cc.recovery() == Recovery::Transport {
-            self.shrink_unused_window(now);
-        }
+        let Flight { board, rtt, .. } = &self.flight;
+        self.control.validate(now, limited, self.recovery.state, board, rtt);
     }
 
-    /// RFC 2861 section 3.1 as in Linux (`tcp_cwnd_application_limited`): the window shrinks half-way to its used part.
-    fn shrink_unused_window(&mut self, now: Time) {
-        let used = self.usage.used().max(INITIAL_WINDOW_SEGMENTS);
-        if self.state == State::Open && used < self.window.cwnd {
-            self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4);
-            self.window.cwnd = (self.window.cwnd + used) / 2;
-        }
-        self.usage.restart(now);
-    }
-
-    /// Prepares the first transmission after an idle time: RFC 2861 as in Linux, and the controller's own rule.
+    /// Prepares the first transmission after an idle time.
     fn restart_after_idle(&mut self, now: Time) {
-        if self.board.packets_out() > 0 || self.counters.sent == 0 || !self.app.has_data(now, self.config.mss)
-        {
-            return;
+        let is_idle = self.flight.board.packets_out() == 0 && self.counters.sent != 0;
+        if is_idle && self.app.has_data(now, self.config.mss) {
+            let idle = now.since(self.last_sent);
+            let app_limited = self.flight.sampler.is_app_limited();
+            self.control.restart_after_idle(now, idle, self.flight.rtt.rto(), app_limited);
         }
-        let idle = now.since(self.last_sent);
-        let rto = self.rtt.rto();
-        if self.cc.recovery() == Recovery::Transport && idle > rto {
-            let restart = self.window.cwnd.min(INITIAL_WINDOW_SEGMENTS);
-            self.usage.restart(now);
-            let keep = self.window.cwnd / 2 + self.window.cwnd / 4;
-            self.window.ssthresh = self.window.ssthresh.max(keep);
-            let mut left = idle - rto;
-            while left > Span::ZERO && self.window.cwnd > restart {
-                self.window.cwnd /= 2;
-                left -= rto;
-            }
-            self.window.cwnd = self.window.cwnd.max(restart);
-        }
-        self.cc.on_restart(now, idle, self.sampler.is_app_limited(), &mut self.window);
     }
 
     /// Linux `tcp_event_data_sent`: a transmission with nothing in flight is a start
@@ -133,28 +187,35 @@ impl Sender {
     /// times. A switch does not need to know of losses, and Linux's BBR reacts to a start only if
     /// the application limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
-        if self.board.packets_out() > 0
-            && self.board.in_flight() == 0
-            && self.cc.recovery() == Recovery::Transport
+        if self.flight.board.packets_out() > 0
+            && self.flight.board.in_flight() == 0
+            && self.control.is_window_of_transport()
         {
             let idle = now.since(self.last_sent);
-            self.cc.on_restart(now, idle, self.sampler.is_app_limited(), &mut self.window);
+            self.control.cc.on_restart(
+                now,
+                idle,
+                self.flight.sampler.is_app_limited(),
+                &mut self.control.window,
+            );
         }
     }
 
     /// Sends one new segment if the application has one and the receiver has room.
-    pub(super) fn transmit_one_new(&mut self, io: &mut Io<'_>) -> bool {
+    fn transmit_one_new(&mut self, io: &mut Io<'_>) -> bool {
         if self.app_wait > io.now && self.app_wait != Time::NEVER {
             return false;
         }
         self.app_wait = Time::NEVER;
-        if self.board.nxt() >= self.offer.edge() {
+        if self.flight.board.nxt() >= self.offer.edge() {
             return false;
         }
         // BRF-100: once per RTT a segment uses eight bytes to report that the flow is not limited by its application.
-        let option = self.cc.wants_feedback() && io.now >= self.option_at && !self.sampler.is_app_limited();
+        let option = self.control.cc.wants_feedback()
+            && io.now >= self.option_at
+            && !self.flight.sampler.is_app_limited();
         // Full packets all have the same size: headers and options take their bytes from the payload.
-        let header = if self.uses_headers { self.cc.header_bytes() } else { 0 };
+        let header = if self.uses_headers { self.control.cc.header_bytes() } else { 0 };
         let room = self.config.mss - header - if option { RATE_OPTION_BYTES as u16 } else { 0 };
         let (len, fin) = match self.app.take(io.now, room) {
             Chunk::Data { len, last } => (len, last),
@@ -169,48 +230,43 @@ impl Sender {
             }
         };
         if option {
-            self.option_at = io.now + self.rtt.srtt;
+            self.option_at = io.now + self.flight.rtt.srtt;
         }
         self.start_from_empty_flight(io.now);
-        let nothing_in_flight = self.board.packets_out() == 0;
-        let seq = self.board.nxt();
+        let nothing_in_flight = self.flight.board.packets_out() == 0;
+        let seq = self.flight.board.nxt();
         let mut segment = Segment::new(io.now, len, fin, option);
-        let in_flight = self.board.in_flight() + 1;
-        self.sampler.stamp(io.now, &mut segment, nothing_in_flight, in_flight);
-        self.board.push(segment);
+        let in_flight = self.flight.board.in_flight() + 1;
+        self.flight.sampler.stamp(io.now, &mut segment, nothing_in_flight, in_flight);
+        self.flight.board.push(segment);
         self.emit(io, seq, len, fin, option);
         true
     }
 
     /// BBR-5: the flow is application-limited if it has no data, room in the window, and no loss to repair.
     fn record_app_limit(&mut self) {
-        let in_flight = self.board.in_flight();
-        if in_flight < self.window.cwnd && self.board.lost_out <= self.board.retrans_out {
-            self.sampler.mark_app_limited(in_flight);
+        let in_flight = self.flight.board.in_flight();
+        if in_flight < self.control.window.cwnd && self.flight.board.lost_out <= self.flight.board.retrans_out
+        {
+            self.flight.sampler.mark_app_limited(in_flight);
         }
     }
 
     /// Retransmits a segment.
-    pub(super) fn retransmit(&mut self, io: &mut Io<'_>, seq: u32) {
+    fn retransmit(&mut self, io: &mut Io<'_>, seq: u32) {
         self.start_from_empty_flight(io.now);
-        let in_flight = self.board.in_flight() + 1;
-        let Some(segment) = self.board.get_mut(seq) else { return };
-        self.sampler.stamp(io.now, segment, false, in_flight);
+        let in_flight = self.flight.board.in_flight() + 1;
+        let Some(segment) = self.flight.board.get_mut(seq) else { return };
+        self.flight.sampler.stamp(io.now, segment, false, in_flight);
         let (len, fin, option) = (segment.len, segment.is_fin(), segment.has_option());
-        self.board.record_retransmission(io.now, seq);
+        self.flight.board.record_retransmission(io.now, seq);
         self.counters.retransmits += 1;
-        self.undo.on_retransmit(io.timestamp());
+        self.recovery.undo.on_retransmit(io.timestamp());
         self.emit(io, seq, len, fin, option);
     }
 
-    /// Retransmits the first segment after a timeout, without pacing.
-    pub(super) fn retransmit_first(&mut self, io: &mut Io<'_>) {
-        let first = self.board.una;
-        self.retransmit(io, first);
-    }
-
     fn emit(&mut self, io: &mut Io<'_>, seq: u32, len: u16, fin: bool, option: bool) {
-        let again = self.board.get(seq).is_some_and(|s| s.was_retransmitted());
+        let again = self.flight.board.get(seq).is_some_and(|s| s.was_retransmitted());
         let mut p = self.packet(io, flag::ACK);
         p.seq = seq;
         p.payload = len;
@@ -224,44 +280,35 @@ impl Sender {
         }
         // RFC 3168 section 6.1.5: retransmissions are not ECN-capable, and the CWR is sent with new data. With RFC 8257,
         // retransmissions are ECN-capable.
-        if self.config.ecn && (!again || self.cc.needs_exact_ce_echo()) {
+        if self.config.ecn && (!again || self.control.cc.needs_exact_ce_echo()) {
             p.flags |= flag::ECT;
-            if !again && std::mem::take(&mut self.send_cwr) {
+            if !again && std::mem::take(&mut self.recovery.send_cwr) {
                 p.flags |= flag::CWR;
             }
         }
         self.add_header(io.now, &mut p, again);
         self.counters.sent += 1;
         self.counters.sent_bytes += p.size as u64;
-        self.prr.out += 1;
+        self.recovery.prr.out += 1;
         self.last_sent = io.now;
         self.pace(io.now, p.size as u32);
         io.send(p);
     }
 
-    /// Advances the pacer by one packet. If the pacer is late by less than the time of a packet, it
-    /// catches up (Linux credits half a packet). After a longer pause it restarts.
+    /// Advances the pacer by one packet.
     fn pace(&mut self, now: Time, size: u32) {
-        let rate = match self.window.pacing_rate {
+        let rate = match self.control.window.pacing_rate {
             Some(rate) => rate,
-            None if self.config.pacing && self.rtt.srtt > Span::ZERO => self.window_pacing_rate(),
+            None if self.config.pacing && self.flight.rtt.srtt > Span::ZERO => self.window_pacing_rate(),
             None => return,
         };
-        let gap = rate.time_for(Bytes::new(size as u64));
-        let base = if now.since(self.pace_at) < gap { self.pace_at.max(now - gap) } else { now };
-        self.pace_at = base + gap;
+        self.pacer.charge(now, size, rate);
     }
 
     /// Linux `tcp_update_pacing_rate`.
     fn window_pacing_rate(&self) -> Rate {
-        let slow_start = self.window.cwnd < self.window.ssthresh / 2;
-        let ratio = if slow_start { PACING_SLOW_START } else { PACING_AVOIDANCE };
-        let window = self.window.cwnd.max(self.board.packets_out()) as u64 * (self.config.mss as u64 + 52);
-        Rate::of(Bytes::new(window), self.rtt.srtt).mul_f64(ratio)
-    }
-
-    /// Whether the application has closed and all of its data was sent.
-    pub(super) fn app_is_finished(&self) -> bool {
-        self.app.is_finished()
+        let segments = self.control.window.cwnd.max(self.flight.board.packets_out());
+        let window = segments as u64 * (self.config.mss as u64 + 52);
+        Rate::of(Bytes::new(window), self.flight.rtt.srtt).mul_f64(self.control.pacing_ratio())
     }
 }

@@ -1,6 +1,6 @@
 //! Whether a sender uses its window (Linux `tcp_cwnd_validate`, RFC 2861).
 //!
-//! The sender calls [`Usage::record`] after each transmission and [`Usage::restart`] when the window changes. The answers
+//! `control` calls [`Usage::record`] after each transmission and [`Usage::restart`] when the window changes. The answers
 //! decide whether a controller may grow the window, and when an unused window shrinks.
 
 use narrows_control::congestion::Window;

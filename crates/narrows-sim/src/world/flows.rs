@@ -249,7 +249,7 @@ impl World<'_> {
         flow.timer_at = Time::NEVER;
         flow.send_at = Time::NEVER;
         if let Body::Tcp(tcp) = &mut flow.body {
-            tcp.sender.board = Default::default();
+            tcp.sender.flight.board = Default::default();
         }
     }
 }

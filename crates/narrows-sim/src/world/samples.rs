@@ -86,23 +86,26 @@ impl World<'_> {
             Body::Tcp(tcp) => {
                 let s = &tcp.sender;
                 let sent = s.counters.sent_bytes;
-                let ssthresh =
-                    if s.window.ssthresh >= INFINITE_SSTHRESH { nan } else { s.window.ssthresh as f64 };
+                let ssthresh = if s.control.window.ssthresh >= INFINITE_SSTHRESH {
+                    nan
+                } else {
+                    s.control.window.ssthresh as f64
+                };
                 self.recorder.flow_samples.push(row![
                     t,
                     flow.meta.id,
                     goodput,
                     (sent - last.sent_bytes) as f64 * 8.0 / seconds,
-                    s.window.cwnd,
+                    s.control.window.cwnd,
                     ssthresh,
-                    s.window.pacing_rate.map(bits),
-                    if s.rtt.srtt.as_nanos() == 0 { nan } else { s.rtt.srtt.as_secs_f64() },
-                    if s.rtt.srtt.as_nanos() == 0 { nan } else { s.rtt.rttvar.as_secs_f64() },
-                    if s.rtt.last.as_nanos() == 0 { nan } else { s.rtt.last.as_secs_f64() },
-                    s.board.in_flight(),
+                    s.control.window.pacing_rate.map(bits),
+                    if s.flight.rtt.srtt.as_nanos() == 0 { nan } else { s.flight.rtt.srtt.as_secs_f64() },
+                    if s.flight.rtt.srtt.as_nanos() == 0 { nan } else { s.flight.rtt.rttvar.as_secs_f64() },
+                    if s.flight.rtt.last.as_nanos() == 0 { nan } else { s.flight.rtt.last.as_secs_f64() },
+                    s.flight.board.in_flight(),
                     s.counters.retransmits,
                     allocation.map(bits),
-                    s.state as u32,
+                    s.recovery.state as u32,
                 ]);
                 flow.meta.last.sent_bytes = sent;
             }
@@ -137,7 +140,10 @@ impl World<'_> {
             if let (true, Body::Tcp(tcp)) = (flow.meta.is_sampled, &flow.body) {
                 let name = self.flow_name(&flow.meta);
                 let traces = &mut self.recorder.traces;
-                tcp.sender.cc.trace(&mut |key, value| traces.push(row![t, name.as_str(), key, value]));
+                tcp.sender
+                    .control
+                    .cc
+                    .trace(&mut |key, value| traces.push(row![t, name.as_str(), key, value]));
             }
         }
         for switch in &self.switches {
@@ -217,10 +223,10 @@ impl World<'_> {
                     q(0.99),
                     if n > 0 { rtts.max.as_secs_f64() } else { nan },
                     mean(rtts.jitter_sum, n.saturating_sub(1)),
-                    if s.rtt.min == narrows_control::units::Span::MAX {
+                    if s.flight.rtt.min == narrows_control::units::Span::MAX {
                         nan
                     } else {
-                        s.rtt.min.as_secs_f64()
+                        s.flight.rtt.min.as_secs_f64()
                     },
                 ]);
                 if let Some(h) = &rtts.histogram {

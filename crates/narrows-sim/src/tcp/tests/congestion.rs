@@ -15,7 +15,7 @@ fn marks_reduce_the_window_once_per_round_trip_and_cause_no_retransmission() {
     assert_eq!(pair.data().filter(|s| s.packet.is(flag::CWR)).count(), 1);
     let echoes = pair.acks().filter(|a| a.packet.is(flag::ECE)).count();
     assert!(echoes > 10, "the echo continues until the CWR: {echoes}");
-    assert!(pair.sender.window.ssthresh < 300, "{}", pair.sender.window.ssthresh);
+    assert!(pair.sender.control.window.ssthresh < 300, "{}", pair.sender.control.window.ssthresh);
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn marks_in_every_round_trip_reduce_the_window_in_every_round_trip() {
     let cwr: Vec<Time> = pair.data().filter(|s| s.packet.is(flag::CWR)).map(|s| s.at).collect();
     assert!(cwr.len() > 5);
     assert!(cwr.windows(2).all(|w| w[1].since(w[0]) >= ms(40)), "{cwr:?}");
-    assert!(pair.sender.window.cwnd <= 3, "{}", pair.sender.window.cwnd);
+    assert!(pair.sender.control.window.cwnd <= 3, "{}", pair.sender.control.window.cwnd);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_limited_application_gets_its_rate_and_does_not_grow_the_window() {
     let rate = pair.receiver.delivered as f64 * 8.0 / 20.0;
     assert!((rate / 5e6 - 1.0).abs() < 0.01, "{rate}");
     // 5 Mbit/s over an RTT of 40 ms with delayed ACKs need fewer than 20 segments.
-    assert!(pair.sender.window.cwnd <= 64, "{}", pair.sender.window.cwnd);
+    assert!(pair.sender.control.window.cwnd <= 64, "{}", pair.sender.control.window.cwnd);
 }
 
 /// Linux `tcp_cong_avoid` records the time of every ACK. `tcp_cwnd_application_limited` reduces the window
@@ -66,7 +66,7 @@ fn the_window_of_a_limited_application_does_not_shrink_while_acks_arrive() {
     let mut most = 0;
     for t in 1..=100 {
         pair.run_until(at(100 * t));
-        let cwnd = pair.sender.window.cwnd;
+        let cwnd = pair.sender.control.window.cwnd;
         assert!(cwnd >= most, "{cwnd} after {most}");
         most = cwnd;
     }
@@ -82,14 +82,14 @@ fn slow_start_begins_again_after_an_idle_period() {
     };
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.run_until(at(490));
-    let grown = pair.sender.window.cwnd;
+    let grown = pair.sender.control.window.cwnd;
     assert!(grown > 100, "{grown}");
     pair.run_until(at(9_900));
     let start = pair.log.len();
     pair.run_until(at(10_035));
     let burst = pair.log[start..].iter().filter(|s| s.is_data()).count();
     assert!((1..=10).contains(&burst), "{burst} segments in the first round trip");
-    assert!(pair.sender.window.ssthresh >= grown / 2, "the threshold keeps the window");
+    assert!(pair.sender.control.window.ssthresh >= grown / 2, "the threshold keeps the window");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn the_reordering_timer_does_not_send_a_burst() {
     let repair = pair.times_of(240)[1];
     let together = pair.data().filter(|s| s.at == repair).count();
     assert!(together <= 2, "{together} segments with the retransmission");
-    assert_ne!(pair.sender.state, State::Loss);
+    assert_ne!(pair.sender.recovery.state, State::Loss);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn a_lost_syn_is_retransmitted_after_a_second() {
     let syns: Vec<Time> = pair.log.iter().filter(|s| first_syn(&s.packet)).map(|s| s.at).collect();
     assert_eq!(syns, [at(0), at(1_000)]);
     // RFC 7323: the echo identifies the SYN that was answered, so there is a sample (Karn's rule would give none).
-    assert_eq!(pair.sender.rtt.min.as_nanos() / 1_000_000, 40);
+    assert_eq!(pair.sender.flight.rtt.min.as_nanos() / 1_000_000, 40);
 }
 
 #[test]
@@ -101,11 +101,11 @@ fn every_second_segment_is_acknowledged_after_the_quick_acks() {
 fn the_window_opens_by_two_segments_per_arrival_and_each_is_acknowledged_meanwhile() {
     let app = segments(6_000);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
-    pair.sender.window.cwnd = 10_000;
+    pair.sender.control.window.cwnd = 10_000;
     // Segments out after ACKs for none, for the first 45, and for 45 + 135 segments.
     for (rounds, out) in [(2, 45), (3, 45 + 2 * 45), (4, 45 + 2 * 180)] {
         pair.run_until(at(rounds * 40 - 1));
-        assert_eq!(pair.sender.board.packets_out(), out, "after {rounds} rounds");
+        assert_eq!(pair.sender.flight.board.packets_out(), out, "after {rounds} rounds");
     }
     pair.run_until(at(60_000)).assert_complete(6_000 * MSS);
     // 2172 segments are 3 MiB. After that the quick ACKs are used up, and the window no longer grows.
@@ -197,16 +197,16 @@ fn the_receive_window_limits_the_segments_in_flight() {
     let mut pair = Pair::new("cubic", &app, |_, _| Fate::Pass);
     pair.limit_window(20);
     pair.run_until(at(300));
-    assert!(pair.sender.board.packets_out() <= 20);
+    assert!(pair.sender.flight.board.packets_out() <= 20);
     pair.run_until(at(60_000)).assert_complete(500 * MSS);
     // 20 segments per RTT: 40 ms and the transmission time.
     let rounds = 500.0 / 20.0;
     let seconds = pair.sender.completed_at.unwrap().as_secs_f64();
     assert!((seconds / (rounds * 0.041) - 1.0).abs() < 0.15, "{seconds}");
     assert!(
-        pair.sender.window.cwnd <= 2 * 20 + 1,
+        pair.sender.control.window.cwnd <= 2 * 20 + 1,
         "an unused window does not grow: {}",
-        pair.sender.window.cwnd
+        pair.sender.control.window.cwnd
     );
 }
 
@@ -234,7 +234,7 @@ fn timestamps_of_acks_never_decrease() {
     let app = segments(400);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     let seen = Arc::new(Mutex::new(Vec::new()));
-    pair.sender.cc = Box::new(TimestampRecorder(seen.clone()));
+    pair.sender.control.cc = Box::new(TimestampRecorder(seen.clone()));
     (pair.delay, pair.slot) = (Span::from_micros(2500), Span::from_micros(370));
     pair.run_until(at(60_000)).assert_complete(400 * MSS);
     let seen = seen.lock().unwrap();

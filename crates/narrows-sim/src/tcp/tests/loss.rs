@@ -22,19 +22,19 @@ fn the_window_is_halved_once_for_all_losses_of_a_round_trip() {
     let app = segments(3_000);
     let mut before = 0;
     let mut pair = Pair::new("reno", &app, lose(&[300, 310, 330, 350]));
-    while pair.sender.state != State::Recovery {
-        before = pair.sender.window.cwnd;
+    while pair.sender.recovery.state != State::Recovery {
+        before = pair.sender.control.window.cwnd;
         let next = pair.now + Span::from_micros(50);
         pair.run_until(next);
         assert!(pair.now < at(5_000));
     }
-    while pair.sender.state == State::Recovery {
+    while pair.sender.recovery.state == State::Recovery {
         let next = pair.now + Span::from_micros(50);
         pair.run_until(next);
     }
-    let ssthresh = pair.sender.window.ssthresh;
+    let ssthresh = pair.sender.control.window.ssthresh;
     assert!(ssthresh.abs_diff(before / 2) <= 1, "{ssthresh} of {before}");
-    assert!(pair.sender.window.cwnd.abs_diff(ssthresh) <= 1);
+    assert!(pair.sender.control.window.cwnd.abs_diff(ssthresh) <= 1);
     assert_eq!(pair.sender.counters.retransmits, 4);
 }
 
@@ -84,7 +84,7 @@ fn a_tail_loss_that_a_probe_repairs_reduces_the_window() {
     pair.run_until(at(1_000));
     assert_eq!((pair.sender.counters.retransmits, pair.sender.counters.timeouts), (1, 0));
     pair.run_until(at(1_300));
-    assert!(pair.sender.window.ssthresh < 100, "{}", pair.sender.window.ssthresh);
+    assert!(pair.sender.control.window.ssthresh < 100, "{}", pair.sender.control.window.ssthresh);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_spurious_probe_does_not_reduce_the_window() {
     let app = segments(40);
     let mut pair = Pair::new("reno", &app, first(Fate::Drop, |p| p.is(flag::REVERSE) && p.ack == 40));
     pair.run_until(at(60_000)).assert_complete(40 * MSS);
-    assert!(pair.sender.window.ssthresh > 1_000_000);
+    assert!(pair.sender.control.window.ssthresh > 1_000_000);
     assert_eq!(pair.sender.counters.timeouts, 0);
 }
 
@@ -141,18 +141,18 @@ fn a_timeout_in_recovery_does_not_reduce_the_threshold_again() {
             Fate::Pass
         }
     });
-    while pair.sender.state != State::Recovery {
+    while pair.sender.recovery.state != State::Recovery {
         let next = pair.now + Span::from_micros(100);
         pair.run_until(next);
         assert!(pair.now < at(2_000), "no recovery");
     }
-    let ssthresh = pair.sender.window.ssthresh;
-    while pair.sender.state != State::Loss {
+    let ssthresh = pair.sender.control.window.ssthresh;
+    while pair.sender.recovery.state != State::Loss {
         let next = pair.now + ms(1);
         pair.run_until(next);
         assert!(pair.now < at(5_000), "no timeout");
     }
-    assert_eq!(pair.sender.window.ssthresh, ssthresh);
+    assert_eq!(pair.sender.control.window.ssthresh, ssthresh);
     pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
 }
 

@@ -210,7 +210,7 @@ impl<'n> Pair<'n> {
     fn assert_complete(&self, bytes: u64) {
         assert!(self.is_closed(), "{:?} {:?}", self.sender.phase, self.receiver.phase);
         assert_eq!(self.receiver.delivered, bytes);
-        let board = &self.sender.board;
+        let board = &self.sender.flight.board;
         assert_eq!((board.packets_out(), board.sacked_out, board.lost_out, board.retrans_out), (0, 0, 0, 0));
     }
 }

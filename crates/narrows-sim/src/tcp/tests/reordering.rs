@@ -24,16 +24,20 @@ fn a_spurious_recovery_is_undone_and_the_window_is_restored() {
     let mut pair = Pair::new("reno", &app, first(Fate::Late(ms(5)), |p| p.payload > 0 && p.seq == 100));
     let mut highest = 0;
     while !pair.is_closed() {
-        highest = highest.max(pair.sender.window.cwnd);
+        highest = highest.max(pair.sender.control.window.cwnd);
         let next = pair.now + ms(1);
         pair.run_until(next);
         assert!(pair.now < at(60_000));
     }
     assert_eq!(pair.sender.counters.retransmits, 1);
     assert_eq!(pair.sender.counters.spurious, 1);
-    assert!(pair.sender.window.cwnd >= highest, "{} of {highest}", pair.sender.window.cwnd);
-    assert!(pair.sender.window.ssthresh > 1_000_000, "slow start continues: {}", pair.sender.window.ssthresh);
-    assert!(pair.sender.rack.reordering_seen);
+    assert!(pair.sender.control.window.cwnd >= highest, "{} of {highest}", pair.sender.control.window.cwnd);
+    assert!(
+        pair.sender.control.window.ssthresh > 1_000_000,
+        "slow start continues: {}",
+        pair.sender.control.window.ssthresh
+    );
+    assert!(pair.sender.flight.rack.reordering_seen);
 }
 
 #[test]
@@ -59,14 +63,19 @@ fn a_spurious_timeout_after_a_delay_spike_is_undone() {
     });
     pair.open_window();
     pair.run_until(at(600));
-    let before = (pair.sender.window.cwnd, pair.sender.window.ssthresh);
+    let before = (pair.sender.control.window.cwnd, pair.sender.control.window.ssthresh);
     pair.run_until(at(1_250));
-    assert_eq!(pair.sender.state, State::Loss);
+    assert_eq!(pair.sender.recovery.state, State::Loss);
     assert!(pair.sender.counters.timeouts >= 1);
     pair.run_until(at(1_390));
-    assert_ne!(pair.sender.state, State::Loss);
-    assert!(pair.sender.window.cwnd >= before.0, "{} of {}", pair.sender.window.cwnd, before.0);
-    assert!(pair.sender.window.ssthresh >= before.1);
+    assert_ne!(pair.sender.recovery.state, State::Loss);
+    assert!(
+        pair.sender.control.window.cwnd >= before.0,
+        "{} of {}",
+        pair.sender.control.window.cwnd,
+        before.0
+    );
+    assert!(pair.sender.control.window.ssthresh >= before.1);
     pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
     // As in Linux, RACK attributes the first ACK to the retransmission: it checks the RTT, but not the timestamp echo as RFC
     // 8985 section 6.2 does. So each ACK causes a spurious retransmission, until the retransmitted segments are acknowledged
@@ -88,9 +97,9 @@ fn a_sack_undoes_a_spurious_timeout_too() {
         if *lost.get_or_insert(p.seq) == p.seq { Fate::Drop } else { Fate::Held(to) }
     });
     pair.run_until(at(1_250));
-    assert_eq!(pair.sender.state, State::Loss);
+    assert_eq!(pair.sender.recovery.state, State::Loss);
     pair.run_until(at(1_345));
-    assert_ne!(pair.sender.state, State::Loss);
+    assert_ne!(pair.sender.recovery.state, State::Loss);
     pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
     assert!(pair.sender.counters.retransmits < 30, "{}", pair.sender.counters.retransmits);
 }
@@ -108,8 +117,8 @@ fn duplicates_made_by_the_network_do_not_count_as_spurious_retransmissions() {
     let c = &pair.sender.counters;
     assert_eq!((c.retransmits, c.timeouts), (0, 0));
     assert_eq!(c.spurious, 200, "each duplicate is reported");
-    let window = pair.sender.rack.window(State::Disorder, 0, &pair.sender.rtt);
-    assert_eq!(window, pair.sender.rtt.min.scale(1, 4), "the reordering window does not grow");
+    let window = pair.sender.flight.rack.window(State::Disorder, 0, &pair.sender.flight.rtt);
+    assert_eq!(window, pair.sender.flight.rtt.min.scale(1, 4), "the reordering window does not grow");
 }
 
 #[test]
@@ -121,7 +130,7 @@ fn a_duplicate_of_a_lost_segment_does_not_undo_the_reduction() {
         fate => fate,
     });
     pair.run_until(at(60_000)).assert_complete(2_000 * MSS);
-    assert!(pair.sender.window.ssthresh < 1_000, "{}", pair.sender.window.ssthresh);
+    assert!(pair.sender.control.window.ssthresh < 1_000, "{}", pair.sender.control.window.ssthresh);
 }
 
 /// Records the events of a controller. It halves the window on congestion and uses slow start below the threshold.
@@ -170,7 +179,7 @@ fn events_of(network: impl FnMut(&Packet, Time) -> Fate) -> Vec<String> {
     let app = segments(130);
     let mut pair = Pair::new("reno", &app, network);
     let events = Arc::new(Mutex::new(Vec::new()));
-    pair.sender.cc = Box::new(EventRecorder(events.clone()));
+    pair.sender.control.cc = Box::new(EventRecorder(events.clone()));
     pair.run_until(at(60_000)).assert_complete(130 * MSS);
     let events = events.lock().unwrap();
     events.clone()

@@ -1,0 +1,114 @@
+//! The congestion controller of a sender, its window, and the use of the window.
+//!
+//! ACKs report to the controller through the sender, `recovery` notifies it of congestion, and `transmit` of starts after an
+//! idle time.
+
+use narrows_control::congestion::{Congestion, Controller, Recovery, Signal, State, Window};
+use narrows_control::units::{Span, Time};
+
+use super::rtt::Rtt;
+use super::scoreboard::Scoreboard;
+use super::usage::Usage;
+
+/// Initial window (RFC 6928).
+const INITIAL_WINDOW_SEGMENTS: u32 = 10;
+/// Linux pacing ratios (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio), as multiples of cwnd per srtt.
+const PACING_SLOW_START: f64 = 2.0;
+const PACING_AVOIDANCE: f64 = 1.2;
+
+pub(crate) struct Control {
+    pub(crate) cc: Box<dyn Controller>,
+    pub(crate) window: Window,
+    usage: Usage,
+}
+
+impl Control {
+    pub(super) fn new(cc: Box<dyn Controller>) -> Self {
+        Control { cc, window: Window::new(INITIAL_WINDOW_SEGMENTS), usage: Usage::default() }
+    }
+
+    /// Whether the transport sets the window during recovery, and shrinks an unused window.
+    #[inline]
+    pub(super) fn is_window_of_transport(&self) -> bool {
+        self.cc.recovery() == Recovery::Transport
+    }
+
+    /// Linux `tcp_is_cwnd_limited`.
+    #[inline]
+    pub(super) fn is_window_limited(&self) -> bool {
+        self.usage.is_limited(&self.window)
+    }
+
+    /// The window has just changed, or grows: an unused window does not shrink now.
+    #[inline]
+    pub(super) fn postpone_shrinking(&mut self, now: Time) {
+        self.usage.postpone(now);
+    }
+
+    /// Notifies the controller of congestion.
+    pub(super) fn signal(&mut self, now: Time, signal: Signal, again: bool, in_flight: u32, srtt: Span) {
+        let mut event = Congestion::new(signal, now);
+        event.in_flight = in_flight;
+        event.srtt = srtt;
+        event.again = again;
+        self.cc.on_congestion(&event, &mut self.window);
+        self.window.ssthresh = self.window.ssthresh.max(1);
+    }
+
+    /// Linux `tcp_current_ssthresh`: outside a reduction the threshold is at least three quarters of the window.
+    pub(super) fn current_ssthresh(&self, state: State) -> u32 {
+        if matches!(state, State::Cwr | State::Recovery) {
+            self.window.ssthresh
+        } else {
+            self.kept_ssthresh()
+        }
+    }
+
+    fn kept_ssthresh(&self) -> u32 {
+        self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4)
+    }
+
+    /// Linux `tcp_cwnd_validate`: records whether the window limited the last flight.
+    pub(super) fn validate(&mut self, now: Time, limited: bool, state: State, board: &Scoreboard, rtt: &Rtt) {
+        let out = board.packets_out();
+        self.usage.record(board.una, board.nxt(), out, limited);
+        if self.is_window_limited() {
+            self.usage.restart(now);
+            return;
+        }
+        if self.usage.is_stale(now, out, rtt.rto()) && self.is_window_of_transport() {
+            self.shrink_unused(now, state);
+        }
+    }
+
+    /// RFC 2861 section 3.1 as in Linux (`tcp_cwnd_application_limited`): the window shrinks half-way to its used part.
+    fn shrink_unused(&mut self, now: Time, state: State) {
+        let used = self.usage.used().max(INITIAL_WINDOW_SEGMENTS);
+        if state == State::Open && used < self.window.cwnd {
+            self.window.ssthresh = self.kept_ssthresh();
+            self.window.cwnd = (self.window.cwnd + used) / 2;
+        }
+        self.usage.restart(now);
+    }
+
+    /// The first transmission after an idle time: RFC 2861 as in Linux, and the controller's own rule.
+    pub(super) fn restart_after_idle(&mut self, now: Time, idle: Span, rto: Span, app_limited: bool) {
+        if self.is_window_of_transport() && idle > rto {
+            let restart = self.window.cwnd.min(INITIAL_WINDOW_SEGMENTS);
+            self.usage.restart(now);
+            self.window.ssthresh = self.kept_ssthresh();
+            let mut left = idle - rto;
+            while left > Span::ZERO && self.window.cwnd > restart {
+                self.window.cwnd /= 2;
+                left -= rto;
+            }
+            self.window.cwnd = self.window.cwnd.max(restart);
+        }
+        self.cc.on_restart(now, idle, app_limited, &mut self.window);
+    }
+
+    /// Linux `tcp_update_pacing_rate`, in windows per srtt.
+    pub(super) fn pacing_ratio(&self) -> f64 {
+        if self.window.cwnd < self.window.ssthresh / 2 { PACING_SLOW_START } else { PACING_AVOIDANCE }
+    }
+}

@@ -1,0 +1,30 @@
+//! The pacer: the time of the next transmission that the pacing rate allows.
+//!
+//! `transmit` asks it before each segment and charges it for each packet.
+
+use narrows_control::units::{Bytes, Rate, Span, Time};
+
+#[derive(Clone, Debug)]
+pub(super) struct Pacer {
+    next: Time,
+}
+
+impl Pacer {
+    pub(super) fn new(now: Time) -> Self {
+        Pacer { next: now }
+    }
+
+    /// Time of the next transmission.
+    #[inline]
+    pub(super) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// Charges a packet. If the pacer is late by less than the time of a packet, it catches up (Linux credits half a
+    /// packet). After a longer pause it restarts.
+    pub(super) fn charge(&mut self, now: Time, size: u32, rate: Rate) {
+        let gap: Span = rate.time_for(Bytes::new(size as u64));
+        let base = if now.since(self.next) < gap { self.next.max(now - gap) } else { now };
+        self.next = base + gap;
+    }
+}
