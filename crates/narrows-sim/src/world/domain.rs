@@ -6,6 +6,7 @@
 use narrows_control::rate::domain::{DomainController, Settings, Topology};
 use narrows_control::rate::{self, PortId, registry};
 use narrows_control::units::{Bytes, Span, Time};
+use serde_json::Value;
 
 use super::World;
 use super::flow_table::FlowTable;
@@ -14,6 +15,7 @@ use crate::engine::{Kind, Ring};
 use crate::error::Error;
 use crate::flow::FlowIndex;
 use crate::net::{Paths, Port};
+use crate::plan::{Plan, SdnPlan};
 
 /// Control events with this index or a higher one are notices to sources.
 pub(super) const NOTICES_FROM: u32 = 16;
@@ -23,9 +25,10 @@ pub(super) type Message = rate::Message<FlowIndex>;
 
 /// A controller, its control network and its outages.
 pub(super) struct Domain {
-    /// Kind of the rate controllers, and the ports that they control.
+    /// Kind of the rate controllers, and the ports that they control with their parameters.
     kind: String,
-    ports: Vec<PortId>,
+    ports: Vec<(PortId, Value)>,
+    /// `None` during an outage.
     controller: Option<Box<dyn DomainController<FlowIndex>>>,
     settings: Settings,
     delay: Span,
@@ -36,6 +39,79 @@ pub(super) struct Domain {
     /// Time of the pending Domain event.
     event_at: Time,
     out: Vec<(PortId, Message)>,
+}
+
+impl Domain {
+    /// The controller of all ports of this kind; `None` if this kind has no controller.
+    fn new(plan: &Plan, sdn: &SdnPlan, kind: &str, now: Time) -> Result<Option<Self>, Error> {
+        let numbered = (0..).zip(&plan.rate_controllers);
+        let ports = numbered.filter(|(_, c)| c.kind == kind).map(|(port, c)| {
+            (port, if c.params.is_null() { Value::Object(serde_json::Map::new()) } else { c.params.clone() })
+        });
+        let mut domain = Domain {
+            kind: kind.to_owned(),
+            ports: ports.collect(),
+            controller: None,
+            settings: Settings { poll: sdn.poll },
+            delay: sdn.delay,
+            outages: sdn.outages.clone(),
+            to_controller: Ring::new(),
+            to_switch: Ring::new(),
+            event_at: Time::NEVER,
+            out: Vec::new(),
+        };
+        domain.controller = domain.build(now)?;
+        Ok(domain.controller.is_some().then_some(domain))
+    }
+
+    /// A new controller of these ports, without any state.
+    fn build(&self, now: Time) -> Result<Option<Box<dyn DomainController<FlowIndex>>>, Error> {
+        registry::build_domain(&self.kind, self.ports.clone(), &self.settings, Bytes::new(1500), now).map_err(
+            |e| Error::Parameters { what: format!("params of {:?}", self.kind), reason: e.to_string() },
+        )
+    }
+
+    fn controls(&self, port: PortId) -> bool {
+        self.ports.iter().any(|(controlled, _)| *controlled == port)
+    }
+
+    /// Starts or ends an outage. A controller restarts without state.
+    fn fail_or_recover(&mut self, now: Time) {
+        let has_failed = self.outages.iter().any(|&(from, to)| from <= now && now < to);
+        if has_failed {
+            self.controller = None;
+        } else if self.controller.is_none() {
+            // The parameters were valid at the start.
+            self.controller = self.build(now).ok().flatten();
+        }
+    }
+
+    /// Lets the controller handle messages that have arrived, and its timer. Its answers are in `out`.
+    fn react(&mut self, now: Time, routes: &Routes<'_>) {
+        while let Some((_, from, message)) = take_arrived(&mut self.to_controller, now) {
+            if let Some(controller) = &mut self.controller {
+                controller.on_message(now, from, &message, routes, &mut self.out);
+            }
+        }
+        if let Some(controller) = &mut self.controller
+            && controller.next_timer() <= now
+        {
+            controller.on_timer(now, routes, &mut self.out);
+        }
+    }
+
+    /// The time of the next event after `now`, if it is earlier than that of the pending event.
+    fn schedule(&mut self, now: Time) -> Option<Time> {
+        let heads = [&self.to_controller, &self.to_switch].map(|q| q.front().map_or(Time::NEVER, |m| m.0));
+        let timer = self.controller.as_ref().map_or(Time::NEVER, |c| c.next_timer());
+        let outage = self.outages.iter().flat_map(|&(a, b)| [a, b]).filter(|&t| t > now).min();
+        let next = heads[0].min(heads[1]).min(timer).min(outage.unwrap_or(Time::NEVER));
+        let next = next.max(now + Span::from_nanos(1));
+        (next < self.event_at).then(|| {
+            self.event_at = next;
+            next
+        })
+    }
 }
 
 /// Takes the next message that has arrived.
@@ -61,50 +137,21 @@ impl Topology<FlowIndex> for Routes<'_> {
 
 impl World<'_> {
     pub(super) fn start_domains(&mut self) -> Result<(), Error> {
-        let Some(plan) = &self.plan.sdn else { return Ok(()) };
+        let Some(sdn) = &self.plan.sdn else { return Ok(()) };
         let mut kinds: Vec<&str> = self.plan.rate_controllers.iter().map(|c| c.kind.as_str()).collect();
         kinds.sort_unstable();
         kinds.dedup();
         for kind in kinds {
-            let of_kind = |i: &u32| self.plan.rate_controllers[*i as usize].kind == kind;
-            let ports: Vec<PortId> = (0..self.switches.len() as PortId).filter(of_kind).collect();
-            let settings = Settings { poll: plan.poll };
-            let Some(controller) = self.build_domain(kind, &ports, &settings)? else { continue };
-            self.domains.push(Domain {
-                kind: kind.to_owned(),
-                ports,
-                controller: Some(controller),
-                settings,
-                delay: plan.delay,
-                outages: plan.outages.clone(),
-                to_controller: Ring::new(),
-                to_switch: Ring::new(),
-                event_at: Time::NEVER,
-                out: Vec::new(),
-            });
-            self.schedule_domain(self.domains.len() - 1);
+            if let Some(domain) = Domain::new(self.plan, sdn, kind, self.now)? {
+                self.domains.push(domain);
+                self.schedule_domain(self.domains.len() - 1);
+            }
         }
         Ok(())
     }
 
-    /// A new controller of these ports, without any state.
-    fn build_domain(
-        &self,
-        kind: &str,
-        ports: &[PortId],
-        settings: &Settings,
-    ) -> Result<Option<Box<dyn DomainController<FlowIndex>>>, Error> {
-        let none = serde_json::Value::Object(serde_json::Map::new());
-        let params = ports.iter().map(|&port| {
-            let params = &self.plan.rate_controllers[port as usize].params;
-            (port, if params.is_null() { none.clone() } else { params.clone() })
-        });
-        registry::build_domain(kind, params.collect(), settings, Bytes::new(1500), self.now)
-            .map_err(|e| Error::Parameters { what: format!("params of {kind:?}"), reason: e.to_string() })
-    }
-
     pub(super) fn send_to_domain(&mut self, from: PortId, message: Message) {
-        let Some(index) = self.domains.iter().position(|domain| domain.ports.contains(&from)) else { return };
+        let Some(index) = self.domains.iter().position(|domain| domain.controls(from)) else { return };
         self.switches[from as usize].signalling.count_message(&message);
         let domain = &mut self.domains[index];
         domain.to_controller.push_back((self.now + domain.delay, from, message));
@@ -121,24 +168,14 @@ impl World<'_> {
 
     /// Handles messages that arrive at the controller or at a switch, the controller's timer, and outages.
     fn domain_event(&mut self, index: usize) {
-        if self.domains[index].event_at != self.now {
-            return;
-        }
-        self.domains[index].event_at = Time::NEVER;
-        self.fail_or_recover(index);
         let World { domains, flows, sources, paths, ports, switches, now, .. } = self;
         let (domain, now) = (&mut domains[index], *now);
-        let routes = Routes { flows, sources, paths, ports };
-        while let Some((_, from, message)) = take_arrived(&mut domain.to_controller, now) {
-            if let Some(controller) = &mut domain.controller {
-                controller.on_message(now, from, &message, &routes, &mut domain.out);
-            }
+        if domain.event_at != now {
+            return;
         }
-        if let Some(controller) = &mut domain.controller
-            && controller.next_timer() <= now
-        {
-            controller.on_timer(now, &routes, &mut domain.out);
-        }
+        domain.event_at = Time::NEVER;
+        domain.fail_or_recover(now);
+        domain.react(now, &Routes { flows, sources, paths, ports });
         let arrives = now + domain.delay;
         for (port, message) in domain.out.drain(..) {
             if let Some(switch) = switches.get_mut(port as usize) {
@@ -146,35 +183,15 @@ impl World<'_> {
             }
             domain.to_switch.push_back((arrives, port, message));
         }
-        while let Some((_, port, message)) = take_arrived(&mut self.domains[index].to_switch, self.now) {
+        while let Some((_, port, message)) = take_arrived(&mut self.domains[index].to_switch, now) {
             self.message_to_switch(port, &message);
         }
         self.schedule_domain(index);
     }
 
-    fn fail_or_recover(&mut self, index: usize) {
-        let domain = &self.domains[index];
-        let has_failed = domain.outages.iter().any(|&(from, to)| from <= self.now && self.now < to);
-        if has_failed {
-            self.domains[index].controller = None;
-        } else if domain.controller.is_none() {
-            // The parameters were valid at the start.
-            let fresh = self.build_domain(&domain.kind, &domain.ports, &domain.settings);
-            self.domains[index].controller = fresh.ok().flatten();
-        }
-    }
-
     fn schedule_domain(&mut self, index: usize) {
-        let domain = &mut self.domains[index];
-        let heads =
-            [&domain.to_controller, &domain.to_switch].map(|q| q.front().map_or(Time::NEVER, |m| m.0));
-        let timer = domain.controller.as_ref().map_or(Time::NEVER, |c| c.next_timer());
-        let outage = domain.outages.iter().flat_map(|&(a, b)| [a, b]).filter(|&t| t > self.now).min();
-        let next = heads[0].min(heads[1]).min(timer).min(outage.unwrap_or(Time::NEVER));
-        let next = next.max(self.now + Span::from_nanos(1));
-        if next < domain.event_at {
-            domain.event_at = next;
-            self.events.push(next, Kind::Domain, index as u32);
+        if let Some(at) = self.domains[index].schedule(self.now) {
+            self.events.push(at, Kind::Domain, index as u32);
         }
     }
 }

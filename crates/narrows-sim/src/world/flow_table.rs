@@ -5,7 +5,10 @@
 
 use std::ops::{Index, IndexMut, Range};
 
+use narrows_control::rate::Proto;
+
 use crate::flow::{Flow, FlowIndex};
+use crate::packet::{Packet, flag};
 
 /// The flows of a run, including flows that have ended and whose slots are free.
 #[derive(Default)]
@@ -81,6 +84,15 @@ impl FlowTable {
 
     pub(super) fn live_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
         self.flows.iter_mut().zip(&self.live).filter(|(_, live)| **live).map(|(flow, _)| flow)
+    }
+
+    /// The identity of a packet's flow at rate controllers.
+    pub(super) fn key_of(&self, p: &Packet) -> FlowIndex {
+        if self.is_current(p.flow, p.generation) {
+            return self.flows[p.flow as usize].meta.key;
+        }
+        // The flow has ended, and another flow may use its slot.
+        FlowIndex::of_late_packets(if p.is(flag::UDP) { Proto::Udp } else { Proto::Tcp })
     }
 
     /// The flow with this identity, if it has not ended.

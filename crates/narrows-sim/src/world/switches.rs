@@ -4,7 +4,7 @@
 //! switch, and `switch_timer`. The modules `domain` and `samples` pass messages and ask for allocations.
 
 use narrows_control::feedback::code::RateCode;
-use narrows_control::rate::{self, Admission, Leaf, PacketInfo, PortCounters, Proto, RateOption, TcpFlags};
+use narrows_control::rate::{self, Admission, Leaf, PacketInfo, PortCounters, RateOption, TcpFlags};
 use narrows_control::units::{Bytes, Rate, Time};
 
 use super::World;
@@ -222,7 +222,7 @@ impl World<'_> {
         };
         let data = !p.is(flag::REVERSE);
         PacketInfo {
-            key: self.key_of(p),
+            key: self.flows.key_of(p),
             size: Bytes::new(p.size as u64),
             payload: Bytes::new(p.payload as u64),
             flags: TcpFlags {
@@ -248,14 +248,6 @@ impl World<'_> {
             TransportPlan::Tcp { mss, .. } => mss as u64,
             TransportPlan::Udp { .. } => 1,
         }
-    }
-
-    fn key_of(&self, p: &Packet) -> FlowIndex {
-        if self.flows.is_current(p.flow, p.generation) {
-            return self.flows[p.flow].meta.key;
-        }
-        // The flow has ended, and another flow may use its slot.
-        FlowIndex::of_late_packets(if p.is(flag::UDP) { Proto::Udp } else { Proto::Tcp })
     }
 
     /// The name of a flow in the log of events. The name of a flow that has ended consists of its plan and its slot.
