@@ -242,8 +242,9 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Gives a packet to the flow that it belongs to.
-    #[inline]
+    /// Gives a packet to the flow that it belongs to. A call: if this is part of `arrive`, the compiler no longer makes
+    /// `arrive` part of `dispatch`, and every hop of a packet costs more.
+    #[inline(never)]
     fn deliver(&mut self, packet: u32) {
         let p = *self.packets.get(packet);
         self.packets.free(packet);
