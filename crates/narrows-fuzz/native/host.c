@@ -288,7 +288,7 @@ static void event(int *is_established)
 
 int nrw_fuzz_host(const __u8 *data, size_t len)
 {
-	struct bpf_iter__tcp listeners = {};
+	struct bpf_iter__tcp sockets = {};
 	int is_established = 0;
 	__u8 settings;
 
@@ -312,9 +312,9 @@ int nrw_fuzz_host(const __u8 *data, size_t len)
 	w.tp.inet_conn.icsk_inet.sk.sk_max_pacing_rate = settings & 128 ? ~0UL : up_to(1ULL << 34);
 	set_state();
 
-	listeners.sk_common = &w.tp.inet_conn.icsk_inet.sk.__sk_common;
-	listeners.sk_common->skc_state = settings & 1 ? NRW_TCP_LISTEN : NRW_TCP_SYN_SENT;
-	nrw_listeners(&listeners);
+	sockets.sk_common = &w.tp.inet_conn.icsk_inet.sk.__sk_common;
+	sockets.sk_common->skc_state = (int[]){ NRW_TCP_LISTEN, NRW_TCP_SYN_SENT, NRW_TCP_ESTABLISHED }[settings % 3];
+	nrw_take_over(&sockets);
 	while (w.left)
 		event(&is_established);
 	return 0;
