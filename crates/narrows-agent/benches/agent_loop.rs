@@ -18,8 +18,9 @@ use std::time::Duration;
 use narrows_agent::switch::core::{Port, Switch};
 use narrows_agent::switch::table::{Flags, FlowTable, Head, Orders, Tags, Tail};
 use narrows_control::feedback::code::RateCode;
+use narrows_control::rate::aggregate::Aggregated;
 use narrows_control::rate::brf::{Brf, Params};
-use narrows_control::rate::{FlowKey, LEAVES, PortCounters, Proto, RateController};
+use narrows_control::rate::{FlowKey, LEAVES, PortCounters, Proto};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use nix::time::{ClockId, clock_gettime};
 
@@ -204,7 +205,7 @@ fn measure(flows: u32, order: &[u32], name: &str) {
     let counters =
         PortCounters { capacity: Some(capacity), limit_packets: [1000; LEAVES], ..PortCounters::default() };
     let params = Params { max_flows: flows as usize, ..Params::resolved() };
-    let controller: Box<dyn RateController> = Box::new(Brf::new(params, 0, Bytes::new(MTU)));
+    let controller: Box<dyn Aggregated> = Box::new(Brf::new(params, 0, Bytes::new(MTU)));
     let port = Port::new(controller, counters, Bytes::new(MTU));
     let mut switch = Switch::new(plane.clone(), vec![port]);
     let (mut now, mut asked) = (Time::from_nanos(5_000_000_000), Vec::new());
@@ -238,7 +239,7 @@ fn measure(flows: u32, order: &[u32], name: &str) {
         let start = clock();
         switch.tick(now, &mut asked);
         let took = clock().saturating_sub(start);
-        let after = switch.ports_mut()[0].controller.aggregated().map_or(0, |brf| brf.version());
+        let after = switch.ports_mut()[0].controller.version();
         let changed = core::mem::replace(&mut version, after) != after;
         if now >= from {
             turns.push((took, changed));

@@ -13,7 +13,7 @@ use narrows_control::rate::kit::demand_index::DemandIndex;
 use narrows_control::rate::kit::subscriber::Share;
 use narrows_control::rate::kit::waterfill;
 use narrows_control::rate::{
-    Action, FlowKey, PacketInfo, PortCounters, Proto, RateController, RateOption, TcpFlags,
+    Action, FlowKey, PacketInfo, PerFlowController, PortCounters, Proto, RateOption, TcpFlags,
 };
 use narrows_control::units::{Bytes, Rate, Span, Time};
 

@@ -67,11 +67,9 @@ fn packet(n: u32, payload: bool, syn: bool, ack: bool) -> PacketInfo {
     }
 }
 
-/// Whether the controller has to be shown flows: handshakes, data, ACKs.
-fn open_flows(controller: &mut dyn RateController, at: Time, port: &PortCounters) -> bool {
-    if controller.uses_headers() {
-        return false;
-    }
+/// Shows the controller flows, if it keeps them: handshakes, data, ACKs. Returns whether it does.
+fn open_flows(controller: &mut RateController, at: Time, port: &PortCounters) -> bool {
+    let RateController::PerFlow(controller) = controller else { return false };
     let mut actions = Vec::new();
     for n in 0..FLOWS {
         controller.on_data(at, &packet(n, false, true, false), port, &mut actions);
@@ -94,7 +92,7 @@ fn main() {
         };
         let (mut at, mut actions) = (Time::ZERO, Vec::new());
         controller.on_start(at, &port, &mut actions);
-        let by_flow = open_flows(&mut *controller, at, &port);
+        let by_flow = open_flows(&mut controller, at, &port);
         let shown: Vec<_> =
             (0..FLOWS).map(|n| (packet(n, true, false, true), packet(n, false, false, true))).collect();
         let mut sum = 0u64;
@@ -104,22 +102,25 @@ fn main() {
             for n in 0..PACKETS {
                 at += Span::from_nanos(1_200);
                 port.departed[1] += SIZE;
-                if by_flow {
-                    let (data, ack) = &shown[(n % FLOWS) as usize];
-                    controller.on_data(at, data, &port, &mut actions);
-                    if n.is_multiple_of(2) {
-                        sum += u64::from(controller.on_reverse(at, ack, &mut actions).is_some());
+                match &mut controller {
+                    RateController::PerFlow(controller) => {
+                        let (data, ack) = &shown[(n % FLOWS) as usize];
+                        controller.on_data(at, data, &port, &mut actions);
+                        if n.is_multiple_of(2) {
+                            sum += u64::from(controller.on_reverse(at, ack, &mut actions).is_some());
+                        }
+                        if at >= controller.next_timer() {
+                            controller.on_timer(at, &port, &mut actions);
+                        }
+                        actions.clear();
                     }
-                    if at >= controller.next_timer() {
-                        controller.on_timer(at, &port, &mut actions);
+                    RateController::Headers(controller) => {
+                        let mut carried = header(kind, n);
+                        controller.on_arrival(at, SIZE, &mut carried, &port);
+                        controller.on_departure(at, SIZE, &mut carried, port.backlog());
+                        sum = sum.wrapping_add(u64::from(carried.wire_bytes()));
                     }
-                    actions.clear();
-                    continue;
                 }
-                let mut carried = header(kind, n);
-                controller.on_arrival(at, SIZE, &mut carried, &port);
-                controller.on_departure(at, SIZE, &mut carried, port.backlog());
-                sum = sum.wrapping_add(u64::from(carried.wire_bytes()));
             }
             packets.push(start.elapsed() / PACKETS);
             let start = now();

@@ -106,6 +106,7 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
             params.insert("signal".into(), "ack".into());
         }
         let controller = registry::build(name, params, number, Bytes::new(1500)).expect("parameters");
+        let controller = controller.into_aggregated().expect("a controller that takes counts");
         Port::new(controller, counters.clone(), Bytes::new(1500))
     });
     let mut switch = Switch::new(Plane(Rc::clone(&slots)), ports.collect());

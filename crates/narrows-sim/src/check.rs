@@ -63,7 +63,7 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
             check_steps(&format!("rate_controllers[{i}].shape"), steps)?;
         }
         check_intervals(&format!("rate_controllers[{i}].outages"), &c.outages)?;
-        let controller = build_rate_controller(c, i as u32)?;
+        let requirements = build_rate_controller(c, i as u32)?.requirements();
         let share = c.params.get("share").and_then(serde_json::Value::as_str).unwrap_or_default();
         require(
             &format!("rate_controllers[{i}].params.share"),
@@ -75,10 +75,10 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
         require(
             &format!("rate_controllers[{i}].told"),
             is_configured,
-            is_configured || !controller.needs_configured_capacity(),
+            is_configured || !requirements.configured_capacity,
             "true: this kind cannot measure the capacity",
         )?;
-        let needs_sdn = plan.sdn.is_none() && controller.needs_domain();
+        let needs_sdn = plan.sdn.is_none() && requirements.domain;
         require(
             &format!("rate_controllers[{i}].kind"),
             &c.kind,

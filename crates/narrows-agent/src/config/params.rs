@@ -87,12 +87,7 @@ pub(super) fn in_base_units(given: &Table, problem: impl Fn(&str, String)) -> Ta
 }
 
 /// The rate controller with these parameters.
-pub(super) fn build(
-    name: &str,
-    params: &Table,
-    port: PortId,
-    mtu: Bytes,
-) -> Result<Box<dyn RateController>, String> {
+pub(super) fn build(name: &str, params: &Table, port: PortId, mtu: Bytes) -> Result<RateController, String> {
     let one_line = |error: toml::de::Error| error.message().trim().replace('\n', "; ");
     registry::build(name, params.clone(), port, mtu).map_err(one_line)
 }

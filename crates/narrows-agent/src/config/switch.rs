@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use narrows_control::rate::{PortId, RateController, brf};
+use narrows_control::rate::aggregate::Aggregated;
+use narrows_control::rate::{PortId, brf};
 use narrows_control::units::{Bytes, Rate, Span};
 use toml::{Table, Value};
 
@@ -169,8 +170,9 @@ impl Port {
     ///
     /// # Errors
     /// Never for a port of a checked configuration.
-    pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn RateController>, String> {
-        params::build(&self.rate_controller, &self.params, port, mtu)
+    pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn Aggregated>, String> {
+        let controller = params::build(&self.rate_controller, &self.params, port, mtu)?;
+        controller.into_aggregated().ok_or_else(|| format!("{} needs each packet", self.rate_controller))
     }
 }
 
@@ -297,21 +299,22 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     match params::build(&rate_controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
         Err(trouble) => table.problem("params", trouble),
         // Controllers that need each packet, or headers that no stock host sends, run in the simulator only.
-        Ok(mut built) => {
-            needs_controller = built.needs_domain();
+        Ok(built) => {
+            let requirements = built.requirements();
+            needs_controller = requirements.domain;
             let (signal, expected) = (params.get("signal"), params::signal(&rate_controller));
             if let (Some(signal), Some(expected)) = (signal, expected)
                 && signal.as_str() != Some(expected)
             {
                 let text = format!("found {signal}, which stock hosts do not support, expected {expected:?}");
                 table.problem("params.signal", text);
-            } else if built.aggregated().is_none() {
+            } else if built.into_aggregated().is_none() {
                 let kinds = params::KINDS.map(|kind| format!("{kind:?}")).join(", ");
                 let text = format!(
                     "found {rate_controller:?}, which real switches do not support, expected {kinds}"
                 );
                 table.problem("rate_controller", text);
-            } else if built.needs_configured_capacity() && measured {
+            } else if requirements.configured_capacity && measured {
                 let text = format!("found \"measured\", expected `rate`: {rate_controller} needs it");
                 table.problem("capacity", text);
             }

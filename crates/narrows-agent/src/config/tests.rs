@@ -187,8 +187,7 @@ fn rcp_and_bdr_are_configured() {
         let mut wanted: Vec<_> = expected.lines().collect();
         wanted.sort_unstable();
         assert_eq!(lines, wanted);
-        let mut built = port.rate_controller(0, Bytes::new(1500)).unwrap();
-        assert!(built.name() == kind && built.aggregated().is_some());
+        assert_eq!(port.rate_controller(0, Bytes::new(1500)).unwrap().name(), kind);
         assert_eq!(port.thresholds(Bytes::new(1500)), None);
         let header = port_problem(&port_of(kind, "params = { signal = 'header' }"));
         assert_eq!(
@@ -225,7 +224,7 @@ fn pacec_is_signalled_in_band_and_needs_its_controller() {
     let port = &switch.ports[0];
     assert_eq!(port.params.get("sample").and_then(toml::Value::as_integer), Some(20_000_000));
     assert_eq!(port.params.get("signal").and_then(toml::Value::as_str), Some("in-band"));
-    assert!(port.rate_controller(0, Bytes::new(1500)).unwrap().aggregated().is_some());
+    assert_eq!(port.rate_controller(0, Bytes::new(1500)).unwrap().name(), "pacec");
     let aside = port_problem(&with(&port_of("pacec", "params = { signal = 'out-of-band' }")));
     assert_eq!(
         aside,

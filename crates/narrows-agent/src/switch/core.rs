@@ -7,8 +7,8 @@
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::Header;
-use narrows_control::rate::aggregate::{Decision, Standing};
-use narrows_control::rate::{Action, FlowKey, Message, PortCounters, Proto, RateController};
+use narrows_control::rate::aggregate::{Aggregated, Decision, Standing};
+use narrows_control::rate::{Action, FlowKey, Message, PortCounters, Proto};
 use narrows_control::rate::{PacketInfo, RateOption, TcpFlags};
 use narrows_control::units::{Bytes, Span, Time};
 
@@ -35,7 +35,7 @@ const MENTION_EVERY: Span = Span::from_secs(10);
 /// A controlled port.
 pub struct Port {
     /// Its controller.
-    pub controller: Box<dyn RateController>,
+    pub controller: Box<dyn Aggregated>,
     /// Counters of the port's queue and of the program, as of the last tick.
     pub counters: PortCounters,
     /// UDP packets that arrived since the last tick: (bytes, largest datagram).
@@ -211,7 +211,7 @@ impl<T: FlowTable> Switch<T> {
         &mut self,
         now: Time,
         port: usize,
-        controller: Box<dyn RateController>,
+        controller: Box<dyn Aggregated>,
         asked: &mut Vec<Asked>,
     ) {
         let Some(at) = self.ports.get_mut(port) else { return };
@@ -315,9 +315,7 @@ impl<T: FlowTable> Switch<T> {
         let mut teller = Teller { key, tags, controller, counters, actions: &mut self.actions };
         teller.beginning(now, &shadow, &tail);
         asked.extend(self.actions.drain(..).map(|action| Asked { port, action }));
-        if let Some(aggregated) = at.controller.aggregated() {
-            shadow.handle = aggregated.handle(&key);
-        }
+        shadow.handle = at.controller.handle(&key);
         *place = Some(shadow);
         self.keys.set(slot, key);
         self.services.note(port, &key);
@@ -357,37 +355,35 @@ impl<T: FlowTable> Switch<T> {
         if has_data || alive {
             shadow.see(now);
         }
-        let mut keep = true;
-        if let Some(controller) = port.controller.aggregated() {
-            if shadow.handle.is_none() {
-                shadow.handle = self.keys.get(slot).and_then(|key| controller.handle(key));
-            }
-            let mut standing = if has_events || look { Standing::Changed } else { Standing::Same };
-            if has_data && let Some(handle) = shadow.handle {
-                let counts = shadow.report(since, &head, &tail);
-                match controller.on_counts(now, handle, &counts, &mut self.actions) {
-                    Standing::Same => {}
-                    news => standing = news,
-                }
-                self.work.reported += 1;
-            }
-            keep = match (shadow.handle, standing) {
-                (Some(_), Standing::Same) => true,
-                (Some(_), Standing::Gone) => false,
-                (Some(handle), Standing::Changed) => match controller.decide(now, handle) {
-                    Some(decision) => {
-                        Self::order(&self.table, slot, shadow, &decision, &mut self.work);
-                        let since = now.since(shadow.opened);
-                        if look && since > CONFIRMED_AFTER && !shadow.flags.has(Flags::CONFIRMED) {
-                            self.table.confirm(slot);
-                        }
-                        true
-                    }
-                    None => false,
-                },
-                (None, _) => !head.flags.has(Flags::RST) && now.since(shadow.opened) < UNKNOWN_FOR,
-            };
+        let controller = &mut port.controller;
+        if shadow.handle.is_none() {
+            shadow.handle = self.keys.get(slot).and_then(|key| controller.handle(key));
         }
+        let mut standing = if has_events || look { Standing::Changed } else { Standing::Same };
+        if has_data && let Some(handle) = shadow.handle {
+            let counts = shadow.report(since, &head, &tail);
+            match controller.on_counts(now, handle, &counts, &mut self.actions) {
+                Standing::Same => {}
+                news => standing = news,
+            }
+            self.work.reported += 1;
+        }
+        let keep = match (shadow.handle, standing) {
+            (Some(_), Standing::Same) => true,
+            (Some(_), Standing::Gone) => false,
+            (Some(handle), Standing::Changed) => match controller.decide(now, handle) {
+                Some(decision) => {
+                    Self::order(&self.table, slot, shadow, &decision, &mut self.work);
+                    let since = now.since(shadow.opened);
+                    if look && since > CONFIRMED_AFTER && !shadow.flags.has(Flags::CONFIRMED) {
+                        self.table.confirm(slot);
+                    }
+                    true
+                }
+                None => false,
+            },
+            (None, _) => !head.flags.has(Flags::RST) && now.since(shadow.opened) < UNKNOWN_FOR,
+        };
         asked.extend(self.actions.drain(..).map(|action| Asked { port: number, action }));
         keep
     }
@@ -404,7 +400,7 @@ impl<T: FlowTable> Switch<T> {
     fn decide_changed(&mut self, now: Time) {
         let mut any = false;
         for port in &mut self.ports {
-            let version = port.controller.aggregated().map_or(0, |controller| controller.version());
+            let version = port.controller.version();
             port.changed = core::mem::replace(&mut port.version, version) != version;
             any |= port.changed;
         }
@@ -414,8 +410,8 @@ impl<T: FlowTable> Switch<T> {
         for slot in &self.live {
             let Some(Some(shadow)) = self.shadows.get_mut(*slot as usize) else { continue };
             let Some(port) = self.ports.get_mut(shadow.port()).filter(|port| port.changed) else { continue };
-            if let (Some(handle), Some(controller)) = (shadow.handle, port.controller.aggregated())
-                && let Some(decision) = controller.decide(now, handle)
+            if let Some(handle) = shadow.handle
+                && let Some(decision) = port.controller.decide(now, handle)
             {
                 Self::order(&self.table, *slot, shadow, &decision, &mut self.work);
             }
@@ -434,9 +430,9 @@ impl<T: FlowTable> Switch<T> {
     /// Services whose ready grant has changed; `None`: the default grant. Call this function only occasionally, because
     /// it asks the controller for the grants of all services.
     pub fn service_grants(&mut self) -> Vec<(Service, Option<RateCode>)> {
-        let ports = &mut self.ports;
+        let ports = &self.ports;
         self.services.changes(|port, key| {
-            let controller = ports.get_mut(port)?.controller.aggregated()?;
+            let controller = &ports.get(port)?.controller;
             let (anybody, own) = (controller.grant(None, 1), controller.grant(Some(key), 1));
             own.filter(|own| anybody.is_none_or(|anybody| *own < anybody)).map(RateCode::encode)
         })
@@ -446,7 +442,7 @@ impl<T: FlowTable> Switch<T> {
     /// gets it, so that all grants together do not exceed the link.
     pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
         let mut grants = [RateCode::UNASSIGNED; N];
-        if let Some(controller) = self.ports.get_mut(port).and_then(|port| port.controller.aggregated()) {
+        if let Some(Port { controller, .. }) = self.ports.get(port) {
             for (grant, n) in grants.iter_mut().zip((0..).map(newcomers_up_to)) {
                 *grant = controller.grant(None, n).map_or(RateCode::UNASSIGNED, RateCode::encode);
             }
@@ -457,7 +453,7 @@ impl<T: FlowTable> Switch<T> {
 
 impl Port {
     /// A port whose controller was not started yet.
-    pub fn new(controller: Box<dyn RateController>, counters: PortCounters, mtu: Bytes) -> Self {
+    pub fn new(controller: Box<dyn Aggregated>, counters: PortCounters, mtu: Bytes) -> Self {
         Port { controller, counters, udp: Bytes::ZERO, mtu, version: 0, changed: false }
     }
 }

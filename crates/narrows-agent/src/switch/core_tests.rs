@@ -82,7 +82,7 @@ impl Net {
     }
 
     /// A port of 100 Mbit/s.
-    fn under(controller: Box<dyn RateController>) -> Net {
+    fn under(controller: Box<dyn Aggregated>) -> Net {
         let plane = Plane { slots: Rc::new(RefCell::new(vec![Slot::default(); 8])), released: Rc::default() };
         let counters = PortCounters {
             capacity: Some(Rate::from_bits_per_sec(100_000_000)),
@@ -281,7 +281,8 @@ fn flows_with_the_same_tag_share_as_one() {
 
 fn stamped(kind: &str) -> Net {
     let params = toml::Table::from_iter([("signal".to_owned(), "ack".into())]);
-    Net::under(narrows_control::rate::registry::build(kind, params, 0, Bytes::new(1500)).unwrap())
+    let controller = narrows_control::rate::registry::build(kind, params, 0, Bytes::new(1500)).unwrap();
+    Net::under(controller.into_aggregated().unwrap())
 }
 
 #[test]

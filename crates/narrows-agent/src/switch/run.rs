@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use libbpf_rs::RingBufferBuilder;
 use narrows_control::feedback::code::RateCode;
-use narrows_control::rate::{Action, Class, LEAVES, Leaf, Message, brf};
+use narrows_control::rate::{Action, Class, LEAVES, Leaf, Message, Queueing, brf};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -187,9 +187,7 @@ impl Runner {
         }
         let Message::FlowAdvertisement { key, .. } = message else { return };
         // The decision for flows with a slot includes it already.
-        let advert = self.switch.ports_mut().iter_mut().find_map(|port| {
-            port.controller.aggregated().and_then(|controller| controller.advertised(now, key))
-        });
+        let advert = self.switch.ports().iter().find_map(|port| port.controller.advertised(now, key));
         let advert = advert.map(|(rate, until)| (RateCode::encode(rate), until));
         if let Err(error) = self.switch.table().set_advert(&Key::new(key, 0), advert) {
             tracing::warn!(event = "advert-failed", %error);
@@ -209,8 +207,9 @@ impl Runner {
                     let Some(record) = record else { continue };
                     match class {
                         Class::Udp => {
-                            let queues =
-                                self.switch.ports().get(number).is_some_and(|p| p.controller.queues_udp());
+                            let queues = self.switch.ports().get(number).is_some_and(|p| {
+                                p.controller.requirements().queueing == Queueing::Classes { queues_udp: true }
+                            });
                             record.set_udp_policing(port.capacity.is_none() || !queues);
                             let capacity = port.capacity.unwrap_or(*rate);
                             let (rate, burst) = policers::udp(*ceil, capacity, Bytes::new(port.framing.mtu));

@@ -4,9 +4,8 @@
 //! packets that open and close a flow, and the times at which they passed, are reconstructed from the flags and times.
 
 use narrows_control::feedback::header::Header;
-use narrows_control::rate::{
-    Action, FlowKey, PacketInfo, PortCounters, RateController, RateOption, TcpFlags,
-};
+use narrows_control::rate::aggregate::Aggregated;
+use narrows_control::rate::{Action, FlowKey, PacketInfo, PortCounters, RateOption, TcpFlags};
 use narrows_control::units::{Bytes, Span, Time};
 
 use super::shadow::Shadow;
@@ -22,7 +21,7 @@ const RST: TcpFlags = TcpFlags { syn: false, ack: false, fin: false, rst: true }
 pub(super) struct Teller<'a> {
     pub(super) key: FlowKey,
     pub(super) tags: Tags,
-    pub(super) controller: &'a mut dyn RateController,
+    pub(super) controller: &'a mut dyn Aggregated,
     pub(super) counters: &'a PortCounters,
     pub(super) actions: &'a mut Vec<Action>,
 }

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use narrows_control::rate::{LEAVES, Leaf, RateController};
+use narrows_control::rate::aggregate::Aggregated;
+use narrows_control::rate::{LEAVES, Leaf};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::core::{Flow, Switch};
@@ -93,7 +94,7 @@ pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats
 /// A port's snapshot without its flows and the program's counters.
 pub(super) fn port(
     interface: &str,
-    controller: &dyn RateController,
+    controller: &dyn Aggregated,
     stats: &[LeafStats; LEAVES],
     shares: [Rate; 3],
     congestion: &str,

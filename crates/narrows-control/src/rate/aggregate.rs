@@ -1,11 +1,11 @@
 //! Controllers that receive packet counts instead of packets.
 //!
-//! A simulated switch shows each packet to its [`RateController`]. On a real switch the data plane
+//! A simulated switch shows each packet to its [`PerFlowController`]. On a real switch the data plane
 //! counts, and the controller reads the counts every few milliseconds. Packets that open and close flows are
 //! few, so the controller still sees each of them. For all other packets [`Aggregated`] takes counts, and
 //! decides what the data plane does with the flow.
 
-use super::{Action, FlowIdentity, FlowKey, Leaf, RateController};
+use super::{Action, FlowIdentity, FlowKey, Leaf, PerFlowController};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Identifies a flow without a search, while the controller knows the flow.
@@ -57,7 +57,7 @@ pub enum Standing {
 }
 
 /// A rate controller that takes counts instead of packets.
-pub trait Aggregated<K: FlowIdentity = FlowKey>: RateController<K> {
+pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// The flow's handle, if the controller knows the flow.
     fn handle(&self, key: &K) -> Option<FlowHandle>;
 

@@ -57,11 +57,14 @@ pub enum Class {
 }
 
 /// How a controlled port queues.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Queueing {
     /// The three classes of BRF-20 to BRF-23. An HTB replaces the port's queue.
-    #[default]
-    Classes,
+    Classes {
+        /// Whether UDP has per-flow queues and may borrow, at a port with a configured capacity. Otherwise UDP is
+        /// policed: a packet that would have to wait is dropped (BRF-23).
+        queues_udp: bool,
+    },
     /// The port keeps its queue and its limit.
     Own,
 }

@@ -2,6 +2,7 @@
 
 use serde::de::{Deserializer, Error};
 
+use super::RateController::{Headers, PerFlow};
 use super::domain::{DomainController, Settings};
 use super::kit::parameters;
 use super::uniform::{Signal, Uniform};
@@ -24,11 +25,11 @@ macro_rules! controllers {
         /// Errors state the parameter, what was found and what was expected.
         pub fn build<'de, K: FlowIdentity, D: Deserializer<'de>>(
             name: &str, params: D, port: PortId, mtu: Bytes,
-        ) -> Result<Box<dyn RateController<K>>, D::Error> {
+        ) -> Result<RateController<K>, D::Error> {
             match name {
                 $($name => {
                     let params: $params = parameters::read(params)?;
-                    let build: fn($params, PortId, Bytes) -> Result<Box<dyn RateController<K>>, String> = $build;
+                    let build: fn($params, PortId, Bytes) -> Result<RateController<K>, String> = $build;
                     build(params, port, mtu).map_err(D::Error::custom)
                 })*
                 _ => Err(D::Error::custom(format_args!(
@@ -59,35 +60,35 @@ macro_rules! controllers {
 
 controllers! {
     "brf", "Bottleneck routing feedback: per-flow rates written into ACKs, three-queue HTB (Sensors 2024)": brf::Params => |params, port, mtu| match params.check() {
-        Ok(_) => Ok(Box::new(brf::Brf::new(params, port, mtu))),
+        Ok(_) => Ok(PerFlow(Box::new(brf::Brf::new(params, port, mtu)))),
         Err(trouble) => Err(trouble.to_string()),
     }, with domain |ports, settings, mtu, now| Box::new(brf::Sdn::new(
         ports.into_iter().map(|(port, params)| (port, brf::domain::Params::of(&params, settings, mtu))), now));
     "rcp", "Rate control protocol: one rate for all flows of a port, from spare capacity and queue": rcp::Params => |params, _, _| {
         params.check()?;
         Ok(match (params.signal, params.max_flows) {
-            (Signal::Header, _) => Box::new(rcp::RcpPort::new(params)),
-            (Signal::Ack, flows) => Box::new(Uniform::new(rcp::Stamped::new(params), flows)),
+            (Signal::Header, _) => Headers(Box::new(rcp::RcpPort::new(params))),
+            (Signal::Ack, flows) => PerFlow(Box::new(Uniform::new(rcp::Stamped::new(params), flows))),
         })
     };
     "xcp", "Explicit control protocol: a change of the window for each packet, by header": xcp::Params => |params, _, _| {
         params.check()?;
-        Ok(Box::new(xcp::XcpPort::new(params)))
+        Ok(Headers(Box::new(xcp::XcpPort::new(params))))
     };
     "bdr", "Per-flow bandwidth distribution: flows counted from designated packets, an equal share for each": bdr::Params => |params, _, mtu| {
         params.check()?;
         Ok(match (params.signal, params.max_flows) {
-            (Signal::Header, _) => Box::new(bdr::BdrPort::new(params)),
-            (Signal::Ack, flows) => Box::new(Uniform::new(bdr::Stamped::new(params, mtu), flows)),
+            (Signal::Header, _) => Headers(Box::new(bdr::BdrPort::new(params))),
+            (Signal::Ack, flows) => PerFlow(Box::new(Uniform::new(bdr::Stamped::new(params, mtu), flows))),
         })
     };
     "obp", "Open box protocol, as far as it is known: the bandwidth left on a path, by header (an optional baseline)": obp::Params => |params, _, _| {
         params.check()?;
-        Ok(Box::new(obp::ObpPort::new(params)))
+        Ok(Headers(Box::new(obp::ObpPort::new(params))))
     };
     "pacec", "Path associativity centralized explicit congestion control: max-min rates from one controller (IJECE 2018)": pacec::Params => |params, port, mtu| {
         params.check()?;
-        Ok(Box::new(pacec::PacecPort::new(params, port, mtu)))
+        Ok(PerFlow(Box::new(pacec::PacecPort::new(params, port, mtu))))
     }, with domain |ports, _, mtu, now| Box::new(pacec::Pacec::new(ports, mtu, now));
 }
 

@@ -4,7 +4,7 @@
 //! an event. In a FIFO, a packet's departure time is known when the packet arrives, so a hop costs
 //! one event. A port with a scheduling queue needs a second event per packet.
 
-use narrows_control::rate::{Class, LEAVES, PortCounters, Queueing};
+use narrows_control::rate::{Class, HeaderController, LEAVES, PortCounters, Queueing};
 use narrows_control::units::{Bytes, Span, Time};
 
 use super::impair::Impairments;
@@ -17,7 +17,6 @@ use crate::engine::{EventQueue, Kind, Ring, Slab};
 use crate::packet::{Packet, flag};
 use crate::plan::{ControllerPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan};
 use crate::probe::Histogram;
-use crate::world::RateController;
 
 /// Counters of a port since the start of the run.
 #[derive(Clone, Debug, Default)]
@@ -130,12 +129,12 @@ impl Port {
         }
     }
 
-    /// Attaches a rate controller to the port. An HTB replaces the queue if the controller needs classes. The port is shaped
+    /// Attaches a rate controller to the port. An HTB replaces the queue if it needs classes. The port is shaped
     /// if the plan has a `shape`.
     pub(crate) fn control(
         &mut self,
         plan: &ControllerPlan,
-        controller: &RateController,
+        queueing: Queueing,
         link: &LinkPlan,
         switch: u32,
     ) {
@@ -143,11 +142,10 @@ impl Port {
             self.service = Service::new(&RatePlan::Steps { steps: steps.clone(), period: None });
         }
         let mut limit = plan.limit;
-        let queueing = controller.queueing();
         self.keeps_own_queue = queueing == Queueing::Own;
         match (queueing, &link.queue) {
-            (Queueing::Classes, _) => {
-                let queues_udp = plan.capacity_is_configured && controller.queues_udp();
+            (Queueing::Classes { queues_udp }, _) => {
+                let queues_udp = plan.capacity_is_configured && queues_udp;
                 let htb = Htb::controlled(self.service.configured_rate(Time::ZERO), limit, queues_udp);
                 self.queue = Queue::Scheduled(Scheduled::new(Box::new(htb)));
             }
@@ -249,7 +247,7 @@ impl Port {
         me: u32,
         packets: &mut Slab<Packet>,
         events: &mut EventQueue,
-        writer: Option<&mut RateController>,
+        writer: Option<&mut (dyn HeaderController + 'static)>,
     ) {
         let Queue::Scheduled(scheduled) = &mut self.queue else { return };
         if scheduled.wake_at != Some(now) {
@@ -306,7 +304,7 @@ impl Port {
     }
 
     /// Lets the rate controller change the header of a packet that has just left the queue.
-    fn update_header(&mut self, now: Time, packet: &mut Packet, writer: &mut RateController) {
+    fn update_header(&mut self, now: Time, packet: &mut Packet, writer: &mut dyn HeaderController) {
         if packet.is(flag::REVERSE) {
             return;
         }

@@ -29,7 +29,7 @@ use flow_table::FlowTable;
 use flows::Source;
 use notices::Notice;
 use switches::Switch;
-pub(crate) use switches::{RateController, build_rate_controller};
+pub(crate) use switches::build_rate_controller;
 
 /// The results of a run.
 #[derive(Clone, Debug, PartialEq)]

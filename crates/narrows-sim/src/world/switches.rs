@@ -4,7 +4,9 @@
 //! switch, and `switch_timer`. The modules `domain` and `samples` pass messages and ask for allocations.
 
 use narrows_control::feedback::code::RateCode;
-use narrows_control::rate::{self, Admission, Leaf, PacketInfo, PortCounters, RateOption, TcpFlags};
+use narrows_control::rate::{
+    self, Admission, Leaf, PacketInfo, PortCounters, Proto, RateOption, TcpFlags, plain_leaf,
+};
 use narrows_control::units::{Bytes, Rate, Time};
 
 use super::World;
@@ -19,17 +21,15 @@ use crate::plan::{ControllerPlan, TransportPlan};
 use crate::probe::row;
 
 /// A rate controller whose flows are indices, and its actions.
-pub(crate) type RateController = dyn rate::RateController<FlowIndex>;
+pub(crate) type RateController = rate::RateController<FlowIndex>;
 type Action = rate::Action<FlowIndex>;
 
 /// A controlled port and its rate controller.
 pub(super) struct Switch {
     pub(super) link: u32,
     /// `None` during an outage of the controller.
-    pub(super) controller: Option<Box<RateController>>,
+    pub(super) controller: Option<RateController>,
     plan: ControllerPlan,
-    /// The controller reads and writes congestion headers.
-    uses_headers: bool,
     /// Time of the pending Switch event.
     timer_at: Time,
     actions: Vec<Action>,
@@ -41,7 +41,12 @@ impl World<'_> {
         for (i, plan) in self.plan.rate_controllers.iter().enumerate() {
             let link = plan.link as usize;
             let controller = build_rate_controller(plan, i as u32)?;
-            self.ports[link].control(plan, controller.as_ref(), &self.plan.links[link], i as u32);
+            self.ports[link].control(
+                plan,
+                controller.requirements().queueing,
+                &self.plan.links[link],
+                i as u32,
+            );
             let node = self.ports[link].from;
             self.switches_at[node as usize].push(i as u32);
             for port in self.ports.iter_mut().filter(|p| p.to == node) {
@@ -49,7 +54,6 @@ impl World<'_> {
             }
             self.switches.push(Switch {
                 link: plan.link,
-                uses_headers: controller.uses_headers(),
                 controller: Some(controller),
                 plan: plan.clone(),
                 timer_at: Time::NEVER,
@@ -86,7 +90,7 @@ impl World<'_> {
         let mut wake_at = next_outage(&switch.plan, self.now);
         if let Some(controller) = &mut switch.controller {
             let mut actions = std::mem::take(&mut switch.actions);
-            result = act(controller.as_mut(), self.now, port, &mut actions);
+            result = act(controller, self.now, port, &mut actions);
             wake_at = wake_at.min(controller.next_timer());
             if switch.plan.capacity_is_configured {
                 wake_at = wake_at.min(port.service().next_change(self.now));
@@ -159,15 +163,16 @@ impl World<'_> {
         if p.is(flag::REVERSE) || self.switches[index as usize].controller.is_none() {
             return Some(Leaf::OtherTcp as usize);
         }
-        let uses_headers = self.switches[index as usize].uses_headers;
-        let mut info = self.packet_info(&p);
-        let admission = self.with_port(index, |c, now, port, actions| {
-            if uses_headers {
+        let (mut info, mut has_header) = (self.packet_info(&p), false);
+        let admission = self.with_port(index, |c, now, port, actions| match c {
+            RateController::PerFlow(c) => Some(c.on_data(now, &info, port, actions)),
+            RateController::Headers(c) => {
+                has_header = true;
                 c.on_arrival(now, info.size, &mut info.header, port);
+                Some(Admission::Queue(plain_leaf(&info)))
             }
-            Some(c.on_data(now, &info, port, actions))
         });
-        if uses_headers && info.header != p.header() {
+        if has_header && info.header != p.header() {
             self.packets.get_mut(packet).set_header(info.header);
             self.ports[link as usize].stats.rewritten += 1;
         }
@@ -181,8 +186,11 @@ impl World<'_> {
     /// Handles a Ready event of a port.
     pub(super) fn ready(&mut self, link: u32) {
         let port = &mut self.ports[link as usize];
-        let switch = port.switch.map(|index| &mut self.switches[index as usize]).filter(|s| s.uses_headers);
-        let writer = switch.and_then(|s| s.controller.as_deref_mut()).map(|c| c as &mut RateController);
+        let controller = port.switch.and_then(|index| self.switches[index as usize].controller.as_mut());
+        let writer = controller.and_then(|controller| match controller {
+            RateController::Headers(controller) => Some(controller.as_mut()),
+            RateController::PerFlow(_) => None,
+        });
         port.ready(self.now, link, &mut self.packets, &mut self.events, writer);
     }
 
@@ -196,7 +204,10 @@ impl World<'_> {
         for k in 0..self.switches_at[node].len() {
             let index = self.switches_at[node][k];
             let info = self.packet_info(self.packets.get(packet));
-            let rate = self.with_switch(index, |c, now, _, actions| c.on_reverse(now, &info, actions));
+            let rate = self.with_switch(index, |c, now, _, actions| match c {
+                RateController::PerFlow(c) => c.on_reverse(now, &info, actions),
+                RateController::Headers(_) => None,
+            });
             if let Some(rate) = rate {
                 let p = self.packets.get_mut(packet);
                 if p.is(flag::RATE) {
@@ -206,7 +217,11 @@ impl World<'_> {
                     self.switches[index as usize].signalling.acks += 1;
                 } else {
                     // The header has no room for the option (BRF-11).
-                    self.with_switch(index, |c, _, _, _| c.on_write_failed(&info.key));
+                    self.with_switch(index, |c, _, _, _| {
+                        if let RateController::PerFlow(c) = c {
+                            c.on_write_failed(&info.key);
+                        }
+                    });
                 }
             }
         }
@@ -274,7 +289,7 @@ impl World<'_> {
 }
 
 /// The rate controller of a plan.
-pub(crate) fn build_rate_controller(plan: &ControllerPlan, port: u32) -> Result<Box<RateController>, Error> {
+pub(crate) fn build_rate_controller(plan: &ControllerPlan, port: u32) -> Result<RateController, Error> {
     let none = serde_json::Value::Object(serde_json::Map::new());
     let params = if plan.params.is_null() { &none } else { &plan.params };
     narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500)).map_err(|e| {

@@ -1,9 +1,9 @@
-//! BDR at a port: the adapter of the law to [`RateController`]. The port reads and writes designated packets
+//! BDR at a port: the adapter of the law to [`HeaderController`]. The port reads and writes designated packets
 //! on arrival, and counts the bytes of all other packets.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, FlowIdentity, Leaf, PortCounters, RateController};
+use crate::rate::{HeaderController, Leaf, PortCounters};
 use crate::units::{Bytes, Rate, Time};
 
 /// A BDR router's port.
@@ -40,16 +40,12 @@ fn departed(port: &PortCounters) -> (Bytes, Bytes) {
     (own, port.departed.iter().copied().sum::<Bytes>() - own)
 }
 
-impl<K: FlowIdentity> RateController<K> for BdrPort {
+impl HeaderController for BdrPort {
     fn name(&self) -> &'static str {
         "bdr"
     }
 
-    fn uses_headers(&self) -> bool {
-        true
-    }
-
-    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters) {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
         // After an outage of the router the port's counters have advanced.
         self.seen = departed(port);
@@ -68,7 +64,7 @@ impl<K: FlowIdentity> RateController<K> for BdrPort {
     }
 
     /// BDR-43.
-    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters) {
         self.count(now, port);
         self.law.on_timer(now, port.capacity.unwrap_or_default(), port.backlog(), port.limit());
     }

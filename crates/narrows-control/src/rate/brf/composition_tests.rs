@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::harness::{ACK, MTU, SYN, SYN_ACK, mbit, ms, packet};
 use super::{Brf, Params};
 use crate::feedback::code::as_heard;
-use crate::rate::{Action, Admission, PortCounters, PortId, RateController, RateOption, TcpFlags};
+use crate::rate::{Action, Admission, PerFlowController, PortCounters, PortId, RateOption, TcpFlags};
 use crate::units::{Bytes, Rate, Time};
 
 struct Switch {

@@ -8,7 +8,7 @@ use crate::feedback::code::as_heard;
 use crate::rate::aggregate::{Aggregated, Counts, Standing};
 pub(super) use crate::rate::kit::testing::*;
 use crate::rate::{
-    Action, Admission, LEAVES, Leaf, PacketInfo, PortCounters, RateController, RateOption, TcpFlags,
+    Action, Admission, LEAVES, Leaf, PacketInfo, PerFlowController, PortCounters, RateOption, TcpFlags,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 

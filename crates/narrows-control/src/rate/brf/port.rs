@@ -1,4 +1,4 @@
-//! BRF at a port: its state, and the adapter to [`RateController`].
+//! BRF at a port: its state, and the adapter to [`PerFlowController`].
 
 use std::collections::VecDeque;
 
@@ -19,8 +19,8 @@ use crate::rate::aggregate::Aggregated;
 use crate::rate::kit::half_open::{HalfOpenTable, Side};
 use crate::rate::kit::subscriber::Share;
 use crate::rate::{
-    Action, Admission, Class, CongestionKind, FlowIdentity, FlowKey, Leaf, Message, PacketInfo, PortCounters,
-    PortId, Proto, RateController,
+    Action, Admission, Class, CongestionKind, FlowIdentity, FlowKey, Leaf, Message, PacketInfo,
+    PerFlowController, PortCounters, PortId, Proto, Queueing, Requirements,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -265,13 +265,14 @@ impl<K: FlowIdentity> Brf<K> {
     }
 }
 
-impl<K: FlowIdentity> RateController<K> for Brf<K> {
+impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
     fn name(&self) -> &'static str {
         "brf"
     }
 
-    fn queues_udp(&self) -> bool {
-        self.udp.borrows()
+    fn requirements(&self) -> Requirements {
+        let queueing = Queueing::Classes { queues_udp: self.udp.borrows() };
+        Requirements { queueing, configured_capacity: false, domain: false }
     }
 
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
@@ -384,7 +385,7 @@ impl<K: FlowIdentity> RateController<K> for Brf<K> {
         self.table.meter(id).filter(|_| active).map(|meter| self.rate_for(id, meter.demand))
     }
 
-    fn aggregated(&mut self) -> Option<&mut dyn Aggregated<K>> {
+    fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>> {
         Some(self)
     }
 

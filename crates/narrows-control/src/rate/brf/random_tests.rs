@@ -7,7 +7,7 @@ use super::harness::{MTU, packet};
 use super::table::List;
 use super::{Brf, Mode, Params};
 use crate::rate::{
-    Action, Admission, CongestionKind, LEAVES, Message, PortCounters, Proto, RateController, RateOption,
+    Action, Admission, CongestionKind, LEAVES, Message, PerFlowController, PortCounters, Proto, RateOption,
     TcpFlags,
 };
 use crate::units::{Bytes, Rate, Span, Time};

@@ -8,7 +8,7 @@ use super::super::Params;
 use super::super::allocate::Shares;
 use super::super::harness::{Net, mbit};
 use super::*;
-use crate::rate::RateController;
+use crate::rate::PerFlowController;
 use crate::rate::kit::waterfill;
 use crate::units::Rate;
 

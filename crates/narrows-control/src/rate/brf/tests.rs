@@ -2,8 +2,8 @@ use super::harness::*;
 use super::table::List;
 use super::{Brf, LEAST_RATE, Params};
 use crate::rate::{
-    Action, Admission, Class, CongestionKind, Leaf, Message, PortCounters, Proto, RateController, RateOption,
-    TcpFlags,
+    Action, Admission, Class, CongestionKind, Leaf, Message, PerFlowController, PortCounters, Proto,
+    Queueing, RateOption, TcpFlags,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -210,7 +210,7 @@ fn udp_is_policed_to_its_share() {
 #[test]
 fn udp_borrows_what_tcp_leaves_idle() {
     let mut net = Net::new(Params { udp_ceiling: 0.95, ..Params::resolved() }, LINK);
-    assert!(net.brf.queues_udp());
+    assert_eq!(net.brf.requirements().queueing, Queueing::Classes { queues_udp: true });
     let mut datagram = packet(7, 1448, TcpFlags::default(), RateOption::Absent);
     datagram.key.proto = Proto::Udp;
     for _ in 0..100 {

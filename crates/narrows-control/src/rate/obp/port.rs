@@ -1,9 +1,9 @@
-//! OBP at a port: the adapter of the law to [`RateController`],
+//! OBP at a port: the adapter of the law to [`HeaderController`],
 //! without a flow table.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, FlowIdentity, PortCounters, RateController};
+use crate::rate::{HeaderController, PortCounters};
 use crate::units::{Bytes, Time};
 
 /// An OBP router's port.
@@ -24,16 +24,12 @@ impl ObpPort {
     }
 }
 
-impl<K: FlowIdentity> RateController<K> for ObpPort {
+impl HeaderController for ObpPort {
     fn name(&self) -> &'static str {
         "obp"
     }
 
-    fn uses_headers(&self) -> bool {
-        true
-    }
-
-    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters) {
         self.update(now, port);
     }
 
@@ -44,7 +40,7 @@ impl<K: FlowIdentity> RateController<K> for ObpPort {
         }
     }
 
-    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters) {
         self.update(now, port);
     }
 

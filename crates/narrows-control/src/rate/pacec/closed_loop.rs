@@ -242,7 +242,7 @@ fn the_ports_behind_the_first_are_told_that_they_do_not_limit() {
     course(&mut network, 3);
     assert_near(&network.rates(), &[49.0], 0.01);
     let key = network.sources[0].key;
-    let allocated = |at: usize| crate::rate::RateController::allocation(&network.ports[at].control, &key);
+    let allocated = |at: usize| crate::rate::PerFlowController::allocation(&network.ports[at].control, &key);
     assert_eq!([1, 2].map(allocated), [None, None]);
     assert_eq!(allocated(0), Some(network.sources[0].rate));
 }

@@ -9,8 +9,8 @@ use crate::feedback::header::Header;
 use crate::rate::domain::{DomainController, Topology};
 pub(super) use crate::rate::kit::testing::{ACK, FIN, SYN, SYN_ACK};
 use crate::rate::{
-    Action, Admission, FlowKey, Message, PacketInfo, PortCounters, PortId, Proto, RateController, RateOption,
-    Report, TcpFlags,
+    Action, Admission, FlowKey, Message, PacketInfo, PerFlowController, PortCounters, PortId, Proto,
+    RateOption, Report, TcpFlags,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 

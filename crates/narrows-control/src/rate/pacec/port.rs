@@ -16,8 +16,8 @@ use crate::feedback::code::as_heard;
 use crate::rate::aggregate::Aggregated;
 use crate::rate::kit::classes;
 use crate::rate::{
-    Action, Admission, FlowIdentity, FlowKey, Leaf, Message, PacketInfo, PortCounters, PortId, Proto,
-    Queueing, RateController, RateOption, Report,
+    Action, Admission, FlowIdentity, FlowKey, Leaf, Message, PacketInfo, PerFlowController, PortCounters,
+    PortId, Proto, Queueing, RateOption, Report, Requirements,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -223,7 +223,7 @@ impl<K: FlowIdentity> PacecPort<K> {
     fn set_capacity(&mut self, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.capacity = port.capacity;
         if let Some(capacity) = port.capacity
-            && self.queueing() == Queueing::Classes
+            && self.params.signal == Signal::InBand
         {
             classes::set(capacity, actions);
         }
@@ -280,25 +280,18 @@ impl<K: FlowIdentity> PacecPort<K> {
     }
 }
 
-impl<K: FlowIdentity> RateController<K> for PacecPort<K> {
+impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
     fn name(&self) -> &'static str {
         "pacec"
     }
 
-    fn needs_domain(&self) -> bool {
-        true
-    }
-
     /// In-band signalling models a real switch, which has classes.
-    fn queueing(&self) -> Queueing {
-        match self.params.signal {
-            Signal::InBand => Queueing::Classes,
+    fn requirements(&self) -> Requirements {
+        let queueing = match self.params.signal {
+            Signal::InBand => Queueing::Classes { queues_udp: false },
             Signal::OutOfBand => Queueing::Own,
-        }
-    }
-
-    fn needs_configured_capacity(&self) -> bool {
-        true
+        };
+        Requirements { queueing, configured_capacity: true, domain: true }
     }
 
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
@@ -427,7 +420,7 @@ impl<K: FlowIdentity> RateController<K> for PacecPort<K> {
     }
 
     /// Real switches write only into ACKs.
-    fn aggregated(&mut self) -> Option<&mut dyn Aggregated<K>> {
+    fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>> {
         match self.params.signal {
             Signal::InBand => Some(self),
             Signal::OutOfBand => None,

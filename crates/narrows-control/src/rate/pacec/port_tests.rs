@@ -4,7 +4,7 @@ use super::harness::{ACK, FIN, MTU, SYN, SYN_ACK, key, mbit, packet};
 use super::{PacecPort, Params, Signal};
 use crate::rate::aggregate::{Aggregated, Counts, Standing};
 use crate::rate::{
-    Action, Admission, FlowKey, Leaf, Message, PortCounters, PortId, Proto, Queueing, RateController,
+    Action, Admission, FlowKey, Leaf, Message, PerFlowController, PortCounters, PortId, Proto, Queueing,
     RateOption, TcpFlags,
 };
 use crate::units::{Bytes, Rate, Span, Time};
@@ -111,7 +111,7 @@ fn reports_every_ts_and_at_once_when_the_capacity_changes() {
     );
     let Some(Action::ToController(Message::Report(report))) = port.actions.last() else { panic!() };
     assert_eq!((report.queued.get(), report.rated_queued.get()), (240, 48));
-    assert_eq!(port.pacec.queueing(), Queueing::Own);
+    assert_eq!(port.pacec.requirements().queueing, Queueing::Own);
 }
 
 #[test]
@@ -339,7 +339,7 @@ fn with_a_full_table_packets_are_classified_by_their_contents() {
 
 /// The data plane's decision on a flow: (rate, leaf, pause).
 fn decided(port: &mut Port, at: u64, n: u32) -> Option<(Option<Rate>, Leaf, Span)> {
-    let of = port.pacec.aggregated().unwrap();
+    let of = &mut port.pacec;
     let handle = of.handle(&key(n))?;
     of.decide(ms(at), handle).map(|d| (d.rate, d.leaf, d.rtt))
 }
@@ -446,8 +446,8 @@ fn in_band_the_link_has_classes_and_counts_are_taken() {
         let (mut pacec, mut actions) = (PacecPort::<FlowKey>::new(params, PORT, MTU), Vec::new());
         pacec.on_start(Time::ZERO, &counters, &mut actions);
         let set = actions.iter().filter(|action| matches!(action, Action::SetClass { .. })).count();
-        (pacec.queueing(), set, pacec.aggregated().is_some())
+        (pacec.requirements().queueing, set, Box::new(pacec).into_aggregated().is_some())
     };
-    assert_eq!(classes(in_band()), (Queueing::Classes, 3, true));
+    assert_eq!(classes(in_band()), (Queueing::Classes { queues_udp: false }, 3, true));
     assert_eq!(classes(Params::default()), (Queueing::Own, 0, false));
 }

@@ -8,7 +8,7 @@ use super::harness::{MTU, Routes, key, packet, report};
 use super::{Mode, Pacec, PacecPort, Params, Signal};
 use crate::rate::domain::DomainController;
 use crate::rate::{
-    Action, CongestionKind, FlowKey, LEAVES, Message, PortCounters, PortId, RateController, RateOption,
+    Action, CongestionKind, FlowKey, LEAVES, Message, PerFlowController, PortCounters, PortId, RateOption,
     Report, TcpFlags,
 };
 use crate::units::{Bytes, Rate, Span, Time};

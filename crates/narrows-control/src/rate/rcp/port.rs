@@ -1,9 +1,9 @@
-//! RCP at a port: the adapter of the law to [`RateController`]. One
+//! RCP at a port: the adapter of the law to [`HeaderController`]. One
 //! rate for all flows, without a flow table.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, FlowIdentity, PortCounters, RateController};
+use crate::rate::{HeaderController, PortCounters};
 use crate::units::{Bytes, Rate, Time};
 
 /// An RCP router's port.
@@ -23,16 +23,12 @@ impl RcpPort {
     }
 }
 
-impl<K: FlowIdentity> RateController<K> for RcpPort {
+impl HeaderController for RcpPort {
     fn name(&self) -> &'static str {
         "rcp"
     }
 
-    fn uses_headers(&self) -> bool {
-        true
-    }
-
-    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters) {
         self.update(now, port);
     }
 
@@ -49,7 +45,7 @@ impl<K: FlowIdentity> RateController<K> for RcpPort {
         }
     }
 
-    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters) {
         self.update(now, port);
     }
 

@@ -23,7 +23,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     }
 }
 
-impl<L: Law, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
+impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
     fn handle(&self, key: &K) -> Option<FlowHandle> {
         self.table.find(key).map(FlowHandle::from)
     }

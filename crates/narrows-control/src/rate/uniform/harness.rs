@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::feedback::code::as_heard;
-use crate::rate::aggregate::{Counts, Standing};
+use crate::rate::aggregate::{Aggregated, Counts, Standing};
 use crate::rate::kit::testing::{ACK, FIN, MTU, SYN, SYN_ACK, key, ms, packet};
-use crate::rate::{Action, LEAVES, Leaf, PacketInfo, PortCounters, RateController, RateOption};
+use crate::rate::{Action, LEAVES, Leaf, PacketInfo, PortCounters, RateOption};
 use crate::units::{Bytes, Rate, Span};
 
 /// A sender directly before the switch. The way to its receiver and back takes `rtt`.
@@ -27,7 +27,7 @@ pub(super) struct Sender {
 pub(super) struct Net {
     /// Interval of reports in ms, as from a data plane; 0 shows each packet.
     report_every: u64,
-    pub(super) controller: Box<dyn RateController>,
+    pub(super) controller: Box<dyn Aggregated>,
     pub(super) now: u64,
     pub(super) port: PortCounters,
     pub(super) senders: Vec<Sender>,
@@ -37,7 +37,7 @@ pub(super) struct Net {
 }
 
 impl Net {
-    pub(super) fn new(mut controller: Box<dyn RateController>, capacity: Rate, report_every: u64) -> Self {
+    pub(super) fn new(mut controller: Box<dyn Aggregated>, capacity: Rate, report_every: u64) -> Self {
         let port = PortCounters {
             capacity: Some(capacity),
             limit_packets: [1000; LEAVES],
@@ -120,7 +120,7 @@ impl Net {
 
     fn report(&mut self) {
         let now = ms(self.now);
-        let Some(controller) = self.controller.aggregated() else { return };
+        let controller = &mut self.controller;
         for s in &mut self.senders {
             let Some(handle) = controller.handle(&key(s.n)) else { continue };
             let counts = core::mem::replace(&mut s.counts, Counts { since: now, ..Counts::default() });

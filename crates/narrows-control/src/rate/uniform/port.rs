@@ -1,4 +1,4 @@
-//! A law at a port, in the stamped form: the adapter to [`RateController`].
+//! A law at a port, in the stamped form: the adapter to [`PerFlowController`].
 
 use super::table::Table;
 use super::{Law, Passed, Port};
@@ -7,8 +7,8 @@ use crate::rate::aggregate::Aggregated;
 use crate::rate::kit::classes;
 use crate::rate::kit::half_open::{HalfOpenTable, Side};
 use crate::rate::{
-    Action, Admission, FlowIdentity, FlowKey, LEAVES, Leaf, PacketInfo, PortCounters, Proto, RateController,
-    RateOption, brf,
+    Action, Admission, FlowIdentity, FlowKey, LEAVES, Leaf, PacketInfo, PerFlowController, PortCounters,
+    Proto, Queueing, RateOption, Requirements, brf,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -128,13 +128,14 @@ pub(super) fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
     }
 }
 
-impl<L: Law, K: FlowIdentity> RateController<K> for Uniform<L, K> {
+impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
     fn name(&self) -> &'static str {
         L::NAME
     }
 
-    fn needs_configured_capacity(&self) -> bool {
-        true
+    fn requirements(&self) -> Requirements {
+        let queueing = Queueing::Classes { queues_udp: false };
+        Requirements { queueing, configured_capacity: true, domain: false }
     }
 
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
@@ -208,7 +209,7 @@ impl<L: Law, K: FlowIdentity> RateController<K> for Uniform<L, K> {
         flow.is_rated().then(|| self.rate_for(self.at, flow.rtt()))
     }
 
-    fn aggregated(&mut self) -> Option<&mut dyn Aggregated<K>> {
+    fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>> {
         Some(self)
     }
 

@@ -75,9 +75,8 @@ proptest! {
                         sender_half: Some(Span::from_nanos(halves.1)),
                         ..Counts::default()
                     };
-                    let aggregated = controller.aggregated().unwrap();
-                    aggregated.on_counts(now, FlowHandle(handle), &counts, &mut actions);
-                    aggregated.decide(now, FlowHandle(handle));
+                    controller.on_counts(now, FlowHandle(handle), &counts, &mut actions);
+                    controller.decide(now, FlowHandle(handle));
                 }
                 Step::Port { bytes, capacity, queued } => {
                     for (counter, more) in port.arrived.iter_mut().zip(bytes) {
@@ -91,13 +90,12 @@ proptest! {
             if now >= controller.next_timer() {
                 controller.on_timer(now, &port, &mut actions);
                 let capacity = port.capacity.unwrap_or_default();
-                let aggregated = controller.aggregated().unwrap();
-                let [one, ten] = [1, 10].map(|n| aggregated.grant(None, n).unwrap());
+                let [one, ten] = [1, 10].map(|n| controller.grant(None, n).unwrap());
                 prop_assert!(ten <= one, "{one:?} {ten:?}");
                 // To the precision of a float.
                 prop_assert!(one.as_f64() <= capacity.as_f64() * (1.0 + 1e-12) + 1.0, "{one:?} of {capacity:?}");
                 prop_assert!(ten > Rate::ZERO);
-                aggregated.version();
+                controller.version();
             }
             controller.trace(&mut |name, value| assert!(value.is_finite(), "{name} is {value}"));
         }

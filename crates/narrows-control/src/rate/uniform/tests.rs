@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::harness::Net;
 use super::port::stamp;
 use super::{Law, Passed, Port, Uniform};
+use crate::rate::aggregate::Aggregated;
 use crate::rate::kit::testing::{ACK, RST, SYN, SYN_ACK, key, mbit, ms, packet};
 use crate::rate::{Action, Admission, Class, Leaf, RateController, RateOption, bdr, rcp};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -10,7 +11,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 const MTU: Bytes = Bytes::new(1500);
 const LAWS: [&str; 2] = ["rcp", "bdr"];
 
-pub(super) fn controller(kind: &str, max_flows: usize) -> Box<dyn RateController> {
+pub(super) fn controller(kind: &str, max_flows: usize) -> Box<dyn Aggregated> {
     match kind {
         "rcp" => Box::new(Uniform::new(rcp::Stamped::new(rcp::Params::default()), max_flows)),
         _ => Box::new(Uniform::new(bdr::Stamped::new(bdr::Params::default(), MTU), max_flows)),
@@ -28,10 +29,10 @@ fn signal_selects_the_form() {
     for kind in LAWS {
         for (signal, stamped) in [("header", false), ("ack", true)] {
             let params = MapDeserializer::<_, Error>::new([("signal", signal)].into_iter());
-            let mut built = registry::build::<FlowKey, _>(kind, params, 0, MTU).unwrap();
-            assert_eq!((built.name(), built.uses_headers()), (kind, !stamped));
-            assert_eq!(built.aggregated().is_some(), stamped);
-            assert!(built.needs_configured_capacity());
+            let built = registry::build::<FlowKey, _>(kind, params, 0, MTU).unwrap();
+            assert_eq!((built.name(), matches!(built, RateController::PerFlow(_))), (kind, stamped));
+            assert!(built.requirements().configured_capacity);
+            assert_eq!(built.into_aggregated().is_some(), stamped);
         }
         let params = MapDeserializer::<_, Error>::new([("signal", "smoke")].into_iter());
         assert!(
@@ -183,7 +184,7 @@ fn every_ack_of_a_flow_that_asks_has_a_rate() {
             assert_eq!(net.reverse(&ack(2, RateOption::Absent)), None);
         }
         assert!(handshake(&mut net, 3, RateOption::Unassigned).is_some());
-        assert_eq!(net.controller.aggregated().unwrap().handle(&key(3)), None, "no room");
+        assert_eq!(net.controller.handle(&key(3)), None, "no room");
         assert!(net.reverse(&ack(3, RateOption::Unassigned)).is_some());
         assert_eq!(net.reverse(&ack(3, RateOption::Absent)), None);
     }
@@ -211,15 +212,13 @@ fn a_reset_ends_a_flow_and_its_handle() {
     for kind in LAWS {
         let mut net = net(kind, 0);
         handshake(&mut net, 1, RateOption::Unassigned);
-        let handle = net.controller.aggregated().unwrap().handle(&key(1)).unwrap();
+        let handle = net.controller.handle(&key(1)).unwrap();
         net.offer(&packet(1, 0, RST, RateOption::Absent));
-        let controller = net.controller.aggregated().unwrap();
-        assert_eq!(controller.decide(ms(1), handle), None);
+        assert_eq!(net.controller.decide(ms(1), handle), None);
         // Another flow has the slot now.
         handshake(&mut net, 2, RateOption::Unassigned);
-        let controller = net.controller.aggregated().unwrap();
-        assert_eq!(controller.decide(ms(2), handle), None);
-        assert!(controller.handle(&key(2)).is_some());
+        assert_eq!(net.controller.decide(ms(2), handle), None);
+        assert!(net.controller.handle(&key(2)).is_some());
     }
 }
 
@@ -233,8 +232,7 @@ fn newcomers_get_the_grants() {
             let start = net.now + 1;
             net.sender(n, 20, start, 60_000);
             net.run(start + 20);
-            let controller = net.controller.aggregated().unwrap();
-            let [first, second] = [1, 2].map(|n| controller.grant(None, n).unwrap());
+            let [first, second] = [1, 2].map(|n| net.controller.grant(None, n).unwrap());
             assert!(second <= first, "{kind}");
             net.run(start + 21);
             let got = net.told(n) * 1e6 / 8.0;

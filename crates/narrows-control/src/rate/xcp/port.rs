@@ -1,9 +1,9 @@
-//! XCP at a port: the adapter of the law to [`RateController`]. It
+//! XCP at a port: the adapter of the law to [`HeaderController`]. It
 //! reads every packet's header on arrival and writes it on departure.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{Action, FlowIdentity, PortCounters, RateController};
+use crate::rate::{HeaderController, PortCounters};
 use crate::units::{Bytes, Rate, Time};
 
 /// An XCP router's port.
@@ -20,16 +20,12 @@ impl XcpPort {
     }
 }
 
-impl<K: FlowIdentity> RateController<K> for XcpPort {
+impl HeaderController for XcpPort {
     fn name(&self) -> &'static str {
         "xcp"
     }
 
-    fn uses_headers(&self) -> bool {
-        true
-    }
-
-    fn on_start(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
+    fn on_start(&mut self, now: Time, port: &PortCounters) {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
     }
 
@@ -49,7 +45,7 @@ impl<K: FlowIdentity> RateController<K> for XcpPort {
         }
     }
 
-    fn on_timer(&mut self, now: Time, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
+    fn on_timer(&mut self, now: Time, port: &PortCounters) {
         self.law.on_interval(now, port.capacity.unwrap_or_default());
     }
 

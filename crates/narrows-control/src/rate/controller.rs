@@ -1,0 +1,107 @@
+//! A port's rate controller of either kind, for hosts that run both.
+
+use super::aggregate::Aggregated;
+use super::{
+    Action, FlowIdentity, FlowKey, HeaderController, Message, PerFlowController, PortCounters, Queueing,
+};
+use crate::units::{Rate, Time};
+
+/// The requirements of a rate controller on its port.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Requirements {
+    /// How the port queues.
+    pub queueing: Queueing,
+    /// The capacity must be configured. Other controllers measure it if it is not.
+    pub configured_capacity: bool,
+    /// There must be a [`DomainController`](super::domain::DomainController).
+    pub domain: bool,
+}
+
+/// A rate controller of one port.
+pub enum RateController<K: FlowIdentity = FlowKey> {
+    /// It keeps flows, and gives each of them a rate.
+    PerFlow(Box<dyn PerFlowController<K>>),
+    /// It reads and writes congestion headers.
+    Headers(Box<dyn HeaderController>),
+}
+
+impl<K: FlowIdentity> RateController<K> {
+    /// The name in scenarios and results.
+    pub fn name(&self) -> &'static str {
+        match self {
+            RateController::PerFlow(controller) => controller.name(),
+            RateController::Headers(controller) => controller.name(),
+        }
+    }
+
+    /// Its requirements on the port.
+    pub fn requirements(&self) -> Requirements {
+        match self {
+            RateController::PerFlow(controller) => controller.requirements(),
+            RateController::Headers(_) => {
+                Requirements { queueing: Queueing::Own, configured_capacity: true, domain: false }
+            }
+        }
+    }
+
+    /// The port has come up.
+    pub fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
+        match self {
+            RateController::PerFlow(controller) => controller.on_start(now, port, actions),
+            RateController::Headers(controller) => controller.on_start(now, port),
+        }
+    }
+
+    /// The deadline of [`next_timer`](RateController::next_timer) has passed, or the configured capacity changed.
+    pub fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
+        match self {
+            RateController::PerFlow(controller) => controller.on_timer(now, port, actions),
+            RateController::Headers(controller) => controller.on_timer(now, port),
+        }
+    }
+
+    /// When `on_timer` must be called next.
+    pub fn next_timer(&self) -> Time {
+        match self {
+            RateController::PerFlow(controller) => controller.next_timer(),
+            RateController::Headers(controller) => controller.next_timer(),
+        }
+    }
+
+    /// A message from the SDN controller has arrived. Header-based controllers get none.
+    pub fn on_message(
+        &mut self,
+        now: Time,
+        message: &Message<K>,
+        port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    ) {
+        if let RateController::PerFlow(controller) = self {
+            controller.on_message(now, message, port, actions);
+        }
+    }
+
+    /// The flow's current rate, for traces.
+    pub fn allocation(&self, key: &K) -> Option<Rate> {
+        match self {
+            RateController::PerFlow(controller) => controller.allocation(key),
+            RateController::Headers(_) => None,
+        }
+    }
+
+    /// The controller for a host that shows it counts instead of packets; `None` if it needs each packet.
+    pub fn into_aggregated(self) -> Option<Box<dyn Aggregated<K>>> {
+        match self {
+            RateController::PerFlow(controller) => controller.into_aggregated(),
+            RateController::Headers(_) => None,
+        }
+    }
+
+    /// Names and values of the internal state, for traces.
+    pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        match self {
+            RateController::PerFlow(controller) => controller.trace(trace),
+            RateController::Headers(controller) => controller.trace(trace),
+        }
+    }
+}

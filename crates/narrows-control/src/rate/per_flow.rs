@@ -1,0 +1,62 @@
+//! The contract of controllers that keep the flows of a port and give each of them a rate: BRF, PACEC, and RCP and
+//! BDR on ports that write into ACKs.
+
+use super::aggregate::Aggregated;
+use super::{Action, Admission, FlowIdentity, FlowKey, Message, PacketInfo, PortCounters, Requirements};
+use crate::units::{Rate, Time};
+
+/// A rate controller that keeps flows: a pure state machine. Its inputs are packets, timers and messages. It returns a
+/// leaf for each packet, a rate to write, and [`Action`]s.
+pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
+    /// The name in scenarios and results, e.g. `brf`.
+    fn name(&self) -> &'static str;
+
+    /// Its requirements on the port.
+    fn requirements(&self) -> Requirements;
+
+    /// The port has come up. The controller sets the first class rates.
+    fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>);
+
+    /// A data packet is about to join the controlled port's queue.
+    fn on_data(
+        &mut self,
+        now: Time,
+        packet: &PacketInfo<K>,
+        port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    ) -> Admission;
+
+    /// A packet of the reverse direction passes the switch. Returns the rate to write into it.
+    fn on_reverse(&mut self, now: Time, packet: &PacketInfo<K>, actions: &mut Vec<Action<K>>)
+    -> Option<Rate>;
+
+    /// The rate that the last `on_reverse` of this flow returned did not fit into its packet
+    /// (BRF-11).
+    fn on_write_failed(&mut self, _key: &K) {}
+
+    /// The deadline of [`next_timer`](PerFlowController::next_timer) has passed, or the configured
+    /// capacity changed.
+    fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>);
+
+    /// When `on_timer` must be called next.
+    fn next_timer(&self) -> Time;
+
+    /// A message from the SDN controller has arrived.
+    fn on_message(
+        &mut self,
+        _now: Time,
+        _message: &Message<K>,
+        _port: &PortCounters,
+        _actions: &mut Vec<Action<K>>,
+    ) {
+    }
+
+    /// The flow's current rate, for traces; `None` if the flow is unknown or has none.
+    fn allocation(&self, key: &K) -> Option<Rate>;
+
+    /// The same controller for a host that shows it counts instead of packets; `None` if it needs each packet.
+    fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>>;
+
+    /// Names and values of the internal state, for traces.
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64));
+}
