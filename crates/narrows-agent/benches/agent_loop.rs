@@ -206,7 +206,7 @@ fn measure(flows: u32, order: &[u32], name: &str) {
         PortCounters { capacity: Some(capacity), limit_packets: [1000; LEAVES], ..PortCounters::default() };
     let params = Params { max_flows: flows as usize, ..Params::resolved() };
     let controller: Box<dyn Aggregated> = Box::new(Brf::new(params, 0, Bytes::new(MTU)));
-    let port = Port::new(controller, counters, Bytes::new(MTU));
+    let port = Port::new(controller, counters);
     let mut switch = Switch::new(plane.clone(), vec![port]);
     let (mut now, mut asked) = (Time::from_nanos(5_000_000_000), Vec::new());
     switch.start(now, &mut asked);

@@ -107,7 +107,7 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
         }
         let controller = registry::build(name, params, number, Bytes::new(1500)).expect("parameters");
         let controller = controller.into_aggregated().expect("a controller that takes counts");
-        Port::new(controller, counters.clone(), Bytes::new(1500))
+        Port::new(controller, counters.clone())
     });
     let mut switch = Switch::new(Plane(Rc::clone(&slots)), ports.collect());
     let (mut now, mut asked) = (Time::from_nanos(5_000_000_000), Vec::new());

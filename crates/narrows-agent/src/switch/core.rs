@@ -6,10 +6,8 @@
 //! that end cost a system call each.
 
 use narrows_control::feedback::code::RateCode;
-use narrows_control::feedback::header::Header;
 use narrows_control::rate::aggregate::{Aggregated, Decision, Standing};
-use narrows_control::rate::{Action, FlowKey, Message, PortCounters, Proto};
-use narrows_control::rate::{PacketInfo, RateOption, TcpFlags};
+use narrows_control::rate::{Action, FlowKey, Message, PortCounters};
 use narrows_control::units::{Bytes, Span, Time};
 
 use crate::dataplane::layout::newcomers_up_to;
@@ -38,10 +36,8 @@ pub struct Port {
     pub controller: Box<dyn Aggregated>,
     /// Counters of the port's queue and of the program, as of the last tick.
     pub counters: PortCounters,
-    /// UDP packets that arrived since the last tick: (bytes, largest datagram).
+    /// L3 bytes of UDP that arrived since the last tick.
     pub udp: Bytes,
-    /// Largest packet.
-    pub mtu: Bytes,
     version: u64,
     /// Whether the allocations of all flows of the port have changed.
     changed: bool,
@@ -244,8 +240,7 @@ impl<T: FlowTable> Switch<T> {
         (self.work.reported, self.work.ordered) = (0, 0);
         self.each_port(asked, |port, actions| {
             if port.udp > Bytes::ZERO {
-                let datagram = udp_packet(port.udp.min(port.mtu));
-                port.controller.on_data(now, &datagram, &port.counters, actions);
+                port.controller.on_udp(now, port.udp, &port.counters, actions);
                 port.udp = Bytes::ZERO;
             }
         });
@@ -453,26 +448,8 @@ impl<T: FlowTable> Switch<T> {
 
 impl Port {
     /// A port whose controller was not started yet.
-    pub fn new(controller: Box<dyn Aggregated>, counters: PortCounters, mtu: Bytes) -> Self {
-        Port { controller, counters, udp: Bytes::ZERO, mtu, version: 0, changed: false }
-    }
-}
-
-/// Reports to the controller whether the port has UDP traffic, and how much.
-fn udp_packet(size: Bytes) -> PacketInfo {
-    let any = core::net::IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED);
-    PacketInfo {
-        key: FlowKey { saddr: any, daddr: any, sport: 0, dport: 0, proto: Proto::Udp },
-        size,
-        payload: size,
-        flags: TcpFlags::default(),
-        option: RateOption::Absent,
-        unlimited: None,
-        seq: 0,
-        timestamps: None,
-        header: Header::None,
-        vlan: 0,
-        mark: 0,
+    pub fn new(controller: Box<dyn Aggregated>, counters: PortCounters) -> Self {
+        Port { controller, counters, udp: Bytes::ZERO, version: 0, changed: false }
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
 use narrows_control::rate::brf::{Brf, Params};
-use narrows_control::rate::{LEAVES, Leaf};
+use narrows_control::rate::{LEAVES, Leaf, Proto};
 use narrows_control::units::Rate;
 
 use super::super::table::{Head, Tags, Tail};
@@ -89,7 +89,7 @@ impl Net {
             limit_packets: [1000; LEAVES],
             ..PortCounters::default()
         };
-        let port = Port::new(controller, counters, Bytes::new(1500));
+        let port = Port::new(controller, counters);
         let mut switch = Switch::new(plane.clone(), vec![port]);
         let (now, mut asked) = (Time::from_nanos(5_000_000_000), Vec::new());
         switch.start(now, &mut asked);

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`table`] | slots: the program's observations of a flow, and the orders for it |
 //! | `shadow` | what was reported of each slot |
-//! | `story` | a flow's beginning and end, reported as packets |
+//! | `story` | a flow's beginning and end, reported as events |
 //! | [`core`] | the loop without its effects |
 //! | [`services`] | grants for newcomers of a service |
 //! | `plane` | the eBPF program's maps as a table |

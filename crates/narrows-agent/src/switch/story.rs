@@ -1,21 +1,14 @@
-//! Reports a flow's events to the controller as packets.
+//! Reports a flow's events to the controller.
 //!
-//! The program records a flow's beginning and end as flags and times, but controllers expect packets. So the few
-//! packets that open and close a flow, and the times at which they passed, are reconstructed from the flags and times.
+//! The program records a flow's beginning and end as flags and times. Controllers take the packets that open and close a
+//! flow as events, each with the time at which it passed.
 
-use narrows_control::feedback::header::Header;
 use narrows_control::rate::aggregate::Aggregated;
-use narrows_control::rate::{Action, FlowKey, PacketInfo, PortCounters, RateOption, TcpFlags};
-use narrows_control::units::{Bytes, Span, Time};
+use narrows_control::rate::{Action, FlowEvent, FlowKey, PortCounters, Segment, Side};
+use narrows_control::units::{Span, Time};
 
 use super::shadow::Shadow;
 use super::table::{Flags, Tags, Tail};
-
-const SYN: TcpFlags = TcpFlags { syn: true, ack: false, fin: false, rst: false };
-const SYN_ACK: TcpFlags = TcpFlags { syn: true, ack: true, fin: false, rst: false };
-const ACK: TcpFlags = TcpFlags { syn: false, ack: true, fin: false, rst: false };
-const FIN: TcpFlags = TcpFlags { syn: false, ack: true, fin: true, rst: false };
-const RST: TcpFlags = TcpFlags { syn: false, ack: false, fin: false, rst: true };
 
 /// A controller, and the arguments of a call.
 pub(super) struct Teller<'a> {
@@ -27,67 +20,68 @@ pub(super) struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    fn packet(&self, flags: TcpFlags, speaks: bool) -> PacketInfo {
-        PacketInfo {
+    fn event(&self, from: Side, segment: Segment, follows_rates: bool) -> FlowEvent {
+        FlowEvent {
             key: self.key,
-            size: Bytes::ZERO,
-            payload: Bytes::ZERO,
-            flags,
-            option: if speaks { RateOption::Unassigned } else { RateOption::Absent },
-            unlimited: None,
-            seq: 0,
+            from,
+            segment,
+            has_data: false,
+            follows_rates,
             timestamps: None,
-            header: Header::None,
             vlan: self.tags.vlan,
             mark: self.tags.mark,
         }
     }
 
-    fn sent(&mut self, at: Time, packet: &PacketInfo) {
-        self.controller.on_data(at, packet, self.counters, self.actions);
+    fn report(&mut self, at: Time, event: &FlowEvent) {
+        self.controller.on_event(at, event, self.counters, self.actions);
     }
 
-    fn returned(&mut self, at: Time, packet: &PacketInfo) {
-        // The rate in its answer is read separately.
-        self.controller.on_reverse(at, packet, self.actions);
+    /// Reports a packet that shows neither data nor that its sender follows rates.
+    fn passed(&mut self, at: Time, from: Side, segment: Segment) {
+        let event = self.event(from, segment, false);
+        self.report(at, &event);
+    }
+
+    fn data(&mut self, at: Time, follows_rates: bool) {
+        let event = FlowEvent { has_data: true, ..self.event(Side::Sender, Segment::Plain, follows_rates) };
+        self.report(at, &event);
     }
 
     /// Reports that the flow has begun.
     pub(super) fn beginning(&mut self, now: Time, shadow: &Shadow, tail: &Tail) {
         let speaks = shadow.flags.has(Flags::RATED);
         if shadow.flags.has(Flags::GUESSED) {
-            let mut data = self.packet(ACK, speaks);
-            data.payload = Bytes::new(1);
-            return self.sent(now, &data);
+            return self.data(now, speaks);
         }
         let by_receiver = shadow.flags.has(Flags::OPENED_BY_RECEIVER);
         let (half, _) = if by_receiver { tail.rtt_sender } else { tail.rtt_receiver };
         let syn_at = Time::from_nanos(now.as_nanos().saturating_sub(u64::from(half) * 1000));
-        let (syn, syn_ack) = (self.packet(SYN, speaks), self.packet(SYN_ACK, speaks));
+        let (opener, other) =
+            if by_receiver { (Side::Receiver, Side::Sender) } else { (Side::Sender, Side::Receiver) };
+        let (syn, syn_ack) =
+            (self.event(opener, Segment::Syn, speaks), self.event(other, Segment::SynAck, speaks));
         if shadow.flags.has(Flags::ADOPTED) && !shadow.flags.has(Flags::CONFIRMED) && !by_receiver {
             // The SYN-ACK was not seen, and never will be if ACKs take another path: those need an
             // advertisement (BRF-63).
-            self.sent(now, &syn);
-            let mut data = self.packet(ACK, speaks);
-            data.payload = Bytes::new(1);
-            return self.sent(now, &data);
+            self.report(now, &syn);
+            return self.data(now, speaks);
         }
         // A SYN that was seen twice gives no RTT, nor does one whose SYN-ACK got no slot.
         let (_, samples) = if by_receiver { tail.rtt_sender } else { tail.rtt_receiver };
         let times = if shadow.flags.has(Flags::SYN_REPEATED) || samples == 0 { 2 } else { 1 };
         for _ in 0..times {
-            if by_receiver { self.returned(syn_at, &syn) } else { self.sent(syn_at, &syn) }
+            self.report(syn_at, &syn);
         }
-        if by_receiver { self.sent(now, &syn_ack) } else { self.returned(now, &syn_ack) }
+        self.report(now, &syn_ack);
     }
 
     /// Reports new flags.
     pub(super) fn events(&mut self, now: Time, shadow: &Shadow, news: Flags, tail: &Tail) {
-        let plain = self.packet(ACK, news.has(Flags::SPEAKS_BRF));
         if news.has(Flags::RST) {
-            let reset = self.packet(RST, false);
-            return self.sent(now, &reset);
+            return self.passed(now, Side::Sender, Segment::Rst);
         }
+        let plain = self.event(Side::Sender, Segment::Plain, news.has(Flags::SPEAKS_BRF));
         let by_receiver = shadow.flags.has(Flags::OPENED_BY_RECEIVER);
         // The packet that completes the handshake gives the RTT of the opener's side, if it is reported with
         // its own time.
@@ -97,28 +91,24 @@ impl Teller<'_> {
         };
         if news.has(Flags::SENDER_SEEN) {
             let at = if by_receiver { now } else { completed(tail.rtt_sender) };
-            self.sent(at, &plain);
+            self.report(at, &plain);
         } else if news.has(Flags::SPEAKS_BRF) {
-            self.sent(now, &plain);
+            self.report(now, &plain);
         }
         if news.has(Flags::RECEIVER_SEEN) {
             let at = if by_receiver { completed(tail.rtt_receiver) } else { now };
-            let ack = self.packet(ACK, false);
-            self.returned(at, &ack);
+            self.passed(at, Side::Receiver, Segment::Plain);
         }
         if news.has(Flags::FIN_SENDER) {
-            let fin = self.packet(FIN, false);
-            self.sent(now, &fin);
+            self.passed(now, Side::Sender, Segment::Fin);
         }
         if news.has(Flags::FIN_RECEIVER) {
-            let fin = self.packet(FIN, false);
-            self.returned(now, &fin);
+            self.passed(now, Side::Receiver, Segment::Fin);
         }
     }
 
     /// Reports that packets passed, so that a flow without data does not expire.
     pub(super) fn alive(&mut self, now: Time) {
-        let ack = self.packet(ACK, false);
-        self.sent(now, &ack);
+        self.passed(now, Side::Sender, Segment::Plain);
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! A simulated switch shows each packet to its [`PerFlowController`]. On a real switch the data plane
 //! counts, and the controller reads the counts every few milliseconds. Packets that open and close flows are
-//! few, so the controller still sees each of them. For all other packets [`Aggregated`] takes counts, and
+//! few, so the data plane records each of them as an event. For all other packets [`Aggregated`] takes counts, and
 //! decides what the data plane does with the flow.
 
-use super::{Action, FlowIdentity, FlowKey, Leaf, PerFlowController};
+use super::{Action, FlowEvent, FlowIdentity, FlowKey, Leaf, PerFlowController, PortCounters};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Identifies a flow without a search, while the controller knows the flow.
@@ -60,6 +60,18 @@ pub enum Standing {
 pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// The flow's handle, if the controller knows the flow.
     fn handle(&self, key: &K) -> Option<FlowHandle>;
+
+    /// A packet that begins, confirms or ends a flow has passed, or one that only shows that the flow is alive.
+    fn on_event(
+        &mut self,
+        now: Time,
+        event: &FlowEvent<K>,
+        port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    );
+
+    /// UDP has arrived at the port since the last call, with this number of L3 bytes.
+    fn on_udp(&mut self, now: Time, bytes: Bytes, port: &PortCounters, actions: &mut Vec<Action<K>>);
 
     /// Takes the counts of one flow, and returns whether the decision about the flow may have
     /// changed. Flows without packets need no report.

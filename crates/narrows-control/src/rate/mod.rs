@@ -13,6 +13,7 @@ pub mod brf;
 mod controller;
 mod counters;
 pub mod domain;
+mod event;
 mod headers;
 mod identity;
 pub mod kit;
@@ -32,6 +33,7 @@ mod header_tests;
 
 pub use controller::{RateController, Requirements};
 pub use counters::PortCounters;
+pub use event::{FlowEvent, Segment, Side};
 pub use headers::HeaderController;
 pub use identity::{FlowIdentity, FlowKey, Host, Proto};
 pub use message::{Action, CongestionKind, Message, PortId, Report};

@@ -118,7 +118,7 @@ impl Runner {
         let counters =
             PortCounters { capacity, limit_packets: [port.limit; LEAVES], ..PortCounters::default() };
         let controller = port.rate_controller(u32::from(number), mtu)?;
-        self.switch.add(now, Port::new(controller, counters, mtu), &mut self.asked);
+        self.switch.add(now, Port::new(controller, counters), &mut self.asked);
         self.ports.push(controlled);
         self.interfaces.all.push(Interface::new(&port.interface, number));
         if let Some(link) = &mut self.link {

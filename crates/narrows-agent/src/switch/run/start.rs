@@ -60,7 +60,7 @@ impl Runner {
             let capacity = controlled.capacity;
             let counters =
                 PortCounters { capacity, limit_packets: [port.limit; LEAVES], ..PortCounters::default() };
-            cores.push(Port::new(port.rate_controller(u32::from(number), mtu)?, counters, mtu));
+            cores.push(Port::new(port.rate_controller(u32::from(number), mtu)?, counters));
             ports.push(controlled);
             let record = plane.ports.get(number).ok_or("too many ports")?;
             record.set_unconfirmed_max(UNCONFIRMED_MIN);

@@ -12,7 +12,7 @@ use super::subscribers::WEIGHT;
 use super::table::{FlowId, List};
 use super::{Brf, judge, layers, newcomer};
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
-use crate::rate::{Action, Class, FlowIdentity, Leaf};
+use crate::rate::{Action, Class, FlowEvent, FlowIdentity, Leaf, PortCounters, Side};
 use crate::units::{Bytes, Rate, Time};
 
 /// The part of `bytes`, counted from `since` to `now`, that falls after `from`.
@@ -66,6 +66,31 @@ impl<K: FlowIdentity> Brf<K> {
 impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
     fn handle(&self, key: &K) -> Option<FlowHandle> {
         self.table.find(key).map(FlowHandle::from)
+    }
+
+    fn on_event(
+        &mut self,
+        now: Time,
+        event: &FlowEvent<K>,
+        port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    ) {
+        self.refresh_capacity(now, port, actions);
+        let Some(id) = self.on_tcp(now, event, actions) else { return };
+        if event.has_data {
+            self.has_data(now, id, actions);
+        }
+        // The data plane has written a rate into this packet.
+        if event.from == Side::Receiver && self.table.list(id) == Some(List::Rated) {
+            self.note_told(now, id);
+        }
+    }
+
+    fn on_udp(&mut self, now: Time, bytes: Bytes, port: &PortCounters, actions: &mut Vec<Action<K>>) {
+        self.refresh_capacity(now, port, actions);
+        // T may be much shorter than the time between two reports. All bytes of a report within one T would seem to be
+        // a multiple of UDP's load.
+        self.record_udp(now, bytes.min(self.mtu), actions);
     }
 
     fn on_counts(

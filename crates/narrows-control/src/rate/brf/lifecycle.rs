@@ -5,10 +5,9 @@ use super::newcomer::{initial, literal_factor};
 use super::table::{Flow, FlowId, List};
 use super::timers::Due;
 use super::{Brf, allocate};
-use crate::rate::kit::half_open::Side;
 use crate::rate::kit::waterfill::UNBOUNDED;
-use crate::rate::{Action, Class, FlowIdentity, PacketInfo, RateOption};
-use crate::units::{Bytes, Rate, Span, Time};
+use crate::rate::{Action, Class, FlowEvent, FlowIdentity, PacketInfo, RateOption, Segment, Side};
+use crate::units::{Rate, Span, Time};
 
 /// Limit of flows that were seen from one side only: the number of confirmed flows, but at least this many.
 /// So a restarted switch rebuilds its table within a few RTTs, and a flood of forged packets gains nothing
@@ -26,43 +25,40 @@ impl<K: FlowIdentity> Brf<K> {
     pub(super) fn on_tcp(
         &mut self,
         now: Time,
-        from: Side,
-        packet: &PacketInfo<K>,
+        event: &FlowEvent<K>,
         actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
-        let flags = packet.flags;
-        let found = self.table.find(&packet.key);
-        if flags.rst {
-            self.half_open.remove(&packet.key);
+        let found = self.table.find(&event.key);
+        if event.segment == Segment::Rst {
+            self.half_open.remove(&event.key);
             if let Some(id) = found {
                 self.remove(now, id, actions);
             }
             return None;
         }
-        if flags.syn && !flags.ack {
+        if event.segment == Segment::Syn {
             // A known flow stays unchanged. The answer will show whether this is a new flow or a
             // forgery.
-            self.half_open.insert(now, packet.key, from, packet.option != RateOption::Absent);
+            self.half_open.insert(now, event.key, event.from, event.follows_rates);
             return None;
         }
         let id = match found {
-            _ if flags.syn => self.on_syn_ack(now, from, packet, found, actions)?,
-            Some(id) => self.correct_class(now, id, packet, actions)?,
-            None => self.adopt(now, from, packet, actions)?,
+            _ if event.segment == Segment::SynAck => self.on_syn_ack(now, event, found, actions)?,
+            Some(id) => self.correct_class(now, id, event, actions)?,
+            None => self.adopt(now, event, actions)?,
         };
-        self.heard(now, from, packet, id, actions);
+        self.heard(now, event, id, actions);
         Some(id)
     }
 
     fn on_syn_ack(
         &mut self,
         now: Time,
-        from: Side,
-        packet: &PacketInfo<K>,
+        event: &FlowEvent<K>,
         found: Option<FlowId>,
         actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
-        let Some(half) = self.half_open.get_mut(&packet.key).filter(|half| half.opener != from) else {
+        let Some(half) = self.half_open.get_mut(&event.key).filter(|half| half.opener != event.from) else {
             // A repetition: it carries the initial rate again, whatever the gate says (BRF-60).
             let flow = found.and_then(|id| self.table.get_mut(id))?;
             if !flow.confirmed {
@@ -75,13 +71,13 @@ impl<K: FlowIdentity> Brf<K> {
             self.remove(now, old, actions);
         }
         if !half.permitted || !self.make_room_for_unconfirmed(now, actions) {
-            if let Some(half) = self.half_open.get_mut(&packet.key) {
+            if let Some(half) = self.half_open.get_mut(&event.key) {
                 half.answered = Some(now);
             }
             return None;
         }
-        self.half_open.remove(&packet.key);
-        let mut flow = Flow::new(now, packet.key, Class::Rated, half.opener);
+        self.half_open.remove(&event.key);
+        let mut flow = Flow::new(now, event.key, Class::Rated, half.opener);
         flow.syn_ack_at = Some(now);
         if !half.repeated {
             match half.opener {
@@ -89,35 +85,29 @@ impl<K: FlowIdentity> Brf<K> {
                 Side::Receiver => flow.rtt.sender_half(now.since(half.syn_at)),
             }
         }
-        let id = self.add(now, flow, packet, actions)?;
+        let id = self.add(now, flow, event, actions)?;
         self.newcomer(now, id, actions);
         Some(id)
     }
 
     /// A packet of a flow without a record, because its handshake got none or was not seen.
-    fn adopt(
-        &mut self,
-        now: Time,
-        from: Side,
-        packet: &PacketInfo<K>,
-        actions: &mut Vec<Action<K>>,
-    ) -> Option<FlowId> {
-        let half = self.half_open.get_mut(&packet.key).copied();
+    fn adopt(&mut self, now: Time, event: &FlowEvent<K>, actions: &mut Vec<Action<K>>) -> Option<FlowId> {
+        let half = self.half_open.get_mut(&event.key).copied();
         let flow = match half {
             Some(half) if half.answered.is_some() => {
-                if half.opener != from {
+                if half.opener != event.from {
                     return None;
                 }
                 let class = if half.permitted { Class::Rated } else { Class::OtherTcp };
-                let mut flow = Flow::new(now, packet.key, class, from);
+                let mut flow = Flow::new(now, event.key, class, event.from);
                 flow.syn_ack_at = half.answered;
                 flow
             }
             // Data after a SYN whose answer took another path, or from before this switch started.
-            _ if from == Side::Sender && packet.payload > Bytes::ZERO => {
-                let rated = half.map_or(packet.sender_follows_rates(), |half| half.permitted);
+            _ if event.has_data => {
+                let rated = half.map_or(event.follows_rates, |half| half.permitted);
                 let class = if rated { Class::Rated } else { Class::OtherTcp };
-                let mut flow = Flow::new(now, packet.key, class, Side::Receiver);
+                let mut flow = Flow::new(now, event.key, class, Side::Receiver);
                 flow.guessed = half.is_none();
                 flow
             }
@@ -126,8 +116,8 @@ impl<K: FlowIdentity> Brf<K> {
         if !self.make_room_for_unconfirmed(now, actions) {
             return None;
         }
-        self.half_open.remove(&packet.key);
-        self.add(now, flow, packet, actions)
+        self.half_open.remove(&event.key);
+        self.add(now, flow, event, actions)
     }
 
     /// Starts a flow again. The flow counted as other TCP, because the first packet that was seen
@@ -138,17 +128,17 @@ impl<K: FlowIdentity> Brf<K> {
         &mut self,
         now: Time,
         id: FlowId,
-        packet: &PacketInfo<K>,
+        event: &FlowEvent<K>,
         actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
         let flow = self.table.get(id)?;
-        if !flow.guessed || flow.class == Class::Rated || flow.is_closed() || !packet.sender_follows_rates() {
+        if !flow.guessed || flow.class == Class::Rated || flow.is_closed() || !event.follows_rates {
             return Some(id);
         }
         let flow = Flow { class: Class::Rated, guessed: false, ..flow.clone() };
         let confirmed = flow.confirmed;
         self.remove(now, id, actions);
-        let id = self.add(now, flow, packet, actions)?;
+        let id = self.add(now, flow, event, actions)?;
         if confirmed {
             self.newcomer(now, id, actions);
         }
@@ -169,18 +159,18 @@ impl<K: FlowIdentity> Brf<K> {
         !self.table.is_full()
     }
 
-    /// Adds a record for this packet's flow.
+    /// Adds a record for this event's flow.
     fn add(
         &mut self,
         now: Time,
         flow: Flow<K>,
-        packet: &PacketInfo<K>,
+        event: &FlowEvent<K>,
         actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
         let (key, class) = (flow.key, flow.class);
         let wait = flow.rtt.get().unwrap_or(Span::ZERO).scale(3, 1).max(self.params.ack_timer_min);
         let id = self.table.insert(flow)?;
-        self.shares.join(id.slot, self.params.share.subscriber(packet));
+        self.shares.join(id.slot, self.params.share.subscriber(event));
         self.timers.set(now + self.params.handshake_timeout.max(wait + wait), id, Due::Confirmation);
         self.timers.set(now + wait, id, Due::FirstAck);
         let event = if class == Class::Rated { "flow-added" } else { "other-flow-added" };
@@ -189,31 +179,25 @@ impl<K: FlowIdentity> Brf<K> {
     }
 
     /// A packet of a known flow from this side.
-    fn heard(
-        &mut self,
-        now: Time,
-        from: Side,
-        packet: &PacketInfo<K>,
-        id: FlowId,
-        actions: &mut Vec<Action<K>>,
-    ) {
+    fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId, actions: &mut Vec<Action<K>>) {
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.last_seen = now;
-        match (from, packet.timestamps) {
-            (Side::Sender, Some(stamps)) if packet.payload > Bytes::ZERO => flow.rtt.on_data(now, stamps),
+        match (event.from, event.timestamps) {
+            (Side::Sender, Some(stamps)) if event.has_data => flow.rtt.on_data(now, stamps),
             (Side::Receiver, Some(stamps)) => flow.rtt.on_reverse(now, stamps),
             _ => {}
         }
-        match from {
-            Side::Sender => flow.fin.0 |= packet.flags.fin,
+        let fin = event.segment == Segment::Fin;
+        match event.from {
+            Side::Sender => flow.fin.0 |= fin,
             Side::Receiver => {
-                flow.fin.1 |= packet.flags.fin;
+                flow.fin.1 |= fin;
                 flow.ack_seen_here = true;
             }
         }
-        let confirms = !flow.confirmed && flow.awaited == from && !packet.flags.syn;
+        let confirms = !flow.confirmed && flow.awaited == event.from && event.segment != Segment::SynAck;
         if confirms && let Some(at) = flow.syn_ack_at.take() {
-            match from {
+            match event.from {
                 Side::Sender => flow.rtt.sender_half(now.since(at)),
                 Side::Receiver => flow.rtt.receiver_half(now.since(at)),
             }
@@ -246,23 +230,6 @@ impl<K: FlowIdentity> Brf<K> {
         }
         if self.table.list(id) == Some(List::Rated) {
             self.rtt_max = self.rtt_max.max(self.rtt(id));
-        }
-    }
-
-    /// A data packet: activity, and bytes for the measurement.
-    pub(super) fn count(
-        &mut self,
-        now: Time,
-        id: FlowId,
-        packet: &PacketInfo<K>,
-        actions: &mut Vec<Action<K>>,
-    ) {
-        if packet.payload > Bytes::ZERO {
-            self.has_data(now, id, actions);
-            if packet.unlimited.is_some() {
-                self.readmit(now, id, actions);
-            }
-            self.measure(now, id, packet);
         }
     }
 

@@ -16,11 +16,11 @@ use super::timers::Timers;
 use super::udp::Udp;
 use super::{Mode, Params, split};
 use crate::rate::aggregate::Aggregated;
-use crate::rate::kit::half_open::{HalfOpenTable, Side};
+use crate::rate::kit::half_open::HalfOpenTable;
 use crate::rate::kit::subscriber::Share;
 use crate::rate::{
-    Action, Admission, Class, CongestionKind, FlowIdentity, FlowKey, Leaf, Message, PacketInfo,
-    PerFlowController, PortCounters, PortId, Proto, Queueing, Requirements,
+    Action, Admission, Class, CongestionKind, FlowEvent, FlowIdentity, FlowKey, Leaf, Message, PacketInfo,
+    PerFlowController, PortCounters, PortId, Proto, Queueing, Requirements, Side,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -174,6 +174,13 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
+    /// Applies a new configured capacity.
+    pub(super) fn refresh_capacity(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
+        if port.capacity.is_some_and(|told| told != self.link) {
+            self.refresh_link(now, port, actions);
+        }
+    }
+
     /// Updates the split between the classes, and the allocations.
     pub(super) fn update_split(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         // UDP that may not borrow needs its whole share: it is policed to it.
@@ -203,9 +210,14 @@ impl<K: FlowIdentity> Brf<K> {
         (self.udp.borrows() && self.estimator.is_none()).then(|| self.udp.ceil(self.link))
     }
 
-    fn on_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action<K>>) -> Admission {
+    /// UDP has arrived.
+    pub(super) fn record_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action<K>>) {
         self.udp.record(now, size);
         self.update_split(now, actions);
+    }
+
+    fn admit_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action<K>>) -> Admission {
+        self.record_udp(now, size, actions);
         if self.udp_ceil().is_some() {
             return Admission::Queue(Leaf::Udp);
         }
@@ -291,15 +303,20 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         port: &PortCounters,
         actions: &mut Vec<Action<K>>,
     ) -> Admission {
-        if port.capacity.is_some_and(|told| told != self.link) {
-            self.refresh_link(now, port, actions);
-        }
+        self.refresh_capacity(now, port, actions);
         if packet.key.proto() == Proto::Udp {
-            return self.on_udp(now, packet.size, actions);
+            return self.admit_udp(now, packet.size, actions);
         }
-        let found = self.on_tcp(now, Side::Sender, packet, actions);
-        if let Some(id) = found {
-            self.count(now, id, packet, actions);
+        let event = FlowEvent::of(packet, Side::Sender);
+        let found = self.on_tcp(now, &event, actions);
+        if event.has_data
+            && let Some(id) = found
+        {
+            self.has_data(now, id, actions);
+            if packet.unlimited.is_some() {
+                self.readmit(now, id, actions);
+            }
+            self.measure(now, id, packet);
         }
         let leaf = match found {
             Some(id) => self.leaf(now, id, packet.size),
@@ -323,7 +340,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         }
         // The answer to a SYN without a record: an offer without a reservation.
         let offer = self.offer(packet);
-        let found = self.on_tcp(now, Side::Receiver, packet, actions);
+        let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Receiver), actions);
         match found {
             Some(id) if self.table.list(id) == Some(List::Rated) => self.answer(now, id, packet),
             Some(_) => None,

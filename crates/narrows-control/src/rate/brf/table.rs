@@ -7,10 +7,9 @@ use super::feedback::Gate;
 use super::layers::Layer;
 use super::obedience::Demotions;
 pub(super) use crate::rate::kit::flow_id::FlowId;
-use crate::rate::kit::half_open::Side;
 use crate::rate::kit::rtt::RttEstimate;
 use crate::rate::kit::waterfill::UNBOUNDED;
-use crate::rate::{Class, FlowIdentity};
+use crate::rate::{Class, FlowIdentity, Side};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The lists. Every record is on exactly one of these lists.

@@ -4,17 +4,8 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
-use crate::rate::FlowIdentity;
+use crate::rate::{FlowIdentity, Side};
 use crate::units::{Span, Time};
-
-/// One of a flow's two sides.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(in crate::rate) enum Side {
-    /// The side that sends the data.
-    Sender,
-    /// The side that receives it.
-    Receiver,
-}
 
 /// A SYN that passed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

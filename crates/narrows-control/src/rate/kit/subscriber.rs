@@ -10,20 +10,11 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::rate::{FlowIdentity, Host, PacketInfo};
+use crate::rate::{FlowEvent, FlowIdentity, Host, Side};
 
 /// Prefix length of an IPv6 subscriber unless it is configured. A host can use every address of its /64, so
 /// a share for each address would be worth nothing.
 const IPV6_PREFIX: u8 = 64;
-
-/// The side of a flow on which the subscribers are.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The source address of the data identifies the subscriber.
-    Sender,
-    /// The destination address of the data identifies the subscriber.
-    Receiver,
-}
 
 /// The unit that gets a share.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +24,7 @@ pub enum Share {
     Flow,
     /// The connections of a network have one share.
     Prefix {
-        /// The side of the subscriber's address.
+        /// The side whose address identifies the subscriber.
         side: Side,
         /// Prefix length of IPv4 networks.
         ipv4: u8,
@@ -57,19 +48,19 @@ pub enum Subscriber<H = IpAddr> {
 }
 
 impl Share {
-    /// The subscriber of this packet's flow; `None` if each flow has its own share.
-    pub fn subscriber<K: FlowIdentity>(self, packet: &PacketInfo<K>) -> Option<Subscriber<K::Host>> {
+    /// The subscriber of this event's flow; `None` if each flow has its own share.
+    pub fn subscriber<K: FlowIdentity>(self, event: &FlowEvent<K>) -> Option<Subscriber<K::Host>> {
         match self {
             Share::Flow => None,
             Share::Prefix { side, ipv4, ipv6 } => {
                 let host = match side {
-                    Side::Sender => packet.key.source(),
-                    Side::Receiver => packet.key.destination(),
+                    Side::Sender => event.key.source(),
+                    Side::Receiver => event.key.destination(),
                 };
-                Some(Subscriber::Network(host.network(ipv4, ipv6), packet.vlan))
+                Some(Subscriber::Network(host.network(ipv4, ipv6), event.vlan))
             }
-            Share::Vlan => Some(Subscriber::Tag(u32::from(packet.vlan))),
-            Share::Mark => Some(Subscriber::Tag(packet.mark)),
+            Share::Vlan => Some(Subscriber::Tag(u32::from(event.vlan))),
+            Share::Mark => Some(Subscriber::Tag(event.mark)),
         }
     }
 }
@@ -150,7 +141,7 @@ mod tests {
         let mut packet = packet(1, 0, ACK, RateOption::Absent);
         (packet.key.saddr, packet.key.daddr) = (saddr.parse().unwrap(), daddr.parse().unwrap());
         (packet.vlan, packet.mark) = (3, 9);
-        share.parse::<Share>().unwrap().subscriber(&packet).unwrap()
+        share.parse::<Share>().unwrap().subscriber(&FlowEvent::of(&packet, Side::Sender)).unwrap()
     }
 
     #[test]

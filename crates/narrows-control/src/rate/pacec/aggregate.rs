@@ -3,7 +3,7 @@
 use super::port::PacecPort;
 use super::table::{FlowId, State};
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
-use crate::rate::{Action, FlowIdentity, Leaf};
+use crate::rate::{Action, FlowEvent, FlowIdentity, Leaf, PortCounters, Segment, Side};
 use crate::units::{Bytes, Rate, Time};
 
 /// The lowest rate that the option can express. A flow without a rate in its ACKs would not be limited.
@@ -13,6 +13,25 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
     fn handle(&self, key: &K) -> Option<FlowHandle> {
         self.table.find(key).map(FlowHandle::from)
     }
+
+    fn on_event(
+        &mut self,
+        now: Time,
+        event: &FlowEvent<K>,
+        _port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    ) {
+        match event.from {
+            Side::Sender => {
+                // Its bytes are counted.
+                self.on_tcp(now, event, Bytes::ZERO, actions);
+            }
+            Side::Receiver if event.segment == Segment::Rst => self.close(&event.key, actions),
+            Side::Receiver => {}
+        }
+    }
+
+    fn on_udp(&mut self, _now: Time, _bytes: Bytes, _port: &PortCounters, _actions: &mut Vec<Action<K>>) {}
 
     fn on_counts(
         &mut self,

@@ -16,8 +16,8 @@ use crate::feedback::code::as_heard;
 use crate::rate::aggregate::Aggregated;
 use crate::rate::kit::classes;
 use crate::rate::{
-    Action, Admission, FlowIdentity, FlowKey, Leaf, Message, PacketInfo, PerFlowController, PortCounters,
-    PortId, Proto, Queueing, RateOption, Report, Requirements,
+    Action, Admission, FlowEvent, FlowIdentity, FlowKey, Leaf, Message, PacketInfo, PerFlowController,
+    PortCounters, PortId, Proto, Queueing, RateOption, Report, Requirements, Segment, Side,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -127,7 +127,7 @@ impl<K: FlowIdentity> PacecPort<K> {
     }
 
     /// FIN or RST: the flow no longer counts.
-    fn close(&mut self, key: &K, actions: &mut Vec<Action<K>>) {
+    pub(super) fn close(&mut self, key: &K, actions: &mut Vec<Action<K>>) {
         let Some(flow) = self.table.get_mut(key) else { return };
         let was = core::mem::replace(&mut flow.state, State::Closed);
         if was == State::Active && !flow.is_elsewhere() {
@@ -135,12 +135,16 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// A TCP data packet. Returns whether the packet belongs to a flow that follows rates.
-    fn on_tcp(&mut self, now: Time, packet: &PacketInfo<K>, actions: &mut Vec<Action<K>>) -> bool {
-        let (key, flags) = (packet.key, packet.flags);
-        let opens = flags.syn && !flags.ack;
-        let has_data = packet.payload > Bytes::ZERO;
-        let size = packet.size;
+    /// A TCP packet of the data direction. Returns whether it belongs to a flow that follows rates.
+    pub(super) fn on_tcp(
+        &mut self,
+        now: Time,
+        event: &FlowEvent<K>,
+        size: Bytes,
+        actions: &mut Vec<Action<K>>,
+    ) -> bool {
+        let FlowEvent { key, has_data, follows_rates, .. } = *event;
+        let opens = event.segment == Segment::Syn;
         let known = self.table.get_mut(&key).map(|flow| {
             flow.heard = if has_data || opens { now } else { flow.heard };
             flow.had_data |= has_data;
@@ -149,8 +153,8 @@ impl<K: FlowIdentity> PacecPort<K> {
         });
         match known {
             // The same SYN again.
-            Some((State::Active, None)) if opens && packet.sender_follows_rates() => {}
-            _ if opens && packet.sender_follows_rates() => self.begin(now, key, true, actions),
+            Some((State::Active, None)) if opens && follows_rates => {}
+            _ if opens && follows_rates => self.begin(now, key, true, actions),
             // A new flow with the addresses and ports of one that followed, but from a sender that
             // does not.
             Some(_) if opens => {
@@ -162,11 +166,11 @@ impl<K: FlowIdentity> PacecPort<K> {
                 self.begin(now, key, true, actions);
                 self.tell(now, &key, actions);
             }
-            None if has_data && packet.sender_follows_rates() => self.begin(now, key, false, actions),
+            None if has_data && follows_rates => self.begin(now, key, false, actions),
             None => return false,
             Some(_) => {}
         }
-        if flags.fin || flags.rst {
+        if matches!(event.segment, Segment::Fin | Segment::Rst) {
             self.close(&key, actions);
         }
         true
@@ -316,8 +320,10 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
     ) -> Admission {
         Admission::Queue(match packet.key.proto() {
             Proto::Udp => Leaf::Udp,
-            Proto::Tcp if self.on_tcp(now, packet, actions) => Leaf::Elephant,
-            Proto::Tcp => Leaf::OtherTcp,
+            Proto::Tcp => {
+                let event = FlowEvent::of(packet, Side::Sender);
+                if self.on_tcp(now, &event, packet.size, actions) { Leaf::Elephant } else { Leaf::OtherTcp }
+            }
         })
     }
 

@@ -10,7 +10,7 @@ use super::table::FlowId;
 use super::{Law, Uniform};
 use crate::feedback::code::RateCode;
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
-use crate::rate::{Action, FlowIdentity, Leaf};
+use crate::rate::{Action, FlowEvent, FlowIdentity, Leaf, PortCounters};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Maximum time between a host's readings.
@@ -26,6 +26,27 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
 impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
     fn handle(&self, key: &K) -> Option<FlowHandle> {
         self.table.find(key).map(FlowHandle::from)
+    }
+
+    fn on_event(
+        &mut self,
+        now: Time,
+        event: &FlowEvent<K>,
+        port: &PortCounters,
+        _actions: &mut Vec<Action<K>>,
+    ) {
+        self.look(now, port);
+        let found = self.on_tcp(now, event);
+        if event.has_data
+            && let Some(id) = found
+        {
+            // Its bytes are counted.
+            self.record_data(now, id, Bytes::ZERO);
+        }
+    }
+
+    fn on_udp(&mut self, now: Time, _bytes: Bytes, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
+        self.look(now, port);
     }
 
     fn on_counts(

@@ -8,8 +8,7 @@
 use super::table::{Flow, FlowId};
 use super::{Law, Uniform};
 use crate::rate::brf::UNCONFIRMED_MIN;
-use crate::rate::kit::half_open::Side;
-use crate::rate::{FlowIdentity, PacketInfo, RateOption};
+use crate::rate::{FlowEvent, FlowIdentity, Segment, Side};
 use crate::units::{Bytes, Span, Time};
 
 /// Time for one scan of the whole table. Each timer scans a part of it.
@@ -17,40 +16,33 @@ const SWEEP_EVERY: Span = Span::from_millis(200);
 
 impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// Updates the table for a TCP packet from this side, and returns the packet's flow.
-    pub(super) fn on_tcp(&mut self, now: Time, from: Side, packet: &PacketInfo<K>) -> Option<FlowId> {
-        let flags = packet.flags;
-        let found = self.table.find(&packet.key);
-        if flags.rst {
-            self.half_open.remove(&packet.key);
+    pub(super) fn on_tcp(&mut self, now: Time, event: &FlowEvent<K>) -> Option<FlowId> {
+        let found = self.table.find(&event.key);
+        if event.segment == Segment::Rst {
+            self.half_open.remove(&event.key);
             if let Some(id) = found {
                 self.remove(now, id);
             }
             return None;
         }
-        if flags.syn && !flags.ack {
+        if event.segment == Segment::Syn {
             // A known flow stays unchanged. The answer will show whether this is a new flow or a
             // forgery.
-            self.half_open.insert(now, packet.key, from, packet.option != RateOption::Absent);
+            self.half_open.insert(now, event.key, event.from, event.follows_rates);
             return None;
         }
         let id = match found {
-            _ if flags.syn => self.on_syn_ack(now, from, packet, found)?,
+            _ if event.segment == Segment::SynAck => self.on_syn_ack(now, event, found)?,
             Some(id) => id,
-            None => self.adopt(now, from, packet)?,
+            None => self.adopt(now, event)?,
         };
-        self.heard(now, from, packet, id);
+        self.heard(now, event, id);
         Some(id)
     }
 
-    fn on_syn_ack(
-        &mut self,
-        now: Time,
-        from: Side,
-        packet: &PacketInfo<K>,
-        found: Option<FlowId>,
-    ) -> Option<FlowId> {
+    fn on_syn_ack(&mut self, now: Time, event: &FlowEvent<K>, found: Option<FlowId>) -> Option<FlowId> {
         // Otherwise it is a repetition, and gets the rate like any other.
-        let Some(half) = self.half_open.get_mut(&packet.key).filter(|half| half.opener != from) else {
+        let Some(half) = self.half_open.get_mut(&event.key).filter(|half| half.opener != event.from) else {
             return found;
         };
         half.answered = Some(now);
@@ -61,8 +53,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         if !self.has_room() {
             return None;
         }
-        self.half_open.remove(&packet.key);
-        let mut flow = Flow::new(now, packet.key, half.permitted, Some(half.opener));
+        self.half_open.remove(&event.key);
+        let mut flow = Flow::new(now, event.key, half.permitted, Some(half.opener));
         flow.syn_ack_at = Some(now);
         if !half.repeated {
             match half.opener {
@@ -78,17 +70,17 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     }
 
     /// A packet of a flow without a record, because its handshake got none or was not seen.
-    fn adopt(&mut self, now: Time, from: Side, packet: &PacketInfo<K>) -> Option<FlowId> {
-        let half = self.half_open.get_mut(&packet.key).copied();
+    fn adopt(&mut self, now: Time, event: &FlowEvent<K>) -> Option<FlowId> {
+        let half = self.half_open.get_mut(&event.key).copied();
         let flow = match half {
             // Its handshake was complete, but the table was full.
-            Some(half) if half.answered.is_some() && half.opener == from => {
-                Flow::new(now, packet.key, half.permitted, None)
+            Some(half) if half.answered.is_some() && half.opener == event.from => {
+                Flow::new(now, event.key, half.permitted, None)
             }
             // Data after a SYN whose answer took another path, or from before this switch started.
-            _ if from == Side::Sender && packet.payload > Bytes::ZERO && !packet.flags.fin => {
-                let rated = half.map_or(packet.sender_follows_rates(), |half| half.permitted);
-                let mut flow = Flow::new(now, packet.key, rated, Some(Side::Receiver));
+            _ if event.has_data && event.segment != Segment::Fin => {
+                let rated = half.map_or(event.follows_rates, |half| half.permitted);
+                let mut flow = Flow::new(now, event.key, rated, Some(Side::Receiver));
                 flow.guessed = half.is_none();
                 flow
             }
@@ -97,7 +89,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         if !self.has_room() {
             return None;
         }
-        self.half_open.remove(&packet.key);
+        self.half_open.remove(&event.key);
         self.table.insert(flow)
     }
 
@@ -110,33 +102,33 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     }
 
     /// A packet of a known flow from this side.
-    fn heard(&mut self, now: Time, from: Side, packet: &PacketInfo<K>, id: FlowId) {
+    fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId) {
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.last_seen = now;
-        if from == Side::Sender && packet.payload > Bytes::ZERO {
+        if event.has_data {
             flow.last_data = now;
         }
         // One data segment per RTT carries this, and none from senders with little data. ACKs leave
         // room for a rate.
-        flow.follows_rates |= flow.guessed && packet.sender_follows_rates();
-        match (from, packet.timestamps) {
-            (Side::Sender, Some(stamps)) if packet.payload > Bytes::ZERO => flow.rtt.on_data(now, stamps),
+        flow.follows_rates |= flow.guessed && event.follows_rates;
+        match (event.from, event.timestamps) {
+            (Side::Sender, Some(stamps)) if event.has_data => flow.rtt.on_data(now, stamps),
             (Side::Receiver, Some(stamps)) => flow.rtt.on_reverse(now, stamps),
             _ => {}
         }
-        if !packet.flags.syn && flow.awaited == Some(from) {
+        if event.segment != Segment::SynAck && flow.awaited == Some(event.from) {
             if let Some(at) = flow.syn_ack_at.take() {
-                match from {
+                match event.from {
                     Side::Sender => flow.rtt.sender_half(now.since(at)),
                     Side::Receiver => flow.rtt.receiver_half(now.since(at)),
                 }
             }
             self.table.confirm(id);
         }
-        if packet.flags.fin
+        if event.segment == Segment::Fin
             && let Some(flow) = self.table.get_mut(id)
         {
-            match from {
+            match event.from {
                 Side::Sender => flow.fin.0 = true,
                 Side::Receiver => flow.fin.1 = true,
             }
@@ -144,7 +136,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
                 flow.closed_at.get_or_insert(now);
             }
             let acknowledged = self.acknowledged(id);
-            if from == Side::Sender {
+            if event.from == Side::Sender {
                 self.finish(now, id, acknowledged.max(now));
             }
         }

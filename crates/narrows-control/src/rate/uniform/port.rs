@@ -5,10 +5,10 @@ use super::{Law, Passed, Port};
 use crate::feedback::code::as_heard;
 use crate::rate::aggregate::Aggregated;
 use crate::rate::kit::classes;
-use crate::rate::kit::half_open::{HalfOpenTable, Side};
+use crate::rate::kit::half_open::HalfOpenTable;
 use crate::rate::{
-    Action, Admission, FlowIdentity, FlowKey, LEAVES, Leaf, PacketInfo, PerFlowController, PortCounters,
-    Proto, Queueing, RateOption, Requirements, brf,
+    Action, Admission, FlowEvent, FlowIdentity, FlowKey, LEAVES, Leaf, PacketInfo, PerFlowController,
+    PortCounters, Proto, Queueing, RateOption, Requirements, Side, brf,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -101,7 +101,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         }
     }
 
-    fn look(&mut self, now: Time, port: &PortCounters) {
+    pub(super) fn look(&mut self, now: Time, port: &PortCounters) {
         self.at = self.at.max(now);
         self.port = Port::of(port);
     }
@@ -156,7 +156,7 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
         if packet.key.proto() == Proto::Udp {
             return Admission::Queue(Leaf::Udp);
         }
-        let found = self.on_tcp(now, Side::Sender, packet);
+        let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Sender));
         if packet.payload > Bytes::ZERO
             && let Some(id) = found
         {
@@ -182,7 +182,7 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
         // Asked before the law sees the flow, as a data plane with ready grants does.
         let answers = packet.flags.syn && packet.flags.ack;
         let granted = answers.then(|| self.law.grant(now, 1).max(Rate::from_bytes_per_sec(1)));
-        let found = self.on_tcp(now, Side::Receiver, packet);
+        let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Receiver));
         let (rated, rtt) = match found.and_then(|id| self.table.get(id)) {
             Some(flow) => (flow.is_rated(), flow.rtt()),
             // The table is full, but all flows have the same rate.

@@ -2,11 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::rate::FlowIdentity;
 pub(super) use crate::rate::kit::flow_id::FlowId;
-use crate::rate::kit::half_open::Side;
 use crate::rate::kit::rtt::{RTT_MAX, RTT_MIN, RttEstimate};
 use crate::rate::kit::slots::Slots;
+use crate::rate::{FlowIdentity, Side};
 use crate::units::{Span, Time};
 
 /// One flow.
