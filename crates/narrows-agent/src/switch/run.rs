@@ -14,7 +14,8 @@ use std::rc::Rc;
 
 use libbpf_rs::RingBufferBuilder;
 use narrows_control::feedback::code::RateCode;
-use narrows_control::rate::{Action, Class, LEAVES, Leaf, Message, Queueing, brf};
+use narrows_control::rate::kit::lifecycle;
+use narrows_control::rate::{Action, Class, LEAVES, Leaf, Message, Queueing};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -45,7 +46,7 @@ const RECOUNTS: usize = 3;
 const SERVICES_EVERY: Span = Span::from_millis(500);
 /// The number of unconfirmed flows may reach the number of confirmed ones, but at least this number
 /// is always allowed.
-const UNCONFIRMED_MIN: u32 = brf::UNCONFIRMED_MIN as u32;
+const UNCONFIRMED_MIN: u32 = lifecycle::UNCONFIRMED_MIN as u32;
 /// In a flood almost every unconfirmed flow is forged, but still takes a newcomer's share for a while. A real
 /// flow that is refused is admitted with its first data.
 const UNCONFIRMED_IN_FLOOD: u32 = 8;

@@ -57,10 +57,9 @@ impl Teller<'_> {
         let by_receiver = shadow.flags.has(Flags::OPENED_BY_RECEIVER);
         let (half, _) = if by_receiver { tail.rtt_sender } else { tail.rtt_receiver };
         let syn_at = Time::from_nanos(now.as_nanos().saturating_sub(u64::from(half) * 1000));
-        let (opener, other) =
-            if by_receiver { (Side::Receiver, Side::Sender) } else { (Side::Sender, Side::Receiver) };
-        let (syn, syn_ack) =
-            (self.event(opener, Segment::Syn, speaks), self.event(other, Segment::SynAck, speaks));
+        let opener = if by_receiver { Side::Receiver } else { Side::Sender };
+        let syn = self.event(opener, Segment::Syn, speaks);
+        let syn_ack = self.event(opener.other(), Segment::SynAck, speaks);
         if shadow.flags.has(Flags::ADOPTED) && !shadow.flags.has(Flags::CONFIRMED) && !by_receiver {
             // The SYN-ACK was not seen, and never will be if ACKs take another path: those need an
             // advertisement (BRF-63).

@@ -12,6 +12,16 @@ pub enum Side {
     Receiver,
 }
 
+impl Side {
+    /// The other side.
+    pub fn other(self) -> Side {
+        match self {
+            Side::Sender => Side::Receiver,
+            Side::Receiver => Side::Sender,
+        }
+    }
+}
+
 /// The kind of a TCP packet.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Segment {

@@ -107,8 +107,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
         if (counts.receiver_half.is_some() || counts.sender_half.is_some())
             && let Some(flow) = self.table.get_mut(id)
         {
-            counts.receiver_half.into_iter().for_each(|sample| flow.rtt.receiver_half(sample));
-            counts.sender_half.into_iter().for_each(|sample| flow.rtt.sender_half(sample));
+            counts.receiver_half.into_iter().for_each(|sample| flow.life.rtt.receiver_half(sample));
+            counts.sender_half.into_iter().for_each(|sample| flow.life.rtt.sender_half(sample));
             self.note_rtt(id);
             changed = true;
         }
@@ -123,7 +123,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
                 || self.table.mark_moved_if_stale(id, now, self.patience)
             {
                 if let Some(flow) = self.table.get_mut(id) {
-                    flow.last_seen = now;
+                    flow.life.last_seen = now;
                 }
                 self.has_data(now, id, actions);
                 changed |= self.table.list(id) != Some(list);

@@ -1,20 +1,18 @@
 //! The life of a flow: begin, confirmation, idle time and end (BRF-12 to BRF-17).
 
 use super::allocate::AppClass;
+use super::feedback::Gate;
 use super::newcomer::{initial, literal_factor};
 use super::table::{Flow, FlowId, List};
 use super::timers::Due;
 use super::{Brf, allocate};
+use crate::rate::kit::half_open::HalfOpen;
+use crate::rate::kit::lifecycle::{Life, Step, accepts_unconfirmed};
+use crate::rate::kit::rtt::RTT_MIN;
 use crate::rate::kit::waterfill::UNBOUNDED;
-use crate::rate::{Action, Class, FlowEvent, FlowIdentity, PacketInfo, RateOption, Segment, Side};
+use crate::rate::{Action, Class, FlowEvent, FlowIdentity, PacketInfo, RateOption, Side};
 use crate::units::{Rate, Span, Time};
 
-/// Limit of flows that were seen from one side only: the number of confirmed flows, but at least this many.
-/// So a restarted switch rebuilds its table within a few RTTs, and a flood of forged packets gains nothing
-/// (BRF-104, BRF-105).
-pub const UNCONFIRMED_MIN: usize = 64;
-/// Shorter RTTs are clock errors.
-const RTT_MIN: Span = Span::from_micros(100);
 /// A smaller change of the allocation leaves a measurement valid.
 const SAME: f64 = 0.01;
 /// A smaller change of a held rate is ignored.
@@ -29,95 +27,72 @@ impl<K: FlowIdentity> Brf<K> {
         actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
         let found = self.table.find(&event.key);
-        if event.segment == Segment::Rst {
-            self.half_open.remove(&event.key);
-            if let Some(id) = found {
-                self.remove(now, id, actions);
+        let id = match self.half_open.step(now, event) {
+            Step::Opens => return None,
+            Step::Ends => {
+                if let Some(id) = found {
+                    self.remove(now, id, actions);
+                }
+                return None;
             }
-            return None;
-        }
-        if event.segment == Segment::Syn {
-            // A known flow stays unchanged. The answer will show whether this is a new flow or a
-            // forgery.
-            self.half_open.insert(now, event.key, event.from, event.follows_rates);
-            return None;
-        }
-        let id = match found {
-            _ if event.segment == Segment::SynAck => self.on_syn_ack(now, event, found, actions)?,
-            Some(id) => self.correct_class(now, id, event, actions)?,
-            None => self.adopt(now, event, actions)?,
+            Step::Answers(half) => {
+                if let Some(old) = found {
+                    self.remove(now, old, actions);
+                }
+                self.begin(now, event, &half, actions)?
+            }
+            Step::Repeats => self.repeat(found?),
+            Step::Continues => match found {
+                Some(id) => self.correct_class(now, id, event, actions)?,
+                None => self.adopt(now, event, actions)?,
+            },
         };
         self.heard(now, event, id, actions);
         Some(id)
     }
 
-    fn on_syn_ack(
+    /// A SYN-ACK begins a flow, if the flow asked for rates.
+    fn begin(
         &mut self,
         now: Time,
         event: &FlowEvent<K>,
-        found: Option<FlowId>,
+        half: &HalfOpen,
         actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
-        let Some(half) = self.half_open.get_mut(&event.key).filter(|half| half.opener != event.from) else {
-            // A repetition: it carries the initial rate again, whatever the gate says (BRF-60).
-            let flow = found.and_then(|id| self.table.get_mut(id))?;
-            if !flow.confirmed {
-                flow.gate = Default::default();
-            }
-            return found;
-        };
-        let half = *half;
-        if let Some(old) = found {
-            self.remove(now, old, actions);
-        }
         if !half.permitted || !self.make_room_for_unconfirmed(now, actions) {
-            if let Some(half) = self.half_open.get_mut(&event.key) {
-                half.answered = Some(now);
-            }
             return None;
         }
         self.half_open.remove(&event.key);
-        let mut flow = Flow::new(now, event.key, Class::Rated, half.opener);
-        flow.syn_ack_at = Some(now);
-        if !half.repeated {
-            match half.opener {
-                Side::Sender => flow.rtt.receiver_half(now.since(half.syn_at)),
-                Side::Receiver => flow.rtt.sender_half(now.since(half.syn_at)),
-            }
-        }
+        let flow = Flow::new(event.key, Class::Rated, Life::answered(now, half));
         let id = self.add(now, flow, event, actions)?;
         self.newcomer(now, id, actions);
         Some(id)
     }
 
+    /// A SYN-ACK is repeated. It carries the initial rate again, whatever the gate says (BRF-60).
+    fn repeat(&mut self, id: FlowId) -> FlowId {
+        if let Some(flow) = self.table.get_mut(id).filter(|flow| flow.life.awaited.is_some()) {
+            flow.gate = Gate::default();
+        }
+        id
+    }
+
     /// A packet of a flow without a record, because its handshake got none or was not seen.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>, actions: &mut Vec<Action<K>>) -> Option<FlowId> {
-        let half = self.half_open.get_mut(&event.key).copied();
-        let flow = match half {
+        let half = self.half_open.get(&event.key);
+        let life = match half {
             Some(half) if half.answered.is_some() => {
-                if half.opener != event.from {
-                    return None;
-                }
-                let class = if half.permitted { Class::Rated } else { Class::OtherTcp };
-                let mut flow = Flow::new(now, event.key, class, event.from);
-                flow.syn_ack_at = half.answered;
-                flow
+                (half.opener == event.from).then(|| Life::late(now, half))?
             }
-            // Data after a SYN whose answer took another path, or from before this switch started.
-            _ if event.has_data => {
-                let rated = half.map_or(event.follows_rates, |half| half.permitted);
-                let class = if rated { Class::Rated } else { Class::OtherTcp };
-                let mut flow = Flow::new(now, event.key, class, Side::Receiver);
-                flow.guessed = half.is_none();
-                flow
-            }
-            _ => return None,
+            _ => event.has_data.then(|| Life::unseen(now, half))?,
         };
+        let rated = half.map_or(event.follows_rates, |half| half.permitted);
         if !self.make_room_for_unconfirmed(now, actions) {
             return None;
         }
         self.half_open.remove(&event.key);
-        self.add(now, flow, event, actions)
+        let class = if rated { Class::Rated } else { Class::OtherTcp };
+        self.add(now, Flow::new(event.key, class, life), event, actions)
     }
 
     /// Starts a flow again. The flow counted as other TCP, because the first packet that was seen
@@ -132,11 +107,13 @@ impl<K: FlowIdentity> Brf<K> {
         actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
         let flow = self.table.get(id)?;
-        if !flow.guessed || flow.class == Class::Rated || flow.is_closed() || !event.follows_rates {
+        let life = &flow.life;
+        if !life.guessed || flow.class == Class::Rated || life.is_closed() || !event.follows_rates {
             return Some(id);
         }
-        let flow = Flow { class: Class::Rated, guessed: false, ..flow.clone() };
-        let confirmed = flow.confirmed;
+        let life = Life { guessed: false, ..life.clone() };
+        let confirmed = life.awaited.is_none();
+        let flow = Flow { class: Class::Rated, life, ..flow.clone() };
         self.remove(now, id, actions);
         let id = self.add(now, flow, event, actions)?;
         if confirmed {
@@ -147,8 +124,7 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Returns whether the table has room for an unconfirmed flow, after removing an idle flow if needed.
     fn make_room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action<K>>) -> bool {
-        let (unconfirmed, confirmed) = self.table.unconfirmed_and_confirmed();
-        if unconfirmed >= confirmed.max(UNCONFIRMED_MIN) {
+        if !accepts_unconfirmed(self.table.unconfirmed_and_confirmed()) {
             return false;
         }
         if self.table.is_full()
@@ -168,7 +144,7 @@ impl<K: FlowIdentity> Brf<K> {
         actions: &mut Vec<Action<K>>,
     ) -> Option<FlowId> {
         let (key, class) = (flow.key, flow.class);
-        let wait = flow.rtt.get().unwrap_or(Span::ZERO).scale(3, 1).max(self.params.ack_timer_min);
+        let wait = flow.life.rtt.get().unwrap_or(Span::ZERO).scale(3, 1).max(self.params.ack_timer_min);
         let id = self.table.insert(flow)?;
         self.shares.join(id.slot, self.params.share.subscriber(event));
         self.timers.set(now + self.params.handshake_timeout.max(wait + wait), id, Due::Confirmation);
@@ -181,28 +157,9 @@ impl<K: FlowIdentity> Brf<K> {
     /// A packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId, actions: &mut Vec<Action<K>>) {
         let Some(flow) = self.table.get_mut(id) else { return };
-        flow.last_seen = now;
-        match (event.from, event.timestamps) {
-            (Side::Sender, Some(stamps)) if event.has_data => flow.rtt.on_data(now, stamps),
-            (Side::Receiver, Some(stamps)) => flow.rtt.on_reverse(now, stamps),
-            _ => {}
-        }
-        let fin = event.segment == Segment::Fin;
-        match event.from {
-            Side::Sender => flow.fin.0 |= fin,
-            Side::Receiver => {
-                flow.fin.1 |= fin;
-                flow.ack_seen_here = true;
-            }
-        }
-        let confirms = !flow.confirmed && flow.awaited == event.from && event.segment != Segment::SynAck;
-        if confirms && let Some(at) = flow.syn_ack_at.take() {
-            match event.from {
-                Side::Sender => flow.rtt.sender_half(now.since(at)),
-                Side::Receiver => flow.rtt.receiver_half(now.since(at)),
-            }
-        }
-        let (closed, class) = (flow.is_closed(), flow.class);
+        let confirms = flow.life.hear(now, event);
+        flow.ack_seen_here |= event.from == Side::Receiver;
+        let (closed, class) = (flow.life.is_closed(), flow.class);
         self.note_rtt(id);
         let list = self.table.list(id);
         if closed && matches!(list, Some(List::Rated | List::Other | List::Idle)) {
@@ -221,7 +178,7 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// The flow's RTT estimate may have changed.
     pub(super) fn note_rtt(&mut self, id: FlowId) {
-        let rtt = self.table.get(id).and_then(|flow| flow.rtt.get());
+        let rtt = self.table.get(id).and_then(|flow| flow.life.rtt.get());
         // Hosts can influence their samples. The bound keeps them from postponing their own
         // evaluation by more than T.
         let most = self.params.period_max.max(RTT_MIN);
@@ -237,8 +194,9 @@ impl<K: FlowIdentity> Brf<K> {
     pub(super) fn has_data(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let list = self.table.list(id);
         let Some(flow) = self.table.get_mut(id) else { return };
-        flow.last_data = now;
-        let (wakes, class) = (flow.confirmed && !flow.is_closed() && list == Some(List::Idle), flow.class);
+        flow.life.last_data = now;
+        let live = flow.life.awaited.is_none() && !flow.life.is_closed();
+        let (wakes, class) = (live && list == Some(List::Idle), flow.class);
         if let Some(meter) = self.table.meter_mut(id) {
             meter.first_data = meter.first_data.min(now);
         }
@@ -270,7 +228,7 @@ impl<K: FlowIdentity> Brf<K> {
         if !(packet.flags.syn && packet.flags.ack) {
             return None;
         }
-        let half = self.half_open.get_mut(&packet.key).copied()?;
+        let half = self.half_open.get(&packet.key)?;
         let flows = self.table.len(List::Rated) as u64 + 1;
         let offer = self.initial(&packet.key, flows).max(self.floor);
         (half.permitted && half.opener == Side::Sender).then_some(offer)
@@ -310,7 +268,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
         let windows = self.windows;
         if let Some(flow) = self.table.get_mut(id) {
-            flow.last_data = now;
+            flow.life.last_data = now;
             flow.gate = Default::default();
             flow.layer.assign(rate, fair, false);
             flow.layer_as_of = windows;
@@ -449,8 +407,8 @@ impl<K: FlowIdentity> Brf<K> {
             let (class, list) = (flow.class, self.table.list(id));
             let sent = self.table.meter(id).is_some_and(|meter| meter.first_data <= now);
             match due {
-                Due::Confirmation if !flow.confirmed => self.remove(now, id, actions),
-                Due::FirstAck if !flow.ack_seen_here && sent && !flow.is_closed() => {
+                Due::Confirmation if flow.life.awaited.is_some() => self.remove(now, id, actions),
+                Due::FirstAck if !flow.ack_seen_here && sent && !flow.life.is_closed() => {
                     // Data for this time without an ACK: the ACKs take another path (BRF-63).
                     self.table.confirm(id);
                     match (class, list) {
@@ -473,7 +431,7 @@ impl<K: FlowIdentity> Brf<K> {
         let idle_after = self.idle_after();
         for list in [List::Rated, List::Other] {
             while let Some(id) = self.table.front(list)
-                && self.table.get(id).is_some_and(|f| now.since(f.last_data) >= idle_after)
+                && self.table.get(id).is_some_and(|f| now.since(f.life.last_data) >= idle_after)
             {
                 self.deactivate(now, id, List::Idle, actions);
             }
@@ -483,9 +441,9 @@ impl<K: FlowIdentity> Brf<K> {
         for _ in 0..self.table.len(List::Idle) {
             let Some(id) = self.table.front(List::Idle) else { break };
             let Some(flow) = self.table.get(id) else { break };
-            if now.since(flow.last_seen) >= forget_after {
+            if now.since(flow.life.last_seen) >= forget_after {
                 self.remove(now, id, actions);
-            } else if now.since(flow.last_data) >= forget_after {
+            } else if now.since(flow.life.last_data) >= forget_after {
                 self.table.move_to(id, List::Idle);
             } else {
                 break;

@@ -54,7 +54,6 @@ mod timers;
 mod udp;
 
 pub use domain::Sdn;
-pub use lifecycle::UNCONFIRMED_MIN;
 pub use params::{Mode, Params};
 pub use port::Brf;
 pub(in crate::rate) use split::LEAST_RATE;

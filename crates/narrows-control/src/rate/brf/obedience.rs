@@ -130,7 +130,7 @@ impl<K: FlowIdentity> Brf<K> {
                 meter.strikes = 0;
             }
             let Some(flow) = self.table.get_mut(id) else { continue };
-            (flow.class, flow.guessed) = (Class::OtherTcp, false);
+            (flow.class, flow.life.guessed) = (Class::OtherTcp, false);
             flow.demotions.add(now);
             let (key, value) = (Some(flow.key), self.table.len(List::Rated) as f64);
             actions.push(Action::Log { event: "flow-demoted", flow: key, value });

@@ -7,9 +7,9 @@ use super::feedback::Gate;
 use super::layers::Layer;
 use super::obedience::Demotions;
 pub(super) use crate::rate::kit::flow_id::FlowId;
-use crate::rate::kit::rtt::RttEstimate;
+use crate::rate::kit::lifecycle::Life;
 use crate::rate::kit::waterfill::UNBOUNDED;
-use crate::rate::{Class, FlowIdentity, Side};
+use crate::rate::{Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The lists. Every record is on exactly one of these lists.
@@ -148,22 +148,11 @@ impl Meter {
 pub(super) struct Flow<K> {
     pub(super) key: K,
     pub(super) class: Class,
-    /// The handshake was not seen, and the class is inferred from its packets.
-    pub(super) guessed: bool,
-    /// Both sides were seen, so the flow was not invented by forged packets.
-    pub(super) confirmed: bool,
-    /// The side whose next packet confirms the flow.
-    pub(super) awaited: Side,
-    /// The time at which the SYN-ACK passed, if the last packet of the handshake is still expected.
-    pub(super) syn_ack_at: Option<Time>,
-    pub(super) rtt: RttEstimate,
+    pub(super) life: Life,
     pub(super) gate: Gate,
     pub(super) next_seq: Option<u64>,
-    pub(super) last_data: Time,
-    pub(super) last_seen: Time,
     /// An ACK passed this switch. Otherwise the flow must be advertised (BRF-63).
     pub(super) ack_seen_here: bool,
-    pub(super) fin: (bool, bool),
     pub(super) demotions: Demotions,
     pub(super) layer: Layer,
     /// Number of the window after which `layer` was assigned.
@@ -171,30 +160,18 @@ pub(super) struct Flow<K> {
 }
 
 impl<K> Flow<K> {
-    pub(super) fn new(now: Time, key: K, class: Class, awaited: Side) -> Self {
+    pub(super) fn new(key: K, class: Class, life: Life) -> Self {
         Flow {
             key,
             class,
-            guessed: false,
-            confirmed: false,
-            awaited,
-            syn_ack_at: None,
-            rtt: RttEstimate::default(),
+            life,
             gate: Gate::default(),
             next_seq: None,
-            last_data: now,
-            last_seen: now,
             ack_seen_here: false,
-            fin: (false, false),
             demotions: Demotions::NONE,
             layer: Layer::default(),
             layer_as_of: 0,
         }
-    }
-
-    /// Whether both sides have sent FIN.
-    pub(super) fn is_closed(&self) -> bool {
-        self.fin == (true, true)
     }
 }
 
@@ -310,7 +287,7 @@ impl<K: FlowIdentity> Table<K> {
         if self.is_full() || self.by_key.contains_key(&flow.key) {
             return None;
         }
-        self.unconfirmed += usize::from(!flow.confirmed);
+        self.unconfirmed += usize::from(flow.life.awaited.is_some());
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
@@ -321,7 +298,7 @@ impl<K: FlowIdentity> Table<K> {
                     prev: NIL,
                     next: NIL,
                 });
-                self.meters.push(Meter::new(flow.last_seen, self.rtt_default));
+                self.meters.push(Meter::new(flow.life.last_seen, self.rtt_default));
                 self.flows.push(None);
                 self.links.len() as u32 - 1
             }
@@ -329,7 +306,8 @@ impl<K: FlowIdentity> Table<K> {
         self.by_key.insert(flow.key, slot);
         let generation = self.links[slot as usize].generation;
         let id = FlowId { slot, generation };
-        self.meters[slot as usize] = Meter::new(flow.last_seen, flow.rtt.get().unwrap_or(self.rtt_default));
+        self.meters[slot as usize] =
+            Meter::new(flow.life.last_seen, flow.life.rtt.get().unwrap_or(self.rtt_default));
         self.flows[slot as usize] = Some(flow);
         self.push_back(slot, List::Waiting);
         Some(id)
@@ -345,16 +323,15 @@ impl<K: FlowIdentity> Table<K> {
         let flow = self.flows[id.slot as usize].take()?;
         self.free.push(id.slot);
         self.by_key.remove(&flow.key);
-        self.unconfirmed -= usize::from(!flow.confirmed);
+        self.unconfirmed -= usize::from(flow.life.awaited.is_some());
         Some(flow)
     }
 
     /// Both sides of the flow were seen.
     pub(super) fn confirm(&mut self, id: FlowId) {
         if let Some(flow) = self.get_mut(id)
-            && !flow.confirmed
+            && flow.life.awaited.take().is_some()
         {
-            flow.confirmed = true;
             self.unconfirmed -= 1;
         }
     }

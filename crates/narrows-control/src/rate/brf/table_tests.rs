@@ -3,7 +3,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use proptest::prelude::*;
 
 use super::*;
-use crate::rate::{FlowKey, Proto};
+use crate::rate::{FlowKey, Proto, Side};
 
 fn key(n: u32) -> FlowKey {
     let daddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -11,7 +11,7 @@ fn key(n: u32) -> FlowKey {
 }
 
 fn flow(n: u32) -> Flow<FlowKey> {
-    Flow::new(Time::ZERO, key(n), Class::Rated, Side::Sender)
+    Flow::new(key(n), Class::Rated, Life::new(Time::ZERO, Some(Side::Sender)))
 }
 
 fn on_list(table: &Table<FlowKey>, list: List) -> Vec<FlowKey> {

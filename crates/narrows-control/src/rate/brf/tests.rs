@@ -278,8 +278,8 @@ fn a_passive_opener_that_sends_gets_its_rate_in_the_third_packet() {
     net.now += 15;
     assert_eq!(net.reverse(&packet(1, 0, ACK, RateOption::Unassigned)), Some(mbit(98.0)));
     let id = net.brf.table.find(&key(1)).unwrap();
-    assert_eq!(net.brf.table.get(id).unwrap().rtt.get(), Some(Span::from_millis(20)));
-    assert!(net.brf.table.get(id).unwrap().confirmed);
+    assert_eq!(net.brf.table.get(id).unwrap().life.rtt.get(), Some(Span::from_millis(20)));
+    assert!(net.brf.table.get(id).unwrap().life.awaited.is_none());
 }
 
 #[test]

@@ -55,6 +55,10 @@ impl<K: FlowIdentity> HalfOpenTable<K> {
         self.by_key.insert(key, HalfOpen { syn_at: now, opener, permitted, repeated: false, answered: None });
     }
 
+    pub(in crate::rate) fn get(&self, key: &K) -> Option<&HalfOpen> {
+        self.by_key.get(key)
+    }
+
     pub(in crate::rate) fn get_mut(&mut self, key: &K) -> Option<&mut HalfOpen> {
         self.by_key.get_mut(key)
     }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `slots`, `flow_id` | records in reusable slots |
 //! | `half_open` | handshakes without an answer so far |
+//! | [`lifecycle`] | the packets that begin, confirm and end a flow |
 //! | `rtt` | the RTT of a flow, from both of its halves |
 //! | `classes` | a link's division into three classes with fixed shares |
 //! | [`policer`] | a token bucket |
@@ -16,6 +17,7 @@ pub mod demand_index;
 pub mod demand_list;
 pub(super) mod flow_id;
 pub(super) mod half_open;
+pub mod lifecycle;
 pub(super) mod parameters;
 pub mod policer;
 pub(super) mod ranges;

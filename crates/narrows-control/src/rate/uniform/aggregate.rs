@@ -61,8 +61,8 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         let Some(flow) = self.table.get_mut(id) else { return Standing::Gone };
         let before = flow.rtt();
         self.between_looks = now.since(counts.since).min(LOOK_MAX);
-        counts.receiver_half.into_iter().for_each(|sample| flow.rtt.receiver_half(sample));
-        counts.sender_half.into_iter().for_each(|sample| flow.rtt.sender_half(sample));
+        counts.receiver_half.into_iter().for_each(|sample| flow.life.rtt.receiver_half(sample));
+        counts.sender_half.into_iter().for_each(|sample| flow.life.rtt.sender_half(sample));
         let mut changed = flow.rtt() != before;
         // The data plane keeps another switch's lower rate in each ACK.
         if counts.bytes > Bytes::ZERO {

@@ -7,7 +7,8 @@
 
 use super::table::{Flow, FlowId};
 use super::{Law, Uniform};
-use crate::rate::brf::UNCONFIRMED_MIN;
+use crate::rate::kit::half_open::HalfOpen;
+use crate::rate::kit::lifecycle::{Life, Step, accepts_unconfirmed};
 use crate::rate::{FlowEvent, FlowIdentity, Segment, Side};
 use crate::units::{Bytes, Span, Time};
 
@@ -18,50 +19,38 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// Updates the table for a TCP packet from this side, and returns the packet's flow.
     pub(super) fn on_tcp(&mut self, now: Time, event: &FlowEvent<K>) -> Option<FlowId> {
         let found = self.table.find(&event.key);
-        if event.segment == Segment::Rst {
-            self.half_open.remove(&event.key);
-            if let Some(id) = found {
-                self.remove(now, id);
+        let id = match self.half_open.step(now, event) {
+            Step::Opens => return None,
+            Step::Ends => {
+                if let Some(id) = found {
+                    self.remove(now, id);
+                }
+                return None;
             }
-            return None;
-        }
-        if event.segment == Segment::Syn {
-            // A known flow stays unchanged. The answer will show whether this is a new flow or a
-            // forgery.
-            self.half_open.insert(now, event.key, event.from, event.follows_rates);
-            return None;
-        }
-        let id = match found {
-            _ if event.segment == Segment::SynAck => self.on_syn_ack(now, event, found)?,
-            Some(id) => id,
-            None => self.adopt(now, event)?,
+            Step::Answers(half) => {
+                if let Some(old) = found {
+                    self.remove(now, old);
+                }
+                self.begin(now, event, &half)?
+            }
+            // It gets the rate like any other packet.
+            Step::Repeats => found?,
+            Step::Continues => match found {
+                Some(id) => id,
+                None => self.adopt(now, event)?,
+            },
         };
         self.heard(now, event, id);
         Some(id)
     }
 
-    fn on_syn_ack(&mut self, now: Time, event: &FlowEvent<K>, found: Option<FlowId>) -> Option<FlowId> {
-        // Otherwise it is a repetition, and gets the rate like any other.
-        let Some(half) = self.half_open.get_mut(&event.key).filter(|half| half.opener != event.from) else {
-            return found;
-        };
-        half.answered = Some(now);
-        let half = *half;
-        if let Some(old) = found {
-            self.remove(now, old);
-        }
+    /// A SYN-ACK begins a flow.
+    fn begin(&mut self, now: Time, event: &FlowEvent<K>, half: &HalfOpen) -> Option<FlowId> {
         if !self.has_room() {
             return None;
         }
         self.half_open.remove(&event.key);
-        let mut flow = Flow::new(now, event.key, half.permitted, Some(half.opener));
-        flow.syn_ack_at = Some(now);
-        if !half.repeated {
-            match half.opener {
-                Side::Sender => flow.rtt.receiver_half(now.since(half.syn_at)),
-                Side::Receiver => flow.rtt.sender_half(now.since(half.syn_at)),
-            }
-        }
+        let mut flow = Flow::new(now, event.key, half.permitted, Life::answered(now, half));
         if flow.follows_rates {
             flow.reported = Some(half.syn_at);
             self.law.on_begin(now, &self.port);
@@ -69,70 +58,40 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         self.table.insert(flow)
     }
 
-    /// A packet of a flow without a record, because its handshake got none or was not seen.
+    /// A packet of a flow without a record, because its handshake got none or was not seen. Unlike BRF, a handshake whose
+    /// last packet got here counts as confirmed at once, and gives no RTT; data of a closing flow begins no record.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>) -> Option<FlowId> {
-        let half = self.half_open.get_mut(&event.key).copied();
-        let flow = match half {
-            // Its handshake was complete, but the table was full.
-            Some(half) if half.answered.is_some() && half.opener == event.from => {
-                Flow::new(now, event.key, half.permitted, None)
-            }
-            // Data after a SYN whose answer took another path, or from before this switch started.
-            _ if event.has_data && event.segment != Segment::Fin => {
-                let rated = half.map_or(event.follows_rates, |half| half.permitted);
-                let mut flow = Flow::new(now, event.key, rated, Some(Side::Receiver));
-                flow.guessed = half.is_none();
-                flow
-            }
+        let half = self.half_open.get(&event.key);
+        let life = match half {
+            Some(half) if half.answered.is_some() && half.opener == event.from => Life::new(now, None),
+            _ if event.has_data && event.segment != Segment::Fin => Life::unseen(now, half),
             _ => return None,
         };
+        let rated = half.map_or(event.follows_rates, |half| half.permitted);
         if !self.has_room() {
             return None;
         }
         self.half_open.remove(&event.key);
-        self.table.insert(flow)
+        self.table.insert(Flow::new(now, event.key, rated, life))
     }
 
-    /// Whether the table accepts another flow that was seen from one side only. It accepts at most
-    /// as many such flows as there are confirmed flows, so that a flood of forged packets gains
-    /// nothing (BRF-104, BRF-105).
     fn has_room(&self) -> bool {
-        let (unconfirmed, confirmed) = self.table.unconfirmed_and_confirmed();
-        unconfirmed < confirmed.max(UNCONFIRMED_MIN)
+        accepts_unconfirmed(self.table.unconfirmed_and_confirmed())
     }
 
     /// A packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId) {
         let Some(flow) = self.table.get_mut(id) else { return };
-        flow.last_seen = now;
-        if event.has_data {
-            flow.last_data = now;
-        }
         // One data segment per RTT carries this, and none from senders with little data. ACKs leave
         // room for a rate.
-        flow.follows_rates |= flow.guessed && event.follows_rates;
-        match (event.from, event.timestamps) {
-            (Side::Sender, Some(stamps)) if event.has_data => flow.rtt.on_data(now, stamps),
-            (Side::Receiver, Some(stamps)) => flow.rtt.on_reverse(now, stamps),
-            _ => {}
-        }
-        if event.segment != Segment::SynAck && flow.awaited == Some(event.from) {
-            if let Some(at) = flow.syn_ack_at.take() {
-                match event.from {
-                    Side::Sender => flow.rtt.sender_half(now.since(at)),
-                    Side::Receiver => flow.rtt.receiver_half(now.since(at)),
-                }
-            }
+        flow.follows_rates |= flow.life.guessed && event.follows_rates;
+        if flow.life.hear(now, event) {
             self.table.confirm(id);
         }
         if event.segment == Segment::Fin
             && let Some(flow) = self.table.get_mut(id)
         {
-            match event.from {
-                Side::Sender => flow.fin.0 = true,
-                Side::Receiver => flow.fin.1 = true,
-            }
-            if flow.fin == (true, true) {
+            if flow.life.is_closed() {
                 flow.closed_at.get_or_insert(now);
             }
             let acknowledged = self.acknowledged(id);
@@ -145,14 +104,14 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// Data of a known flow arrived. Returns whether the flow was idle.
     pub(super) fn record_data(&mut self, now: Time, id: FlowId, bytes: Bytes) -> bool {
         let Some(flow) = self.table.get_mut(id) else { return false };
-        (flow.last_data, flow.last_seen) = (now, now);
+        (flow.life.last_data, flow.life.last_seen) = (now, now);
         if !flow.is_counted() {
             return false;
         }
         let rtt = flow.rtt();
         self.law.on_data(bytes, rtt);
         // Data after a FIN was sent before it.
-        if flow.fin.0 {
+        if flow.life.fin.0 {
             return false;
         }
         let Some(since) = flow.reported else {
@@ -173,7 +132,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// alive without sending.
     fn acknowledged(&self, id: FlowId) -> Time {
         let Some(flow) = self.table.get(id) else { return Time::ZERO };
-        flow.last_data + flow.rtt().unwrap_or(self.ageing.rtt_default)
+        flow.life.last_data + flow.rtt().unwrap_or(self.ageing.rtt_default)
     }
 
     /// The flow's last report, at its end.
@@ -212,11 +171,12 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     fn age(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.table.get(id) else { return };
         let rtt = flow.rtt().unwrap_or(self.ageing.rtt_default);
-        let (unseen, last_data) = (now.since(flow.last_seen), flow.last_data);
+        let (unseen, last_data) = (now.since(flow.life.last_seen), flow.life.last_data);
         let over = self.acknowledged(id);
         // Packets within the next RTT are repetitions, or ACKs.
         let closed = flow.closed_at.is_some_and(|at| now.since(at) >= rtt);
-        let unanswered = flow.awaited.is_some() && now.since(flow.opened) >= self.ageing.handshake_timeout;
+        let unanswered =
+            flow.life.awaited.is_some() && now.since(flow.opened) >= self.ageing.handshake_timeout;
         if unanswered || unseen >= self.ageing.forget_after || closed {
             self.finish(now, id, over);
             self.table.remove(id);

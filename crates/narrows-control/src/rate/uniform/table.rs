@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 
 pub(super) use crate::rate::kit::flow_id::FlowId;
-use crate::rate::kit::rtt::{RTT_MAX, RTT_MIN, RttEstimate};
+use crate::rate::kit::lifecycle::Life;
+use crate::rate::kit::rtt::{RTT_MAX, RTT_MIN};
 use crate::rate::kit::slots::Slots;
 use crate::rate::{FlowIdentity, Side};
 use crate::units::{Span, Time};
@@ -14,59 +15,35 @@ pub(super) struct Flow<K> {
     pub(super) key: K,
     /// It uses the rate option.
     pub(super) follows_rates: bool,
-    /// Its handshake was not seen. `follows_rates` is then inferred from its packets.
-    pub(super) guessed: bool,
-    /// The side whose next packet proves that the flow is genuine; `None` if both were seen.
-    pub(super) awaited: Option<Side>,
-    /// The time at which the SYN-ACK passed, if the last packet of the handshake is still expected.
-    pub(super) syn_ack_at: Option<Time>,
-    pub(super) rtt: RttEstimate,
+    pub(super) life: Life,
     /// The time until which the flow's life has been reported; `None` while the flow is idle or has
     /// announced its end.
     pub(super) reported: Option<Time>,
     /// The flow has not been reported to the law since the flow began.
     pub(super) fresh: bool,
     pub(super) opened: Time,
-    pub(super) last_data: Time,
-    pub(super) last_seen: Time,
-    /// FIN of sender and receiver.
-    pub(super) fin: (bool, bool),
     /// When both sides had sent FIN.
     pub(super) closed_at: Option<Time>,
 }
 
 impl<K> Flow<K> {
-    pub(super) fn new(now: Time, key: K, follows_rates: bool, awaited: Option<Side>) -> Self {
-        Flow {
-            key,
-            follows_rates,
-            guessed: false,
-            awaited,
-            syn_ack_at: None,
-            rtt: RttEstimate::default(),
-            reported: None,
-            fresh: true,
-            opened: now,
-            last_data: now,
-            last_seen: now,
-            fin: (false, false),
-            closed_at: None,
-        }
+    pub(super) fn new(now: Time, key: K, follows_rates: bool, life: Life) -> Self {
+        Flow { key, follows_rates, life, reported: None, fresh: true, opened: now, closed_at: None }
     }
 
     /// Whether the flow follows rates and can get them: a packet of its receiver has passed here.
     pub(super) fn is_rated(&self) -> bool {
-        self.follows_rates && self.awaited != Some(Side::Receiver)
+        self.follows_rates && self.life.awaited != Some(Side::Receiver)
     }
 
     /// Whether the law counts the flow.
     pub(super) fn is_counted(&self) -> bool {
-        self.follows_rates && self.awaited.is_none()
+        self.follows_rates && self.life.awaited.is_none()
     }
 
     /// The RTT within its limits, because hosts can influence their samples.
     pub(super) fn rtt(&self) -> Option<Span> {
-        self.rtt.get().map(|rtt| rtt.max(RTT_MIN).min(RTT_MAX))
+        self.life.rtt.get().map(|rtt| rtt.max(RTT_MIN).min(RTT_MAX))
     }
 }
 
@@ -124,7 +101,7 @@ impl<K: FlowIdentity> Table<K> {
         if self.len() >= self.max || self.by_key.contains_key(&flow.key) {
             return None;
         }
-        let (key, awaited) = (flow.key, flow.awaited.is_some());
+        let (key, awaited) = (flow.key, flow.life.awaited.is_some());
         let id = self.slots.insert(flow)?;
         self.unconfirmed += usize::from(awaited);
         self.by_key.insert(key, id);
@@ -134,14 +111,14 @@ impl<K: FlowIdentity> Table<K> {
     pub(super) fn remove(&mut self, id: FlowId) -> Option<Flow<K>> {
         let flow = self.slots.remove(id)?;
         self.by_key.remove(&flow.key);
-        self.unconfirmed -= usize::from(flow.awaited.is_some());
+        self.unconfirmed -= usize::from(flow.life.awaited.is_some());
         Some(flow)
     }
 
     /// The flow was seen from the expected side.
     pub(super) fn confirm(&mut self, id: FlowId) {
         if let Some(flow) = self.get_mut(id)
-            && flow.awaited.take().is_some()
+            && flow.life.awaited.take().is_some()
         {
             self.unconfirmed -= 1;
         }

@@ -1,0 +1,147 @@
+//! The life of a TCP flow at a port, from its handshake to its end (BRF-12 to BRF-17).
+//!
+//! A SYN opens a handshake, its SYN-ACK creates a record, and the next packet of the opener confirms that the flow is
+//! genuine. A flow whose handshake got no record, or was not seen, begins with a later packet.
+//! [`HalfOpenTable::step`] decides what a packet is; ports carry it out on their records.
+
+use super::half_open::{HalfOpen, HalfOpenTable};
+use super::rtt::RttEstimate;
+use crate::rate::{FlowEvent, FlowIdentity, Segment, Side};
+use crate::units::Time;
+
+/// Limit of flows that were seen from one side only: the number of confirmed flows, but at least this many.
+/// So a restarted switch rebuilds its table within a few RTTs, and a flood of forged packets gains nothing
+/// (BRF-104, BRF-105).
+pub const UNCONFIRMED_MIN: usize = 64;
+
+/// Whether a table with these numbers of records accepts another flow that was seen from one side only.
+pub(in crate::rate) fn accepts_unconfirmed((unconfirmed, confirmed): (usize, usize)) -> bool {
+    unconfirmed < confirmed.max(UNCONFIRMED_MIN)
+}
+
+/// The part of a packet in the life of its flow.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(in crate::rate) enum Step {
+    /// A SYN. A known flow stays unchanged. The answer will show whether this is a new flow or a forgery.
+    Opens,
+    /// The SYN-ACK of this handshake. A record with the same key belongs to an earlier flow.
+    Answers(HalfOpen),
+    /// A SYN-ACK without a handshake: a repetition.
+    Repeats,
+    /// RST.
+    Ends,
+    /// Any other packet.
+    Continues,
+}
+
+impl<K: FlowIdentity> HalfOpenTable<K> {
+    /// Updates the handshakes for a packet. A handshake stays until a record takes its place, or it expires.
+    pub(in crate::rate) fn step(&mut self, now: Time, event: &FlowEvent<K>) -> Step {
+        match event.segment {
+            Segment::Plain | Segment::Fin => Step::Continues,
+            Segment::Syn => {
+                self.insert(now, event.key, event.from, event.follows_rates);
+                Step::Opens
+            }
+            Segment::SynAck => match self.get_mut(&event.key).filter(|half| half.opener != event.from) {
+                Some(half) => {
+                    half.answered = Some(now);
+                    Step::Answers(*half)
+                }
+                None => Step::Repeats,
+            },
+            Segment::Rst => {
+                self.remove(&event.key);
+                Step::Ends
+            }
+        }
+    }
+}
+
+/// The part of a flow's record that depends on the packets of its life.
+#[derive(Clone, Debug)]
+pub(in crate::rate) struct Life {
+    /// The handshake was not seen. Whether the flow follows rates is inferred from its packets.
+    pub(in crate::rate) guessed: bool,
+    /// The side whose next packet confirms that the flow was not invented by forged packets; `None` if both sides were
+    /// seen.
+    pub(in crate::rate) awaited: Option<Side>,
+    /// The time at which the SYN-ACK passed, if the last packet of the handshake is still expected.
+    pub(in crate::rate) syn_ack_at: Option<Time>,
+    pub(in crate::rate) rtt: RttEstimate,
+    pub(in crate::rate) last_data: Time,
+    pub(in crate::rate) last_seen: Time,
+    /// FIN of sender and receiver.
+    pub(in crate::rate) fin: (bool, bool),
+}
+
+impl Life {
+    /// A flow that begins now. `awaited` is the side that must confirm it.
+    pub(in crate::rate) fn new(now: Time, awaited: Option<Side>) -> Self {
+        Life {
+            guessed: false,
+            awaited,
+            syn_ack_at: None,
+            rtt: RttEstimate::default(),
+            last_data: now,
+            last_seen: now,
+            fin: (false, false),
+        }
+    }
+
+    /// A flow whose SYN-ACK passes now.
+    pub(in crate::rate) fn answered(now: Time, half: &HalfOpen) -> Self {
+        let mut life = Life { syn_ack_at: Some(now), ..Life::new(now, Some(half.opener)) };
+        if !half.repeated {
+            life.sample(now, half.opener.other(), half.syn_at);
+        }
+        life
+    }
+
+    /// A flow whose SYN-ACK got no record. The next packet of its opener confirms it.
+    pub(in crate::rate) fn late(now: Time, half: &HalfOpen) -> Self {
+        Life { syn_ack_at: half.answered, ..Life::new(now, Some(half.opener)) }
+    }
+
+    /// A flow that begins with data: after a SYN whose answer took another path, or from before this switch started.
+    pub(in crate::rate) fn unseen(now: Time, half: Option<&HalfOpen>) -> Self {
+        Life { guessed: half.is_none(), ..Life::new(now, Some(Side::Receiver)) }
+    }
+
+    /// A packet of a handshake from this side answers the one that passed at `at`.
+    fn sample(&mut self, now: Time, from: Side, at: Time) {
+        match from {
+            Side::Sender => self.rtt.sender_half(now.since(at)),
+            Side::Receiver => self.rtt.receiver_half(now.since(at)),
+        }
+    }
+
+    /// Updates the record for a packet, and returns whether the packet confirms the flow. The table counts unconfirmed
+    /// flows, so it changes `awaited`.
+    pub(in crate::rate) fn hear<K>(&mut self, now: Time, event: &FlowEvent<K>) -> bool {
+        self.last_seen = now;
+        if event.has_data {
+            self.last_data = now;
+        }
+        match (event.from, event.timestamps) {
+            (Side::Sender, Some(stamps)) if event.has_data => self.rtt.on_data(now, stamps),
+            (Side::Receiver, Some(stamps)) => self.rtt.on_reverse(now, stamps),
+            _ => {}
+        }
+        let fin = event.segment == Segment::Fin;
+        match event.from {
+            Side::Sender => self.fin.0 |= fin,
+            Side::Receiver => self.fin.1 |= fin,
+        }
+        let confirms = self.awaited == Some(event.from) && event.segment != Segment::SynAck;
+        if confirms && let Some(at) = self.syn_ack_at.take() {
+            self.sample(now, event.from, at);
+        }
+        confirms
+    }
+
+    /// Whether both sides have sent FIN.
+    pub(in crate::rate) fn is_closed(&self) -> bool {
+        self.fin == (true, true)
+    }
+}
