@@ -1,7 +1,7 @@
 //! The counters of a controlled port.
 
-use super::{LEAVES, Leaf};
-use crate::units::{Bytes, Rate};
+use super::{LEAVES, Leaf, PortId, Report};
+use crate::units::{Bytes, Rate, Span, Time};
 
 /// Counters of the controlled port, measured by its host.
 #[derive(Clone, Debug, Default)]
@@ -25,10 +25,46 @@ pub struct PortCounters {
 /// L3 bytes of a full packet, to convert limits in packets to bytes.
 const FULL_PACKET: u64 = 1500;
 
+/// The first leaves are those of rated flows.
+const RATED: usize = 2;
+const _: () = assert!(Leaf::Mouse as usize == 0 && Leaf::Elephant as usize == 1);
+
+/// The sum over the leaves of rated flows.
+pub(super) fn rated(of: &[Bytes; LEAVES]) -> Bytes {
+    of.iter().take(RATED).copied().sum()
+}
+
 impl PortCounters {
     /// L3 bytes queued, all leaves.
     pub fn backlog(&self) -> Bytes {
         self.queued.iter().copied().sum()
+    }
+
+    /// The counters as a report to the SDN controller.
+    pub(super) fn report(
+        &self,
+        port: PortId,
+        at: Time,
+        capacity: Rate,
+        rated_share: Rate,
+        period: Span,
+    ) -> Report {
+        let packets = |of: &[u32]| of.iter().copied().fold(0, u32::saturating_add);
+        Report {
+            port,
+            at,
+            capacity,
+            rated_share,
+            rated_arrived: rated(&self.arrived),
+            rated_departed: rated(&self.departed),
+            departed: self.departed.iter().copied().sum(),
+            queued: self.backlog(),
+            departed_packets: self.departed_packets,
+            rated_queued: rated(&self.queued),
+            rated_packets: (packets(&self.queued_packets[..RATED]), packets(&self.limit_packets[..RATED])),
+            all_packets: (packets(&self.queued_packets), packets(&self.limit_packets)),
+            period,
+        }
     }
 
     /// Limit of the rated flows' queue in full packets; `None` for no limit.

@@ -3,7 +3,8 @@
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::{HeaderController, Leaf, PortCounters};
+use crate::rate::counters::rated;
+use crate::rate::{HeaderController, PortCounters};
 use crate::units::{Bytes, Rate, Time};
 
 /// A BDR router's port.
@@ -36,7 +37,7 @@ impl BdrPort {
 
 /// Bytes that have left the port so far: of flows with the header, of all others.
 fn departed(port: &PortCounters) -> (Bytes, Bytes) {
-    let own = port.departed[Leaf::Mouse as usize] + port.departed[Leaf::Elephant as usize];
+    let own = rated(&port.departed);
     (own, port.departed.iter().copied().sum::<Bytes>() - own)
 }
 

@@ -9,6 +9,7 @@ use super::obedience::Reductions;
 use super::port::{STALE, TICK_MIN};
 use super::table::{Flow, FlowId, List, Meter};
 use super::{Brf, obedience};
+use crate::rate::counters::rated;
 use crate::rate::{
     Action, Class, CongestionKind, FlowIdentity, Leaf, Message, PacketInfo, PortCounters, Report,
 };
@@ -51,11 +52,6 @@ impl Phase {
         }
     }
 }
-
-fn rated(of: &[Bytes]) -> Bytes {
-    of.iter().take(2).copied().sum()
-}
-const _: () = assert!(Leaf::Mouse as usize == 0 && Leaf::Elephant as usize == 1);
 
 impl<K: FlowIdentity> Brf<K> {
     /// Sets T (BRF-30) and begins the first phase of a cycle.
@@ -332,22 +328,7 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// The port's counters for the detector.
     pub(super) fn report(&self, now: Time, port: &PortCounters) -> Report {
-        let sum = |of: &[u32]| of.iter().copied().fold(0, u32::saturating_add);
-        Report {
-            port: self.port,
-            at: now,
-            capacity: self.link,
-            rated_share: self.shares.capacity(),
-            rated_arrived: rated(&port.arrived),
-            rated_departed: rated(&port.departed),
-            departed: port.departed.iter().copied().sum(),
-            departed_packets: port.departed_packets,
-            queued: port.queued.iter().copied().sum(),
-            rated_queued: rated(&port.queued),
-            rated_packets: (sum(&port.queued_packets[..2]), sum(&port.limit_packets[..2])),
-            all_packets: (sum(&port.queued_packets), sum(&port.limit_packets)),
-            period: self.period,
-        }
+        port.report(self.port, now, self.link, self.shares.capacity(), self.period)
     }
 
     /// Advertises to the other switches, every T, the flows whose ACKs take another path (BRF-63).

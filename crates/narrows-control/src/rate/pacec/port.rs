@@ -17,7 +17,7 @@ use crate::rate::aggregate::Aggregated;
 use crate::rate::kit::classes;
 use crate::rate::{
     Action, Admission, FlowEvent, FlowIdentity, FlowKey, Leaf, Message, PacketInfo, PerFlowController,
-    PortCounters, PortId, Proto, Queueing, RateOption, Report, Requirements, Segment, Side,
+    PortCounters, PortId, Proto, Queueing, RateOption, Requirements, Segment, Side,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -236,23 +236,9 @@ impl<K: FlowIdentity> PacecPort<K> {
     /// A port of unknown capacity sends no report, because PACEC cannot measure capacity.
     fn report(&self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         let Some(capacity) = port.capacity else { return };
-        let rated = |of: &[Bytes]| of.iter().take(2).copied().sum::<Bytes>();
-        let packets = |of: &[u32], most| of.iter().take(most).fold(0u32, |sum, n| sum.saturating_add(*n));
-        actions.push(Action::ToController(Message::Report(Report {
-            port: self.port,
-            at: now,
-            capacity,
-            rated_share: capacity.mul_f64(self.params.eta),
-            rated_arrived: rated(&port.arrived),
-            rated_departed: rated(&port.departed),
-            departed: port.departed.iter().copied().sum(),
-            queued: port.queued.iter().copied().sum(),
-            departed_packets: port.departed_packets,
-            rated_queued: rated(&port.queued),
-            rated_packets: (packets(&port.queued_packets, 2), packets(&port.limit_packets, 2)),
-            all_packets: (packets(&port.queued_packets, 4), packets(&port.limit_packets, 4)),
-            period: self.params.sample,
-        })));
+        let share = capacity.mul_f64(self.params.eta);
+        let report = port.report(self.port, now, capacity, share, self.params.sample);
+        actions.push(Action::ToController(Message::Report(report)));
     }
 
     fn on_grants(

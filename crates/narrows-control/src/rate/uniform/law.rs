@@ -1,6 +1,7 @@
 //! The interface of a law that gives every flow of a port the same rate.
 
-use crate::rate::{Leaf, PortCounters};
+use crate::rate::PortCounters;
+use crate::rate::counters::rated;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The port's state for a law.
@@ -16,11 +17,7 @@ pub struct Port {
 
 impl Port {
     pub(super) fn of(port: &PortCounters) -> Self {
-        Port {
-            capacity: port.capacity.unwrap_or_default(),
-            queued: port.queued[Leaf::Mouse as usize] + port.queued[Leaf::Elephant as usize],
-            limit: port.limit(),
-        }
+        Port { capacity: port.capacity.unwrap_or_default(), queued: rated(&port.queued), limit: port.limit() }
     }
 }
 
