@@ -7,10 +7,9 @@
 //! as idle too early, by up to a quarter of [`Params::idle_after`](super::Params::idle_after).
 
 use super::allocate::{self, AppClass};
-use super::cycle::Phase;
 use super::subscribers::WEIGHT;
 use super::table::{FlowId, List};
-use super::{Brf, judge, layers, newcomer};
+use super::{Brf, layers, newcomer};
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
 use crate::rate::{Action, Class, FlowEvent, FlowIdentity, Leaf, PortCounters, Side};
 use crate::units::{Bytes, Rate, Time};
@@ -42,19 +41,15 @@ impl<K: FlowIdentity> Brf<K> {
     }
 
     fn measure_counts(&mut self, now: Time, id: FlowId, counts: &Counts) {
-        let (phase, windows, mode) = (self.phase, self.windows, self.params.mode);
+        let (cycle, mode) = (&self.cycle, self.params.mode);
         let Some(meter) = self.table.meter_mut(id) else { return };
         if meter.first_data == Time::NEVER {
             meter.first_data = now;
         }
         meter.unlimited |= counts.unlimited;
         meter.limited |= counts.limited;
-        let from = match phase {
-            Phase::Settle { .. } => return,
-            Phase::Measure { from, .. } => judge::measured_from(mode, meter, from),
-            Phase::Congested => Time::ZERO,
-        };
-        meter.enter(windows);
+        let Some(from) = cycle.counts_from(mode, meter) else { return };
+        meter.enter(cycle.windows);
         meter.bytes += part_after(from, counts.since, now, counts.bytes);
         if counts.missing > Bytes::ZERO {
             // In the second cache line, and rare.
@@ -117,11 +112,9 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
         }
         if counts.bytes > Bytes::ZERO {
             if list == List::Other {
-                self.acks.record_other(counts.bytes);
+                self.link.acks.record_other(counts.bytes);
             }
-            if !matches!(list, List::Rated | List::Other)
-                || self.table.mark_moved_if_stale(id, now, self.patience)
-            {
+            if !matches!(list, List::Rated | List::Other) || self.table.mark_moved_if_stale(id, now) {
                 if let Some(flow) = self.table.get_mut(id) {
                     flow.life.last_seen = now;
                 }
@@ -160,9 +153,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
     fn version(&self) -> u64 {
         use core::hash::Hasher;
         let mut hasher = rustc_hash::FxHasher::default();
-        hasher.write_u64(self.allotments);
         self.shares.rule().into_iter().for_each(|part| hasher.write_u64(part));
-        hasher.write_u64(self.floor.as_bytes_per_sec());
         hasher.finish()
     }
 
@@ -173,7 +164,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate> {
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
         // The class may be empty now and get a share only with its first flow.
-        let capacity = self.splitter.rated_share_with(match self.shares.weights() {
+        let capacity = self.link.rated_share_with(match self.shares.weights() {
             None => flows,
             // As if each newcomer had a subscriber of its own.
             Some((rated, _)) => rated.saturating_add(newcomers.max(1).saturating_mul(WEIGHT)),
@@ -183,7 +174,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             None => self.predictor.predict_any(),
         };
         let p = &self.params;
-        let floor = allocate::floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
+        let floor =
+            allocate::floor(p.floor_packets, p.floor_share, self.mtu, self.cycle.period, capacity, flows);
         let rate = newcomer::initial(predicted, capacity, flows).max(floor);
         Some(rate.mul_f64(self.shares.reduction()).max(Rate::from_bytes_per_sec(1)))
     }

@@ -130,6 +130,10 @@ pub(super) struct Shares<H> {
     spread: u64,
     reduction: f64,
     spread_residual: bool,
+    /// The minimum allocation of BRF-47, as of the last ALLOC.
+    floor: Rate,
+    /// Number of times that many demands were changed at once.
+    allotments: u64,
 }
 
 impl<H: Host> Shares<H> {
@@ -142,6 +146,8 @@ impl<H: Host> Shares<H> {
             spread: 0,
             reduction: 1.0,
             spread_residual,
+            floor: Rate::ZERO,
+            allotments: 0,
         }
     }
 
@@ -342,9 +348,24 @@ impl<H: Host> Shares<H> {
     }
 
     /// All values that turn a demand into an allocation. Equal values give equal allocations.
-    pub(super) fn rule(&self) -> [u64; 4] {
+    pub(super) fn rule(&self) -> [u64; 6] {
         let epoch = self.subscribers.as_ref().map_or(0, Subscribers::epoch);
-        [self.level, self.spread, self.reduction.to_bits(), epoch]
+        let floor = self.floor.as_bytes_per_sec();
+        [self.allotments, self.level, self.spread, self.reduction.to_bits(), epoch, floor]
+    }
+
+    /// The minimum allocation.
+    pub(super) fn floor(&self) -> Rate {
+        self.floor
+    }
+
+    pub(super) fn set_floor(&mut self, floor: Rate) {
+        self.floor = floor;
+    }
+
+    /// Many demands are changed at once, so that any flow's allocation may change.
+    pub(super) fn count_allotment(&mut self) {
+        self.allotments += 1;
     }
 
     /// The amount that a flow gets in addition to its share, bytes/s (BRF-42).

@@ -2,17 +2,13 @@
 //! controller's request.
 
 use super::allocate::{AppClass, equal_share_literal, floor};
-use super::capacity::Reading;
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
 use super::judge::{self, Judge};
-use super::obedience::Reductions;
 use super::port::{STALE, TICK_MIN};
 use super::table::{Flow, FlowId, List, Meter};
-use super::{Brf, obedience};
+use super::{Brf, Mode, Params, obedience};
 use crate::rate::counters::rated;
-use crate::rate::{
-    Action, Class, CongestionKind, FlowIdentity, Leaf, Message, PacketInfo, PortCounters, Report,
-};
+use crate::rate::{Action, Class, CongestionKind, FlowIdentity, Message, PacketInfo, PortCounters, Report};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// A queue of this many packets ends congestion.
@@ -20,8 +16,6 @@ const EMPTY_QUEUE: u32 = 2;
 /// From this number of flows on, demands are changed in bulk. A bulk change costs as much as a few hundred
 /// single changes.
 const BULK_FLOWS: u64 = 1000;
-/// Maximum number of stored readings of the arrivals, however short the tick is.
-const MARKS: usize = 64;
 
 /// The phase of a port. INIT is `on_start`, BW_INIT is instantaneous, and ALLOC happens between two
 /// phases.
@@ -53,24 +47,83 @@ impl Phase {
     }
 }
 
-impl<K: FlowIdentity> Brf<K> {
-    /// Sets T (BRF-30) and begins the first phase of a cycle.
-    pub(super) fn begin_cycle(&mut self, now: Time) {
-        let rtt = if self.rtt_max > Span::ZERO { self.rtt_max } else { self.params.rtt_default };
-        self.period = rtt.max(self.params.period_min).min(self.params.period_max).max(TICK_MIN);
-        self.extend_period();
-        self.patience = self.idle_after().scale(STALE.0, STALE.1);
-        if self.params.settle {
+/// The cycle of a port.
+#[derive(Debug)]
+pub(super) struct Cycle {
+    pub(super) phase: Phase,
+    /// T.
+    pub(super) period: Span,
+    /// Largest RTT in this cycle.
+    pub(super) rtt_max: Span,
+    /// Number of measurement windows so far.
+    pub(super) windows: u32,
+    /// When the port is read next.
+    pub(super) tick_at: Time,
+}
+
+impl Cycle {
+    pub(super) fn new(params: &Params) -> Self {
+        Cycle {
+            phase: Phase::Settle { until: Time::NEVER },
+            period: params.rtt_default.max(params.period_min).min(params.period_max),
+            rtt_max: Span::ZERO,
+            windows: 0,
+            tick_at: Time::NEVER,
+        }
+    }
+
+    /// Sets T (BRF-30).
+    fn set_period(&mut self, params: &Params) {
+        let rtt = if self.rtt_max > Span::ZERO { self.rtt_max } else { params.rtt_default };
+        self.period = rtt.max(params.period_min).min(params.period_max).max(TICK_MIN);
+    }
+
+    /// Begins the first phase.
+    fn begin(&mut self, now: Time, settles: bool) {
+        if settles {
             self.phase = Phase::Settle { until: now + self.period };
         } else {
             self.begin_window(now);
         }
     }
 
+    fn begin_window(&mut self, now: Time) {
+        self.count_window();
+        self.phase = Phase::Measure { from: now, until: now + self.period };
+    }
+
+    /// A new window: counts of earlier ones no longer apply.
+    fn count_window(&mut self) {
+        self.windows = self.windows.wrapping_add(1);
+    }
+
+    /// The time from which on a flow's arrivals count in this phase; `None` if they do not count.
+    pub(super) fn counts_from(&self, mode: Mode, meter: &Meter) -> Option<Time> {
+        match self.phase {
+            Phase::Settle { .. } => None,
+            Phase::Measure { from, .. } => Some(judge::measured_from(mode, meter, from)),
+            Phase::Congested => Some(Time::ZERO),
+        }
+    }
+
+    pub(super) fn is_congested(&self) -> bool {
+        self.phase == Phase::Congested
+    }
+}
+
+impl<K: FlowIdentity> Brf<K> {
+    /// Sets T (BRF-30) and begins the first phase of a cycle.
+    pub(super) fn begin_cycle(&mut self, now: Time) {
+        self.cycle.set_period(&self.params);
+        self.extend_period();
+        self.table.set_patience(self.idle_after().scale(STALE.0, STALE.1));
+        self.cycle.begin(now, self.params.settle);
+    }
+
     /// T is at least the gap between two packets at the equal share (ours). In less time, most flows
     /// neither learn a new rate nor send at it.
     fn extend_period(&mut self) {
-        self.period = self.period.max(self.packet_gap(self.fair_share()));
+        self.cycle.period = self.cycle.period.max(self.packet_gap(self.fair_share()));
     }
 
     /// Whether the random phases of a crowd's flows explain the verdict (ours).
@@ -82,22 +135,17 @@ impl<K: FlowIdentity> Brf<K> {
     /// detector's 2 %.
     fn is_random_in_crowd(&self, kind: CongestionKind, port: &PortCounters) -> bool {
         let flows = self.shares.flows();
-        let is_crowd = self.packet_gap(self.fair_share()) >= self.period;
+        let is_crowd = self.packet_gap(self.fair_share()) >= self.cycle.period;
         let queued = f64::from(port.queued_packets[0].saturating_add(port.queued_packets[1]));
         is_crowd && (kind == CongestionKind::Burst || queued < 1.5 * libm::sqrt(flows as f64))
     }
 
-    fn begin_window(&mut self, now: Time) {
-        self.windows = self.windows.wrapping_add(1);
-        self.phase = Phase::Measure { from: now, until: now + self.period };
-    }
-
     pub(super) fn advance_phase(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
-        if now < self.phase.until() {
+        if now < self.cycle.phase.until() {
             return;
         }
-        match self.phase {
-            Phase::Settle { .. } => self.begin_window(now),
+        match self.cycle.phase {
+            Phase::Settle { .. } => self.cycle.begin_window(now),
             Phase::Measure { from, .. } => {
                 self.end_window(from, now, actions);
                 self.allocate(now, actions);
@@ -113,12 +161,8 @@ impl<K: FlowIdentity> Brf<K> {
         let Some(meter) = self.table.meter_mut(id) else { return };
         meter.unlimited |= packet.unlimited == Some(true);
         meter.limited |= packet.unlimited == Some(false);
-        let from = match self.phase {
-            Phase::Settle { .. } => return,
-            Phase::Measure { from, .. } => judge::measured_from(self.params.mode, meter, from),
-            Phase::Congested => Time::ZERO,
-        };
-        meter.enter(self.windows);
+        let Some(from) = self.cycle.counts_from(self.params.mode, meter) else { return };
+        meter.enter(self.cycle.windows);
         if now >= from {
             meter.bytes += packet.size;
             meter.missing += missing;
@@ -131,9 +175,9 @@ impl<K: FlowIdentity> Brf<K> {
         let judge = Judge {
             params: &self.params,
             mtu: self.mtu,
-            floor: self.floor,
-            period: self.period,
-            window: self.windows,
+            floor: self.shares.floor(),
+            period: self.cycle.period,
+            window: self.cycle.windows,
         };
         if self.shares.flows() >= BULK_FLOWS {
             self.shares.begin_bulk();
@@ -148,7 +192,7 @@ impl<K: FlowIdentity> Brf<K> {
                 shares.change(slot, demand, meter.demand);
             }
         });
-        self.rtt_max = rtt_max;
+        self.cycle.rtt_max = rtt_max;
         self.shares.end_bulk();
         if disobeyed {
             self.demote(now, actions);
@@ -160,10 +204,11 @@ impl<K: FlowIdentity> Brf<K> {
         self.update_split(now, actions);
         let (p, flows) = (&self.params, self.shares.flows());
         let capacity = self.shares.capacity();
-        self.floor = floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
+        let floor = floor(p.floor_packets, p.floor_share, self.mtu, self.cycle.period, capacity, flows);
+        self.shares.set_floor(floor);
         self.shares.restore();
-        self.reductions = Reductions::NONE;
-        self.allotments += 1;
+        self.reductions.forget();
+        self.shares.count_allotment();
         if self.is_literal() {
             self.allocate_literally();
         } else {
@@ -192,53 +237,36 @@ impl<K: FlowIdentity> Brf<K> {
                 self.shares.change(id.slot, old, demand);
             }
         }
-        self.scratch = ids;
     }
 
-    /// The flows with an allocation, in a buffer to return to `scratch`.
-    fn active(&mut self) -> Vec<FlowId> {
-        let mut ids = core::mem::take(&mut self.scratch);
-        ids.clear();
-        ids.extend(self.table.ids(List::Rated));
-        ids
+    /// The flows with an allocation.
+    fn active(&self) -> Vec<FlowId> {
+        self.table.ids(List::Rated).collect()
     }
 
     /// Periodic work: silent flows, the detector, the capacity, advertisements.
     pub(super) fn tick(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
-        if let Some(estimator) = &mut self.estimator {
-            let [arrived, departed, queued] =
-                [&port.arrived, &port.departed, &port.queued].map(|leaves| leaves.iter().copied().sum());
-            estimator.observe(now, Reading { arrived, departed, queued }, self.period);
+        if self.link.observe_capacity(now, port, self.cycle.period) {
             self.refresh_link(now, port, actions);
         }
-        self.arrivals.push_back((now, rated(&port.arrived)));
-        while self.arrivals.len() > MARKS
-            || self.arrivals.get(1).is_some_and(|(at, _)| now.since(*at) >= self.period)
-        {
-            self.arrivals.pop_front();
-        }
+        self.reductions.record_arrivals(now, rated(&port.arrived), self.cycle.period);
         // The flows of a crowd arrive within a period, and congestion may prevent a new one.
         self.extend_period();
         self.sweep(now, actions);
-        if !self.is_literal() {
-            self.acks.observe(now, port.arrived[Leaf::OtherTcp as usize], self.period);
-        }
-        let tcp = rated(&port.arrived) + port.arrived[Leaf::OtherTcp as usize];
-        self.udp.observe(now, tcp, port.arrived[Leaf::Udp as usize], self.period);
+        self.link.observe_traffic(now, port, self.cycle.period, !self.is_literal());
         self.update_split(now, actions);
         self.advertise(now, actions);
 
-        // Without a controller the switch runs its own detector (BRF-73, BRF-105).
-        if self.polled_at.is_none_or(|at| now.since(at) > self.params.controller_timeout) {
-            let report = self.report(now, port);
-            let verdict = self.detector.observe(&report, &self.thresholds);
-            if verdict.kind.is_some() || self.phase == Phase::Congested {
-                self.on_verdict(now, verdict.kind, port, actions);
-            }
+        let report =
+            || port.report(self.port, now, self.link.rate(), self.shares.capacity(), self.cycle.period);
+        if let Some(verdict) = self.reductions.detect(now, report)
+            && (verdict.kind.is_some() || self.cycle.is_congested())
+        {
+            self.on_verdict(now, verdict.kind, port, actions);
         }
         let queued = port.queued_packets.iter().take(2).copied().fold(0, u32::saturating_add);
-        let since = self.reduced_at.map_or(Span::MAX, |at| now.since(at));
-        if self.phase == Phase::Congested && queued <= EMPTY_QUEUE && since >= self.period {
+        let settling = self.reductions.reduced_within(now, self.cycle.period);
+        if self.cycle.is_congested() && queued <= EMPTY_QUEUE && !settling {
             self.on_verdict(now, None, port, actions);
         }
     }
@@ -251,7 +279,7 @@ impl<K: FlowIdentity> Brf<K> {
         port: &PortCounters,
         actions: &mut Vec<Action<K>>,
     ) {
-        let congested = self.phase == Phase::Congested;
+        let congested = self.cycle.is_congested();
         let Some(kind) = kind else {
             if congested {
                 let value = rated(&port.queued).as_f64();
@@ -264,23 +292,23 @@ impl<K: FlowIdentity> Brf<K> {
         // Arrivals from the time when the link was faster do not apply to allocations that were
         // lowered with it: scaling those again would halve them twice. A queue counts, whatever its
         // cause.
-        let slowed = self.slowed_at.is_some_and(|at| now.since(at) < self.period.scale(2, 1));
+        let slowed = self.link.slowed_within(now, self.cycle.period.scale(2, 1));
         if kind == CongestionKind::Burst && slowed && !self.is_literal() {
             return;
         }
         if !congested && self.is_random_in_crowd(kind, port) {
             return;
         }
-        self.phase = Phase::Congested;
+        self.cycle.phase = Phase::Congested;
         // At most one reduction per T, because the last one has not taken effect yet.
-        if self.reduced_at.is_some_and(|at| now.since(at) < self.period) {
+        if self.reductions.reduced_within(now, self.cycle.period) {
             return;
         }
-        if let (Some(since), true) = (self.reduced_at, congested) {
+        if let (Some(since), true) = (self.reductions.reduced_at(), congested) {
             self.watch_congested(since, now, actions);
         }
-        self.windows = self.windows.wrapping_add(1);
-        self.reduced_at = Some(now);
+        self.cycle.count_window();
+        self.reductions.record(now);
         let factor = self.reduce(now, kind, port);
         let event = match kind {
             CongestionKind::Queue => "congestion-queue",
@@ -293,11 +321,8 @@ impl<K: FlowIdentity> Brf<K> {
     pub(super) fn reduce(&mut self, now: Time, kind: CongestionKind, port: &PortCounters) -> f64 {
         let (a_max, f_floor) = (self.params.a_max, self.params.f_floor);
         let capacity = self.shares.capacity().as_f64();
-        let g = self.period.mul_f64(self.params.g_periods);
-        let real = self
-            .arrivals
-            .front()
-            .map_or(Rate::ZERO, |(at, bytes)| Rate::of(rated(&port.arrived) - *bytes, now.since(*at)));
+        let g = self.cycle.period.mul_f64(self.params.g_periods);
+        let real = self.reductions.arrival_rate(now, rated(&port.arrived));
         if !self.is_literal() {
             // Relative to full allocations, not reduced ones. A reduction takes two T to take
             // effect at the port. If each were relative to the last, a queue that one of them
@@ -322,13 +347,12 @@ impl<K: FlowIdentity> Brf<K> {
             CongestionKind::Burst => burst_factor_literal(capacity, a_max, real.as_f64()),
         };
         self.scale_literally(&ids, factor);
-        self.scratch = ids;
         factor
     }
 
     /// The port's counters for the detector.
     pub(super) fn report(&self, now: Time, port: &PortCounters) -> Report {
-        port.report(self.port, now, self.link, self.shares.capacity(), self.period)
+        port.report(self.port, now, self.link.rate(), self.shares.capacity(), self.cycle.period)
     }
 
     /// Advertises to the other switches, every T, the flows whose ACKs take another path (BRF-63).
@@ -336,7 +360,7 @@ impl<K: FlowIdentity> Brf<K> {
         if self.adverts.own.is_empty() || now < self.adverts.next_at {
             return;
         }
-        self.adverts.next_at = now + self.period;
+        self.adverts.next_at = now + self.cycle.period;
         let mut own = core::mem::take(&mut self.adverts.own);
         own.retain(|id| {
             self.table.get(*id).is_some_and(|flow| flow.class == Class::Rated && !flow.ack_seen_here)
@@ -349,7 +373,7 @@ impl<K: FlowIdentity> Brf<K> {
             let Some(rate) = self.table.meter(*id).map(|meter| self.rate_for(*id, meter.demand)) else {
                 continue;
             };
-            let (port, valid_for) = (self.port, self.period.scale(3, 1));
+            let (port, valid_for) = (self.port, self.cycle.period.scale(3, 1));
             let seq = self.adverts.next_seq();
             actions.push(Action::ToController(Message::FlowAdvertisement {
                 key,

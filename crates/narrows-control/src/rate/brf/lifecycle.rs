@@ -186,7 +186,7 @@ impl<K: FlowIdentity> Brf<K> {
             meter.rtt = rtt.max(RTT_MIN).min(most);
         }
         if self.table.list(id) == Some(List::Rated) {
-            self.rtt_max = self.rtt_max.max(self.rtt(id));
+            self.cycle.rtt_max = self.cycle.rtt_max.max(self.rtt(id));
         }
     }
 
@@ -230,7 +230,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
         let half = self.half_open.get(&packet.key)?;
         let flows = self.table.len(List::Rated) as u64 + 1;
-        let offer = self.initial(&packet.key, flows).max(self.floor);
+        let offer = self.initial(&packet.key, flows).max(self.shares.floor());
         (half.permitted && half.opener == Side::Sender).then_some(offer)
     }
 
@@ -249,16 +249,17 @@ impl<K: FlowIdentity> Brf<K> {
         } else {
             let p = &self.params;
             let capacity = self.shares.capacity();
-            self.floor =
-                allocate::floor(p.floor_packets, p.floor_share, self.mtu, self.period, capacity, flows);
-            rate = rate.max(self.floor);
+            let floor =
+                allocate::floor(p.floor_packets, p.floor_share, self.mtu, self.cycle.period, capacity, flows);
+            self.shares.set_floor(floor);
+            rate = rate.max(floor);
         }
         self.shares.insert(id.slot, rate.as_bytes_per_sec());
         if !self.is_literal() {
             self.shares.tighten();
         }
         let fair = Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows.max(1));
-        self.rtt_max = self.rtt_max.max(self.rtt(id));
+        self.cycle.rtt_max = self.cycle.rtt_max.max(self.rtt(id));
         if let Some(meter) = self.table.meter_mut(id) {
             meter.demand = rate.as_bytes_per_sec();
             meter.app_class = AppClass::Unknown;
@@ -266,7 +267,7 @@ impl<K: FlowIdentity> Brf<K> {
             (meter.held, meter.held_age, meter.headroom) = (UNBOUNDED, 0, 0);
             meter.drop_evidence();
         }
-        let windows = self.windows;
+        let windows = self.cycle.windows;
         if let Some(flow) = self.table.get_mut(id) {
             flow.life.last_data = now;
             flow.gate = Default::default();
@@ -288,7 +289,7 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Multiplies allocations, as the paper does. Negative results become zero.
     pub(super) fn scale_literally(&mut self, flows: &[FlowId], factor: f64) {
-        self.allotments += 1;
+        self.shares.count_allotment();
         for id in flows {
             if let Some(meter) = self.table.meter_mut(*id) {
                 let demand = Rate::from_bytes_per_sec(meter.demand).mul_f64(factor).as_bytes_per_sec();

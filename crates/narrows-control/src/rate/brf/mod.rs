@@ -20,10 +20,12 @@
 //! | [`domain`] | the SDN controller of a domain |
 //! | `feedback`, `kit::rtt` | which ACK carries a rate |
 //! | `acks` | the share of the reverse direction's ACKs |
+//! | `reductions` | the port's own detector, and the reductions so far |
 //! | `obedience` | flows that claim to follow their rate but do not |
 //! | `advert` | flows whose ACKs take another path |
 //! | `aggregate` | counts instead of packets, for a data plane that counts |
 //! | `udp` | UDP's rates |
+//! | `link` | the link: its capacity, and its division into classes |
 //! | `capacity` | estimates a link's rate that is not configured |
 //!
 //! A new configured capacity takes effect at once. In resolved mode the same call recomputes class
@@ -42,11 +44,13 @@ mod feedback;
 mod judge;
 mod layers;
 mod lifecycle;
+mod link;
 mod newcomer;
 mod obedience;
 pub mod params;
 mod port;
 mod predictor;
+mod reductions;
 mod split;
 mod subscribers;
 mod table;

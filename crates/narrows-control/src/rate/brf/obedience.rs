@@ -48,23 +48,6 @@ impl Demotions {
     }
 }
 
-/// The factors of the last reductions, which the port's flows may still follow. A reduction takes two T to take
-/// effect at the port.
-#[derive(Debug)]
-pub(super) struct Reductions([f64; 2]);
-
-impl Reductions {
-    /// No reduction so far.
-    pub(super) const NONE: Reductions = Reductions([1.0; 2]);
-
-    /// Ends the time in which this factor was in force. Returns the largest factor that flows may have followed in it.
-    fn end(&mut self, factor: f64) -> f64 {
-        let [last, before] = self.0;
-        self.0 = [factor, last];
-        factor.max(last).max(before)
-    }
-}
-
 /// Evaluates a window of length `span`, in which the flow was permitted `may` bytes/s.
 pub(super) fn watch(meter: &mut Meter, span: Span, may: u64, mtu: Bytes) {
     let score = if exceeds(meter, span, may as f64, mtu) { STRIKE } else { 0 };
@@ -103,7 +86,7 @@ impl<K: FlowIdentity> Brf<K> {
     /// strike needs more than the whole share. But a flow that lastingly exceeds the reduced rate, too, keeps the
     /// queue full, while others reduce their rates to nothing. `since` is the time of the last reduction.
     pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action<K>>) {
-        let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.windows, false);
+        let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.cycle.windows, false);
         let factor = self.reductions.end(self.shares.reduction());
         let (shares, table) = (&self.shares, &mut self.table);
         table.each_rated(|slot, meter| {

@@ -1,19 +1,13 @@
 //! BRF at a port: its state, and the adapter to [`PerFlowController`].
 
-use std::collections::VecDeque;
-
-use super::acks::Acks;
 use super::advert::Adverts;
 use super::allocate::{AppClass, Shares, Terms};
-use super::capacity::Estimator;
-use super::congestion::{Detector, Thresholds};
-use super::cycle::Phase;
-use super::obedience::Reductions;
+use super::cycle::Cycle;
+use super::link::Link;
 use super::predictor::Predictor;
-use super::split::{Basis, Splitter};
+use super::reductions::Reductions;
 use super::table::{FlowId, List, Table};
 use super::timers::Timers;
-use super::udp::Udp;
 use super::{Mode, Params, split};
 use crate::rate::aggregate::Aggregated;
 use crate::rate::kit::half_open::HalfOpenTable;
@@ -42,45 +36,15 @@ pub struct Brf<K: FlowIdentity = FlowKey> {
     pub(super) adverts: Adverts<K>,
 
     pub(super) shares: Shares<K::Host>,
-    /// The minimum allocation of BRF-47, as of the last ALLOC.
-    pub(super) floor: Rate,
-    pub(super) splitter: Splitter,
-    /// C_link, configured or measured.
-    pub(super) link: Rate,
-    pub(super) estimator: Option<Estimator>,
-    pub(super) acks: Acks,
-    pub(super) udp: Udp,
-
-    pub(super) phase: Phase,
-    /// T.
-    pub(super) period: Span,
-    /// Largest RTT in this cycle.
-    pub(super) rtt_max: Span,
-    /// Number of measurement windows so far.
-    pub(super) windows: u32,
-    /// Number of times that many demands were changed at once.
-    pub(super) allotments: u64,
-    /// Maximum time a reported flow may keep its place in its list (`aggregate`).
-    pub(super) patience: Span,
-    pub(super) tick_at: Time,
-    /// Bytes offered to the rated class, at each tick of the last period.
-    pub(super) arrivals: VecDeque<(Time, Bytes)>,
-    pub(super) thresholds: Thresholds,
-    pub(super) detector: Detector,
-    pub(super) polled_at: Option<Time>,
-    pub(super) reduced_at: Option<Time>,
-    /// The factors of earlier reductions.
+    pub(super) link: Link,
+    pub(super) cycle: Cycle,
     pub(super) reductions: Reductions,
-    /// When the link became slower.
-    pub(super) slowed_at: Option<Time>,
-    pub(super) scratch: Vec<FlowId>,
 }
 
 impl<K: FlowIdentity> Brf<K> {
     /// BRF at this port with valid parameters (see [`Params::check`]). Full packets are `mtu` bytes
     /// long.
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
-        let period = params.rtt_default.max(params.period_min).min(params.period_max);
         Brf {
             table: Table::new(params.max_flows, params.rtt_default),
             half_open: HalfOpenTable::new(params.max_half_open, params.handshake_timeout),
@@ -92,27 +56,9 @@ impl<K: FlowIdentity> Brf<K> {
             ),
             adverts: Adverts::new(port, params.max_flows),
             shares: Shares::new(params.spread_residual, params.share != Share::Flow),
-            floor: Rate::ZERO,
-            splitter: Splitter::new(params.eta, params.udp_share),
-            link: Rate::ZERO,
-            estimator: None,
-            acks: Acks::default(),
-            udp: Udp::new(&params),
-            phase: Phase::Settle { until: Time::NEVER },
-            period,
-            rtt_max: Span::ZERO,
-            windows: 0,
-            allotments: 0,
-            patience: Span::ZERO,
-            tick_at: Time::NEVER,
-            arrivals: VecDeque::new(),
-            thresholds: Thresholds::of(&params, mtu),
-            detector: Detector::default(),
-            polled_at: None,
-            reduced_at: None,
-            reductions: Reductions::NONE,
-            slowed_at: None,
-            scratch: Vec::new(),
+            link: Link::new(&params),
+            cycle: Cycle::new(&params),
+            reductions: Reductions::new(&params, mtu),
             params,
             port,
             mtu,
@@ -144,31 +90,22 @@ impl<K: FlowIdentity> Brf<K> {
     /// of rates would exceed the capacity.
     pub(super) fn idle_after(&self) -> Span {
         let gap = self.packet_gap(self.fair_share().mul_f64(self.shares.reduction()));
-        self.period.max(gap).scale(2, 1).max(self.params.idle_after)
+        self.cycle.period.max(gap).scale(2, 1).max(self.params.idle_after)
     }
 
     pub(super) fn tick_every(&self) -> Span {
-        let tick = self.period.min(self.params.poll);
+        let tick = self.cycle.period.min(self.params.poll);
         // A measured capacity is sampled between ticks.
-        let tick = if self.estimator.is_some() { tick.scale(1, 4) } else { tick };
+        let tick = if self.link.is_measured() { tick.scale(1, 4) } else { tick };
         tick.max(TICK_MIN)
     }
 
     /// Reads the capacity of the link and applies a change at once.
     pub(super) fn refresh_link(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
-        let link = match (port.capacity, &self.estimator) {
-            (Some(told), _) => told,
-            (None, Some(estimator)) => estimator.capacity(),
-            (None, None) => self.params.capacity_initial,
-        };
-        if link != self.link {
-            if link < self.link {
-                self.slowed_at = Some(now);
-            }
-            self.link = link;
+        if self.link.refresh(now, port.capacity) {
             self.update_split(now, actions);
             // The need of a queue depends on its drain rate.
-            if self.phase == Phase::Congested && !self.is_literal() {
+            if self.cycle.is_congested() && !self.is_literal() {
                 self.reduce(now, CongestionKind::Queue, port);
             }
         }
@@ -176,53 +113,39 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Applies a new configured capacity.
     pub(super) fn refresh_capacity(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
-        if port.capacity.is_some_and(|told| told != self.link) {
+        if port.capacity.is_some_and(|told| told != self.link.rate()) {
             self.refresh_link(now, port, actions);
         }
     }
 
     /// Updates the split between the classes, and the allocations.
     pub(super) fn update_split(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
-        // UDP that may not borrow needs its whole share: it is policed to it.
-        let halvings = || self.udp_ceil().map_or(0, |_| self.udp.halvings(self.link, self.period));
-        let udp = self.udp.is_active(now, self.idle_after()).then(halvings);
         let flows = || (self.table.len(List::Rated) as u64, self.table.len(List::Other) as u64);
-        let (rated, other) = self.shares.weights().unwrap_or_else(flows);
-        if self.splitter.update(
-            now,
-            self.period,
-            Basis { link: self.link, rated, other, udp, acks: self.acks.rate() },
-        ) {
-            self.shares.set_capacity(self.splitter.current().rated);
+        let weights = self.shares.weights().unwrap_or_else(flows);
+        let idle_after = self.idle_after();
+        if self.link.split(now, self.cycle.period, idle_after, weights) {
+            self.shares.set_capacity(self.link.shares().rated);
             // The paper changes allocations only in its ALLOC phase.
             if !self.is_literal() {
                 self.shares.settle();
             }
         }
-        // Shaping a measured link to its own estimate would keep the estimate from rising.
-        let ceil = if self.estimator.is_some() { Rate::MAX } else { self.link };
-        self.splitter.push(ceil, self.udp_ceil(), actions);
-    }
-
-    /// The rate up to which UDP may borrow; `None` if it may not (BRF-23). If the capacity is measured, the queue is
-    /// in another device, which does not serve TCP first.
-    fn udp_ceil(&self) -> Option<Rate> {
-        (self.udp.borrows() && self.estimator.is_none()).then(|| self.udp.ceil(self.link))
+        self.link.push(actions);
     }
 
     /// UDP has arrived.
     pub(super) fn record_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action<K>>) {
-        self.udp.record(now, size);
+        self.link.udp.record(now, size);
         self.update_split(now, actions);
     }
 
     fn admit_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action<K>>) -> Admission {
         self.record_udp(now, size, actions);
-        if self.udp_ceil().is_some() {
+        if self.link.udp_ceil().is_some() {
             return Admission::Queue(Leaf::Udp);
         }
-        let rate = self.splitter.current().udp;
-        if self.udp.police(now, size, rate, split::burst(rate, self.mtu)) {
+        let rate = self.link.shares().udp;
+        if self.link.udp.police(now, size, rate, split::burst(rate, self.mtu)) {
             Admission::Queue(Leaf::Udp)
         } else {
             Admission::Drop
@@ -243,7 +166,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
         let base = Rate::from_bytes_per_sec(terms.base(demand));
         // In a crowd the floor is the whole share (BRF-47), so a reduction applies to it too.
-        let floor = self.floor.min(self.fair_share().mul_f64(self.shares.reduction()));
+        let floor = self.shares.floor().min(self.fair_share().mul_f64(self.shares.reduction()));
         allocation.max(base.min(floor)).max(Rate::from_bytes_per_sec(1))
     }
 
@@ -267,7 +190,7 @@ impl<K: FlowIdentity> Brf<K> {
         let (allocated, base) = (self.rate_by(terms, meter.demand), terms.base(meter.demand));
         let unlimited = meter.app_class == AppClass::Unlimited;
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
-        let (headroom, mtu, windows) = (self.params.mouse_headroom, self.mtu, self.windows);
+        let (headroom, mtu, windows) = (self.params.mouse_headroom, self.mtu, self.cycle.windows);
         let Some(flow) = self.table.get_mut(id) else { return Leaf::Elephant };
         if flow.layer_as_of != windows {
             flow.layer_as_of = windows;
@@ -283,16 +206,16 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
     }
 
     fn requirements(&self) -> Requirements {
-        let queueing = Queueing::Classes { queues_udp: self.udp.borrows() };
+        let queueing = Queueing::Classes { queues_udp: self.link.udp.borrows() };
         Requirements { queueing, configured_capacity: false, domain: false }
     }
 
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         if port.capacity.is_none() {
-            self.estimator = Some(Estimator::new(now, &self.params, self.mtu));
+            self.link.measure(now, &self.params, self.mtu);
         }
         self.refresh_link(now, port, actions);
-        self.tick_at = now + self.tick_every();
+        self.cycle.tick_at = now + self.tick_every();
         self.begin_cycle(now);
     }
 
@@ -324,7 +247,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
             None => Leaf::OtherTcp,
         };
         if leaf == Leaf::OtherTcp {
-            self.acks.record_other(packet.size);
+            self.link.acks.record_other(packet.size);
         }
         Admission::Queue(leaf)
     }
@@ -360,9 +283,9 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.refresh_link(now, port, actions);
         self.run_flow_timers(now, actions);
-        if now >= self.tick_at {
+        if now >= self.cycle.tick_at {
             self.tick(now, port, actions);
-            self.tick_at = now + self.tick_every();
+            self.cycle.tick_at = now + self.tick_every();
         }
         self.advance_phase(now, actions);
     }
@@ -376,7 +299,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
     ) {
         match message {
             Message::Poll => {
-                self.polled_at = Some(now);
+                self.reductions.polled(now);
                 actions.push(Action::ToController(Message::Report(self.report(now, port))));
             }
             Message::Congestion { kind, port: id } if *id == self.port => {
@@ -393,7 +316,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
     }
 
     fn next_timer(&self) -> Time {
-        self.tick_at.min(self.phase.until()).min(self.timers.next())
+        self.cycle.tick_at.min(self.cycle.phase.until()).min(self.timers.next())
     }
 
     fn allocation(&self, key: &K) -> Option<Rate> {
@@ -407,7 +330,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
-        trace("link", self.link.as_f64());
+        trace("link", self.link.rate().as_f64());
         trace("rated_share", self.shares.capacity().as_f64());
         trace("allocated", self.shares.sum());
         trace("level", self.shares.level());
@@ -418,7 +341,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         trace("flows_other", self.table.len(List::Other) as f64);
         trace("flows_idle", self.table.len(List::Idle) as f64);
         trace("half_open", self.half_open.len() as f64);
-        trace("period", self.period.as_secs_f64());
-        trace("congested", if matches!(self.phase, Phase::Congested) { 1.0 } else { 0.0 });
+        trace("period", self.cycle.period.as_secs_f64());
+        trace("congested", if self.cycle.is_congested() { 1.0 } else { 0.0 });
     }
 }

@@ -213,6 +213,8 @@ pub(super) struct Table<K> {
     unconfirmed: usize,
     max: usize,
     rtt_default: Span,
+    /// Maximum time a reported flow may keep its place in its list (`aggregate`).
+    patience: Span,
 }
 
 impl<K: FlowIdentity> Table<K> {
@@ -227,7 +229,13 @@ impl<K: FlowIdentity> Table<K> {
             unconfirmed: 0,
             max,
             rtt_default,
+            patience: Span::ZERO,
         }
+    }
+
+    /// Sets the maximum time a reported flow may keep its place in its list.
+    pub(super) fn set_patience(&mut self, patience: Span) {
+        self.patience = patience;
     }
 
     pub(super) fn len(&self, list: List) -> usize {
@@ -347,13 +355,13 @@ impl<K: FlowIdentity> Table<K> {
     /// For hosts that count (`aggregate`): returns whether an active flow should be moved to the end
     /// of its list, and records the move. With 100,000 flows, moving each at each report would dominate the cost, so it is done
     /// occasionally.
-    pub(super) fn mark_moved_if_stale(&mut self, id: FlowId, now: Time, patience: Span) -> bool {
+    pub(super) fn mark_moved_if_stale(&mut self, id: FlowId, now: Time) -> bool {
         let ms = (now.as_nanos() / 1_000_000) as u16;
         let Some(link) = self.links.get_mut(id.slot as usize).filter(|l| l.generation == id.generation)
         else {
             return false;
         };
-        let stale = u64::from(ms.wrapping_sub(link.moved_ms)) >= patience.as_nanos() / 1_000_000;
+        let stale = u64::from(ms.wrapping_sub(link.moved_ms)) >= self.patience.as_nanos() / 1_000_000;
         if stale {
             link.moved_ms = ms;
         }
