@@ -154,8 +154,10 @@ __u32 bpf_get_prandom_u32(void)
 
 long bpf_getsockopt(void *ctx, int level, int name, void *value, int len)
 {
-	if (name != TCP_CONGESTION)
+	if (name != TCP_CONGESTION) {
+		memset(value, byte(), len);
 		return byte() & 1 ? -1 : 0;
+	}
 	memset(value, 0, len);
 	memcpy(value, w.is_ours ? "brf" : "cubic", w.is_ours ? 4 : 6);
 	return 0;

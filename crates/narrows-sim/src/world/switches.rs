@@ -5,7 +5,7 @@
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{
-    self, Admission, Leaf, PacketInfo, PortCounters, Proto, RateOption, TcpFlags, plain_leaf,
+    self, Admission, Leaf, PacketInfo, PortCounters, RateOption, TcpFlags, plain_leaf,
 };
 use narrows_control::units::{Bytes, Rate, Time};
 
