@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::super::Params;
 use super::super::harness::{ACK, Net, RST, SYN, SYN_ACK, key, mbit, ms, packet};
 use super::*;
-use crate::rate::RateOption;
+use crate::rate::{PerFlowController, RateOption};
 
 #[test]
 fn bytes_before_the_measurement_do_not_count() {
@@ -14,6 +14,38 @@ fn bytes_before_the_measurement_do_not_count() {
     assert_eq!(part(30, 10, 20), 0);
     assert_eq!(part(0, 20, 20), 1000, "no time at all");
     assert_eq!(part_after(Time::NEVER, ms(10), ms(20), Bytes::new(1000)), Bytes::ZERO);
+}
+
+/// The rate of a flow after each packet of its life.
+fn life(by_events: bool) -> Vec<Rate> {
+    let mut net = Net::new(Params::resolved(), mbit(100.0));
+    net.sender(2, 20, 0);
+    let packets = [
+        (1_000, Side::Sender, SYN),
+        (1_015, Side::Receiver, SYN_ACK),
+        (1_020, Side::Sender, ACK),
+        (1_040, Side::Receiver, RST),
+    ];
+    let rates = packets.map(|(at, from, flags)| {
+        net.run(at);
+        let packet = packet(1, 0, flags, RateOption::Unassigned);
+        if by_events {
+            net.brf.on_event(ms(at), &FlowEvent::of(&packet, from), &net.port, &mut net.actions);
+        } else if from == Side::Sender {
+            net.brf.on_data(ms(at), &packet, &net.port, &mut net.actions);
+        } else {
+            net.reverse(&packet);
+        }
+        net.allocated(1)
+    });
+    rates.into()
+}
+
+#[test]
+fn events_begin_and_end_a_flow_as_packets_do() {
+    let rates = life(true);
+    assert_eq!(rates, life(false));
+    assert!(rates[0] == Rate::ZERO && rates[1] > Rate::ZERO && rates[3] == Rate::ZERO, "{rates:?}");
 }
 
 #[derive(Clone, Debug)]

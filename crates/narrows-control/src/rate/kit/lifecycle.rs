@@ -145,3 +145,70 @@ impl Life {
         self.fin == (true, true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::kit::testing::{ACK, FIN, RST, SYN, SYN_ACK, key, ms, packet};
+    use crate::rate::{FlowKey, RateOption, TcpFlags};
+    use crate::units::Span;
+
+    fn event(from: Side, flags: TcpFlags) -> FlowEvent<FlowKey> {
+        FlowEvent::of(&packet(1, 0, flags, RateOption::Unassigned), from)
+    }
+
+    fn handshakes() -> HalfOpenTable<FlowKey> {
+        HalfOpenTable::new(10, Span::from_secs(3))
+    }
+
+    #[test]
+    fn only_the_side_that_was_asked_answers_a_handshake() {
+        for opener in [Side::Sender, Side::Receiver] {
+            let mut half_open = handshakes();
+            assert_eq!(half_open.step(ms(0), &event(opener.other(), SYN_ACK)), Step::Repeats);
+            assert_eq!(half_open.step(ms(0), &event(opener, SYN)), Step::Opens);
+            assert_eq!(half_open.step(ms(1), &event(opener, SYN_ACK)), Step::Repeats, "forged");
+            let answer = half_open.step(ms(2), &event(opener.other(), SYN_ACK));
+            assert!(matches!(answer, Step::Answers(half) if half.opener == opener && half.permitted));
+            for flags in [ACK, FIN] {
+                assert_eq!(half_open.step(ms(3), &event(opener, flags)), Step::Continues);
+            }
+            assert_eq!(half_open.get(&key(1)).and_then(|half| half.answered), Some(ms(2)));
+            assert_eq!(half_open.step(ms(4), &event(opener, RST)), Step::Ends);
+            assert_eq!(half_open.get(&key(1)), None);
+        }
+    }
+
+    /// SYN at 0 ms, SYN-ACK at 20 ms, ACK at 25 ms. After a second SYN, the first half is unknown (Karn).
+    #[test]
+    fn a_handshake_measures_both_halves_and_confirms_the_flow() {
+        for (opener, syns, expected) in [(Side::Sender, 1, 25), (Side::Receiver, 1, 25), (Side::Sender, 2, 5)]
+        {
+            let mut half_open = handshakes();
+            (0..syns).for_each(|_| assert_eq!(half_open.step(ms(0), &event(opener, SYN)), Step::Opens));
+            let Step::Answers(half) = half_open.step(ms(20), &event(opener.other(), SYN_ACK)) else {
+                panic!()
+            };
+            let mut life = Life::answered(ms(20), &half);
+            assert!(!life.hear(ms(20), &event(opener.other(), SYN_ACK)), "the SYN-ACK itself");
+            assert!(!life.hear(ms(21), &event(opener.other(), ACK)), "the same side again");
+            assert!(life.hear(ms(25), &event(opener, ACK)));
+            assert_eq!(life.rtt.get(), Some(Span::from_millis(expected)));
+        }
+    }
+
+    #[test]
+    fn a_flow_is_closed_when_both_sides_have_sent_fin() {
+        let mut life = Life::new(ms(0), None);
+        for (from, closed) in [(Side::Sender, false), (Side::Sender, false), (Side::Receiver, true)] {
+            life.hear(ms(1), &event(from, FIN));
+            assert_eq!(life.is_closed(), closed);
+        }
+    }
+
+    #[test]
+    fn unconfirmed_flows_are_at_most_as_many_as_confirmed_ones() {
+        let accepted = [(63, 0), (64, 0), (64, 65), (99, 100), (100, 100)].map(accepts_unconfirmed);
+        assert_eq!(accepted, [true, false, true, true, false]);
+    }
+}
