@@ -114,6 +114,38 @@ proptest! {
     }
 }
 
+/// Agents and controllers of version 2 of the protocol exchange these texts.
+#[test]
+fn bodies_have_this_form_on_the_wire() {
+    let key = r#"{"saddr":"10.0.0.1","daddr":"fd00::1","sport":1,"dport":2,"proto":"tcp"}"#;
+    let port = concat!(
+        r#"{"port":1,"interface":"eth1","ifindex":7,"mac":"02:00:00:00:00:01","mtu":1500,"capacity":12500000,"#,
+        r#""rate_controller":"brf","params":{"eta":0.98},"thresholds":{"mode":"resolved","u_th":0.98,"q_th":0.1,"#,
+        r#""q_delay_max":5000000,"q_packets_min":5,"burst_threshold":1.02,"packet":1500}}"#
+    );
+    let pacec = r#"{"port":2,"interface":"eth2","ifindex":1,"mac":"","mtu":0,"capacity":0,"rate_controller":"pacec","params":{}}"#;
+    let flow = format!(
+        r#"{{"key":{key},"class":"other-tcp","leaf":"other-tcp","allocation":null,"rate":9,"rtt":20000000}}"#
+    );
+    let report = concat!(
+        r#"{"type":"report","port":1,"at":2,"capacity":3,"rated_share":4,"rated_arrived":5,"rated_departed":6,"#,
+        r#""departed":7,"queued":8,"departed_packets":9,"rated_queued":10,"rated_packets":[11,12],"#,
+        r#""all_packets":[13,14],"period":15}"#
+    );
+    for text in [
+        format!(r#"{{"type":"ports","ports":[{port},{pacec}]}}"#),
+        format!(r#"{{"type":"flows","port":1,"flows":[{flow}]}}"#),
+        format!(
+            r#"{{"type":"flow-changes","port":1,"changes":[{{"key":{key},"begun":true,"demand":null}}]}}"#
+        ),
+        format!(r#"{{"type":"flow-advertisement","key":{key},"rate":1,"port":2,"seq":3,"valid_for":4}}"#),
+        report.to_owned(),
+    ] {
+        let body = ToController::parse(&text).unwrap();
+        assert_eq!(serde_json::to_string(&body).unwrap(), text);
+    }
+}
+
 #[test]
 fn the_longest_body_fits_into_a_line() {
     assert!(text(&flows(FLOWS_MAX)).len() < LINE_MAX);
