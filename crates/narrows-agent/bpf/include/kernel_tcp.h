@@ -76,6 +76,8 @@ struct tcp_sock {
 	__u16 tcp_header_len;		/* length including the options of every segment */
 	__u32 mss_cache;		/* payload of a full segment */
 	__u32 srtt_us;			/* << 3 */
+	__u32 snd_nxt;			/* sequence number of the next data to send */
+	__u32 write_seq;		/* sequence number after all data that the program has written */
 	struct minmax rtt_min;		/* us */
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;

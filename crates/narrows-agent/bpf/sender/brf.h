@@ -295,23 +295,12 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * How many segments may leave together, whatever the rate. If slow flows sent two, a crowd's queue
- * would double. The kernel asks before it sends, so this is also the place where a window opens that
- * nrw_first_window() has closed.
+ * There is no min_tso_segs(). On one processor the kernel sometimes does not run such a program, and
+ * then takes 0 for its result. At a low pacing rate it then sends empty segments, which no
+ * receiver acknowledges, and the connection waits for minutes (tcp_tso_autosize(),
+ * tcp_mss_split_point()). Segments of slow flows leave one at a time because of their window
+ * (NRW_WINDOW_SLACK_SPARSE).
  */
-SEC("struct_ops")
-__u32 BPF_PROG(brf_min_tso_segs, struct sock *sk)
-{
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct nrw_conn *conn = nrw_conn_get(sk, 0);
-
-	if (!conn || conn->mode != NRW_MODE_RATED)
-		return 2;
-	if (!tp->snd_cwnd && tp->tcp_mstamp >= conn->due_us)
-		tp->snd_cwnd = 1;
-	return conn->granted < NRW_SINGLE_RATE ? 1 : 2;
-}
-
 SEC(".struct_ops.link")
 struct tcp_congestion_ops brf = {
 	.init = (void *)brf_init,
@@ -321,7 +310,6 @@ struct tcp_congestion_ops brf = {
 	.cwnd_event = (void *)brf_cwnd_event,
 	.set_state = (void *)brf_set_state,
 	.undo_cwnd = (void *)brf_undo_cwnd,
-	.min_tso_segs = (void *)brf_min_tso_segs,
 	.pkts_acked = (void *)brf_pkts_acked,
 	/* not restricted: a namespace may make it the default */
 	.flags = TCP_CONG_NON_RESTRICTED,

@@ -54,8 +54,8 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_WINDOW_SLACK_PACKETS 10
 /*
  * The same for a flow with few segments per RTT. The kernel sends at most half a window at once
- * (tcp_cwnd_test()), so this constant also bounds the burst if brf_min_tso_segs() does not run. Without it, bursts
- * of five segments were measured. See docs/explanation/brf.md, "Crowds".
+ * (tcp_cwnd_test()), so with this constant a crowd's segments leave one at a time. Otherwise bursts of
+ * five segments were measured. See docs/explanation/brf.md, "Crowds".
  */
 #define NRW_WINDOW_SLACK_SPARSE	3
 
@@ -63,9 +63,6 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_UNPACED		10
 /* Among these segments, a late one is made up for up to this time: about the delay of the kernel's timer. */
 #define NRW_LATE_MOST_US	200000
-
-/* Below this rate, segments leave one at a time: 1.2 Mbit/s in bytes/s (bbr_min_tso_rate, tcp_bbr.c). */
-#define NRW_SINGLE_RATE		150000
 
 /* nrw_conn.mode: what sets the rate; the same as Mode in congestion/network/brf.rs */
 #define NRW_MODE_NONE		0	/* the handshake is not complete */

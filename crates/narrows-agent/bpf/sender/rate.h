@@ -162,7 +162,7 @@ static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct 
  * next segment is due. The kernel treats a connection that has data but nothing in flight like one
  * whose receiver has closed its window: after an RTO, its probe timer sends a segment, whatever the
  * congestion window is (tcp_check_probe_timer(), tcp_write_wakeup()). So a segment goes out with the
- * first ACK or write after it is due, or after an RTO. If the timer was too early or too late, later
+ * first ACK after it is due, or after an RTO. If the timer was too early or too late, later
  * segments make up for it.
  */
 static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate,
@@ -177,7 +177,8 @@ static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struc
 		conn->due_us = nrw_max(conn->due_us, tp->tcp_mstamp - NRW_LATE_MOST_US) +
 			       (__u64)sent * packet * 1000000 / nrw_max(nrw_pace(conn, tp, rate), 1);
 	}
-	if (window || tp->packets_out)
+	/* a program's later write is not delayed, because it is one segment at most */
+	if (window || tp->packets_out || tp->write_seq == tp->snd_nxt)
 		return window + 1;
 	return tp->tcp_mstamp >= conn->due_us;
 }
