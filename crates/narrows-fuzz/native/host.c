@@ -313,7 +313,9 @@ int nrw_fuzz_host(const __u8 *data, size_t len)
 
 	sockets.sk_common = &w.tp.inet_conn.icsk_inet.sk.__sk_common;
 	sockets.sk_common->skc_state = (int[]){ NRW_TCP_LISTEN, NRW_TCP_SYN_SENT, BPF_TCP_ESTABLISHED }[settings % 3];
-	nrw_take_over(&sockets);
+	/* The iterator runs in the namespaces in scope only. */
+	if (!nrw_scoped || !w.is_foreign)
+		nrw_take_over(&sockets);
 	while (w.left)
 		event(&is_established);
 	return 0;

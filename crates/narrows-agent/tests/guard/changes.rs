@@ -205,7 +205,7 @@ fn an_interface_that_flaps_is_damped_and_nothing_leaks() {
             assert!(htb_of(&lab, "y"), "{}", switch.said());
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
             assert!(htb_of(&lab, "a") && has_program("a"));
-            assert_eq!(descriptors(), before);
+            assert!(patience(|| descriptors() <= before), "{} descriptors, {before} before", descriptors());
             let lines = switch.said().lines().filter(|line| line.contains("interface=\"a\"")).count();
             assert!(lines <= 20, "{lines} lines:\n{}", switch.said());
             let flaps = "it has vanished 4 times in 10 s; it is taken when it has existed for a second";
