@@ -102,8 +102,11 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
         PortCounters { capacity: Some(CAPACITY), limit_packets: [1000; LEAVES], ..PortCounters::default() };
     let ports = PORTS.iter().zip(0..).map(|(name, number)| {
         let mut params = toml::Table::new();
-        if matches!(*name, "rcp" | "bdr") {
-            params.insert("signal".into(), "ack".into());
+        // The signals that stock hosts understand.
+        match *name {
+            "rcp" | "bdr" => drop(params.insert("signal".into(), "ack".into())),
+            "pacec" => drop(params.insert("signal".into(), "in-band".into())),
+            _ => {}
         }
         let controller = registry::build(name, params, number, Bytes::new(1500)).expect("parameters");
         let controller = controller.into_aggregated().expect("a controller that takes counts");

@@ -23,7 +23,7 @@ struct sock {
 
 struct tcp_sock {
 	struct sock sk;
-	__u32 srtt_us, snd_cwnd, snd_cwnd_clamp, data_segs_out;
+	__u32 srtt_us, snd_cwnd, snd_cwnd_clamp, data_segs_out, packets_out, write_seq, snd_nxt;
 	__u64 tcp_wstamp_ns, tcp_mstamp;
 	struct { struct { __u32 v; } s[1]; } rtt_min;
 };
