@@ -104,5 +104,7 @@ def test_doctor_names_what_running_agents_wait_for(bare, monkeypatch, narrows, t
 
 def test_doctor_works_if_no_agent_answers(bare, monkeypatch, narrows, tmp_path):
     monkeypatch.setattr(agents, "find", lambda: tmp_path / "narrows-agent")
-    assert json.loads(narrows("doctor", "--json")[1])["waiting"] == {}
+    code, out, err = narrows("doctor", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["waiting"] == {}
     assert running.parse("no agent runs on this host") == []
