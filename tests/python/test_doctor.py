@@ -103,7 +103,11 @@ def test_doctor_names_what_running_agents_wait_for(bare, monkeypatch, narrows, t
 
 
 def test_doctor_works_if_no_agent_answers(bare, monkeypatch, narrows, tmp_path):
-    monkeypatch.setattr(agents, "find", lambda: tmp_path / "narrows-agent")
+    # The saved guest contains the program, so its file exists.
+    program = tmp_path / "narrows-agent"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(agents, "find", lambda: program)
     code, out, err = narrows("doctor", "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["waiting"] == {}
