@@ -106,6 +106,7 @@ static void set_state(void)
 	tp->prr_out = up_to(1 << 20);
 	tp->undo_marker = word();
 	tp->reordering = byte();
+	tp->write_seq = byte();
 }
 
 /* The rate's rules, whatever the network and the host did. */
@@ -130,7 +131,9 @@ static void check_applied(void)
 
 	if (!w.has_conn || w.conn.mode != NRW_MODE_RATED)
 		return;
-	CHECK(w.tp.snd_cwnd && w.tp.snd_cwnd <= w.tp.snd_cwnd_clamp);
+	/* The window is closed only between the first segments of a slow connection. */
+	CHECK(w.tp.snd_cwnd || (!w.tp.packets_out && w.tp.data_segs_out < NRW_UNPACED));
+	CHECK(w.tp.snd_cwnd <= w.tp.snd_cwnd_clamp);
 	CHECK(sk->sk_pacing_rate <= nrw_max(sk->sk_max_pacing_rate, 1));
 	CHECK(sk->sk_pacing_status != SK_PACING_NONE);
 	CHECK(w.conn.gap > 0);
