@@ -35,6 +35,11 @@ pub(super) fn rated(of: &[Bytes; LEAVES]) -> Bytes {
 }
 
 impl PortCounters {
+    /// Packets of rated flows queued.
+    pub(super) fn rated_packets(&self) -> u32 {
+        self.queued_packets.iter().take(RATED).copied().fold(0, u32::saturating_add)
+    }
+
     /// L3 bytes queued, all leaves.
     pub fn backlog(&self) -> Bytes {
         self.queued.iter().copied().sum()

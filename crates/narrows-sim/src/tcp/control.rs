@@ -1,7 +1,7 @@
 //! The congestion controller of a sender, its window, and the use of the window.
 //!
-//! ACKs report to the controller through the sender, `recovery` notifies it of congestion, and `transmit` of starts after an
-//! idle time.
+//! `sender` passes ACKs to the controller, `recovery` notifies it of congestion, and `transmit` notifies it of starts
+//! after an idle time.
 
 use narrows_control::congestion::{Congestion, Controller, Recovery, Signal, State, Window};
 use narrows_control::units::{Span, Time};
@@ -39,7 +39,7 @@ impl Control {
         self.usage.is_limited(&self.window)
     }
 
-    /// The window has just changed, or grows: an unused window does not shrink now.
+    /// Restarts the wait before an unused window shrinks. Called when the window has changed or grows.
     #[inline]
     pub(super) fn postpone_shrinking(&mut self, now: Time) {
         self.usage.postpone(now);

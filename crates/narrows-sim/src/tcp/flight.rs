@@ -1,4 +1,4 @@
-//! The segments in flight, and what ACKs say about their path: RTT, delivery rate, losses.
+//! The segments in flight, and the measurements of their path: RTT, delivery rate, losses.
 //!
 //! ACKs deliver segments (`sender`), `recovery` looks for losses, and `transmit` adds segments to the scoreboard.
 
@@ -43,7 +43,7 @@ impl Flight {
         self.rack.deliver(now, seq, segment, self.rtt.min);
     }
 
-    /// Runs RACK's loss detection, and tells the controller of each lost segment.
+    /// Runs RACK's loss detection, and notifies the controller of each lost segment.
     pub(super) fn find_losses(&mut self, now: Time, state: State, control: &mut Control) -> Losses {
         let before = self.board.retrans_out;
         let found = self.rack.detect(now, state, &mut self.board, &self.rtt, |segment| {

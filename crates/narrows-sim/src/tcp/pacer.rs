@@ -1,6 +1,6 @@
 //! The pacer: the time of the next transmission that the pacing rate allows.
 //!
-//! `transmit` asks it before each segment and charges it for each packet.
+//! `transmit` reads the time before each segment, and advances it for each packet.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
@@ -20,8 +20,8 @@ impl Pacer {
         self.next
     }
 
-    /// Charges a packet. If the pacer is late by less than the time of a packet, it catches up (Linux credits half a
-    /// packet). After a longer pause it restarts.
+    /// Advances the time by one packet. A delay of less than one packet's time is made up (Linux: half a packet).
+    /// After a longer pause it restarts.
     pub(super) fn charge(&mut self, now: Time, size: u32, rate: Rate) {
         let gap: Span = rate.time_for(Bytes::new(size as u64));
         let base = if now.since(self.next) < gap { self.next.max(now - gap) } else { now };

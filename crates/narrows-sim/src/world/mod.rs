@@ -242,8 +242,8 @@ impl<'p> World<'p> {
         }
     }
 
-    /// Gives a packet to the flow that it belongs to. A call: if this is part of `arrive`, the compiler no longer makes
-    /// `arrive` part of `dispatch`, and every hop of a packet costs more.
+    /// Delivers a packet to its flow. It is not inlined into `arrive`, so that `arrive` stays small enough to be
+    /// inlined into `dispatch`, which runs for every hop.
     #[inline(never)]
     fn deliver(&mut self, packet: u32) {
         let p = *self.packets.get(packet);

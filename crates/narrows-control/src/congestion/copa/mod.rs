@@ -11,7 +11,7 @@
 //!   whole window.
 //! - The window is at least two segments, as in the authors' program.
 //! - The window of an application-limited sender does not grow (RFC 7661), because its queue is always empty.
-//! - After a timeout Copa begins again with slow start. The paper has no timeouts.
+//! - After a timeout Copa restarts in slow start. The paper has no timeouts.
 //! - An ECN echo counts as a loss.
 //! - Flows that resume after an idle time begin in default mode, because they have not seen the queue.
 //!
@@ -35,9 +35,9 @@ use crate::units::{Bytes, Rate, Span, Time};
 crate::parameters! {
     /// Parameters of [`Copa`].
     pub struct Params {
-        /// The price of delay in default mode. A flow keeps about 1/delta packets in the queue.
+        /// Weight of delay in default mode. A flow keeps about 1/delta packets in the queue.
         pub delta: u32 = 1 << 15, number(0.01, 10.0).per(1 << 16).unit("1/packets").from("section 2.2: 0.5");
-        /// Life of the estimate of the propagation time, RTTmin.
+        /// Length of the window of RTTmin, the propagation-time estimate.
         pub min_rtt_window: Span = Span::from_secs(10), time_from(Span::from_millis(10), Span::from_secs(10_000)).from("section 2.1");
         /// RTTstanding is the minimum of the last srtt divided by this.
         pub standing_divisor: u64 = 2, whole(1, 100).from("section 2.1: srtt/2");

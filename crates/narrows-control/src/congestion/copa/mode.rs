@@ -1,13 +1,14 @@
 //! The two modes, and delta (section 2.2).
 //!
-//! Flows of Copa alone empty the queue at least every five RTTs (section 3). If the queue does not become empty, some flow
+//! Copa flows without other traffic empty the queue at least every five RTTs (section 3).
+//! If the queue does not become empty, some flow
 //! fills the buffer. Copa would get little next to it, so in competitive mode 1/delta grows and shrinks as the window of
 //! NewReno does.
 
 use super::{Params, UNIT};
 use crate::units::{Span, Time};
 
-/// The largest 1/delta: a flow of this many packets in the queue has no use for more.
+/// The largest 1/delta. No flow keeps this many packets in a queue.
 const LARGEST: u64 = (1 << 30) * UNIT;
 
 /// The mode and 1/delta.
@@ -62,7 +63,8 @@ impl Mode {
         }
     }
 
-    /// Halves 1/delta, once per RTT. It is never below the default: delta is at most 0.5 in competitive mode.
+    /// Halves 1/delta, once per RTT. 1/delta never falls below its default. The paper's limit, delta <= 0.5 in
+    /// competitive mode, follows from its default of 0.5.
     ///
     /// Every loss counts, not only the one that begins a recovery. A small buffer may overflow for the whole recovery, and
     /// 1/delta must not grow meanwhile.

@@ -1,4 +1,4 @@
-//! The delays that Copa decides by: RTTmin, RTTstanding and RTTmax (sections 2.1 and 2.2 of the paper).
+//! Copa's delay estimates: RTTmin, RTTstanding and RTTmax (sections 2.1 and 2.2 of the paper).
 
 use core::cmp::Reverse;
 

@@ -164,7 +164,7 @@ impl Htcp {
         let second = u128::from(NANOS_PER_SEC);
         let beyond = now.since(self.congestion).as_nanos().saturating_sub(self.params.reno_for.as_nanos());
         let beyond = u128::from(beyond);
-        // For the first second growth is Reno's, so that short epochs are fair to it.
+        // Until `reno_for` has passed, growth is Reno's, so that short epochs are fair to Reno flows.
         let mut factor = 1;
         if beyond > 0 {
             factor += (10 * beyond + (beyond / 2) * (beyond / 2) / second) / second;

@@ -42,7 +42,8 @@ impl Controller for Scalable {
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         let acked = left_for_avoidance(ack, window);
         if acked > 0 {
-            // Below 100 segments Reno is faster, and Linux grows as Reno there. The paper has a legacy window instead.
+            // Below `acks_per_segment` segments Reno is faster, and Linux grows as Reno there. The paper has a legacy
+            // window instead.
             let per = window.cwnd.min(self.params.acks_per_segment);
             self.increase.on_ack(window, per, acked);
         }

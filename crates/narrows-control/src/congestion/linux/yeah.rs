@@ -123,7 +123,8 @@ impl Controller for Yeah {
         }
         let acked = left_for_avoidance(ack, window);
         if acked > 0 {
-            // Scalable adds a segment per 100 ACKed segments, but not less than Reno: the window itself is the limit.
+            // Scalable adds a segment per `acks_per_segment` ACKed segments, or per window as Reno does if the window
+            // is smaller.
             let fast = self.slow_rounds == 0;
             let per = if fast { window.cwnd.min(self.params.acks_per_segment) } else { window.cwnd };
             self.increase.on_ack(window, per, acked);

@@ -73,7 +73,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
         self.refresh_capacity(now, port, actions);
         let Some(id) = self.on_tcp(now, event, actions) else { return };
         if event.has_data {
-            self.has_data(now, id, actions);
+            self.record_data(now, id, actions);
         }
         // The data plane has written a rate into this packet.
         if event.from == Side::Receiver && self.table.list(id) == Some(List::Rated) {
@@ -118,7 +118,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
                 if let Some(flow) = self.table.get_mut(id) {
                     flow.life.last_seen = now;
                 }
-                self.has_data(now, id, actions);
+                self.record_data(now, id, actions);
                 changed |= self.table.list(id) != Some(list);
             }
             if list == List::Other && (counts.unlimited || counts.limited) {

@@ -92,7 +92,7 @@ impl Cycle {
         self.phase = Phase::Measure { from: now, until: now + self.period };
     }
 
-    /// A new window: counts of earlier ones no longer apply.
+    /// Begins a new window. Counts of earlier windows no longer apply.
     fn count_window(&mut self) {
         self.windows = self.windows.wrapping_add(1);
     }
@@ -136,7 +136,7 @@ impl<K: FlowIdentity> Brf<K> {
     fn is_random_in_crowd(&self, kind: CongestionKind, port: &PortCounters) -> bool {
         let flows = self.shares.flows();
         let is_crowd = self.packet_gap(self.fair_share()) >= self.cycle.period;
-        let queued = f64::from(port.queued_packets[0].saturating_add(port.queued_packets[1]));
+        let queued = f64::from(port.rated_packets());
         is_crowd && (kind == CongestionKind::Burst || queued < 1.5 * libm::sqrt(flows as f64))
     }
 
@@ -264,7 +264,7 @@ impl<K: FlowIdentity> Brf<K> {
         {
             self.on_verdict(now, verdict.kind, port, actions);
         }
-        let queued = port.queued_packets.iter().take(2).copied().fold(0, u32::saturating_add);
+        let queued = port.rated_packets();
         let settling = self.reductions.reduced_within(now, self.cycle.period);
         if self.cycle.is_congested() && queued <= EMPTY_QUEUE && !settling {
             self.on_verdict(now, None, port, actions);

@@ -190,8 +190,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// The flow has its first data.
-    pub(super) fn has_data(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
+    /// Data of a known flow arrived.
+    pub(super) fn record_data(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let list = self.table.list(id);
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.life.last_data = now;

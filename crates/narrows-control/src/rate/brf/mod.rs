@@ -60,7 +60,6 @@ mod udp;
 pub use domain::Sdn;
 pub use params::{Mode, Params};
 pub use port::Brf;
-pub(in crate::rate) use split::LEAST_RATE;
 pub use split::burst;
 
 #[cfg(test)]

@@ -24,8 +24,8 @@ const STRIKE: u8 = OUT / 8;
 /// without feedback for a while, for example during a loss recovery, and then exceeds reduced rates.
 const PATIENCE: Span = Span::from_millis(1500);
 
-/// Minimum time that a demoted flow remains with other TCP. Each demotion doubles the time, so a flow that only claims to
-/// apply rates has the class of rated flows for a part of its life that becomes smaller and smaller.
+/// Minimum time that a demoted flow remains with other TCP. Each demotion doubles the time, so a flow that only
+/// claims to apply rates spends less and less of its time in the rated class.
 const PROBATION: Span = Span::from_secs(1);
 /// The time is doubled at most this often: to about a minute.
 const DOUBLINGS_MOST: u8 = 6;

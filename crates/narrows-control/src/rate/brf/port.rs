@@ -235,7 +235,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         if event.has_data
             && let Some(id) = found
         {
-            self.has_data(now, id, actions);
+            self.record_data(now, id, actions);
             if packet.unlimited.is_some() {
                 self.readmit(now, id, actions);
             }

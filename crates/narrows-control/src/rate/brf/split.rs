@@ -1,11 +1,8 @@
 //! The link's division into three classes (BRF-20 to BRF-24).
 
+use crate::rate::kit::classes::LEAST_RATE;
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span, Time};
-
-/// HTB rejects a rate of zero. An empty class keeps a packet per second and borrows when it becomes
-/// active.
-pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
 /// Maximum share of the link for ACKs, whatever is measured.
 const ACKS_MOST: f64 = 0.5;

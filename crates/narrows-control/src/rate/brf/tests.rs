@@ -1,6 +1,7 @@
 use super::harness::*;
 use super::table::List;
-use super::{Brf, LEAST_RATE, Params};
+use super::{Brf, Params};
+use crate::rate::kit::classes::LEAST_RATE;
 use crate::rate::{
     Action, Admission, Class, CongestionKind, Leaf, Message, PerFlowController, PortCounters, Proto,
     Queueing, RateOption, TcpFlags,

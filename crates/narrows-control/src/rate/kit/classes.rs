@@ -9,9 +9,13 @@
 //! The law must not see borrowed traffic. Otherwise it would attribute CUBIC's queue to its own flows and
 //! give them nothing.
 
-use crate::rate::brf::{LEAST_RATE, Params};
+use crate::rate::brf::Params;
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span};
+
+/// HTB rejects a rate of zero. An empty class keeps a packet per second and borrows when it becomes
+/// active.
+pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
 /// Amount of unused guarantee that a class may use later at once. Bursts that stay within the guarantee on
 /// average then count fully.

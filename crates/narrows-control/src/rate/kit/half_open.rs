@@ -1,4 +1,4 @@
-//! Handshakes without an answer so far, in a bounded table of their own (BRF-104).
+//! Handshakes of flows without a record, in a bounded table of their own (BRF-104).
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ pub(in crate::rate) struct HalfOpen {
     pub(in crate::rate) answered: Option<Time>,
 }
 
-/// SYNs without an answer, oldest first. A full table discards the oldest. A flood therefore evicts
+/// Handshakes of flows without a record, oldest first. A full table discards the oldest. A flood therefore evicts
 /// only handshakes that take longer than the flood needs to fill the table. It never evicts an
 /// established flow.
 #[derive(Debug)]

@@ -3,12 +3,12 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `slots`, `flow_id` | records in reusable slots |
-//! | `half_open` | handshakes without an answer so far |
+//! | `half_open` | handshakes of flows without a record |
 //! | [`lifecycle`] | the packets that begin, confirm and end a flow |
 //! | `rtt` | the RTT of a flow, from both of its halves |
 //! | `classes` | a link's division into three classes with fixed shares |
 //! | [`policer`] | a token bucket |
-//! | [`waterfill`], [`demand_index`], [`demand_list`] | max-min fair shares of a link, and the same for many flows or few |
+//! | [`waterfill`], [`demand_index`], [`demand_list`] | max-min fair shares of a link: the function, an index for many flows, a list for few |
 //! | [`service`], [`subscriber`] | groups of flows |
 //! | `parameters`, `ranges` | parameters and their errors |
 

@@ -7,7 +7,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// The port's state for a law.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Port {
-    /// Capacity as told.
+    /// Configured capacity.
     pub capacity: Rate,
     /// L3 bytes of rated flows that are queued. The queues of other traffic do not delay rated flows.
     pub queued: Bytes,

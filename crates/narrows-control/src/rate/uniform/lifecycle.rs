@@ -58,8 +58,9 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         self.table.insert(flow)
     }
 
-    /// A packet of a flow without a record, because its handshake got none or was not seen. Unlike BRF, a handshake whose
-    /// last packet got here counts as confirmed at once, and gives no RTT; data of a closing flow begins no record.
+    /// A packet of a flow without a record, because its handshake got none or was not seen. There are two differences
+    /// from BRF. If the packet completes a handshake, the flow is confirmed at once and gets no RTT sample. Data with
+    /// a FIN creates no record.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>) -> Option<FlowId> {
         let half = self.half_open.get(&event.key);
         let life = match half {

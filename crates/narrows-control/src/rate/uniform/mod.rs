@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | [`Law`] | the interface of a law |
 //! | `rcp::stamped`, `bdr::stamped` | the two laws, based on a port's counts |
-//! | `port` | a law at a port |
+//! | `port` | the adapter of a law to `PerFlowController` |
 //! | `table` | the flows: bounded, each with its RTT and last report |
 //! | `lifecycle` | packets that begin, confirm and end flows; ageing |
 //! | `aggregate` | counts instead of packets |

@@ -156,8 +156,9 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
         if packet.key.proto() == Proto::Udp {
             return Admission::Queue(Leaf::Udp);
         }
-        let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Sender));
-        if packet.payload > Bytes::ZERO
+        let event = FlowEvent::of(packet, Side::Sender);
+        let found = self.on_tcp(now, &event);
+        if event.has_data
             && let Some(id) = found
         {
             self.record_data(now, id, packet.size);
@@ -179,7 +180,7 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
             return None;
         }
         self.at = self.at.max(now);
-        // Asked before the law sees the flow, as a data plane with ready grants does.
+        // Computed before the flow is counted, as in a data plane with prepared grants.
         let answers = packet.flags.syn && packet.flags.ack;
         let granted = answers.then(|| self.law.grant(now, 1).max(Rate::from_bytes_per_sec(1)));
         let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Receiver));

@@ -120,7 +120,7 @@ impl Phase {
 
     /// Whether this is a step of ProbeBW.
     pub(super) fn is_probe_bw(&self) -> bool {
-        self.numbers().1.is_some()
+        matches!(self, Phase::Down(_) | Phase::Cruise(_) | Phase::Refill(_) | Phase::Up(_))
     }
 
     /// Changes the phase after an update of the model. Startup and Drain may end with the same ACK.
