@@ -1,4 +1,4 @@
-"""The agents that run on this machine, whoever started them."""
+"""The agents that run on this machine, including those that Narrows did not start."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def statuses() -> list[dict[str, Any]]:
 
 
 def parse(text: str) -> list[dict[str, Any]]:
-    """The JSON objects of a text, which follow each other."""
+    """The consecutive JSON objects in a text."""
     found, decoder = [], json.JSONDecoder()
     text = text.lstrip()
     while text:

@@ -37,7 +37,7 @@ class Timeline:
 
     @contextmanager
     def working(self, *works: Callable[[Timeline], None]) -> Iterator[None]:
-        """Do each work in a thread while the context lasts. Its end is that of the run."""
+        """Run each function in a thread. The run ends when the context ends."""
         threads = [threading.Thread(target=work, args=(self,), daemon=True) for work in works]
         for thread in threads:
             thread.start()
