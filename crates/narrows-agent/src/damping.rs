@@ -11,7 +11,7 @@ const SETTLED: Span = Span::from_secs(1);
 
 /// Why an interface or a namespace is not taken.
 #[derive(Debug, thiserror::Error)]
-#[error("it has vanished {FLAPS} times in {} s; it is taken when it has existed for a second", WINDOW.as_secs_f64())]
+#[error("it was lost {FLAPS} times in {} s; it is taken once it has existed for {} s", WINDOW.as_secs_f64(), SETTLED.as_secs_f64())]
 pub struct Flaps;
 
 /// The recent changes of an interface or a namespace.

@@ -61,8 +61,10 @@ pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
 /// # Errors
 /// If the thread does not have it.
 pub fn raise(capability: Capability) -> io::Result<()> {
-    caps::raise(None, CapSet::Effective, capability)
-        .map_err(|error| io::Error::new(io::ErrorKind::PermissionDenied, error.to_string()))
+    caps::raise(None, CapSet::Effective, capability).map_err(|_| {
+        let text = format!("lacks {capability}; run it as root (sudo) or by its systemd unit");
+        io::Error::new(io::ErrorKind::PermissionDenied, text)
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The memory that the switch program and the agent share. The agent's types are generated from
- * these ones (src/dataplane/layout.rs), so an enumeration is the type of a field. The program
+ * these ones (src/dataplane/layout.rs), so fields with named values have an enumeration as their type. The program
  * measures, classifies and stamps. The agent decides every rate.
  *
  * The comment of a field names its writer: P is the program, A the agent. Each field has one
@@ -21,7 +21,7 @@
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
 
-/* The agent reads and writes all bytes of these structures. */
+/* The agent copies all bytes of these structures, so they must not have padding. */
 #pragma clang diagnostic push
 #pragma clang diagnostic error "-Wpadded"
 

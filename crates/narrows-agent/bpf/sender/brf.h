@@ -63,7 +63,8 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 	conn->srtt = conn->path = conn->recent = NRW_NOMINAL_RTT_US;
 	nrw_observe_rtt(conn, tp, tp->srtt_us >> 3);
 	conn->acked_us = now;
-	conn->due_us = now;
+	conn->due_us = conn->sent_us = now;
+	conn->first_sent = tp->data_segs_out;
 	conn->round_end = tp->delivered;
 	if (nrw_first_rate(conn, now, &rate)) {
 		conn->mode = NRW_MODE_RATED;
@@ -295,8 +296,8 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * There is no min_tso_segs(). On one processor the kernel sometimes does not run such a program, and
- * then takes 0 for its result. At a low pacing rate it then sends empty segments, which no
+ * There is no min_tso_segs(). For some milliseconds, one of the processors may not run such a program,
+ * and the kernel then takes 0 for its result (docs/explanation/brf.md, "Crowds"). At a low pacing rate it then sends empty segments, which no
  * receiver acknowledges, and the connection waits for minutes (tcp_tso_autosize(),
  * tcp_mss_split_point()). Segments of slow flows leave one at a time because of their window
  * (NRW_WINDOW_SLACK_SPARSE).

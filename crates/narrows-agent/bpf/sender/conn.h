@@ -61,7 +61,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 
 /* The kernel does not pace this many segments of a connection (tcp_update_skb_after_send()). */
 #define NRW_UNPACED		10
-/* Among these segments, a late one is made up for up to this time: about the delay of the kernel's timer. */
+/* If one of these segments is late, later ones make up for at most this time: about the delay of the kernel's timer. */
 #define NRW_LATE_MOST_US	200000
 
 /* nrw_conn.mode: what sets the rate; the same as Mode in congestion/network/brf.rs */

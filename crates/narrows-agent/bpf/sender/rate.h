@@ -158,7 +158,7 @@ static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct 
  * The window of a connection whose segments the kernel does not pace yet. It is the number of segments
  * that the rate sends in an RTT, so that ACKs pace the flow.
  *
- * If that is less than one segment, the next ACK comes too early. The window is then closed until the
+ * If that is less than one segment, the ACK arrives before the next segment is due. The window is then closed until the
  * next segment is due. The kernel treats a connection that has data but nothing in flight like one
  * whose receiver has closed its window: after an RTO, its probe timer sends a segment, whatever the
  * congestion window is (tcp_check_probe_timer(), tcp_write_wakeup()). So a segment goes out with the
@@ -177,7 +177,7 @@ static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struc
 		conn->due_us = nrw_max(conn->due_us, tp->tcp_mstamp - NRW_LATE_MOST_US) +
 			       (__u64)sent * packet * 1000000 / nrw_max(nrw_pace(conn, tp, rate), 1);
 	}
-	/* a program's later write is not delayed, because it is one segment at most */
+	/* if all data was sent, the window stays open: the program's next write sends one segment at most at once */
 	if (window || tp->packets_out || tp->write_seq == tp->snd_nxt)
 		return window + 1;
 	return tp->tcp_mstamp >= conn->due_us;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Sockets that are older than the program. An iterator over the sockets of a network namespace runs
- * once at the start. It prepares listeners as nrw_answer_syns() prepares newer ones, and takes over
- * the connections of an earlier sender, which ended, was killed or is replaced.
+ * when the program begins to apply to the namespace. It prepares listeners as nrw_answer_syns()
+ * prepares newer ones. It takes over connections of an earlier sender that ended, was killed or is
+ * replaced.
  *
  * The state of an earlier sender is in its own maps, which no later program can reach. But the
  * socket itself shows what is needed: the name of its congestion control, and the callbacks that the
@@ -38,13 +39,14 @@ static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
 }
 
 /*
- * A connection of an earlier `brf`, whose structure in the kernel outlives its name. Only
- * connections with an option in the handshake have their headers parsed (nrw_established()).
+ * A connection of an earlier `brf`. That algorithm stays in the kernel as long as connections use
+ * it, even after its name is free again. Only connections with an option in the handshake have
+ * their headers parsed (nrw_established()).
  *
- * If the earlier sender still applied a rate, the connection was paced and continues at this rate,
- * as if the sender had not changed. Otherwise it continues with CUBIC until the next rate arrives.
- * With an fq qdisc the status does not show which of the two it was, and neither does it if the
- * program has its own cap.
+ * A connection that is paced still had a rate from the earlier sender, and continues at this rate.
+ * Any other connection continues with CUBIC until the next rate arrives. So does a connection with
+ * an fq qdisc or with a cap of its own, because its pacing status does not show whether it had a
+ * rate.
  */
 static __always_inline void nrw_take_connection(struct tcp_sock *tp, int flags)
 {

@@ -78,7 +78,7 @@ fn scope(root: &Reader<'_>, own: &Reader<'_>) -> Scope {
         let path = table.need("path", path, "\"/run/netns/h1\"");
         let interfaces = table.get("interfaces", interfaces).unwrap_or_default();
         if path.is_some() && namespaces.iter().any(|known| known.path == path) {
-            table.problem("path", "found a namespace that an earlier table has");
+            table.problem("path", "found the path of an earlier table, expected another one");
         } else if path.is_some() {
             namespaces.push(Namespace { path, interfaces });
         }

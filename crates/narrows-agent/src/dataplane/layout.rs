@@ -1,6 +1,6 @@
 //! The names of the agent for the types of `bpf/include/maps.h`, which documents them.
 //!
-//! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are written in C only.
+//! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are written in C only, except `SINGLE_GRANTS`, which is a macro there.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

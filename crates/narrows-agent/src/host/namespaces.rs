@@ -63,7 +63,7 @@ impl Namespaces {
         self.programs.older_sockets = Some(iterator);
     }
 
-    /// Attaches this program to each interface.
+    /// Every interface gets this program at the next look.
     pub(super) fn attach(&mut self, program: &ProgramMut<'_>, hook: tcx::Hook) -> Result<(), HostError> {
         self.programs.at_interfaces.push(AtInterface::new(program, hook)?);
         Ok(())
@@ -131,9 +131,8 @@ impl Namespaces {
             for entered in others {
                 match &raised {
                     Ok(()) => entered.visit(programs, at_start),
-                    Err(error) => {
-                        entered.wait(programs, HostError::Netns(io::Error::other(error.to_string())))
-                    }
+                    Err(error) => entered
+                        .wait(programs, HostError::Netns(io::Error::new(error.kind(), error.to_string()))),
                 }
             }
         };
@@ -260,11 +259,13 @@ impl Entered {
             .cookies
             .update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)
             .map_err(refused("applying to a namespace", "at most 1024 namespaces fit"))?;
-        self.cookie = Some(cookie);
-        if let Some(iterator) = &programs.older_sockets {
-            take_over(iterator)?;
+        if let Some(iterator) = &programs.older_sockets
+            && let Err(error) = take_over(iterator)
+        {
+            let _ = programs.cookies.delete(&cookie.to_ne_bytes());
+            return Err(error);
         }
-        self.trouble = None;
+        (self.cookie, self.trouble) = (Some(cookie), None);
         if let Some(path) = self.path().filter(|_| !is_new) {
             tracing::info!(event = "namespace-back", netns = %path.display());
         }
@@ -314,8 +315,8 @@ impl Entered {
 
 /// Makes listeners that are older than the programs answer SYNs that ask for feedback, and takes over the connections
 /// of an earlier sender with the same name of the congestion control. This applies to the calling thread's network
-/// namespace. The cgroup is not checked. For a listener outside of the cgroup no program answers, so the saved SYN has no
-/// effect, and a connection outside of the cgroup has none of an earlier sender's marks.
+/// namespace. The cgroup is not checked. No program answers for a listener outside of the cgroup, so its saved SYN has no
+/// effect. A connection outside of the cgroup never had an earlier sender, so it is left alone.
 pub(super) fn take_over(iterator: &Link) -> Result<(), HostError> {
     let what = "going through the sockets";
     // The iterator belongs to the network namespace that it was created in. It runs when it is read, and returns no

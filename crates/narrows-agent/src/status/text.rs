@@ -44,11 +44,7 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
     }
     let gone: Vec<_> = s.namespaces.iter().filter(|namespace| !namespace.present).collect();
     for NamespaceStatus { path, refusal, .. } in &gone {
-        writeln!(
-            out,
-            "  namespace {path}: {}; the agent does not apply to it until it is back",
-            absence(refusal)
-        )?;
+        writeln!(out, "  namespace {path}: {}; the programs do not apply to it", absence(refusal))?;
     }
     for interface in s.interfaces.iter().filter(|interface| !interface.present) {
         let place = match &interface.netns {
@@ -58,7 +54,7 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
         };
         let (name, absence) = (&interface.name, absence(&interface.refusal));
         let what = if interface.controlled { "is not controlled" } else { "has no program" };
-        writeln!(out, "  interface {name}{place}: {absence}; it {what} until it is back")?;
+        writeln!(out, "  interface {name}{place}: {absence}; it {what}")?;
     }
     for port in &s.ports {
         let [rated, other, udp] = port.shares.map(mbit);

@@ -199,7 +199,7 @@ fn a_namespace_that_flaps_is_damped_and_nothing_leaks() {
     connect(&net, 1);
     wait_until(&mut receiver, "it is not taken back", |receiver| entered(&net, receiver) == ["s1", "s2"]);
     assert!(asks(&net, &receiver, "s1"), "{}", receiver.log());
-    let flaps = "it has vanished 4 times in 10 s; it is taken when it has existed for a second";
+    let flaps = "it was lost 4 times in 10 s; it is taken once it has existed for 1 s";
     assert!(receiver.log().contains(flaps), "{}", receiver.log());
     let lines = receiver.log().lines().filter(|line| line.contains(&name)).count();
     assert!(lines <= 20, "{lines} lines:\n{}", receiver.log());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Replaces libbpf's header: the programs of bpf/sender and bpf/receiver as normal code. world.c
- * implements the helpers.
+ * Replaces libbpf's header, so that the programs of senders and receivers compile as normal code.
+ * kernel.h implements the helpers.
  */
 #ifndef NRW_HOST_HELPERS_H
 #define NRW_HOST_HELPERS_H

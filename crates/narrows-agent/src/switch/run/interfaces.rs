@@ -200,6 +200,9 @@ impl Runner {
             };
             let Some(link) = links.iter().find(|link| link.name == interface.name) else {
                 interface.damping.missing();
+                if !interface.damping.flaps(now) {
+                    interface.refusal.clear();
+                }
                 continue;
             };
             let admitted = interface.damping.admit(now, link.index.into()).map_err(Failure::from);
