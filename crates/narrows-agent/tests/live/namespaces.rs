@@ -37,8 +37,13 @@ fn network() -> Option<Net> {
     Some(net)
 }
 
-/// The cable of sender `i`.
+/// The cable of sender `i`. The kernel removes an earlier cable some time after the namespace at its other end.
 fn connect(net: &Net, i: usize) {
+    let (earlier, begun) = (format!("ip -n {} link show s{i}", net.name("r")), clock::now());
+    while narrows_lab::says(&earlier).is_ok() {
+        assert!(since(begun) < Span::from_secs(30), "the earlier cable of s{i} is still there");
+        thread::sleep(Duration::from_millis(5));
+    }
     net.link(&format!("s{i}"), "r");
     net.attach_sender(&format!("s{i}"), "r", i);
 }
