@@ -113,11 +113,9 @@ export PROPTEST_RNG_SEED
 
 rust-test: rust-waiting-test live-test ## Rust tests: unit tests, vectors, properties, behaviour snapshots
 
-# All but `live`, whose tests measure in real time. No --bins: it would also run the fuzzers, without an end.
-# --lib would build narrows-py, whose tests are in Python.
+# All but `live`. Builds of the whole workspace share dependencies; those of single crates need other features of them.
 rust-waiting-test:
-	cargo test --workspace --exclude narrows-py $(WITHOUT_AGENT) --locked --quiet --lib --test '[!l]*' --test 'l[!i]*'
-	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --doc
+	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet
 
 live-test:
 	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --test live
@@ -127,6 +125,7 @@ LOW_PRIORITY = nice -n 19
 
 rust-builds:
 	$(LOW_PRIORITY) cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --no-run
+	@! $(PYTHON) $(PREREQUISITES) has agent || $(LOW_PRIORITY) cargo test --workspace --locked --quiet --no-run --test live
 
 short-fuzz:
 	@$(LOW_PRIORITY) $(MAKE) --no-print-directory fuzz
