@@ -123,8 +123,8 @@ def build(targets: list[Target]) -> None:
     names = [target.name for target in targets if target.language == "rust"]
     if not names:
         return
-    # --workspace and a test, so that dependencies have the features that `make test` built them with.
-    command = ["cargo", "build", "--locked", "--quiet", "--workspace", "--test", "schema"]
+    # --workspace and a test, so that dependencies have the features with which `make test` built them.
+    command = ["cargo", "build", "--locked", "--quiet", "--workspace", "--test", "nothing"]
     command += [argument for name in names for argument in ("--bin", f"fuzz-{name}")]
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "RUSTC_WORKSPACE_WRAPPER": str(WRAPPER)})
 
