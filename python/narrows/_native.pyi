@@ -61,6 +61,9 @@ def congestion_controllers() -> list[tuple[str, str]]:
 def congestion_catalogue() -> str:
     """All rows of the catalogue of congestion controllers as JSON; `narrows.congestion` reads it."""
 
+def rate_catalogue() -> str:
+    """The catalogue of rate controllers as JSON; `narrows.rate` reads it."""
+
 def rate_controllers() -> list[tuple[str, str]]:
     """Name and summary of each."""
 

@@ -11,12 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from narrows import units
-from narrows.errors import Expected, ScenarioError, found, hint
+from narrows.parameters import Parameter, Value, by_name, in_base_units
 from narrows.plan import FlowPlan
-
-NONE = "none"
-"""The word for "no limit" or "not used" of parameters that may be absent."""
 
 EBPF = {
     "bbr-a": "narrows_bbr_a",
@@ -27,92 +23,6 @@ EBPF = {
 """Algorithms that `narrows-agent cc` loads as eBPF programs, and their names in the kernel
 (crates/narrows-agent/src/cc/place.rs).
 """
-
-Value = bool | int | float | str
-"""A parameter's value: as given in a scenario, or in base units (ns, bytes/s)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Module:
-    """The parameter of a Linux module with the same meaning."""
-
-    parameter: str
-    """Its file in ``/sys/module/MODULE/parameters``."""
-    factor: float = 0.0
-    """The module's whole number is the value in base units times this."""
-    words: Mapping[str, int] | None = None
-    """The module's numbers for words; None if values are numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A parameter of an algorithm."""
-
-    name: str
-    kind: Literal["flag", "word", "whole", "number", "time", "rate"]
-    min: float | None
-    max: float | None
-    """Range in base units."""
-    words: tuple[str, ...]
-    optional: bool
-    """Whether it may be `NONE`."""
-    unit: str
-    default: Value
-    """In base units."""
-    default_text: str
-    """As a scenario spells it, without quotes."""
-    expected: str
-    """The end of "expected ..." in errors: kind and range."""
-    meaning: str
-    source: str
-    module: Module | None
-
-    def base(self, value: object) -> Value:
-        """A scenario's value in base units.
-
-        Raises:
-            Expected: if it is of another kind or outside the range.
-        """
-        if self.optional and value == NONE:
-            return NONE
-        if not self._is_of_kind(value):
-            raise Expected(self.expected)
-        try:
-            if self.kind == "time":
-                value = units.parse_duration(value)
-            elif self.kind == "rate":
-                value = units.parse_rate(value) // 8
-        except Expected:
-            raise Expected(self.expected) from None
-        assert isinstance(value, bool | int | float | str)
-        if self.min is not None and self.max is not None and not self.min <= float(value) <= self.max:
-            raise Expected(self.expected)
-        return value
-
-    def spelled(self, value: Value) -> str:
-        """A value in base units as TOML in a scenario."""
-        if isinstance(value, bool):
-            return str(value).lower()
-        if isinstance(value, str):
-            return f'"{value}"'
-        if self.kind == "time":
-            return f'"{units.format_duration(round(value))}"'
-        if self.kind == "rate":
-            return f'"{units.format_rate(round(value) * 8)}"'
-        return f"{value:g}" if self.kind == "number" else str(round(value))
-
-    def _is_of_kind(self, value: object) -> bool:
-        match self.kind:
-            case "flag":
-                return isinstance(value, bool)
-            case "word":
-                return value in self.words
-            case "whole":
-                return isinstance(value, int) and not isinstance(value, bool)
-            case "number":
-                return isinstance(value, int | float) and not isinstance(value, bool)
-            case "time" | "rate":
-                return not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,27 +85,13 @@ class Algorithm:
     parameters: Mapping[str, Parameter]
     presets: Mapping[str, Preset]
 
-    def base(self, params: Mapping[str, object], key: str = "cc") -> dict[str, Value]:
+    def base(self, given: Mapping[str, object], key: str = "cc") -> dict[str, Value]:
         """A scenario's parameters in base units.
 
         Raises:
             ScenarioError: for an unknown parameter, or a value of another kind or outside the range.
         """
-        result: dict[str, Value] = {}
-        for name, value in params.items():
-            parameter = self.parameters.get(name)
-            if parameter is None:
-                raise ScenarioError(self._unknown(name), f"{key}.{name}")
-            try:
-                result[name] = parameter.base(value)
-            except Expected as error:
-                raise ScenarioError(f"found {found(value)}, expected {error}", f"{key}.{name}") from None
-        return result
-
-    def _unknown(self, name: str) -> str:
-        if not self.parameters:
-            return f"found an unknown key, expected no parameters for {self.name}"
-        return f"found an unknown key, expected a parameter of {self.name}{hint(name, self.parameters)}"
+        return in_base_units(given, self.parameters, self.name, key)
 
 
 @functools.cache
@@ -211,7 +107,7 @@ def _algorithm(row: dict[str, object]) -> Algorithm:
         return row[key]  # type: ignore[return-value]
 
     rows: list[dict[str, object]] = row["parameters"]  # type: ignore[assignment]
-    parameters = [_parameter(parameter) for parameter in rows]
+    parameters = by_name(rows)
     rows = row["presets"]  # type: ignore[assignment]
     presets = [Preset(**{**preset, "look": Look(**preset["look"])}) for preset in rows]  # type: ignore[arg-type]
     plain = {key: row[key] for key in ("name", "family", "summary", "marks_or_else")}
@@ -221,14 +117,9 @@ def _algorithm(row: dict[str, object]) -> Algorithm:
         service=service and Service(**service),  # type: ignore[arg-type]
         linux=linux and Linux(**linux),  # type: ignore[arg-type]
         look=look and Look(**look),  # type: ignore[arg-type]
-        parameters={parameter.name: parameter for parameter in parameters},
+        parameters=parameters,
         presets={preset.name: preset for preset in presets},
     )
-
-
-def _parameter(row: dict[str, object]) -> Parameter:
-    module = row["module"] and Module(**row["module"])  # type: ignore[arg-type]
-    return Parameter(**{**row, "words": tuple(row["words"]), "module": module})  # type: ignore[arg-type]
 
 
 def find(name: str) -> tuple[Algorithm, Preset | None] | None:

@@ -79,8 +79,8 @@ class ControllerPlan(TypedDict):
     outages: NotRequired[list[tuple[Time, Time]]]
     """Outages of the controller (from, to). During an outage packets pass through plain queues and carry
     no rates."""
-    params: NotRequired[dict[str, object]]
-    """Parameters of this kind of controller."""
+    params: NotRequired[dict[str, bool | float | str]]
+    """Parameters of this kind of controller, in base units."""
     shape: NotRequired[list[tuple[Time, Rate]] | None]
     """Rate to which the port is shaped. A switch in front of a bottleneck link shapes its port to the
     bottleneck's rate. `None`: the link's own rate."""

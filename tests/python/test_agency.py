@@ -1,15 +1,13 @@
 """Changes that the kernel backend sends to agents, without a kernel."""
 
-import re
 import socket
 import threading
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from narrows.backends.kernel import agency, agents
+from narrows.backends.kernel import agency
 from narrows.backends.kernel.agents import Agent
 from narrows.backends.kernel.timeline import Timeline
 
@@ -45,10 +43,3 @@ def test_a_refused_change_of_rate_makes_the_run_untrustworthy(
         server.join()
     assert asked == [b'{"rates": {"c": 1250000}}\n']
     assert crew.complaints == complaints
-
-
-@pytest.mark.parametrize(("name", "listed"), [("SPANS", agents._SPANS), ("RATES", agents._RATES)])
-def test_the_parameters_with_a_unit_are_those_of_the_agent(name: str, listed: frozenset[str]) -> None:
-    source = Path(__file__).parents[2] / "crates/narrows-agent/src/config/params.rs"
-    (block,) = re.findall(rf"^const {name}: [^=]*= \[(.*?)\];", source.read_text(), re.MULTILINE | re.DOTALL)
-    assert set(re.findall(r'"(\w+)"', block)) == listed

@@ -195,10 +195,10 @@ def test_controllers():
         outages = [["10s", "20s"]]
         [rate_controllers.params]
         mode = "literal"
-        period = "10ms"
-        gain = 0.5
-        floor = "8kbit"
-        share = "5%"
+        period_min = "10ms"
+        b_head = 1.5
+        capacity_initial = "8kbit"
+        udp_share = "5%"
         [sdn]
         poll = "100ms"
         """
@@ -210,7 +210,13 @@ def test_controllers():
             "shape": [(0, 10**7)],
             "told": False,
             "limit": {"packets": 50, "bytes": None},
-            "params": {"mode": "literal", "period": 10**7, "gain": 0.5, "floor": 1000, "share": 0.05},
+            "params": {
+                "mode": "literal",
+                "period_min": 10**7,
+                "b_head": 1.5,
+                "capacity_initial": 1000,
+                "udp_share": 0.05,
+            },
             "outages": [(10 * 10**9, 20 * 10**9)],
         }
     ]

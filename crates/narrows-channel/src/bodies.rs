@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use narrows_control::parameter::Values;
 use narrows_control::rate::brf::congestion::Thresholds;
 use narrows_control::rate::{Class, FlowKey, Leaf, Message, PortId};
 use narrows_control::units::{Rate, Span};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// From agent to controller.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -73,7 +73,7 @@ pub struct PortInfo {
     pub rate_controller: String,
     /// Parameters of the rate controller in base units. They are checked where they are used.
     #[serde(default)]
-    pub params: Map<String, Value>,
+    pub params: Values,
     /// The thresholds of congestion, if the rate controller has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thresholds: Option<Thresholds>,

@@ -10,7 +10,7 @@ use narrows_control::rate::brf::{self, congestion::Thresholds};
 use narrows_control::rate::{Class, CongestionKind, FlowKey, Leaf, Message, Proto, Report};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 const LONGEST: IpAddr = IpAddr::V6(core::net::Ipv6Addr::from_bits(u128::MAX));
 
@@ -27,7 +27,7 @@ fn port(port: u32) -> PortInfo {
         mtu: 1500,
         capacity: Rate::from_bytes_per_sec(12_500_000),
         rate_controller: "brf".into(),
-        params: Map::from_iter([("eta".into(), Value::from(0.98))]),
+        params: [("eta".into(), narrows_control::parameter::Value::Number(0.98))].into(),
         thresholds: Some(Thresholds::of(&brf::Params::resolved(), Bytes::new(1500))),
     }
 }

@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use narrows_control::feedback::header::{Bdr, Header, Obp, Rcp};
+use narrows_control::parameter::Values;
 use narrows_control::rate::bdr::Report;
 use narrows_control::rate::{
     FlowKey, PacketInfo, PortCounters, Proto, RateController, RateOption, TcpFlags, registry, xcp,
@@ -80,11 +81,8 @@ fn open_flows(controller: &mut RateController, at: Time, port: &PortCounters) ->
 }
 
 fn main() {
-    for (kind, _) in registry::all() {
-        let none = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(
-            core::iter::empty::<(&str, f64)>(),
-        );
-        let Ok(mut controller) = registry::build::<FlowKey, _>(kind, none, 0, SIZE) else { continue };
+    for kind in registry::all().iter().map(|entry| entry.name) {
+        let Ok(mut controller) = registry::build::<FlowKey>(kind, &Values::new(), 0, SIZE) else { continue };
         let mut port = PortCounters {
             capacity: Some(Rate::from_bits_per_sec(10_000_000_000)),
             limit_packets: [1000; 4],

@@ -12,7 +12,7 @@ fn main() {
         println!("  {:16} {}", entry.name, entry.summary);
     }
     println!("In the network:");
-    for (name, summary) in rate::registry::all() {
-        println!("  {name:16} {summary}");
+    for entry in rate::registry::all() {
+        println!("  {:16} {}", entry.name, entry.summary);
     }
 }

@@ -6,8 +6,8 @@ use core::net::IpAddr;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde::de::value::{Error, MapDeserializer};
 
+use narrows_control::parameter::Values;
 use narrows_control::rate::domain::{Settings, Topology};
 use narrows_control::rate::{
     CongestionKind, FlowKey, Message, PortCounters, PortId, Proto, Report, registry,
@@ -85,16 +85,15 @@ impl Topology for Anywhere {
 
 /// Passes the messages to every receiver.
 fn deliver(messages: &[Message]) {
-    let none = || MapDeserializer::<_, Error>::new(core::iter::empty::<(&str, f64)>());
     let capacity = Some(Rate::from_bits_per_sec(100_000_000));
     let port = PortCounters { capacity, ..PortCounters::default() };
-    for (kind, _) in registry::all() {
+    for kind in registry::all().iter().map(|entry| entry.name) {
         let (mut now, mut actions, mut out) = (Time::from_nanos(1), Vec::new(), Vec::new());
-        let mut at_port = registry::build::<FlowKey, _>(kind, none(), 1, MTU).unwrap();
+        let mut at_port = registry::build::<FlowKey>(kind, &Values::new(), 1, MTU).unwrap();
         at_port.on_start(now, &port, &mut actions);
-        let ports = [1, 2].map(|port| (port, none())).into();
+        let ports = [1, 2].map(|port| (port, Values::new()));
         let mut domain =
-            registry::build_domain::<FlowKey, _>(kind, ports, &Settings::default(), MTU, now).unwrap();
+            registry::build_domain::<FlowKey>(kind, &ports, &Settings::default(), MTU, now).unwrap();
         for message in messages {
             now += Span::from_millis(7);
             at_port.on_message(now, message, &port, &mut actions);

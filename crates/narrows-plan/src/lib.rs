@@ -12,6 +12,7 @@ pub use schema::schema;
 pub use kernel::{Datapath, Delayer, Forwarding, KernelPlan, Tool};
 
 use narrows_control::catalogue::Choice;
+use narrows_control::parameter::Values;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -467,10 +468,9 @@ pub struct ControllerPlan {
     /// Limit of each leaf queue.
     #[serde(default)]
     pub limit: LimitPlan,
-    /// Parameters of this kind of controller.
+    /// Parameters of this kind of controller, in base units.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
-    pub params: serde_json::Value,
+    pub params: Values,
     /// Outages of the controller (from, to). During an outage packets pass through plain queues and carry no rates.
     #[serde(default)]
     pub outages: Vec<(Time, Time)>,

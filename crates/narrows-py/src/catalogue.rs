@@ -1,12 +1,42 @@
-//! The catalogue of congestion controllers as JSON, for names, parameters, looks and documentation in Python.
+//! The catalogues of congestion controllers and rate controllers as JSON, for names, parameters, looks and
+//! documentation in Python.
 
 use narrows_control::catalogue::{Catalogue, Entry, Look, Preset, Service};
-use narrows_control::parameter::{ModuleValues, Parameter, Takes, Value};
+use narrows_control::parameter::{ModuleValues, Parameter, Takes, Value, Values};
+use narrows_control::rate::registry;
 use serde_json::{Value as Json, json};
 
-/// All rows, in the order of figures.
-pub(crate) fn json() -> String {
+/// All congestion controllers, in the order of figures.
+pub(crate) fn congestion() -> String {
     Json::Array(Catalogue::built_in().entries().iter().map(entry).collect()).to_string()
+}
+
+/// All rate controllers.
+pub(crate) fn rate() -> String {
+    Json::Array(registry::all().iter().map(rate_controller).collect()).to_string()
+}
+
+fn rate_controller(entry: &registry::Entry) -> Json {
+    let defaults = entry.defaults(&Values::new());
+    json!({
+        "name": entry.name,
+        "summary": entry.summary,
+        "signal_on_switches": entry.on_switches(),
+        "parameters": defaults.map(|(p, default)| parameter(p.name, p, &default)).collect::<Vec<_>>(),
+        "literal": literal(entry),
+    })
+}
+
+/// Defaults in literal mode that differ from those without a mode.
+fn literal(entry: &registry::Entry) -> Values {
+    if entry.parameter("mode").is_none() {
+        return Values::new();
+    }
+    let given = [("mode".to_owned(), Value::Word("literal".into()))].into();
+    let both = entry.defaults(&given).zip(entry.defaults(&Values::new()));
+    both.filter(|((_, literal), (_, default))| literal != default)
+        .map(|((parameter, literal), _)| (parameter.name.to_owned(), literal))
+        .collect()
 }
 
 fn entry(entry: &Entry) -> Json {
@@ -57,6 +87,7 @@ fn parameter(name: &str, parameter: &Parameter, default: &Value) -> Json {
     let (kind, min, max) = match shape.takes {
         Takes::Flag => ("flag", None, None),
         Takes::Word(_) => ("word", None, None),
+        Takes::Text(_) => ("text", None, None),
         Takes::Whole { min, max } => ("whole", Some(min as f64), Some(max as f64)),
         Takes::Number { min, max, .. } => ("number", Some(min), Some(max)),
         Takes::Time { min, max } => ("time", Some(min.as_nanos() as f64), Some(max.as_nanos() as f64)),

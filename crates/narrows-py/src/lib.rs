@@ -179,12 +179,18 @@ fn congestion_controllers() -> Vec<(&'static str, &'static str)> {
 /// The catalogue of congestion controllers as JSON; `narrows.congestion` reads it.
 #[pyfunction]
 fn congestion_catalogue() -> String {
-    catalogue::json()
+    catalogue::congestion()
+}
+
+/// The catalogue of rate controllers as JSON; `narrows.rate` reads it.
+#[pyfunction]
+fn rate_catalogue() -> String {
+    catalogue::rate()
 }
 
 #[pyfunction]
 fn rate_controllers() -> Vec<(&'static str, &'static str)> {
-    rate::registry::all().to_vec()
+    rate::registry::all().iter().map(|entry| (entry.name, entry.summary)).collect()
 }
 
 #[pyfunction]
@@ -208,6 +214,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(check, m)?)?;
     m.add_function(wrap_pyfunction!(congestion_controllers, m)?)?;
     m.add_function(wrap_pyfunction!(congestion_catalogue, m)?)?;
+    m.add_function(wrap_pyfunction!(rate_catalogue, m)?)?;
     m.add_function(wrap_pyfunction!(rate_controllers, m)?)?;
     #[cfg(target_os = "linux")]
     emulator::register(m)?;

@@ -3,6 +3,7 @@
 use core::cell::RefCell;
 
 use narrows_channel::FlowChange;
+use narrows_control::rate::PortParameters;
 use narrows_control::rate::domain::{DomainController, Topology};
 use narrows_control::rate::pacec::{Mode, Pacec, Params};
 use narrows_control::rate::{FlowKey, Message, PortId, Report};
@@ -46,11 +47,8 @@ pub(crate) struct PyParams(Params);
 impl PyParams {
     #[new]
     fn new(info: &PyPortInfo) -> PyResult<Self> {
-        let refused = |error: &str| PyValueError::new_err(format!("params: {error}"));
-        let given = serde_json::Value::Object(info.0.params.clone());
-        let params: Params = serde_json::from_value(given).map_err(|error| refused(&error.to_string()))?;
-        params.check().map_err(|error| refused(&error))?;
-        Ok(PyParams(params))
+        let refused = |error: String| PyValueError::new_err(format!("params: {error}"));
+        Params::read("pacec", &info.0.params).map(PyParams).map_err(|problem| refused(problem.to_string()))
     }
 
     #[getter]

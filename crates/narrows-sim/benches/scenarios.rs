@@ -120,7 +120,7 @@ fn controller(kind: &str, link: u32, limit: LimitPlan) -> ControllerPlan {
         shape: None,
         capacity_is_configured: true,
         limit,
-        params: serde_json::Value::Object(serde_json::Map::new()),
+        params: Default::default(),
         outages: Vec::new(),
     }
 }

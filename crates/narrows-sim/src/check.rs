@@ -1,6 +1,7 @@
 //! Validation of plans. A plan that passes cannot make a run panic.
 
 use narrows_control::catalogue::{Catalogue, Choice, Controllers};
+use narrows_control::parameter::Value;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::engine::MAX_INDEX;
@@ -64,13 +65,9 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
         }
         check_intervals(&format!("rate_controllers[{i}].outages"), &c.outages)?;
         let requirements = build_rate_controller(c, i as u32)?.requirements();
-        let share = c.params.get("share").and_then(serde_json::Value::as_str).unwrap_or_default();
-        require(
-            &format!("rate_controllers[{i}].params.share"),
-            share,
-            share != "vlan",
-            "another share: simulated packets have no VLAN",
-        )?;
+        let is_vlan = c.params.get("share") == Some(&Value::Word("vlan".into()));
+        let expected = "another share: simulated packets have no VLAN";
+        require(&format!("rate_controllers[{i}].params.share"), "vlan", !is_vlan, expected)?;
         let is_configured = c.capacity_is_configured;
         require(
             &format!("rate_controllers[{i}].told"),

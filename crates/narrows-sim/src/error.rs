@@ -14,14 +14,6 @@ pub enum Error {
         /// The values that are accepted.
         expected: String,
     },
-    /// A rate controller rejected its parameters.
-    #[error("{what}: {reason}")]
-    Parameters {
-        /// Location in the plan, e.g. `rate_controllers[0].params`.
-        what: String,
-        /// The rate controller's error message.
-        reason: String,
-    },
     /// No path between the ends of a flow.
     #[error("flow {flow}: no path from {from} to {to}")]
     Unreachable {

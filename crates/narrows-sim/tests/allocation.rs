@@ -79,7 +79,7 @@ fn under_brf() -> Plan {
         shape: None,
         capacity_is_configured: true,
         limit: LimitPlan { packets: Some(100), bytes: None },
-        params: serde_json::Value::Null,
+        params: Default::default(),
         outages: Vec::new(),
     }];
     plan

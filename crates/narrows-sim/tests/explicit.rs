@@ -41,7 +41,7 @@ fn without_a_router_all_but_xcp_fall_back_to_cubic() {
 fn bdr_d2_literal_gains_keep_an_unequal_split() {
     let run_of = |cc: &str, mode: &str| {
         let mut plan = dumbbell("bdr", 100, 5_000, 40);
-        plan.rate_controllers[0].params = json!({ "mode": mode });
+        plan.rate_controllers[0].params = values(json!({ "mode": mode }));
         // The second flow starts when the first has the whole link.
         plan.flows.push(group(cc, 2, 10_000));
         let r = run(&plan);

@@ -26,7 +26,7 @@ fn line(seconds: u64, params: Value) -> (Net, Vec<u32>) {
             shape: None,
             capacity_is_configured: true,
             limit: LimitPlan::default(),
-            params: params.clone(),
+            params: values(params.clone()),
             outages: Vec::new(),
         });
         net.plan.probes.links.push(link);

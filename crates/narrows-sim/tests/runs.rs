@@ -186,7 +186,7 @@ fn with_all_features(mut plan: Plan) -> Plan {
         shape: Some(vec![(Time::ZERO, mbit(8)), (at(10), mbit(4))]),
         capacity_is_configured: true,
         limit: packets(50),
-        params: serde_json::Value::Null,
+        params: Default::default(),
         outages: vec![(at(8), at(12))],
     }];
     plan.sdn = Some(SdnPlan { poll: None, delay: ms(1), outages: vec![(at(4), at(6))] });

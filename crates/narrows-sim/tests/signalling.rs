@@ -75,7 +75,7 @@ fn brf_writes_into_acks() {
 fn pacec_sends_messages() {
     let with_sample = |sample: u64| {
         let mut plan = dumbbell("pacec", 40, 1_000, 10);
-        plan.rate_controllers[0].params = json!({ "sample": ms(sample).as_nanos() });
+        plan.rate_controllers[0].params = values(json!({ "sample": ms(sample).as_nanos() }));
         plan.sdn = Some(SdnPlan { delay: ms(5), poll: None, outages: Vec::new() });
         plan.flows.push(group("pacec", 4, 1_000));
         let r = run(&plan);

@@ -13,7 +13,7 @@ const LAWS: [&str; 2] = ["rcp", "bdr"];
 /// One bottleneck of 100 Mbit/s whose controller writes into ACKs.
 fn stamped(kind: &str, rtt: u64, seconds: u64) -> Plan {
     let mut plan = dumbbell(kind, rtt, 1_000, seconds);
-    plan.rate_controllers[0].params = json!({ "signal": "ack" });
+    plan.rate_controllers[0].params = values(json!({ "signal": "ack" }));
     plan
 }
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from narrows import _native, retired
 from narrows.backends import Output
-from narrows.errors import ScenarioError, choice, found, hint
+from narrows.errors import ScenarioError
 from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
 
@@ -129,45 +129,17 @@ def _say_where(error: Exception) -> None:
 
 
 _PLACE = re.compile(r"(?P<key>\w+(?:\[\d+\])?(?:\.\w+(?:\[\d+\])?)*): (?P<message>.*)", re.DOTALL)
-_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`, expected (?P<known>.*)", re.DOTALL)
-_WRONG = re.compile(r"(?P<name>\w+) is (?P<value>.*), but must be (?P<known>.*)", re.DOTALL)
-_NAMES = re.compile(r'(?:one of )?"[^"]*"(?:(?:, | or )"[^"]*")*')
-_WHOLE = "a whole number"
 
 
 def translate(text: str) -> ScenarioError:
     """Convert an error of the native module to one about the scenario.
 
-    `rate_controllers[0].params` becomes the key `rate_controllers.0.params`. A parameter in the message
-    becomes part of the key. For an unknown name the native module lists all known names; the new message has
-    the nearest.
+    `rate_controllers[0].params.eta` becomes the key `rate_controllers.0.params.eta`.
     """
     place = _PLACE.fullmatch(text)
     if place is None:
         return ScenarioError(text)
-    key = re.sub(r"\[(\d+)\]", r".\1", place["key"])
-    message = place["message"]
-    if unknown := _UNKNOWN.fullmatch(message):
-        known = re.findall(r"`([^`]+)`", unknown["known"])
-        return ScenarioError(
-            f"found an unknown key{hint(unknown['name'], known)}", f"{key}.{unknown['name']}"
-        )
-    if wrong := _WRONG.fullmatch(message):
-        return ScenarioError(_wrong(wrong["value"], wrong["known"]), f"{key}.{wrong['name']}")
-    return ScenarioError(message, key)
-
-
-def _wrong(value: str, known: str) -> str:
-    """The value found and the values expected, in the words of scenarios."""
-    try:
-        given: object = json.loads(value)
-    except ValueError:  # not a plain value, such as "a list"
-        given = None
-    if _NAMES.fullmatch(known):
-        return choice(given, re.findall(r'"([^"]*)"', known))
-    if known == _WHOLE:
-        known += ", or a time, rate or size with its unit"
-    return f"found {value if given is None else found(given)}, expected {known}"
+    return ScenarioError(place["message"], re.sub(r"\[(\d+)\]", r".\1", place["key"]))
 
 
 def _json(plan: Plan) -> str:

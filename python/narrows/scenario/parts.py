@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from narrows import congestion as catalogue
 from narrows import units
-from narrows.errors import Expected, ScenarioError, found
+from narrows.errors import ScenarioError, found
+from narrows.parameters import Value
 from narrows.plan import AppPlan, LossPlan, SizePlan, StepsRatePlan, TransportPlan
 from narrows.scenario.network import Bernoulli, Change, GilbertElliott
 from narrows.scenario.traffic import MAX_FLOWS, Flow, SizeDistribution
@@ -68,7 +69,7 @@ def result_names(flows: Sequence[tuple[str | None, str]]) -> list[str]:
     return result
 
 
-def congestion(flow: Flow, key: str) -> str | dict[str, catalogue.Value]:
+def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
     """The congestion controller: its name, and its parameters in base units if there are any.
 
     Raises:
@@ -148,27 +149,3 @@ def _size(size: SizeDistribution) -> SizePlan:
             return {"kind": "exponential", "mean": mean}
         case "pareto":
             return {"kind": "pareto", "mean": mean, "shape": size.shape}
-
-
-def param(value: Any) -> Any:
-    """A controller's parameter in base units: ns, bytes/s, bytes, fractions; other values as given.
-
-    Raises:
-        Expected: if it starts like a number and has no unit.
-    """
-    if isinstance(value, dict):
-        return {str(key): param(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [param(inner) for inner in value]
-    if not isinstance(value, str):
-        return value
-    for parse, divisor in ((units.parse_duration, 1), (units.parse_rate, 8), (units.parse_size, 1)):
-        try:
-            return parse(value) // divisor
-        except Expected:
-            continue
-    if value.endswith("%"):
-        return units.parse_share(value)
-    if value[:1].isdigit():
-        raise Expected("a number, or a time, rate or size with its unit, e.g. '10ms'")
-    return value

@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
-from narrows import units
-from narrows.errors import Expected, ScenarioError, found, one_of
+from narrows import rate, units
+from narrows.errors import ScenarioError, found, one_of
 from narrows.packets import FULL_PACKET
+from narrows.parameters import Value
 from narrows.plan import (
     ControllerPlan,
     FlowPlan,
@@ -417,11 +418,15 @@ class _Resolver:
             "shape": shape,
             "told": controller.capacity == "told",
             "limit": self._limit(limit, link, index, f"{key}.queue" if controller.queue else ""),
-            "params": {
-                name: _param(value, f"{key}.params.{name}") for name, value in controller.params.items()
-            },
+            "params": self._params(controller, key),
             "outages": [(start, stop) for start, stop in controller.outages],
         }
+
+    def _params(self, controller: RateController, key: str) -> dict[str, Value]:
+        known = rate.catalogue()
+        if controller.kind not in known:
+            raise ScenarioError(one_of(controller.kind, known, "a rate controller", "rate"), f"{key}.kind")
+        return known[controller.kind].base(controller.params, f"{key}.params")
 
     def _probes(self, controlled: list[int], flows: int) -> ProbePlan:
         probes, everything = self.scenario.probes, range(len(self.graph.links))
@@ -455,10 +460,3 @@ def _kernel(kernel: Kernel) -> KernelPlan:
         "tool": kernel.tool,
         "delay": kernel.delay,
     }
-
-
-def _param(value: Any, key: str) -> Any:
-    try:
-        return parts.param(value)
-    except Expected as expected:
-        raise ScenarioError(f"found {found(value)}, expected {expected}", key) from None

@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from narrows import congestion
+from narrows import congestion, rate
+from narrows.parameters import NONE, Parameter
 from narrows.scenario import fields
 from narrows.scenario.model import Scenario
 
@@ -22,6 +23,7 @@ def text() -> str:
     # The model's own default is for scenarios without a file.
     del schema["properties"]["name"]["default"]
     schema["$defs"]["Congestion"]["allOf"] = [_parameters(row) for row in congestion.catalogue().values()]
+    schema["$defs"]["RateController"]["allOf"] = [_params(row) for row in rate.catalogue().values()]
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "Narrows scenario"
     return json.dumps(schema, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
@@ -34,20 +36,31 @@ def _parameters(row: congestion.Algorithm) -> dict[str, Any]:
     return {"if": names, "then": {"properties": {"name": True, **known}, "additionalProperties": False}}
 
 
-def _parameter(parameter: congestion.Parameter) -> dict[str, Any]:
+def _params(row: rate.RateController) -> dict[str, Any]:
+    """The parameters of a rate controller of this kind."""
+    known = {parameter.name: _parameter(parameter) for parameter in row.parameters.values()}
+    params = {"properties": known, "additionalProperties": False}
+    return {
+        "if": {"properties": {"kind": {"const": row.name}}, "required": ["kind"]},
+        "then": {"properties": {"params": params}},
+    }
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
     """The values of a parameter."""
     bounds = {"minimum": parameter.min, "maximum": parameter.max}
     values: dict[str, dict[str, Any]] = {
         "flag": {"type": "boolean"},
         "word": {"enum": list(parameter.words)},
+        "text": {"type": "string"},
         "whole": {"type": "integer", **bounds},
-        "number": {"type": "number", **bounds},
+        "number": {"anyOf": [{"type": "number", **bounds}, {"type": "string", "pattern": "%$"}]},
         "time": _schema_of(fields.Duration),
         "rate": _schema_of(fields.RateOrZero),
     }
     value = values[parameter.kind]
     if parameter.optional:
-        value = {"anyOf": [value, {"const": congestion.NONE}]}
+        value = {"anyOf": [value, {"const": NONE}]}
     default = json.loads(parameter.spelled(parameter.default))
     return {**value, "default": default, "description": f"{parameter.meaning} Takes {parameter.expected}."}
 

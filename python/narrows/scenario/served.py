@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from narrows import congestion
+from narrows import congestion, rate
 from narrows.scenario.load import Run
 from narrows.scenario.model import RateController, Scenario
 from narrows.scenario.network import Queue, Threshold
-
-BY_OPTION = {"rcp": "ack", "bdr": "ack", "pacec": "in-band"}
-"""Value of `signal` with which rate controllers write rates into ACKs with BRF's option, by kind. By default
-they do not.
-"""
 
 
 def served_by() -> dict[str, str]:
@@ -94,5 +89,6 @@ def unserved(runs: Iterable[Run]) -> list[str]:
 
 def _kind(controller: RateController) -> str:
     """The kind of a rate controller as its senders see it."""
+    # With this signal, rate controllers write rates into ACKs with BRF's option. By default they do not.
     signal = controller.params.get("signal")
-    return "brf" if signal is not None and signal == BY_OPTION.get(controller.kind) else controller.kind
+    return "brf" if signal and signal == rate.on_switches().get(controller.kind) else controller.kind

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use narrows_control::parameter::{Value, Values};
 use narrows_control::rate::aggregate::Aggregated;
 use narrows_control::rate::{PortId, brf};
 use narrows_control::units::{Bytes, Rate, Span};
-use toml::{Table, Value};
 
 use crate::channel::KeyFiles;
 use crate::dataplane::layout;
@@ -137,7 +137,7 @@ pub struct Port {
     /// Whether the rate controller needs the SDN controller.
     pub(crate) needs_controller: bool,
     /// Parameters of the rate controller in base units.
-    pub(crate) params: Table,
+    pub(crate) params: Values,
 }
 
 /// The capacity of a link.
@@ -171,7 +171,8 @@ impl Port {
     /// # Errors
     /// Never for a port of a checked configuration.
     pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn Aggregated>, String> {
-        let controller = params::build(&self.rate_controller, &self.params, port, mtu)?;
+        let controller = params::build(&self.rate_controller, &self.params, port, mtu)
+            .map_err(|problem| problem.to_string())?;
         controller.into_aggregated().ok_or_else(|| format!("{} needs each packet", self.rate_controller))
     }
 }
@@ -199,9 +200,9 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     let vlans = own.get("vlans", one_of(&meanings)).unwrap_or_default();
     let gtp = own.get("gtp", yes_no).unwrap_or(false);
     let pin = own.get("pin", |v| match v {
-        Value::Boolean(true) => Ok(Pin::Always),
-        Value::Boolean(false) => Ok(Pin::Never),
-        Value::String(text) if text == UNTIL_STOPPED => Ok(Pin::UntilStopped),
+        toml::Value::Boolean(true) => Ok(Pin::Always),
+        toml::Value::Boolean(false) => Ok(Pin::Never),
+        toml::Value::String(text) if text == UNTIL_STOPPED => Ok(Pin::UntilStopped),
         _ => path(v)
             .map(Pin::In)
             .map_err(|_| format!("true, false, {UNTIL_STOPPED:?} or an absolute path in a bpffs")),
@@ -284,10 +285,12 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         table.problem("syn_share", format_args!("found {found}%, expected from 0.1% to 100%"));
     }
     let rate_controller = table.get("rate_controller", text).unwrap_or_else(|| "brf".to_owned());
-    let mut params = Table::new();
+    let mut params = Values::new();
     if let Some(given) = table.get("params", |v| v.as_table().ok_or_else(|| "a table [ports.params]".into()))
     {
-        params = params::in_base_units(given, |key, text| table.problem(&format!("params.{key}"), text));
+        params = params::in_base_units(&rate_controller, given, |key, text| {
+            table.problem(&format!("params.{key}"), text)
+        });
     }
     let mut needs_controller = false;
     if measured && params.contains_key("udp_ceiling") {
@@ -297,19 +300,29 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     }
     params::set_defaults(&rate_controller, max_flows, &mut params);
     match params::build(&rate_controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
-        Err(trouble) => table.problem("params", trouble),
+        Err(problem) => {
+            let known = params::KINDS.iter().any(|(kind, _)| *kind == rate_controller);
+            let key = match &problem.parameter {
+                Some(parameter) => format!("params.{parameter}"),
+                None if known => "params".to_owned(),
+                None => "rate_controller".to_owned(),
+            };
+            table.problem(&key, format!("found {}, expected {}", problem.found, problem.expected));
+        }
         // Controllers that need each packet, or headers that no stock host sends, run in the simulator only.
         Ok(built) => {
             let requirements = built.requirements();
             needs_controller = requirements.domain;
             let (signal, expected) = (params.get("signal"), params::signal(&rate_controller));
-            if let (Some(signal), Some(expected)) = (signal, expected)
-                && signal.as_str() != Some(expected)
+            if let (Some(Value::Word(signal)), Some(expected)) = (signal, expected)
+                && signal != expected
             {
-                let text = format!("found {signal}, which stock hosts do not support, expected {expected:?}");
+                let text =
+                    format!("found {signal:?}, which stock hosts do not support, expected {expected:?}");
                 table.problem("params.signal", text);
             } else if built.into_aggregated().is_none() {
-                let kinds = params::KINDS.map(|kind| format!("{kind:?}")).join(", ");
+                let kinds: Vec<_> = params::KINDS.iter().map(|(kind, _)| format!("{kind:?}")).collect();
+                let kinds = kinds.join(", ");
                 let text = format!(
                     "found {rate_controller:?}, which real switches do not support, expected {kinds}"
                 );

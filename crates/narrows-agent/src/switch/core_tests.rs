@@ -280,8 +280,9 @@ fn flows_with_the_same_tag_share_as_one() {
 }
 
 fn stamped(kind: &str) -> Net {
-    let params = toml::Table::from_iter([("signal".to_owned(), "ack".into())]);
-    let controller = narrows_control::rate::registry::build(kind, params, 0, Bytes::new(1500)).unwrap();
+    let signal = narrows_control::parameter::Value::Word("ack".into());
+    let params = [("signal".to_owned(), signal)].into();
+    let controller = narrows_control::rate::registry::build(kind, &params, 0, Bytes::new(1500)).unwrap();
     Net::under(controller.into_aggregated().unwrap())
 }
 

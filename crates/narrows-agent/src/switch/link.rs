@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
 
 use narrows_channel::{FLOWS_MAX, FlowChange, FlowChanges, FlowInfo, Flows, PortInfo, Ports, ToController};
+use narrows_control::parameter::Values;
 use narrows_control::rate::brf::congestion::Thresholds;
 use narrows_control::rate::{Class, Message};
 use narrows_control::units::{Bytes, Rate, Span, Time};
-use serde_json::{Map, Value};
 
 use super::core::{Flow, Switch};
 use super::table::FlowTable;
@@ -27,7 +27,7 @@ pub(super) struct PortDescription {
     pub(super) interface: htb::Link,
     pub(super) capacity: Rate,
     pub(super) rate_controller: String,
-    pub(super) params: toml::Table,
+    pub(super) params: Values,
     pub(super) thresholds: Option<Thresholds>,
 }
 
@@ -41,16 +41,10 @@ impl From<PortDescription> for PortInfo {
             mtu: description.interface.mtu,
             capacity: description.capacity,
             rate_controller: description.rate_controller,
-            params: in_json(&description.params),
+            params: description.params,
             thresholds: description.thresholds,
         }
     }
-}
-
-fn in_json(params: &toml::Table) -> Map<String, Value> {
-    // A table always has a JSON form.
-    let value = serde_json::to_value(params);
-    if let Ok(Value::Object(params)) = value { params } else { Map::new() }
 }
 
 /// The channel.
@@ -94,7 +88,7 @@ impl Link {
     pub(super) fn set_controller(&mut self, number: u8, port: &config::Port, mtu: Bytes) {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(number)) else { return };
         info.rate_controller.clone_from(&port.rate_controller);
-        info.params = in_json(&port.params);
+        info.params.clone_from(&port.params);
         info.thresholds = port.thresholds(mtu);
         self.channel.send(ToController::Ports(Ports { ports: self.ports.clone() }));
     }

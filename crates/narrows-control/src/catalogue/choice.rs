@@ -1,7 +1,5 @@
 //! An algorithm with its parameters, as plans name it.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::parameter::{Value, Values};
@@ -35,7 +33,7 @@ impl schemars::JsonSchema for Choice {
     fn inline_schema() -> bool {
         true
     }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "anyOf": [
                 { "type": "string" },
@@ -43,7 +41,7 @@ impl schemars::JsonSchema for Choice {
                     "type": "object",
                     "properties": { "name": { "type": "string" } },
                     "required": ["name"],
-                    "additionalProperties": { "type": ["boolean", "number", "string"] },
+                    "additionalProperties": generator.subschema_for::<Value>(),
                 },
             ],
         })
@@ -85,34 +83,3 @@ impl Choice {
         self
     }
 }
-
-/// The first invalid part of a [`Choice`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The parameter; `None` if the problem is a name.
-    pub parameter: Option<String>,
-    /// The value that was found.
-    pub found: String,
-    /// The values that were expected.
-    pub expected: String,
-}
-
-impl Problem {
-    /// No algorithm has this name.
-    pub fn unknown(name: &str) -> Self {
-        let expected = "the name of a congestion controller".to_owned();
-        Problem { parameter: None, found: format!("{name:?}"), expected }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Problem { parameter, found, expected } = self;
-        if let Some(parameter) = parameter {
-            write!(f, "{parameter}: ")?;
-        }
-        write!(f, "found {found}, expected {expected}")
-    }
-}
-
-impl std::error::Error for Problem {}

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use super::Problem;
 use crate::congestion::Controller;
-use crate::parameter::{Parameter, Parameters, Value, Values};
+use crate::parameter::{Parameter, Parameters, Problem, Value, Values};
 
 /// The signal that an algorithm mainly responds to. Figures and tables are sorted by family.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -259,20 +258,10 @@ impl Entry {
         for (name, value) in values {
             let Some(parameter) = self.parameter(name) else {
                 let known: Vec<String> = self.parameters().map(|(name, ..)| name).collect();
-                let expected = if known.is_empty() {
-                    format!("no parameters for {}", self.name)
-                } else {
-                    format!("a parameter of {}: {}", self.name, known.join(", "))
-                };
-                return Err(Problem { parameter: None, found: format!("{name:?}"), expected });
+                return Err(Problem::unknown_parameter(name, self.name, &known));
             };
-            let shape = &parameter.shape;
-            if !shape.accepts(value) {
-                let found = match value {
-                    Value::Word(word) => format!("{word:?}"),
-                    value => shape.text(value),
-                };
-                return Err(Problem { parameter: Some(name.clone()), found, expected: shape.expected() });
+            if !parameter.shape.accepts(value) {
+                return Err(Problem::of(name, &parameter.shape, value));
             }
         }
         Ok(())

@@ -18,10 +18,11 @@ mod names;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-pub use self::choice::{Choice, Problem};
+pub use self::choice::Choice;
 pub use self::entry::{Constant, Entry, Family, Feedback, Group, Linux, Look, Needs, Preset, Service};
 pub use self::names::{Named, all, build};
 use crate::congestion::Controller;
+pub use crate::parameter::Problem;
 use crate::parameter::number;
 
 /// A set of algorithms by name.

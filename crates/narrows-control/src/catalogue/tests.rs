@@ -307,6 +307,7 @@ fn within(shape: &Shape, at: f64) -> Value {
         Takes::Word(words) => {
             Value::Word(words[((at * words.len() as f64) as usize).min(words.len() - 1)].into())
         }
+        Takes::Text(forms) => panic!("no congestion controller has a text of its own, such as {forms}"),
         Takes::Whole { min, max } => Value::Number(between(min as f64, max as f64).floor().max(min as f64)),
         Takes::Number { min, max, .. } => Value::Number(between(min, max)),
         Takes::Time { min, max } => Value::Number(between(min.as_nanos() as f64, max.as_nanos() as f64)),

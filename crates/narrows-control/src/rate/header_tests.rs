@@ -4,7 +4,6 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde::de::value::{Error, MapDeserializer};
 
 use super::{FlowKey, HeaderController, LEAVES, PortCounters, RateController, bdr, registry, xcp};
 use crate::feedback::header::{Bdr, Header, Obp, Rcp};
@@ -12,8 +11,11 @@ use crate::rate::bdr::Recommendation;
 use crate::units::{Bytes, Rate, Span, Time};
 
 fn build(kind: &str, params: &[(&'static str, &'static str)]) -> Option<Box<dyn HeaderController>> {
-    let params = MapDeserializer::<_, Error>::new(params.iter().copied());
-    match registry::build::<FlowKey, _>(kind, params, 1, Bytes::new(1500)).unwrap() {
+    let params = params
+        .iter()
+        .map(|&(name, word)| (name.to_owned(), crate::parameter::Value::Word(word.into())))
+        .collect();
+    match registry::build::<FlowKey>(kind, &params, 1, Bytes::new(1500)).unwrap() {
         RateController::Headers(controller) => Some(controller),
         RateController::PerFlow(_) => None,
     }
@@ -21,7 +23,7 @@ fn build(kind: &str, params: &[(&'static str, &'static str)]) -> Option<Box<dyn 
 
 /// All header-based controllers by name, and in their other mode if they have one.
 fn controllers() -> Vec<Box<dyn HeaderController>> {
-    let all = registry::all().iter().map(|(kind, _)| build(kind, &[]));
+    let all = registry::all().iter().map(|entry| build(entry.name, &[]));
     all.chain([build("bdr", &[("mode", "literal")])]).flatten().collect()
 }
 

@@ -36,6 +36,7 @@ pub use counters::PortCounters;
 pub use event::{FlowEvent, Segment, Side};
 pub use headers::HeaderController;
 pub use identity::{FlowIdentity, FlowKey, Host, Proto};
+pub use kit::parameters::PortParameters;
 pub use message::{Action, CongestionKind, Message, PortId, Report};
 pub use packet::{PacketInfo, RateOption, TcpFlags};
 pub use per_flow::PerFlowController;

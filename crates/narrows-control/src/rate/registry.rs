@@ -1,55 +1,123 @@
-//! The table of rate controllers. To add a controller, add a line here.
-
-use serde::de::{Deserializer, Error};
+//! The catalogue of rate controllers. To add a controller, add a row here.
 
 use super::RateController::{Headers, PerFlow};
 use super::domain::{DomainController, Settings};
-use super::kit::parameters;
 use super::uniform::{Signal, Uniform};
-use super::{FlowIdentity, PortId, RateController, bdr, brf, obp, pacec, rcp, xcp};
+use super::{FlowIdentity, FlowKey, PortId, PortParameters, RateController, bdr, brf, obp, pacec, rcp, xcp};
+use crate::parameter::{Parameter, Problem, Takes, Value, Values};
 use crate::units::{Bytes, Time};
+
+/// A rate controller.
+#[derive(Copy, Clone, Debug)]
+pub struct Entry {
+    /// The name in scenarios and results.
+    pub name: &'static str,
+    /// One line of description.
+    pub summary: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [Parameter],
+    defaults: fn(&Values) -> Vec<Value>,
+    check: fn(&Values) -> Result<(), Problem>,
+}
+
+impl Entry {
+    const fn new<P: PortParameters>(
+        name: &'static str,
+        summary: &'static str,
+        check: fn(&Values) -> Result<(), Problem>,
+    ) -> Self {
+        Entry { name, summary, parameters: P::TABLE, defaults: |given| P::defaults(given).values(), check }
+    }
+
+    /// The definition of a parameter.
+    pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
+        self.parameters.iter().find(|parameter| parameter.name == name)
+    }
+
+    /// Definition and default of each parameter. Other parameters, such as `mode`, can change a default.
+    pub fn defaults(&self, given: &Values) -> impl Iterator<Item = (&'static Parameter, Value)> + use<> {
+        self.parameters.iter().zip((self.defaults)(given))
+    }
+
+    /// The value of its parameter `signal` with which real switches and stock hosts can use it, empty if it has no such
+    /// parameter; `None` if they cannot use it.
+    pub fn on_switches(&self) -> Option<&'static str> {
+        let signals = match self.parameter("signal").map(|parameter| parameter.shape.takes) {
+            Some(Takes::Word(words)) => words,
+            _ => &[""],
+        };
+        signals.iter().copied().find(|&signal| {
+            let given = (!signal.is_empty()).then(|| ("signal".to_owned(), Value::Word(signal.into())));
+            let built = build::<FlowKey>(self.name, &given.into_iter().collect(), 0, Bytes::new(1500));
+            built.is_ok_and(|controller| controller.into_aggregated().is_some())
+        })
+    }
+
+    /// Checks parameters.
+    ///
+    /// # Errors
+    /// The first unknown or invalid one.
+    pub fn check(&self, given: &Values) -> Result<(), Problem> {
+        (self.check)(given)
+    }
+}
+
+/// The rate controller with this name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    all().iter().find(|entry| entry.name == name)
+}
 
 /// Builds the domain's controller for ports with their parameters.
 type BuildDomain<P, K> = fn(Vec<(PortId, P)>, &Settings, Bytes, Time) -> Box<dyn DomainController<K>>;
 
-/// Declares [`all`], [`build`] and [`build_domain`] from lines of the form `name, summary: parameter type =>
-/// constructor`. A line may end with `with domain` and the constructor of the domain's controller.
+fn unknown(name: &str) -> Problem {
+    let known: Vec<&str> = all().iter().map(|entry| entry.name).collect();
+    let expected = format!("a rate controller: {}", known.join(", "));
+    Problem { parameter: None, found: format!("{name:?}"), expected }
+}
+
+/// Declares [`all`], [`build`] and [`build_domain`] from rows of the form `name, summary: parameter type =>
+/// constructor`. A row may end with `with domain` and the constructor of the domain's controller.
 macro_rules! controllers {
     ($($name:literal, $summary:literal: $params:ty => $build:expr $(, with domain $domain:expr)?;)*) => {
-        /// All controllers in the order of the table: (name, one-line summary).
-        pub const fn all() -> &'static [(&'static str, &'static str)] {
-            &[$(($name, $summary)),*]
+        /// All rate controllers, in the order of the rows.
+        pub fn all() -> &'static [Entry] {
+            static ALL: &[Entry] =
+                &[$(Entry::new::<$params>($name, $summary, |given| <$params>::read($name, given).map(|_| ())),)*];
+            ALL
         }
 
-        /// Builds the rate controller `name` for a port, with parameters from any serde format.
-        /// Errors state the parameter, what was found and what was expected.
-        pub fn build<'de, K: FlowIdentity, D: Deserializer<'de>>(
-            name: &str, params: D, port: PortId, mtu: Bytes,
-        ) -> Result<RateController<K>, D::Error> {
+        /// Builds the rate controller `name` for a port. Parameters are in base units; those that are absent have
+        /// their default.
+        ///
+        /// # Errors
+        /// No rate controller has this name, or the first unknown or invalid parameter.
+        pub fn build<K: FlowIdentity>(
+            name: &str, params: &Values, port: PortId, mtu: Bytes,
+        ) -> Result<RateController<K>, Problem> {
             match name {
                 $($name => {
-                    let params: $params = parameters::read(params)?;
-                    let build: fn($params, PortId, Bytes) -> Result<RateController<K>, String> = $build;
-                    build(params, port, mtu).map_err(D::Error::custom)
+                    let build: fn($params, PortId, Bytes) -> RateController<K> = $build;
+                    Ok(build(<$params>::read($name, params)?, port, mtu))
                 })*
-                _ => Err(D::Error::custom(format_args!(
-                    "no rate controller is called {name:?}; there are: {}",
-                    all().iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-                ))),
+                _ => Err(unknown(name)),
             }
         }
 
         /// Builds the domain's controller for all ports of the kind `name`; `None` if the kind has
         /// none.
+        ///
+        /// # Errors
+        /// The first unknown or invalid parameter.
         #[allow(clippy::type_complexity)]
-        pub fn build_domain<'de, K: FlowIdentity, D: Deserializer<'de>>(
-            name: &str, ports: Vec<(PortId, D)>, settings: &Settings, mtu: Bytes, now: Time,
-        ) -> Result<Option<Box<dyn DomainController<K>>>, D::Error> {
+        pub fn build_domain<K: FlowIdentity>(
+            name: &str, ports: &[(PortId, Values)], settings: &Settings, mtu: Bytes, now: Time,
+        ) -> Result<Option<Box<dyn DomainController<K>>>, Problem> {
             match name {
                 $($($name => {
                     let build: BuildDomain<$params, K> = $domain;
                     let ports: Result<Vec<_>, _> =
-                        ports.into_iter().map(|(port, d)| Ok((port, parameters::read::<_, $params>(d)?))).collect();
+                        ports.iter().map(|(port, given)| Ok((*port, <$params>::read($name, given)?))).collect();
                     Ok(Some(build(ports?, settings, mtu, now)))
                 })?)*
                 _ => Ok(None),
@@ -59,66 +127,82 @@ macro_rules! controllers {
 }
 
 controllers! {
-    "brf", "Bottleneck routing feedback: per-flow rates written into ACKs, three-queue HTB (Sensors 2024)": brf::Params => |params, port, mtu| match params.check() {
-        Ok(_) => Ok(PerFlow(Box::new(brf::Brf::new(params, port, mtu)))),
-        Err(trouble) => Err(trouble.to_string()),
-    }, with domain |ports, settings, mtu, now| Box::new(brf::Sdn::new(
+    "brf", "Bottleneck routing feedback: per-flow rates written into ACKs, three-queue HTB (Sensors 2024)": brf::Params
+        => |params, port, mtu| PerFlow(Box::new(brf::Brf::new(params, port, mtu))),
+        with domain |ports, settings, mtu, now| Box::new(brf::Sdn::new(
         ports.into_iter().map(|(port, params)| (port, brf::domain::Params::of(&params, settings, mtu))), now));
-    "rcp", "Rate control protocol: one rate for all flows of a port, from spare capacity and queue": rcp::Params => |params, _, _| {
-        params.check()?;
-        Ok(match (params.signal, params.max_flows) {
+    "rcp", "Rate control protocol: one rate for all flows of a port, from spare capacity and queue": rcp::Params
+        => |params, _, _| match (params.signal, params.max_flows) {
             (Signal::Header, _) => Headers(Box::new(rcp::RcpPort::new(params))),
             (Signal::Ack, flows) => PerFlow(Box::new(Uniform::new(rcp::Stamped::new(params), flows))),
-        })
-    };
-    "xcp", "Explicit control protocol: a change of the window for each packet, by header": xcp::Params => |params, _, _| {
-        params.check()?;
-        Ok(Headers(Box::new(xcp::XcpPort::new(params))))
-    };
-    "bdr", "Per-flow bandwidth distribution: flows counted from designated packets, an equal share for each": bdr::Params => |params, _, mtu| {
-        params.check()?;
-        Ok(match (params.signal, params.max_flows) {
+        };
+    "xcp", "Explicit control protocol: a change of the window for each packet, by header": xcp::Params
+        => |params, _, _| Headers(Box::new(xcp::XcpPort::new(params)));
+    "bdr", "Per-flow bandwidth distribution: flows counted from designated packets, an equal share for each": bdr::Params
+        => |params, _, mtu| match (params.signal, params.max_flows) {
             (Signal::Header, _) => Headers(Box::new(bdr::BdrPort::new(params))),
             (Signal::Ack, flows) => PerFlow(Box::new(Uniform::new(bdr::Stamped::new(params, mtu), flows))),
-        })
-    };
-    "obp", "Open box protocol, as far as it is known: the bandwidth left on a path, by header (an optional baseline)": obp::Params => |params, _, _| {
-        params.check()?;
-        Ok(Headers(Box::new(obp::ObpPort::new(params))))
-    };
-    "pacec", "Path associativity centralized explicit congestion control: max-min rates from one controller (IJECE 2018)": pacec::Params => |params, port, mtu| {
-        params.check()?;
-        Ok(PerFlow(Box::new(pacec::PacecPort::new(params, port, mtu))))
-    }, with domain |ports, _, mtu, now| Box::new(pacec::Pacec::new(ports, mtu, now));
+        };
+    "obp", "Open box protocol, as far as it is known: the bandwidth left on a path, by header (an optional baseline)": obp::Params
+        => |params, _, _| Headers(Box::new(obp::ObpPort::new(params)));
+    "pacec", "Path associativity centralized explicit congestion control: max-min rates from one controller (IJECE 2018)": pacec::Params
+        => |params, port, mtu| PerFlow(Box::new(pacec::PacecPort::new(params, port, mtu))),
+        with domain |ports, _, mtu, now| Box::new(pacec::Pacec::new(ports, mtu, now));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rate::FlowKey;
-    use serde::de::value::{Error, MapDeserializer};
 
-    fn built(name: &str, params: &[(&'static str, f64)]) -> Result<&'static str, String> {
-        let params = MapDeserializer::<_, Error>::new(params.iter().copied());
-        build::<FlowKey, _>(name, params, 1, Bytes::new(1500)).map(|c| c.name()).map_err(|e| e.to_string())
+    fn built(name: &str, params: &[(&str, f64)]) -> Result<&'static str, String> {
+        let params = params.iter().map(|&(name, value)| (name.to_owned(), Value::Number(value))).collect();
+        build::<FlowKey>(name, &params, 1, Bytes::new(1500)).map(|c| c.name()).map_err(|e| e.to_string())
     }
 
     #[test]
     fn every_name_builds_the_controller_of_that_name() {
-        for (name, _) in all() {
-            assert_eq!(built(name, &[]), Ok(*name));
+        for entry in all() {
+            assert_eq!(built(entry.name, &[]), Ok(entry.name));
+        }
+    }
+
+    #[test]
+    fn stock_hosts_have_no_headers_and_get_no_messages() {
+        let signals: Vec<_> = all().iter().map(|entry| (entry.name, entry.on_switches())).collect();
+        let expected = [
+            ("brf", Some("")),
+            ("rcp", Some("ack")),
+            ("xcp", None),
+            ("bdr", Some("ack")),
+            ("obp", None),
+            ("pacec", Some("in-band")),
+        ];
+        assert_eq!(signals, expected);
+    }
+
+    #[test]
+    fn every_default_is_valid_in_each_mode() {
+        for entry in all() {
+            for mode in [None, Some("literal"), Some("resolved")] {
+                let mode = mode.filter(|_| entry.parameter("mode").is_some());
+                let given: Values =
+                    mode.iter().map(|&word| ("mode".to_owned(), Value::Word(word.into()))).collect();
+                let all: Values =
+                    entry.defaults(&given).map(|(p, value)| (p.name.to_owned(), value)).collect();
+                assert_eq!(entry.check(&all), Ok(()), "{} {mode:?}", entry.name);
+            }
         }
     }
 
     #[test]
     fn errors_state_the_expected_values() {
-        let names: Vec<&str> = all().iter().map(|(name, _)| *name).collect();
-        assert_eq!(
-            built("brv", &[]),
-            Err(format!("no rate controller is called \"brv\"; there are: {}", names.join(", ")))
-        );
-        assert_eq!(built("brf", &[("eta", 2.0)]), Err("eta is 2, but must be from 0.01 to 1".into()));
-        assert_eq!(built("pacec", &[("eta", 2.0)]), Err("eta is 2, but must be from 0.01 to 1".into()));
-        assert!(built("brf", &[("etta", 1.0)]).unwrap_err().contains("unknown field `etta`"));
+        let said = |name: &str, pair: (&str, f64)| built(name, &[pair]).unwrap_err();
+        let kinds = "a rate controller: brf, rcp, xcp, bdr, obp, pacec";
+        assert_eq!(built("brv", &[]), Err(format!("found \"brv\", expected {kinds}")));
+        for name in ["brf", "pacec"] {
+            assert_eq!(said(name, ("eta", 2.0)), "eta: found 2, expected a number from 0.01 to 1");
+        }
+        let known = said("obp", ("etta", 1.0));
+        assert_eq!(known, "found \"etta\", expected a parameter of obp: a, b, a_later, interval");
     }
 }

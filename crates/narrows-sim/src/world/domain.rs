@@ -3,10 +3,10 @@
 //!
 //! The event loop calls `message_event`. Actions of rate controllers call `send_to_domain`.
 
+use narrows_control::parameter::Values;
 use narrows_control::rate::domain::{DomainController, Settings, Topology};
 use narrows_control::rate::{self, PortId, registry};
 use narrows_control::units::{Bytes, Span, Time};
-use serde_json::Value;
 
 use super::World;
 use super::flow_table::FlowTable;
@@ -27,7 +27,7 @@ pub(super) type Message = rate::Message<FlowIndex>;
 pub(super) struct Domain {
     /// Kind of the rate controllers, and the ports that they control with their parameters.
     kind: String,
-    ports: Vec<(PortId, Value)>,
+    ports: Vec<(PortId, Values)>,
     /// `None` during an outage.
     controller: Option<Box<dyn DomainController<FlowIndex>>>,
     settings: Settings,
@@ -45,9 +45,7 @@ impl Domain {
     /// The controller of all ports of this kind; `None` if this kind has no controller.
     fn new(plan: &Plan, sdn: &SdnPlan, kind: &str, now: Time) -> Result<Option<Self>, Error> {
         let numbered = (0..).zip(&plan.rate_controllers);
-        let ports = numbered.filter(|(_, c)| c.kind == kind).map(|(port, c)| {
-            (port, if c.params.is_null() { Value::Object(serde_json::Map::new()) } else { c.params.clone() })
-        });
+        let ports = numbered.filter(|(_, c)| c.kind == kind).map(|(port, c)| (port, c.params.clone()));
         let mut domain = Domain {
             kind: kind.to_owned(),
             ports: ports.collect(),
@@ -66,8 +64,8 @@ impl Domain {
 
     /// A new controller of these ports, without any state.
     fn build(&self, now: Time) -> Result<Option<Box<dyn DomainController<FlowIndex>>>, Error> {
-        registry::build_domain(&self.kind, self.ports.clone(), &self.settings, Bytes::new(1500), now).map_err(
-            |e| Error::Parameters { what: format!("params of {:?}", self.kind), reason: e.to_string() },
+        registry::build_domain(&self.kind, &self.ports, &self.settings, Bytes::new(1500), now).map_err(
+            |problem| Error::invalid(format!("params of {:?}", self.kind), problem.found, problem.expected),
         )
     }
 

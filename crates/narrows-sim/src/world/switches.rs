@@ -5,7 +5,7 @@
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{
-    self, Admission, Leaf, PacketInfo, PortCounters, RateOption, TcpFlags, plain_leaf,
+    self, Admission, Leaf, PacketInfo, PortCounters, RateOption, TcpFlags, plain_leaf, registry,
 };
 use narrows_control::units::{Bytes, Rate, Time};
 
@@ -290,10 +290,13 @@ impl World<'_> {
 
 /// The rate controller of a plan.
 pub(crate) fn build_rate_controller(plan: &ControllerPlan, port: u32) -> Result<RateController, Error> {
-    let none = serde_json::Value::Object(serde_json::Map::new());
-    let params = if plan.params.is_null() { &none } else { &plan.params };
-    narrows_control::rate::registry::build(&plan.kind, params, port, Bytes::new(1500)).map_err(|e| {
-        Error::Parameters { what: format!("rate_controllers[{port}].params"), reason: e.to_string() }
+    registry::build(&plan.kind, &plan.params, port, Bytes::new(1500)).map_err(|problem| {
+        let key = match problem.parameter {
+            Some(parameter) => format!("params.{parameter}"),
+            None if registry::find(&plan.kind).is_some() => "params".to_owned(),
+            None => "kind".to_owned(),
+        };
+        Error::invalid(format!("rate_controllers[{port}].{key}"), problem.found, problem.expected)
     })
 }
 

@@ -61,7 +61,7 @@ impl Net {
             shape: None,
             capacity_is_configured: true,
             limit: packets(1000),
-            params,
+            params: serde_json::from_value(params).expect("flags, numbers and words"),
             outages: Vec::new(),
         });
         self.plan.probes.links.push(link);

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use narrows_control::parameter::Values;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::Results;
 use narrows_sim::plan::{
@@ -88,6 +89,15 @@ pub fn udp(rate: Rate) -> FlowPlan {
     flow(TransportPlan::Udp { rate, packet: 1500 }, AppPlan::Bulk)
 }
 
+/// Parameters in base units; null: none.
+pub fn values(params: Value) -> Values {
+    if params.is_null() {
+        Values::new()
+    } else {
+        serde_json::from_value(params).expect("flags, numbers and words")
+    }
+}
+
 /// A rate controller at link 0.
 pub fn controller(kind: &str, params: Value) -> ControllerPlan {
     ControllerPlan {
@@ -96,7 +106,7 @@ pub fn controller(kind: &str, params: Value) -> ControllerPlan {
         shape: None,
         capacity_is_configured: true,
         limit: LimitPlan::default(),
-        params,
+        params: values(params),
         outages: Vec::new(),
     }
 }

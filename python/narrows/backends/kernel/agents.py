@@ -16,37 +16,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from narrows import rate
 from narrows.backends.kernel import control
-from narrows.backends.kernel.layout import PACEC, Layout, has_agent
+from narrows.backends.kernel.layout import Layout, has_agent
 from narrows.backends.kernel.namespaces import path
 from narrows.backends.kernel.shell import KernelError
 from narrows.congestion import chosen
 from narrows.errors import ScenarioError
+from narrows.parameters import Parameter, Value
 from narrows.plan import ControllerPlan, FlowPlan, Plan
-from narrows.scenario.served import BY_OPTION
 
 NAME = "narrows-agent"
 VARIABLE = "NARROWS_AGENT"
 BRF = "brf"
 """The congestion controller that comes with the agent."""
-KINDS = (BRF, "rcp", "bdr", PACEC)
-"""The agent's rate controllers (crates/narrows-agent/src/config/params.rs)."""
 HTB = "4e57:"
 """Handle of the agent's HTB (crates/narrows-agent/src/htb/layout.rs)."""
 MAX_FLOWS = 16_384
 """Size of a switch's flow table. The switch scans the whole table five times a second."""
 LIMIT = 1_000_000
 """Packets in a leaf without a configured limit."""
-
-_SPANS = frozenset(
-    [
-        *("q_delay_max", "period_min", "period_max", "poll", "controller_timeout", "rtt_default"),
-        *("idle_after", "handshake_timeout", "forget_after", "ack_timer_min"),
-        *("sample", "interval_max", "rtt", "tau_min", "tau_max", "t_rep_initial", "t_rep_max"),
-    ]
-)
-_RATES = frozenset({"capacity_initial"})
-"""Parameters that need a unit in the agent's configuration (crates/narrows-agent/src/config/params.rs)."""
 
 
 def find() -> Path | None:
@@ -216,10 +205,10 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
 
 def _check_kind(controller: ControllerPlan, number: int) -> None:
     """Raise an error for a kind or a signalling that the agent or stock hosts do not support."""
-    kind = controller["kind"]
-    if kind not in KINDS:
+    kind, known = controller["kind"], rate.on_switches()
+    if kind not in known:
         raise ScenarioError(
-            f"found {kind!r}, which agents do not support, expected one of {', '.join(map(repr, KINDS))}",
+            f"found {kind!r}, which agents do not support, expected one of {', '.join(map(repr, known))}",
             f"rate_controllers.{number}.kind",
         )
     share = controller["params"].get("share")
@@ -228,9 +217,9 @@ def _check_kind(controller: ControllerPlan, number: int) -> None:
             f"found {share!r}, expected an address or a prefix: packets of a run have no VLANs or marks",
             f"rate_controllers.{number}.params.share",
         )
-    expected, signal = BY_OPTION.get(kind), controller["params"].get("signal")
-    if expected is not None and signal != expected:
-        given = "nothing" if signal is None else repr(signal)
+    expected, signal = known[kind], controller["params"].get("signal", "")
+    if signal != expected:
+        given = repr(signal) if signal else "nothing"
         raise ScenarioError(
             f"found {given}, expected {expected!r}: stock hosts support no other",
             f"rate_controllers.{number}.params.signal",
@@ -263,10 +252,11 @@ def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:
     return [(when, value) for when, value in steps]
 
 
-def _port(controller: ControllerPlan, device: str, rate: int, mtu: int) -> dict[str, Any]:
-    words = f"{rate}B/s"
+def _port(controller: ControllerPlan, device: str, bytes_per_s: int, mtu: int) -> dict[str, Any]:
+    words = f"{bytes_per_s}B/s"
     capacity = {"rate": words} if controller["told"] else {"capacity": "measured", "shape": words}
-    params = {key: _param(key, value) for key, value in controller["params"].items()}
+    known = rate.catalogue()[controller["kind"]].parameters
+    params = {key: _in_units(known[key], value) for key, value in controller["params"].items()}
     if not controller["told"]:
         # If the capacity is measured, this has no effect in the simulator, and the agent refuses it.
         params.pop("udp_ceiling", None)
@@ -286,14 +276,12 @@ def _port(controller: ControllerPlan, device: str, rate: int, mtu: int) -> dict[
     }
 
 
-def _param(key: str, value: Any) -> Any:
-    """A parameter as the agent's configuration writes it. In a plan it is in base units."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        if key in _SPANS:
-            return f"{value}ns"
-        if key in _RATES:
-            return f"{value}B/s"
-    return value
+def _in_units(parameter: Parameter, value: Value) -> Value:
+    """A parameter in base units as the agent's configuration writes it."""
+    return f"{value}{_UNITS[parameter.kind]}" if parameter.kind in _UNITS else value
+
+
+_UNITS = {"time": "ns", "rate": "B/s"}
 
 
 def _host(role: str, nodes: list[int], layout: Layout, prefix: str, own: dict[str, Any]) -> Agent:

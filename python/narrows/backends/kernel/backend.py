@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from narrows import _native
+from narrows import _native, rate
 from narrows.backends import BY_AGENT, Output
 from narrows.backends.kernel import (
     agency,
@@ -25,7 +25,7 @@ from narrows.backends.kernel import (
     sdn,
     soundness,
 )
-from narrows.backends.kernel.agents import BRF, KINDS, Agent, agents, program
+from narrows.backends.kernel.agents import BRF, Agent, agents, program
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
 from narrows.backends.kernel.layout import WIRE, Layout, lay_out
@@ -153,7 +153,7 @@ class Kernel:
 
     def rate_controllers(self) -> list[tuple[str, str]]:
         """Values that a controller's `kind` may have: those of the agent."""
-        return [(kind, BY_AGENT) for kind in KINDS]
+        return [(kind, BY_AGENT) for kind in rate.on_switches()]
 
 
 def check_plan(plan: Plan) -> Layout:

@@ -16,8 +16,9 @@ from pathlib import Path
 from narrows import congestion, locks
 from narrows.backends.kernel import namespaces
 from narrows.backends.kernel.shell import KernelError
-from narrows.congestion import Parameter, Value, chosen, parameters
+from narrows.congestion import chosen, parameters
 from narrows.errors import ScenarioError
+from narrows.parameters import Parameter, Value
 from narrows.plan import Plan
 
 SYSFS = Path("/sys/module")

@@ -5,7 +5,8 @@
 //! time. The estimators differ in the length of the time over which they average. The number that
 //! they return may be below 1.
 
-use super::params::{Estimator, Mode, Params};
+use super::params::{Estimator, Params};
+use crate::parameter::Reading;
 use crate::units::{Span, Time};
 
 /// Buckets of the sliding estimator, each of tau / 2 (BDR-21).
@@ -22,11 +23,11 @@ pub(super) enum Count {
 impl Count {
     pub(super) fn new(params: &Params, now: Time) -> Self {
         match (params.mode, params.estimator) {
-            (Mode::Literal, _) => Count::Lifetime(Lifetime { since: now, total: 0.0 }),
-            (Mode::Resolved, Estimator::Exponential) => {
+            (Reading::Literal, _) => Count::Lifetime(Lifetime { since: now, total: 0.0 }),
+            (Reading::Resolved, Estimator::Exponential) => {
                 Count::Exponential(Exponential { value: 0.0, at: now })
             }
-            (Mode::Resolved, Estimator::Sliding) => {
+            (Reading::Resolved, Estimator::Sliding) => {
                 Count::Sliding(Sliding::new(now, params.tau(params.t_rep_initial.as_secs_f64())))
             }
         }
@@ -134,12 +135,12 @@ impl Sliding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    fn count(mode: Mode, estimator: Estimator) -> Count {
+    fn count(mode: Reading, estimator: Estimator) -> Count {
         Count::new(&Params { mode, estimator, ..Params::default() }, Time::ZERO)
     }
 
     fn exponential() -> Count {
-        count(Mode::Resolved, Estimator::Exponential)
+        count(Reading::Resolved, Estimator::Exponential)
     }
 
     fn at(secs: f64) -> Time {
@@ -158,7 +159,7 @@ mod tests {
     /// BDR-D1, TV-D2: the paper's estimator ten seconds after a step from 100 to 400 flows.
     #[test]
     fn tv_d2_the_lifetime_average_cannot_follow_bdr_d1() {
-        let mut literal = count(Mode::Literal, Estimator::Exponential);
+        let mut literal = count(Reading::Literal, Estimator::Exponential);
         steady(&mut literal, 100, 0.0, 100.0);
         assert!((literal.read(at(100.0), 0.5) - 100.0).abs() < 1e-6);
         steady(&mut literal, 400, 100.0, 110.0);
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_sliding_window_reads_the_true_number_and_forgets_in_five_tau() {
-        let mut count = count(Mode::Resolved, Estimator::Sliding);
+        let mut count = count(Reading::Resolved, Estimator::Sliding);
         steady(&mut count, 100, 0.0, 5.0);
         assert!((count.read(at(5.0), 0.5) - 100.0).abs() < 0.5);
         steady(&mut count, 400, 5.0, 6.0);
@@ -203,8 +204,8 @@ mod tests {
         let day = Time::ZERO + Span::from_secs(86_400);
         for mut count in [
             exponential(),
-            count(Mode::Resolved, Estimator::Sliding),
-            count(Mode::Literal, Estimator::Sliding),
+            count(Reading::Resolved, Estimator::Sliding),
+            count(Reading::Literal, Estimator::Sliding),
         ] {
             count.report(at(1.0), 0.1, 0.2);
             assert!((0.0..1e-5).contains(&count.read(day, 0.2)));

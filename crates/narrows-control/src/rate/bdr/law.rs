@@ -5,8 +5,9 @@
 use super::count::Count;
 use super::meter::Meter;
 use super::newcomers::Newcomers;
-use super::params::{Mode, Params};
+use super::params::Params;
 use super::share::{Port, Redistribution, Usage, gain};
+use crate::parameter::Reading;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Minimum of the mean time between reports, seconds. Reports of zero must not make the time to
@@ -260,7 +261,7 @@ impl Law {
     }
 
     fn is_literal(&self) -> bool {
-        self.params.mode == Mode::Literal
+        self.params.mode == Reading::Literal
     }
 
     fn mean(&self) -> f64 {

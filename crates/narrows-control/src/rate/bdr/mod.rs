@@ -4,7 +4,7 @@
 //! After Loureiro, Mascolo and Monteiro, "An Approach for Per-Flow Bandwidth Distribution in
 //! Routers (BDR)". `BDR-n` are the rules of `docs/reference/rules/bdr.md`. One packet per flow and
 //! window, the designated packet (DP), reports the time since the flow's last designated packet.
-//! The sum of these times over all flows is the integral of the number of flows over time. [`Mode`]
+//! The sum of these times over all flows is the integral of the number of flows over time. [`Params::mode`]
 //! selects the paper's equations or the repaired ones.
 //!
 //! | module | idea |
@@ -31,7 +31,7 @@ mod share;
 mod stamped;
 
 pub use law::{Law, Recommendation, Report};
-pub use params::{Estimator, Mode, Params};
+pub use params::{Estimator, Params};
 pub use port::BdrPort;
 pub use stamped::Stamped;
 

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::parameter::Reading;
 use crate::units::{Bytes, Rate, Span, Time};
 
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn run(params: Params, steps: &[Step]) -> Result<(), TestCaseError> {
     let (mut now, mut capacity) = (Time::from_nanos(1), Rate::from_bits_per_sec(100_000_000));
     let mut law = Law::new(params.clone(), capacity, now);
-    let literal = params.mode == Mode::Literal;
+    let literal = params.mode == Reading::Literal;
     for step in steps.iter().cloned() {
         match step {
             Step::Report(report, queued, limit) => {
@@ -104,6 +105,6 @@ proptest! {
 
     #[test]
     fn literal(steps in proptest::collection::vec(step(), 1..200)) {
-        run(Params { mode: Mode::Literal, ..Params::default() }, &steps)?;
+        run(Params { mode: Reading::Literal, ..Params::default() }, &steps)?;
     }
 }

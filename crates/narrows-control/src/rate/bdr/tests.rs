@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::congestion::network::bdr::designator::{apply_gain, window};
+use crate::parameter::Reading;
+use crate::rate::PortParameters;
 use crate::units::{Bytes, Rate, Span, Time};
 
 const PACKET: Bytes = Bytes::new(1000);
@@ -55,7 +57,7 @@ fn tv_d2_a_step_from_100_to_400_flows_is_359_after_a_second() {
 /// BDR-D1: the same step with the paper's estimator, ten seconds later.
 #[test]
 fn bdr_d1_the_literal_law_lags_behind() {
-    let mut law = law(Params { mode: Mode::Literal, ..Params::default() }, gbit());
+    let mut law = law(Params { mode: Reading::Literal, ..Params::default() }, gbit());
     steady(&mut law, 100, 0.0, 100.0);
     steady(&mut law, 400, 100.0, 110.0);
     assert!((law.flows(at(110.0)) - 127.27).abs() < 0.005, "{}", law.flows(at(110.0)));
@@ -111,7 +113,7 @@ fn a_burst_is_anticipated() {
 /// Two flows share a link of 100 packets per RTT; one starts with 90 of them. Each flow reports
 /// once per RTT. The reports of the two flows are half an RTT apart. The link forwards at most its
 /// capacity, and its queue is not reported. Returns the windows after 100 RTTs.
-fn two_flows(mode: Mode) -> [u32; 2] {
+fn two_flows(mode: Reading) -> [u32; 2] {
     let mut law = law(Params { mode, ..Params::default() }, Rate::from_bytes_per_sec(1_000_000));
     let mut windows = [90u32, 10];
     for half in 1..=220u64 {
@@ -135,13 +137,13 @@ fn two_flows(mode: Mode) -> [u32; 2] {
 /// BDR-D2: on a fully used link there is nothing to distribute, so unequal windows stay unequal.
 #[test]
 fn bdr_d2_the_literal_law_keeps_ninety_to_ten() {
-    assert_eq!(two_flows(Mode::Literal), [90, 10]);
+    assert_eq!(two_flows(Reading::Literal), [90, 10]);
 }
 
 /// The resolved law: equal shares of almost 98 packets. A designated packet sees two flows as 2.1.
 #[test]
 fn the_resolved_law_gives_both_the_same() {
-    let [a, b] = two_flows(Mode::Resolved);
+    let [a, b] = two_flows(Reading::Resolved);
     assert!(a == b && (88..=98).contains(&(a + b)), "{a} {b}");
 }
 
@@ -290,7 +292,7 @@ fn the_first_report_is_the_mean() {
 /// least 10 ms.
 #[test]
 fn timers_have_a_minimum_wait() {
-    for (mode, wait) in [(Mode::Resolved, 1), (Mode::Literal, 5)] {
+    for (mode, wait) in [(Reading::Resolved, 1), (Reading::Literal, 5)] {
         let mut law = law(Params { mode, ..Params::default() }, gbit());
         let (t_rep, time_per_cwin) = (Span::from_micros(1), Span::from_micros(1));
         hear(&mut law, at(0.01), &Report { t_rep, time_per_cwin, ..report() });

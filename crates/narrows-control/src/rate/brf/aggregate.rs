@@ -173,9 +173,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             Some(key) => self.predictor.predict(key),
             None => self.predictor.predict_any(),
         };
-        let p = &self.params;
-        let floor =
-            allocate::floor(p.floor_packets, p.floor_share, self.mtu, self.cycle.period, capacity, flows);
+        let floor = allocate::floor(&self.params, self.mtu, self.cycle.period, capacity, flows);
         let rate = newcomer::initial(predicted, capacity, flows).max(floor);
         Some(rate.mul_f64(self.shares.reduction()).max(Rate::from_bytes_per_sec(1)))
     }

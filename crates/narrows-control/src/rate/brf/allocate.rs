@@ -1,5 +1,6 @@
 //! Classification and allocation (BRF-38 to BRF-47).
 
+use super::params::Params;
 use super::subscribers::Subscribers;
 use crate::rate::Host;
 use crate::rate::kit::demand_index::{DemandIndex, MAX_DEMAND};
@@ -92,8 +93,9 @@ pub(super) fn equal_share_literal(capacity: f64, sum_limited: f64, unlimited: u6
 
 /// BRF-47: the minimum allocation. Without it an idle flow would get nothing and could never show a
 /// demand.
-pub(super) fn floor(packets: f64, share: f64, mtu: Bytes, period: Span, capacity: Rate, flows: u64) -> Rate {
-    let least = (packets * mtu.as_f64() / period.as_secs_f64().max(1e-9)).max(share * capacity.as_f64());
+pub(super) fn floor(params: &Params, mtu: Bytes, period: Span, capacity: Rate, flows: u64) -> Rate {
+    let packets = params.floor_packets * mtu.as_f64() / period.as_secs_f64().max(1e-9);
+    let least = packets.max(params.floor_share * capacity.as_f64());
     Rate::from_f64(least).min(Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1)))
 }
 
@@ -472,16 +474,8 @@ mod tests {
 
     #[test]
     fn the_floor_is_two_packets_a_period_but_never_more_than_a_fair_share() {
-        let of = |flows| {
-            floor(
-                2.0,
-                0.001,
-                Bytes::new(1500),
-                Span::from_millis(20),
-                Rate::from_bytes_per_sec(12_250_000),
-                flows,
-            )
-        };
+        let (params, capacity) = (Params::resolved(), Rate::from_bytes_per_sec(12_250_000));
+        let of = |flows| floor(&params, Bytes::new(1500), Span::from_millis(20), capacity, flows);
         assert_eq!(of(2), Rate::from_bytes_per_sec(150_000));
         assert_eq!(of(1000), Rate::from_bytes_per_sec(12_250));
     }

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::params::{Mode, Params};
+use super::params::Params;
+use crate::parameter::Reading;
 use crate::rate::{CongestionKind, Report};
 use crate::units::{Bytes, Rate, Span};
 
@@ -20,7 +21,7 @@ const HISTORY: usize = 64;
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
     /// The mode of the rules.
-    pub mode: Mode,
+    pub mode: Reading,
     /// U_TH, see [`Params::u_th`].
     pub u_th: f64,
     /// Q_TH, see [`Params::q_th`].
@@ -111,11 +112,11 @@ impl Detector {
 
 fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> Verdict {
     let (queue_utilisation, standing, burst) = match t.mode {
-        Mode::Literal => {
+        Reading::Literal => {
             let utilisation = queue_utilisation(report.all_packets);
             (utilisation, utilisation > t.q_th, netcard_rate > t.u_th)
         }
-        Mode::Resolved => {
+        Reading::Resolved => {
             let utilisation = queue_utilisation(report.rated_packets);
             let delay = report.rated_queued > report.capacity.bytes_in(t.q_delay_max);
             let delay = delay && report.rated_packets.0 >= t.q_packets_min;

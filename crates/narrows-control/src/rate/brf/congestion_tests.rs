@@ -1,4 +1,5 @@
 use super::*;
+use crate::parameter::Reading;
 use crate::units::Time;
 
 const C: f64 = 12.5e6;
@@ -66,8 +67,8 @@ fn report(ms: u64, arrived: u64, departed_packets: u64, rated: u32, other: u32) 
     }
 }
 
-fn kinds(mode: Mode, reports: &[Report]) -> Vec<Option<CongestionKind>> {
-    let params = if mode == Mode::Literal { Params::literal() } else { Params::resolved() };
+fn kinds(mode: Reading, reports: &[Report]) -> Vec<Option<CongestionKind>> {
+    let params = if mode == Reading::Literal { Params::literal() } else { Params::resolved() };
     let thresholds = Thresholds::of(&params, Bytes::new(1500));
     let mut detector = Detector::default();
     reports.iter().map(|r| detector.observe(r, &thresholds).kind).collect()
@@ -77,26 +78,26 @@ fn kinds(mode: Mode, reports: &[Report]) -> Vec<Option<CongestionKind>> {
 fn the_steady_state_at_eta_is_congested_only_in_literal_mode() {
     // 98.1 % of the link departs and 98 % was allocated: TV-11's defect (BRF-41).
     let steady: Vec<Report> = (0..5).map(|i| report(i * 20, i * 245_250, i * 164, 1, 0)).collect();
-    assert_eq!(kinds(Mode::Literal, &steady)[1..], [Some(CongestionKind::Burst); 4]);
-    assert_eq!(kinds(Mode::Resolved, &steady), [None; 5]);
+    assert_eq!(kinds(Reading::Literal, &steady)[1..], [Some(CongestionKind::Burst); 4]);
+    assert_eq!(kinds(Reading::Resolved, &steady), [None; 5]);
 }
 
 #[test]
 fn cubics_standing_queue_is_not_congestion_of_the_rated_class() {
     let reports = [report(0, 0, 0, 2, 900), report(20, 100_000, 166, 2, 900)];
-    assert_eq!(kinds(Mode::Literal, &reports)[1], Some(CongestionKind::Queue));
-    assert_eq!(kinds(Mode::Resolved, &reports), [None, None]);
+    assert_eq!(kinds(Reading::Literal, &reports)[1], Some(CongestionKind::Queue));
+    assert_eq!(kinds(Reading::Resolved, &reports), [None, None]);
 }
 
 #[test]
 fn five_milliseconds_of_queue_and_two_percent_of_excess_are_congestion() {
     // 5 ms at 100 Mbit/s are 41.7 packets.
-    assert_eq!(kinds(Mode::Resolved, &[report(0, 0, 0, 41, 0)]), [None]);
-    assert_eq!(kinds(Mode::Resolved, &[report(0, 0, 0, 42, 0)]), [Some(CongestionKind::Queue)]);
+    assert_eq!(kinds(Reading::Resolved, &[report(0, 0, 0, 41, 0)]), [None]);
+    assert_eq!(kinds(Reading::Resolved, &[report(0, 0, 0, 42, 0)]), [Some(CongestionKind::Queue)]);
     let share = 0.98 * C * 0.02;
     let after = |factor: f64| [report(0, 0, 0, 0, 0), report(20, (share * factor) as u64, 160, 0, 0)];
-    assert_eq!(kinds(Mode::Resolved, &after(1.01)), [None, None]);
-    assert_eq!(kinds(Mode::Resolved, &after(1.03)), [None, Some(CongestionKind::Burst)]);
+    assert_eq!(kinds(Reading::Resolved, &after(1.01)), [None, None]);
+    assert_eq!(kinds(Reading::Resolved, &after(1.03)), [None, Some(CongestionKind::Burst)]);
 }
 
 /// A slow link sends one or two packets in 5 ms, and any two senders cause such a queue.
@@ -106,8 +107,8 @@ fn a_few_packets_are_not_a_standing_queue_on_a_slow_link() {
         let capacity = Rate::from_bits_per_sec(3_000_000);
         Report { capacity, rated_share: capacity, ..report(0, 0, 0, queued, 0) }
     };
-    assert_eq!(kinds(Mode::Resolved, &[slow(7)]), [None]);
-    assert_eq!(kinds(Mode::Resolved, &[slow(8)]), [Some(CongestionKind::Queue)]);
+    assert_eq!(kinds(Reading::Resolved, &[slow(7)]), [None]);
+    assert_eq!(kinds(Reading::Resolved, &[slow(8)]), [Some(CongestionKind::Queue)]);
 }
 
 #[test]
@@ -120,11 +121,11 @@ fn arrivals_count_over_the_last_period_however_often_it_is_polled() {
             report(ms, arrived, ms * 8, 0, 0)
         })
         .collect();
-    assert!(kinds(Mode::Resolved, &reports)[20..].iter().all(Option::is_none));
+    assert!(kinds(Reading::Resolved, &reports)[20..].iter().all(Option::is_none));
 }
 
 #[test]
 fn a_report_out_of_order_counts_only_for_the_queue() {
     let reports = [report(100, 5_000_000, 0, 0, 0), report(50, 0, 0, 0, 0), report(50, 1 << 40, 0, 0, 0)];
-    assert_eq!(kinds(Mode::Resolved, &reports), [None; 3]);
+    assert_eq!(kinds(Reading::Resolved, &reports), [None; 3]);
 }

@@ -6,7 +6,8 @@ use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_
 use super::judge::{self, Judge};
 use super::port::{STALE, TICK_MIN};
 use super::table::{Flow, FlowId, List, Meter};
-use super::{Brf, Mode, Params, obedience};
+use super::{Brf, Params, obedience};
+use crate::parameter::Reading;
 use crate::rate::counters::rated;
 use crate::rate::{Action, Class, CongestionKind, FlowIdentity, Message, PacketInfo, PortCounters, Report};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -98,7 +99,7 @@ impl Cycle {
     }
 
     /// The time from which on a flow's arrivals count in this phase; `None` if they do not count.
-    pub(super) fn counts_from(&self, mode: Mode, meter: &Meter) -> Option<Time> {
+    pub(super) fn counts_from(&self, mode: Reading, meter: &Meter) -> Option<Time> {
         match self.phase {
             Phase::Settle { .. } => None,
             Phase::Measure { from, .. } => Some(judge::measured_from(mode, meter, from)),
@@ -204,7 +205,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.update_split(now, actions);
         let (p, flows) = (&self.params, self.shares.flows());
         let capacity = self.shares.capacity();
-        let floor = floor(p.floor_packets, p.floor_share, self.mtu, self.cycle.period, capacity, flows);
+        let floor = floor(p, self.mtu, self.cycle.period, capacity, flows);
         self.shares.set_floor(floor);
         self.shares.restore();
         self.reductions.forget();

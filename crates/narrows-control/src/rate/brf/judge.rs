@@ -2,8 +2,9 @@
 
 use super::allocate::{AppClass, Found, classify, classify_held};
 use super::obedience;
-use super::params::{Mode, Params};
+use super::params::Params;
 use super::table::Meter;
+use crate::parameter::Reading;
 use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -25,8 +26,8 @@ const RELEASED_HEADROOM: u16 = 250;
 
 /// The time from which on the flow's arrivals reflect its allocation. In resolved mode the sender
 /// must have known the allocation for an RTT, and must have begun to send (BRF-36, BRF-37).
-pub(super) fn measured_from(mode: Mode, meter: &Meter, from: Time) -> Time {
-    if mode == Mode::Literal {
+pub(super) fn measured_from(mode: Reading, meter: &Meter, from: Time) -> Time {
+    if mode == Reading::Literal {
         return from.max(meter.joined);
     }
     // "Never" stays never, because times saturate.
@@ -51,7 +52,7 @@ impl Judge<'_> {
     pub(super) fn end_window(&self, meter: &mut Meter, spread: u64, from: Time, now: Time) {
         let mode = self.params.mode;
         let span = now.since(measured_from(mode, meter, from));
-        if span < self.period.scale(1, LEAST_WINDOW) || (mode == Mode::Literal && meter.joined > from) {
+        if span < self.period.scale(1, LEAST_WINDOW) || (mode == Reading::Literal && meter.joined > from) {
             return;
         }
         meter.enter(self.window);
@@ -64,7 +65,7 @@ impl Judge<'_> {
         meter.measured += meter.bytes;
         meter.measured_span += span;
         let last = core::mem::replace(&mut meter.real, Rate::of(meter.bytes, span));
-        if p.mode == Mode::Literal {
+        if p.mode == Reading::Literal {
             let allocated = Rate::from_bytes_per_sec(meter.demand);
             let class = classify(meter.bytes, allocated, span, p.a_cls, Bytes::ZERO);
             meter.app_class = class.unwrap_or(meter.app_class);

@@ -247,10 +247,8 @@ impl<K: FlowIdentity> Brf<K> {
         if self.is_literal() {
             self.make_way_literally(rate, id);
         } else {
-            let p = &self.params;
             let capacity = self.shares.capacity();
-            let floor =
-                allocate::floor(p.floor_packets, p.floor_share, self.mtu, self.cycle.period, capacity, flows);
+            let floor = allocate::floor(&self.params, self.mtu, self.cycle.period, capacity, flows);
             self.shares.set_floor(floor);
             rate = rate.max(floor);
         }

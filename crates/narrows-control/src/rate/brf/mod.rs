@@ -3,7 +3,7 @@
 //!
 //! After "SDN-Based Congestion Control and Bandwidth Allocation Scheme in 5G Networks", Sensors
 //! 24(3):749, 2024. `BRF-n` are the rules of `docs/reference/rules/brf.md`. The paper contradicts
-//! itself in places; [`Mode`] selects the rules as printed or the repaired rules.
+//! itself in places; [`Params::mode`] selects the rules as printed or the repaired rules.
 //!
 //! | module | idea |
 //! | --- | --- |
@@ -58,7 +58,7 @@ mod timers;
 mod udp;
 
 pub use domain::Sdn;
-pub use params::{Mode, Params};
+pub use params::Params;
 pub use port::Brf;
 pub use split::burst;
 

@@ -8,7 +8,8 @@ use super::predictor::Predictor;
 use super::reductions::Reductions;
 use super::table::{FlowId, List, Table};
 use super::timers::Timers;
-use super::{Mode, Params, split};
+use super::{Params, split};
+use crate::parameter::Reading;
 use crate::rate::aggregate::Aggregated;
 use crate::rate::kit::half_open::HalfOpenTable;
 use crate::rate::kit::subscriber::Share;
@@ -66,7 +67,7 @@ impl<K: FlowIdentity> Brf<K> {
     }
 
     pub(super) fn is_literal(&self) -> bool {
-        self.params.mode == Mode::Literal
+        self.params.mode == Reading::Literal
     }
 
     /// The equal share of all active flows, without the current reduction.

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use super::harness::{MTU, packet};
 use super::table::List;
-use super::{Brf, Mode, Params};
+use super::{Brf, Params};
+use crate::parameter::Reading;
 use crate::rate::{
     Action, Admission, CongestionKind, LEAVES, Message, PerFlowController, PortCounters, Proto, RateOption,
     TcpFlags,
@@ -82,8 +83,8 @@ fn step() -> impl Strategy<Value = Step> {
 /// All actions and all rates in ACKs.
 type Outputs = (Vec<Action>, Vec<Option<Rate>>);
 
-fn run(mode: Mode, share: &str, steps: &[Step], told: bool) -> Result<Outputs, TestCaseError> {
-    let preset = if mode == Mode::Literal { Params::literal() } else { Params::resolved() };
+fn run(mode: Reading, share: &str, steps: &[Step], told: bool) -> Result<Outputs, TestCaseError> {
+    let preset = if mode == Reading::Literal { Params::literal() } else { Params::resolved() };
     let share = share.parse().unwrap();
     let params = Params { max_flows: 12, max_half_open: 5, share, ..preset };
     let mut brf = Brf::new(params, 1, Bytes::new(MTU));
@@ -134,7 +135,7 @@ fn run(mode: Mode, share: &str, steps: &[Step], told: bool) -> Result<Outputs, T
         let flows = brf.table.len(List::Rated) as u64;
         // At least a byte per second each, whatever the capacity.
         let most = brf.shares.capacity().as_bytes_per_sec().max(flows);
-        prop_assert!(mode == Mode::Literal || sum.as_bytes_per_sec() <= most, "{:?} of {}", sum, most);
+        prop_assert!(mode == Reading::Literal || sum.as_bytes_per_sec() <= most, "{:?} of {}", sum, most);
         prop_assert_eq!(brf.shares.flows(), flows);
         if let Some((rated, other)) = brf.shares.weights() {
             prop_assert_eq!((rated == 0, other == 0), (flows == 0, brf.table.len(List::Other) == 0));
@@ -153,28 +154,28 @@ fn run(mode: Mode, share: &str, steps: &[Step], told: bool) -> Result<Outputs, T
 proptest! {
     #[test]
     fn resolved_with_a_told_capacity(steps in proptest::collection::vec(step(), 1..120)) {
-        run(Mode::Resolved, "flow", &steps, true)?;
+        run(Reading::Resolved, "flow", &steps, true)?;
     }
 
     #[test]
     fn resolved_with_a_measured_capacity(steps in proptest::collection::vec(step(), 1..120)) {
-        run(Mode::Resolved, "flow", &steps, false)?;
+        run(Reading::Resolved, "flow", &steps, false)?;
     }
 
     #[test]
     fn literal(steps in proptest::collection::vec(step(), 1..120)) {
-        run(Mode::Literal, "flow", &steps, true)?;
+        run(Reading::Literal, "flow", &steps, true)?;
     }
 
     /// Every flow here has its own address.
     #[test]
     fn a_share_for_each_address_is_a_share_for_each_flow(steps in proptest::collection::vec(step(), 1..120)) {
-        let by = |share| run(Mode::Resolved, share, &steps, true);
+        let by = |share| run(Reading::Resolved, share, &steps, true);
         prop_assert_eq!(by("sender-address")?, by("flow")?);
     }
 
     #[test]
     fn resolved_with_subscribers_of_four_addresses(steps in proptest::collection::vec(step(), 1..120)) {
-        run(Mode::Resolved, "sender-prefix/30", &steps, true)?;
+        run(Reading::Resolved, "sender-prefix/30", &steps, true)?;
     }
 }

@@ -9,7 +9,6 @@
 //! The law must not see borrowed traffic. Otherwise it would attribute CUBIC's queue to its own flows and
 //! give them nothing.
 
-use crate::rate::brf::Params;
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span};
 
@@ -21,9 +20,12 @@ pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 /// average then count fully.
 const SAVED: Span = Span::from_millis(100);
 
+/// UDP's share of a link (BRF-21).
+pub(in crate::rate) const UDP_SHARE: f64 = 0.05;
+
 /// The guarantee of other TCP and of UDP, each.
 fn share(link: Rate) -> Rate {
-    link.mul_f64(Params::resolved().udp_share)
+    link.mul_f64(UDP_SHARE)
 }
 
 /// Class rates for a link of this capacity.

@@ -10,7 +10,7 @@
 //! | [`policer`] | a token bucket |
 //! | [`waterfill`], [`demand_index`], [`demand_list`] | max-min fair shares of a link: the function, an index for many flows, a list for few |
 //! | [`service`], [`subscriber`] | groups of flows |
-//! | `parameters`, `ranges` | parameters and their errors |
+//! | `parameters` | reads and checks parameters |
 
 pub(super) mod classes;
 pub mod demand_index;
@@ -18,9 +18,8 @@ pub mod demand_list;
 pub(super) mod flow_id;
 pub(super) mod half_open;
 pub mod lifecycle;
-pub(super) mod parameters;
+pub mod parameters;
 pub mod policer;
-pub(super) mod ranges;
 pub(super) mod rtt;
 pub mod service;
 pub(super) mod slots;

@@ -8,8 +8,7 @@ use core::fmt;
 use core::net::IpAddr;
 use core::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
+use crate::parameter::{Field, Shape, Value};
 use crate::rate::{FlowEvent, FlowIdentity, Host, Side};
 
 /// Prefix length of an IPv6 subscriber unless it is configured. A host can use every address of its /64, so
@@ -65,15 +64,15 @@ impl Share {
     }
 }
 
-/// The accepted forms, for errors.
-const FORMS: &str = "\"flow\", \"sender-address\", \"receiver-address\", \"sender-prefix/24\", \
-                     \"receiver-prefix/24\" (with \"/56\" after it for IPv6), \"vlan\" or \"mark\"";
+/// The accepted forms.
+pub const FORMS: &str = "flow, sender-address, receiver-address, sender-prefix/N, receiver-prefix/N, vlan or mark, with a \
+                         prefix length N from 1 to 32, or N/M with the length M of IPv6 prefixes";
 
 impl FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || format!("share is {text:?}, but must be {FORMS}");
+        let unknown = || format!("found {text:?}, expected {FORMS}");
         match text {
             "flow" => return Ok(Share::Flow),
             "vlan" => return Ok(Share::Vlan),
@@ -92,7 +91,7 @@ impl FromStr for Share {
         let (ipv4, ipv6) = lengths.split_once('/').map_or((lengths, None), |(v4, v6)| (v4, Some(v6)));
         let length = |digits: &str, most: u8| match digits.parse::<u8>() {
             Ok(length) if (1..=most).contains(&length) => Ok(length),
-            _ => Err(format!("share is {text:?}, but a prefix length must be from 1 to {most}")),
+            _ => Err(unknown()),
         };
         Ok(Share::Prefix {
             side,
@@ -119,15 +118,12 @@ impl fmt::Display for Share {
     }
 }
 
-impl Serialize for Share {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+impl Field for Share {
+    fn read(value: &Value, _shape: &Shape) -> Option<Self> {
+        if let Value::Word(word) = value { word.parse().ok() } else { None }
     }
-}
-
-impl<'de> Deserialize<'de> for Share {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    fn value(&self, _shape: &Shape) -> Value {
+        Value::Word(self.to_string().into())
     }
 }
 
@@ -176,18 +172,9 @@ mod tests {
 
     #[test]
     fn errors_name_the_value_and_the_expected_forms() {
-        for bad in ["address", "prefix/24", "sender", "sender-port", ""] {
-            let error = bad.parse::<Share>().unwrap_err();
-            assert!(
-                error.starts_with(&format!("share is {bad:?}, but must be \"flow\", \"sender-address\""))
-            );
+        let lengths = ["sender-prefix/33", "sender-prefix/0", "receiver-prefix/24/129"];
+        for bad in ["address", "prefix/24", "sender", "sender-port", ""].into_iter().chain(lengths) {
+            assert_eq!(bad.parse::<Share>(), Err(format!("found {bad:?}, expected {FORMS}")));
         }
-        for (bad, most) in
-            [("sender-prefix/33", 32), ("sender-prefix/0", 32), ("receiver-prefix/24/129", 128)]
-        {
-            let expected = format!("share is {bad:?}, but a prefix length must be from 1 to {most}");
-            assert_eq!(bad.parse::<Share>(), Err(expected));
-        }
-        assert!("sender-prefix/x".parse::<Share>().is_err());
     }
 }

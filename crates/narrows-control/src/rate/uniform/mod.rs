@@ -28,7 +28,7 @@ mod table;
 
 pub use law::{Law, Passed, Port};
 pub use params::Signal;
-pub(super) use params::{MAX_FLOWS, check_max_flows};
+pub(super) use params::{ENTRIES, MAX_FLOWS};
 pub use port::Uniform;
 
 #[cfg(test)]

@@ -24,30 +24,27 @@ fn net(kind: &str, report_every: u64) -> Net {
 
 #[test]
 fn signal_selects_the_form() {
+    use crate::parameter::Value;
     use crate::rate::{FlowKey, registry};
-    use serde::de::value::{Error, MapDeserializer};
+    let build = |kind, pairs: &[(&str, Value)]| {
+        let params = pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        registry::build::<FlowKey>(kind, &params, 0, MTU).map_err(|problem| problem.to_string())
+    };
+    let word = |word: &'static str| Value::Word(word.into());
     for kind in LAWS {
         for (signal, stamped) in [("header", false), ("ack", true)] {
-            let params = MapDeserializer::<_, Error>::new([("signal", signal)].into_iter());
-            let built = registry::build::<FlowKey, _>(kind, params, 0, MTU).unwrap();
+            let built = build(kind, &[("signal", word(signal))]).unwrap();
             assert_eq!((built.name(), matches!(built, RateController::PerFlow(_))), (kind, stamped));
             assert!(built.requirements().configured_capacity);
             assert_eq!(built.into_aggregated().is_some(), stamped);
         }
-        let params = MapDeserializer::<_, Error>::new([("signal", "smoke")].into_iter());
-        assert!(
-            registry::build::<FlowKey, _>(kind, params, 0, MTU).err().unwrap().to_string().contains("smoke")
-        );
+        let wrong = build(kind, &[("signal", word("smoke"))]).err().unwrap();
+        assert_eq!(wrong, "signal: found \"smoke\", expected header or ack");
     }
-    let pairs = [("signal", "ack"), ("mode", "literal")];
-    let wrong =
-        registry::build::<FlowKey, _>("bdr", MapDeserializer::<_, Error>::new(pairs.into_iter()), 0, MTU)
-            .err()
-            .unwrap();
-    assert!(wrong.to_string().contains("must be resolved if signal is ack"), "{wrong}");
-    let params = MapDeserializer::<_, Error>::new([("max_flows", 0u64)].into_iter());
-    let wrong = registry::build::<FlowKey, _>("rcp", params, 0, MTU).err().unwrap();
-    assert_eq!(wrong.to_string(), "max_flows is 0, but must be from 1 to 2^31");
+    let wrong = build("bdr", &[("signal", word("ack")), ("mode", word("literal"))]).err().unwrap();
+    assert!(wrong.starts_with("mode: found \"literal\", expected resolved if signal is ack"), "{wrong}");
+    let wrong = build("rcp", &[("max_flows", Value::Number(0.0))]).err().unwrap();
+    assert_eq!(wrong, "max_flows: found 0, expected a whole number from 1 to 2147483647");
 }
 
 /// N flows get 1/N each with almost no queue. When one ends, the others share the link in the same way.

@@ -31,7 +31,7 @@ impl Field for Percent {
 
 crate::parameters! {
     /// The gains of a state.
-    #[derive(Copy, PartialEq, Eq)]
+    #[derive(Copy, Eq)]
     pub struct Gains without default {
         /// Pacing rate over bandwidth.
         pub pacing: Gain, gain(0.1, 10.0).named("pacing_gain").from("ProbeBW and Startup of the draft");

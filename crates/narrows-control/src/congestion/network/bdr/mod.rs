@@ -8,13 +8,13 @@ use crate::congestion::linux::cubic::Cubic;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Departing, Recovery, Signal, Window};
 use crate::feedback::header::{Bdr as BdrHeader, Echo, Header};
 use crate::parameter::{Parameters, Reading, Values, word};
-use crate::rate::bdr::{Mode, Report};
+use crate::rate::bdr::Report;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The BDR sender.
 #[derive(Clone, Debug)]
 pub struct Bdr {
-    mode: Mode,
+    reading: Reading,
     designator: Designator,
     backoff: Backoff,
     packet: Bytes,
@@ -35,22 +35,19 @@ crate::parameters! {
 
 impl Default for Bdr {
     fn default() -> Self {
-        Bdr::new(Mode::Resolved)
+        Bdr::new(Reading::Resolved)
     }
 }
 
 impl Bdr {
     /// The sender with the given parameters of the catalogue.
     pub fn from_values(values: &Values) -> Self {
-        Bdr::new(match Choices::default().with("", values).reading {
-            Reading::Resolved => Mode::Resolved,
-            Reading::Literal => Mode::Literal,
-        })
+        Bdr::new(Choices::default().with("", values).reading)
     }
 
-    fn new(mode: Mode) -> Self {
+    fn new(reading: Reading) -> Self {
         Bdr {
-            mode,
+            reading,
             designator: Designator::default(),
             backoff: Backoff::default(),
             packet: Bytes::new(1500),
@@ -60,7 +57,7 @@ impl Bdr {
     }
 
     fn is_literal(&self) -> bool {
-        self.mode == Mode::Literal
+        self.reading == Reading::Literal
     }
 
     /// BDR-25: pacing over srtt.

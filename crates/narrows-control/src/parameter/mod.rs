@@ -1,15 +1,21 @@
 //! Parameters of algorithms. The macro [`parameters!`](crate::parameters) declares a structure and its table
 //! at once, so name, unit, range, default, meaning and source of a parameter are in one place.
 
+mod declare;
+mod field;
+mod problem;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
+pub use self::field::Field;
+pub use self::problem::Problem;
 use crate::units::{Rate, Span};
 
 /// The value of a parameter in base units: times are in ns, rates in L3 bytes/s.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     /// `true` or `false`.
@@ -20,8 +26,39 @@ pub enum Value {
     Word(Cow<'static, str>),
 }
 
+impl Serialize for Value {
+    /// Whole numbers have no decimal point, as in plans and configurations.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Flag(flag) => serializer.serialize_bool(*flag),
+            &Value::Number(n) if n.fract() == 0.0 && n.abs() < EXACT => serializer.serialize_i64(n as i64),
+            Value::Number(n) => serializer.serialize_f64(*n),
+            Value::Word(word) => serializer.serialize_str(word),
+        }
+    }
+}
+
+/// All whole numbers below this are exact in floating point.
+const EXACT: f64 = (1u64 << 53) as f64;
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Value {
+    fn schema_name() -> Cow<'static, str> {
+        "Value".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": ["boolean", "number", "string"] })
+    }
+}
+
 crate::words! {
     /// The reading of a paper that leaves choices open, or that is unusable if taken word by word.
+    #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[serde(rename_all = "lowercase")]
     pub enum Reading {
         /// With the choices and safeguards of this implementation.
         Resolved = "resolved",
@@ -43,6 +80,8 @@ pub enum Takes {
     Flag,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// A word of one of the forms that this sentence lists. The type of the field reads it.
+    Text(&'static str),
     /// A whole number.
     Whole {
         /// Smallest value.
@@ -152,6 +191,7 @@ impl Shape {
             (Value::Word(word), _) if self.optional && word == NONE => true,
             (Value::Flag(_), Takes::Flag) => true,
             (Value::Word(word), Takes::Word(words)) => words.contains(&word.as_ref()),
+            (Value::Word(_), Takes::Text(_)) => true,
             (&Value::Number(n), Takes::Whole { min, max }) => {
                 n.fract() == 0.0 && (min as f64..=max as f64).contains(&n)
             }
@@ -169,12 +209,18 @@ impl Shape {
         let what = match self.takes {
             Takes::Flag => "true or false".to_owned(),
             Takes::Word(words) => words.join(" or "),
+            Takes::Text(forms) => forms.to_owned(),
             Takes::Whole { min, max } => format!("a whole number from {min} to {max}"),
             Takes::Number { min, max, .. } => format!("a number from {min} to {max}"),
             Takes::Time { min, max } => format!("a time from {} to {}", time(min), time(max)),
             Takes::Rate { min, max } => format!("a rate from {} to {}", rate(min), rate(max)),
         };
         if self.optional { format!("{what}, or {NONE}") } else { what }
+    }
+
+    /// The value as in errors: words have quotes.
+    pub fn quoted(&self, value: &Value) -> String {
+        if let Value::Word(word) = value { format!("{word:?}") } else { self.text(value) }
     }
 
     /// The value as a scenario spells it, without quotes.
@@ -200,6 +246,10 @@ pub const fn flag() -> Shape {
 /// One of these words.
 pub const fn word(words: &'static [&'static str]) -> Shape {
     Shape::new(Takes::Word(words))
+}
+/// A word of one of the forms that this sentence lists.
+pub const fn text(forms: &'static str) -> Shape {
+    Shape::new(Takes::Text(forms))
 }
 /// A whole number.
 pub const fn whole(min: u64, max: u64) -> Shape {
@@ -261,6 +311,14 @@ impl Parameter {
         };
         Parameter { name, meaning, shape }
     }
+
+    /// Checks kind and range of a value.
+    ///
+    /// # Errors
+    /// The parameter does not take it.
+    pub fn check(&self, value: &Value) -> Result<(), Problem> {
+        if self.shape.accepts(value) { Ok(()) } else { Err(Problem::of(self.name, &self.shape, value)) }
+    }
 }
 
 /// A structure of parameters that a scenario can set.
@@ -271,9 +329,9 @@ pub trait Parameters: Sized {
     /// The present values, in the order of the table.
     fn values(&self) -> Vec<Value>;
 
-    /// Sets a parameter. Unknown names and values of another kind change nothing; the catalogue has checked
-    /// them before.
-    fn set(&mut self, name: &str, value: &Value);
+    /// Sets a parameter, and returns whether the field can read the value. Unknown names and other values change
+    /// nothing.
+    fn set(&mut self, name: &str, value: &Value) -> bool;
 
     /// The structure with the given values whose names begin with `prefix`.
     fn with(mut self, prefix: &str, values: &Values) -> Self {
@@ -284,198 +342,4 @@ pub trait Parameters: Sized {
         }
         self
     }
-}
-
-/// A type of a field that a parameter can set.
-pub trait Field: Sized {
-    /// The field for a value; `None` if it is of another kind.
-    fn read(value: &Value, shape: &Shape) -> Option<Self>;
-    /// The value of the field, as short as possible.
-    fn value(&self, shape: &Shape) -> Value;
-}
-
-impl Field for bool {
-    fn read(value: &Value, _shape: &Shape) -> Option<Self> {
-        if let Value::Flag(flag) = value { Some(*flag) } else { None }
-    }
-    fn value(&self, _shape: &Shape) -> Value {
-        Value::Flag(*self)
-    }
-}
-
-impl Field for u64 {
-    fn read(value: &Value, shape: &Shape) -> Option<Self> {
-        // Rounds to the nearest fixed-point number. Negative and NaN give zero.
-        if let Value::Number(n) = value { Some((n * shape.per_unit() + 0.5) as u64) } else { None }
-    }
-    /// The decimal number with the fewest digits that gives this fixed-point number again.
-    fn value(&self, shape: &Shape) -> Value {
-        let exact = *self as f64 / shape.per_unit();
-        let shorter = (0..9).filter_map(|digits| format!("{exact:.digits$}").parse().ok());
-        let same = |n: &f64| Self::read(&Value::Number(*n), shape) == Some(*self);
-        Value::Number(shorter.into_iter().find(same).unwrap_or(exact))
-    }
-}
-
-impl Field for u32 {
-    fn read(value: &Value, shape: &Shape) -> Option<Self> {
-        u64::read(value, shape).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
-    }
-    fn value(&self, shape: &Shape) -> Value {
-        u64::from(*self).value(shape)
-    }
-}
-
-impl Field for f64 {
-    fn read(value: &Value, _shape: &Shape) -> Option<Self> {
-        if let Value::Number(n) = value { Some(*n) } else { None }
-    }
-    fn value(&self, _shape: &Shape) -> Value {
-        Value::Number(*self)
-    }
-}
-
-impl Field for Span {
-    fn read(value: &Value, shape: &Shape) -> Option<Self> {
-        u64::read(value, shape).map(Span::from_nanos)
-    }
-    fn value(&self, _shape: &Shape) -> Value {
-        Value::Number(self.as_nanos() as f64)
-    }
-}
-
-impl Field for Rate {
-    fn read(value: &Value, shape: &Shape) -> Option<Self> {
-        u64::read(value, shape).map(Rate::from_bytes_per_sec)
-    }
-    fn value(&self, _shape: &Shape) -> Value {
-        Value::Number(self.as_f64())
-    }
-}
-
-impl<T: Field> Field for Option<T> {
-    fn read(value: &Value, shape: &Shape) -> Option<Self> {
-        if matches!(value, Value::Word(word) if word == NONE) {
-            return Some(None);
-        }
-        T::read(value, shape).map(Some)
-    }
-    fn value(&self, shape: &Shape) -> Value {
-        self.as_ref().map_or(Value::Word(Cow::Borrowed(NONE)), |inner| inner.value(shape))
-    }
-}
-
-/// Declares a structure of parameters, and implements [`Parameters`](crate::parameter::Parameters) for it.
-///
-/// A field's doc comment is the meaning of the parameter. The last expression states values, unit and source.
-/// Fields in a second block, after `and`, are not parameters.
-///
-/// ```
-/// use narrows_control::parameter::{Parameters, Value, number};
-///
-/// narrows_control::parameters! {
-///     /// Parameters of a window that multiplies.
-///     pub struct Params {
-///         /// Factor per round trip.
-///         pub factor: f64 = 2.0, number(1.0, 8.0).from("invented");
-///     }
-/// }
-///
-/// let values = [("factor".to_owned(), Value::Number(3.0))].into();
-/// assert_eq!(Params::default().with("", &values).factor, 3.0);
-/// ```
-#[macro_export]
-macro_rules! parameters {
-    (
-        $(#[$about:meta])*
-        $vis:vis struct $name:ident {
-            $( $(#[doc = $doc:literal])+ $field_vis:vis $field:ident: $type:ty = $default:expr, $shape:expr; )*
-        }
-        $( and { $( $(#[doc = $other_doc:literal])+ $other_vis:vis $other:ident: $other_type:ty = $other_default:expr; )* } )?
-    ) => {
-        $crate::parameters! {
-            $(#[$about])*
-            $vis struct $name without default {
-                $( $(#[doc = $doc])+ $field_vis $field: $type, $shape; )*
-            }
-            $( and { $( $(#[doc = $other_doc])+ $other_vis $other: $other_type; )* } )?
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                $name { $( $field: $default, )* $( $( $other: $other_default, )* )? }
-            }
-        }
-    };
-    (
-        $(#[$about:meta])*
-        $vis:vis struct $name:ident without default {
-            $( $(#[doc = $doc:literal])+ $field_vis:vis $field:ident: $type:ty, $shape:expr; )*
-        }
-        $( and { $( $(#[doc = $other_doc:literal])+ $other_vis:vis $other:ident: $other_type:ty; )* } )?
-    ) => {
-        $(#[$about])*
-        #[derive(Clone, Debug)]
-        $vis struct $name {
-            $( $(#[doc = $doc])+ $field_vis $field: $type, )*
-            $( $( $(#[doc = $other_doc])+ $other_vis $other: $other_type, )* )?
-        }
-
-        impl $crate::parameter::Parameters for $name {
-            const TABLE: &'static [$crate::parameter::Parameter] = &[
-                $( $crate::parameter::Parameter::new(stringify!($field), concat!($($doc),+), $shape), )*
-            ];
-
-            fn values(&self) -> Vec<$crate::parameter::Value> {
-                vec![ $( $crate::parameter::Field::value(&self.$field, &$shape), )* ]
-            }
-
-            fn set(&mut self, name: &str, value: &$crate::parameter::Value) {
-                $(
-                    let shape = &$shape;
-                    if name == shape.name.unwrap_or(stringify!($field)) {
-                        if let Some(value) = $crate::parameter::Field::read(value, shape) {
-                            self.$field = value;
-                        }
-                        return;
-                    }
-                )*
-            }
-        }
-    };
-}
-
-/// Declares an enumeration whose values scenarios write as words.
-#[macro_export]
-macro_rules! words {
-    (
-        $(#[$about:meta])*
-        $vis:vis enum $name:ident {
-            $( $(#[$doc:meta])* $variant:ident = $word:literal, )+
-        }
-    ) => {
-        $(#[$about])*
-        #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-        $vis enum $name {
-            $( $(#[$doc])* $variant, )+
-        }
-
-        impl $name {
-            /// The words, in the order of the values.
-            pub const WORDS: &'static [&'static str] = &[$($word),+];
-        }
-
-        impl $crate::parameter::Field for $name {
-            fn read(value: &$crate::parameter::Value, _shape: &$crate::parameter::Shape) -> Option<Self> {
-                match value {
-                    $( $crate::parameter::Value::Word(word) if word == $word => Some($name::$variant), )+
-                    _ => None,
-                }
-            }
-            fn value(&self, _shape: &$crate::parameter::Shape) -> $crate::parameter::Value {
-                let word = match self { $( $name::$variant => $word, )+ };
-                $crate::parameter::Value::Word(word.into())
-            }
-        }
-    };
 }

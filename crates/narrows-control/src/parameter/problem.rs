@@ -1,0 +1,62 @@
+//! The first invalid name or value of given parameters.
+
+use std::fmt;
+
+use super::{Shape, Value, time};
+use crate::units::Span;
+
+/// The first invalid name or value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The parameter; `None` if the problem is a name.
+    pub parameter: Option<String>,
+    /// The value that was found.
+    pub found: String,
+    /// The values that were expected.
+    pub expected: String,
+}
+
+impl Problem {
+    /// A value of this parameter that it does not take.
+    pub fn of(name: &str, shape: &Shape, found: &Value) -> Self {
+        Problem { parameter: Some(name.to_owned()), found: shape.quoted(found), expected: shape.expected() }
+    }
+
+    /// An unknown parameter of an algorithm that has these.
+    pub fn unknown_parameter(name: &str, algorithm: &str, known: &[String]) -> Self {
+        let expected = if known.is_empty() {
+            format!("no parameters for {algorithm}")
+        } else {
+            format!("a parameter of {algorithm}: {}", known.join(", "))
+        };
+        Problem { parameter: None, found: format!("{name:?}"), expected }
+    }
+
+    /// A value that does not fit to other parameters.
+    pub fn relation(name: &str, found: impl ToString, expected: impl Into<String>) -> Self {
+        Problem { parameter: Some(name.to_owned()), found: found.to_string(), expected: expected.into() }
+    }
+
+    /// A time that is longer than another parameter.
+    pub fn longer(name: &str, found: Span, other: &str, most: Span) -> Self {
+        Problem::relation(name, time(found), format!("a time up to {other} ({})", time(most)))
+    }
+
+    /// No congestion controller has this name.
+    pub fn unknown(name: &str) -> Self {
+        let expected = "the name of a congestion controller".to_owned();
+        Problem { parameter: None, found: format!("{name:?}"), expected }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem { parameter, found, expected } = self;
+        if let Some(parameter) = parameter {
+            write!(f, "{parameter}: ")?;
+        }
+        write!(f, "found {found}, expected {expected}")
+    }
+}
+
+impl std::error::Error for Problem {}

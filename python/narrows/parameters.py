@@ -1,0 +1,142 @@
+"""Parameters of congestion controllers and rate controllers, as the native module's catalogues state them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from narrows import units
+from narrows.errors import Expected, ScenarioError, found, hint
+
+NONE = "none"
+"""The word for "no limit" or "not used" of parameters that may be absent."""
+
+Value = bool | int | float | str
+"""A parameter's value: as given in a scenario, or in base units (ns, bytes/s)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """The parameter of a Linux module with the same meaning."""
+
+    parameter: str
+    """Its file in ``/sys/module/MODULE/parameters``."""
+    factor: float = 0.0
+    """The module's whole number is the value in base units times this."""
+    words: Mapping[str, int] | None = None
+    """The module's numbers for words; None if values are numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an algorithm."""
+
+    name: str
+    kind: Literal["flag", "word", "text", "whole", "number", "time", "rate"]
+    min: float | None
+    max: float | None
+    """Range in base units."""
+    words: tuple[str, ...]
+    optional: bool
+    """Whether it may be `NONE`."""
+    unit: str
+    default: Value
+    """In base units."""
+    default_text: str
+    """As a scenario spells it, without quotes."""
+    expected: str
+    """The end of "expected ..." in errors: kind and range."""
+    meaning: str
+    source: str
+    module: Module | None
+
+    def base(self, value: object) -> Value:
+        """A scenario's value in base units. A number may be a share such as ``"95%"``.
+
+        Raises:
+            Expected: if it is of another kind or outside the range.
+        """
+        if self.optional and value == NONE:
+            return NONE
+        if not self._is_of_kind(value):
+            raise Expected(self.expected)
+        try:
+            if self.kind == "number" and isinstance(value, str):
+                value = units.parse_share(value)
+            elif self.kind == "time":
+                value = units.parse_duration(value)
+            elif self.kind == "rate":
+                value = units.parse_rate(value) // 8
+        except Expected:
+            raise Expected(self.expected) from None
+        assert isinstance(value, bool | int | float | str)
+        if self.min is not None and self.max is not None and not self.min <= float(value) <= self.max:
+            raise Expected(self.expected)
+        return value
+
+    def spelled(self, value: Value) -> str:
+        """A value in base units as TOML in a scenario."""
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, str):
+            return f'"{value}"'
+        if self.kind == "time":
+            return f'"{units.format_duration(round(value))}"'
+        if self.kind == "rate":
+            return f'"{units.format_rate(round(value) * 8)}"'
+        return f"{value:g}" if self.kind == "number" else str(round(value))
+
+    def _is_of_kind(self, value: object) -> bool:
+        match self.kind:
+            case "flag":
+                return isinstance(value, bool)
+            case "word":
+                return value in self.words
+            case "whole":
+                return isinstance(value, int) and not isinstance(value, bool)
+            case "text":
+                return isinstance(value, str)
+            case "number":
+                is_share = isinstance(value, str) and value.endswith("%")
+                return is_share or (isinstance(value, int | float) and not isinstance(value, bool))
+            case "time" | "rate":
+                return not isinstance(value, bool)
+
+
+def by_name(rows: Iterable[dict[str, object]]) -> dict[str, Parameter]:
+    """The parameters of an algorithm, from its rows in the native module's catalogue."""
+    made = (_parameter(row) for row in rows)
+    return {parameter.name: parameter for parameter in made}
+
+
+def _parameter(row: dict[str, object]) -> Parameter:
+    module = row["module"] and Module(**row["module"])  # type: ignore[arg-type]
+    return Parameter(**{**row, "words": tuple(row["words"]), "module": module})  # type: ignore[arg-type]
+
+
+def in_base_units(
+    given: Mapping[str, object], known: Mapping[str, Parameter], owner: str, key: str
+) -> dict[str, Value]:
+    """A scenario's parameters in base units.
+
+    Args:
+        given: values as in the scenario.
+        known: the parameters of the algorithm.
+        owner: its name.
+        key: the key of the table in the scenario, for errors.
+
+    Raises:
+        ScenarioError: for an unknown parameter, or a value of another kind or outside the range.
+    """
+    result: dict[str, Value] = {}
+    for name, value in given.items():
+        parameter = known.get(name)
+        if parameter is None:
+            expected = f"a parameter of {owner}{hint(name, known)}" if known else f"no parameters for {owner}"
+            raise ScenarioError(f"found an unknown key, expected {expected}", f"{key}.{name}")
+        try:
+            result[name] = parameter.base(value)
+        except Expected as error:
+            raise ScenarioError(f"found {found(value)}, expected {error}", f"{key}.{name}") from None
+    return result
