@@ -1,5 +1,5 @@
 //! A fuzzer of nothing. It is declared as a test, and where a test is built, dependencies have the features that
-//! `cargo test` needs. The fuzzers built beside it then use the tests' builds of them.
+//! `cargo test` needs. The fuzzers that are built with it then use the builds of the tests.
 
 #![no_main]
 
