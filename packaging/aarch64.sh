@@ -29,7 +29,8 @@ if [ ! -e "$root/ready" ]; then
   debootstrap --variant=minbase --include=ca-certificates sid "$root" >"$root.log" 2>&1 || { tail -3 "$root.log"; exit 1; }
   cp /etc/resolv.conf "$root/etc/"
   chroot "$root" dpkg --add-architecture arm64
-  chroot "$root" apt-get update -qq
+  # A mirror may be weeks old. Its signature is checked all the same.
+  chroot "$root" apt-get -o Acquire::Check-Valid-Until=false update -qq
   DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-install-recommends "${packages[@]}" >>"$root.log" 2>&1
   touch "$root/ready"
 fi

@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::congestion::harness::{ack_at, connection, initial_window, window};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
-use crate::parameter::{Parameters, Shape, Takes, Value, Values, rate_from, whole};
+use crate::parameter::testing::{positions, random_values};
+use crate::parameter::{Parameters, Value, Values, rate_from, whole};
 use crate::units::{Rate, Span, Time};
 
 /// Each name that a scenario can use, with the row behind it.
@@ -292,48 +293,14 @@ fn a_row_from_outside_is_checked_and_built_by_name() {
     assert!(Catalogue::built_in().find("fixed").is_none(), "the built-in catalogue does not change");
 }
 
-/// A valid value, from the position `at` in its range.
-fn within(shape: &Shape, at: f64) -> Value {
-    // Most ranges span several powers of ten.
-    let between = |min: f64, max: f64| {
-        if at <= 0.0 {
-            min
-        } else {
-            (min.max(max * 1e-9) * libm::pow(max / min.max(max * 1e-9), at)).clamp(min, max)
-        }
-    };
-    match shape.takes {
-        Takes::Flag => Value::Flag(at < 0.5),
-        Takes::Word(words) => {
-            Value::Word(words[((at * words.len() as f64) as usize).min(words.len() - 1)].into())
-        }
-        Takes::Text(forms) => panic!("no congestion controller has a text of its own, such as {forms}"),
-        Takes::Whole { min, max } => Value::Number(between(min as f64, max as f64).floor().max(min as f64)),
-        Takes::Number { min, max, .. } => Value::Number(between(min, max)),
-        Takes::Time { min, max } => Value::Number(between(min.as_nanos() as f64, max.as_nanos() as f64)),
-        Takes::Rate { min, max } => Value::Number(between(min.as_f64(), max.as_f64())),
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn no_valid_parameters_stop_a_controller(seed: u64) {
-        let mut random = seed;
-        let mut next = || {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) as f64 / f64::from(1u32 << 31)
-        };
+        let mut next = positions(seed);
         for entry in Catalogue::built_in().entries() {
-            let mut values = Values::new();
-            for (name, parameter, _) in entry.parameters() {
-                // Often the ends of the range, where mistakes are.
-                let at = match (next() * 4.0) as u32 { 0 => 0.0, 1 => 1.0, _ => next() };
-                if next() < 0.5 {
-                    values.insert(name, within(&parameter.shape, at));
-                }
-            }
+            let values = random_values(entry.parameters().map(|(name, parameter, _)| (name, parameter)), &mut next);
             let given = Choice { name: entry.name.to_owned(), params: values };
             prop_assert_eq!(Catalogue::built_in().check(&given), Ok(()));
             let text = format!("{given:?}");

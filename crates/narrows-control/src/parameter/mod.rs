@@ -4,6 +4,8 @@
 mod declare;
 mod field;
 mod problem;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

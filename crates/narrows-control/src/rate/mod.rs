@@ -30,6 +30,8 @@ pub mod xcp;
 
 #[cfg(test)]
 mod header_tests;
+#[cfg(test)]
+mod random_parameters;
 
 pub use controller::{RateController, Requirements};
 pub use counters::PortCounters;

@@ -92,7 +92,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// The law for a port of this capacity with valid parameters (see [`Params::check`]).
+    /// The law for a port of this capacity with [valid](crate::rate::PortParameters::check) parameters.
     pub fn new(params: Params, capacity: Rate, now: Time) -> Self {
         let mut law = Law {
             capacity,

@@ -19,7 +19,7 @@ pub struct BdrPort {
 }
 
 impl BdrPort {
-    /// A port with these parameters (see [`Params::check`]).
+    /// A port with these parameters, which are [valid](crate::rate::PortParameters::check).
     pub fn new(params: Params) -> Self {
         let law = Law::new(params.clone(), Rate::ZERO, Time::ZERO);
         BdrPort { params, law, seen: (Bytes::ZERO, Bytes::ZERO), at: Time::ZERO }

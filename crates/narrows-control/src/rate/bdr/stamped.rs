@@ -16,7 +16,7 @@ pub struct Stamped {
 }
 
 impl Stamped {
-    /// BDR with valid parameters (see [`Params::check`]) for full packets of `mtu` bytes.
+    /// BDR with [valid](crate::rate::PortParameters::check) parameters for full packets of `mtu` bytes.
     pub fn new(params: Params, mtu: Bytes) -> Self {
         let law = law::Law::new(params.clone(), Rate::ZERO, Time::ZERO);
         Stamped { params, law, mtu }

@@ -43,7 +43,7 @@ pub struct Brf<K: FlowIdentity = FlowKey> {
 }
 
 impl<K: FlowIdentity> Brf<K> {
-    /// BRF at this port with valid parameters (see [`Params::check`]). Full packets are `mtu` bytes
+    /// BRF at this port with [valid](crate::rate::PortParameters::check) parameters. Full packets are `mtu` bytes
     /// long.
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
         Brf {

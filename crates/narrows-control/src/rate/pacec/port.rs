@@ -59,7 +59,7 @@ pub struct PacecPort<K: FlowIdentity = FlowKey> {
 }
 
 impl<K: FlowIdentity> PacecPort<K> {
-    /// PACEC at this port with valid parameters (see [`Params::check`]). Full packets are `mtu`
+    /// PACEC at this port with [valid](crate::rate::PortParameters::check) parameters. Full packets are `mtu`
     /// bytes long.
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
         PacecPort {

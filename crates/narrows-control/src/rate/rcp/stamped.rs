@@ -18,7 +18,7 @@ pub struct Stamped {
 }
 
 impl Stamped {
-    /// RCP with valid parameters (see [`Params::check`]).
+    /// RCP with [valid](crate::rate::PortParameters::check) parameters.
     pub fn new(params: Params) -> Self {
         Stamped { law: law::Law::new(params, Rate::ZERO) }
     }
