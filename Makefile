@@ -91,9 +91,10 @@ try-guest: setup try-agent
 	@[ "$$(id -u)" != 0 ] || $(BIN)/narrows vm prepare || { \
 	  [ "$$NARROWS_REQUIRE_KERNEL" != 1 ] && echo "make test leaves out tests in a guest"; }
 
-lint: setup ## Check formatting, clippy, ruff, mypy and prose
+lint: setup ## Check formatting, clippy, links of rustdoc, ruff, mypy and prose
 	@if $(HAS_LINTERS); then cargo fmt --all --check; fi
 	@if $(HAS_LINTERS); then cargo clippy --workspace $(WITHOUT_AGENT) --all-targets --locked --quiet -- -D warnings; fi
+	@if $(HAS_LINTERS); then RUSTDOCFLAGS='-D warnings' cargo doc --workspace $(WITHOUT_AGENT) --lib --no-deps --locked --quiet; fi
 	$(BIN)/ruff format --check python tests benches tools packaging
 	$(BIN)/ruff check python tests benches tools packaging
 	$(BIN)/mypy

@@ -317,7 +317,7 @@ impl Switch {
         &self.maps[7]
     }
 
-    /// The program, for the kernel's statistics ([`cost`](super::cost)).
+    /// The program, for the kernel's statistics ([`cost`]).
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }

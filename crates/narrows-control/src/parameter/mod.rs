@@ -296,7 +296,7 @@ fn scaled(amount: u64, units: &[(u64, &str)]) -> String {
 /// One parameter of a structure.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// The name in scenarios, after the prefix of its [`Group`](super::Group).
+    /// The name in scenarios, after the prefix of its [`Group`](crate::catalogue::Group).
     pub name: &'static str,
     /// Its meaning. Lines are separated by more than one space.
     pub meaning: &'static str,

@@ -14,7 +14,7 @@ const LARGEST: u64 = (1 << 30) * UNIT;
 /// The mode and 1/delta.
 #[derive(Clone, Debug)]
 pub struct Mode {
-    /// 1/delta in 1/[`UNIT`] of a packet, and its value in default mode.
+    /// 1/delta, in 1/65536 of a packet. and its value in default mode.
     inverse: u64,
     default: u64,
     competitive: bool,
@@ -30,7 +30,7 @@ impl Mode {
         Mode { inverse, default: inverse, competitive: false, empty_at: Time::ZERO, lost: false }
     }
 
-    /// 1/delta in 1/[`UNIT`] of a packet.
+    /// 1/delta, in 1/65536 of a packet.
     pub fn inverse_delta(&self) -> u64 {
         self.inverse
     }

@@ -2,7 +2,7 @@
 //!
 //! A SYN opens a handshake, its SYN-ACK creates a record, and the next packet of the opener confirms that the flow is
 //! genuine. A flow whose handshake got no record, or was not seen, begins with a later packet.
-//! [`HalfOpenTable::step`] decides what a packet is; ports carry it out on their records.
+//! `HalfOpenTable::step` decides what a packet is. Ports act on it in their own records.
 
 use super::half_open::{HalfOpen, HalfOpenTable};
 use super::rtt::RttEstimate;
