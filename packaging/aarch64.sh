@@ -34,6 +34,8 @@ if [ ! -e "$root/ready" ]; then
   DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-install-recommends "${packages[@]}" >>"$root.log" 2>&1
   touch "$root/ready"
 fi
+# This machine's certificates, in case it reaches registries through a proxy.
+cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 # The mounts end with this namespace.
 mkdir -p "$root/source" "$root/cargo"
 export root build_line="${build[*]@Q}"
