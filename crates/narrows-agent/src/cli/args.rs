@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(kinds(&format!("{line} bdr")).unwrap(), ["bdr"]);
         let wrong = kinds(&format!("{line} xcp")).unwrap_err();
         std::fs::remove_file(&file).unwrap();
-        let expected = "ports[0].rate_controller: found \"xcp\", which real switches do not support, expected \"brf\", \
+        let expected = "ports[0].rate_controller: found \"xcp\", which real switches do not support, expected one of \"brf\", \
                         \"rcp\", \"bdr\", \"pacec\"";
         assert!(wrong.ends_with(expected), "{wrong}");
     }

@@ -41,11 +41,11 @@ pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Values) {
     }
 }
 
-/// Converts the table to base units, and calls `problem` with each key that the rate controller does not have or whose
-/// value has another form.
+/// Converts the table to base units. Calls `problem` with each key that the rate controller does not have, and with each
+/// key whose value has the wrong form or is out of range.
 pub(super) fn in_base_units(name: &str, given: &toml::Table, problem: impl Fn(&str, String)) -> Values {
     let mut values = Values::new();
-    // An unknown rate controller is reported by `build`.
+    // The caller reports an unknown rate controller.
     let Some(entry) = registry::find(name) else { return values };
     for (key, value) in given {
         let Some(parameter) = entry.parameter(key) else {
@@ -54,7 +54,10 @@ pub(super) fn in_base_units(name: &str, given: &toml::Table, problem: impl Fn(&s
             continue;
         };
         match in_base_unit(&parameter.shape, value) {
-            Ok(value) => drop(values.insert(key.clone(), value)),
+            Ok(value) => match parameter.check(&value) {
+                Ok(()) => drop(values.insert(key.clone(), value)),
+                Err(wrong) => problem(key, format!("found {}, expected {}", wrong.found, wrong.expected)),
+            },
             Err(expected) => problem(key, format!("found {value}, expected {expected}")),
         }
     }

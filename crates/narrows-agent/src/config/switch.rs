@@ -299,37 +299,34 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         table.problem("params.udp_ceiling", text);
     }
     params::set_defaults(&rate_controller, max_flows, &mut params);
-    match params::build(&rate_controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
-        Err(problem) => {
-            let known = params::KINDS.iter().any(|(kind, _)| *kind == rate_controller);
-            let key = match &problem.parameter {
-                Some(parameter) => format!("params.{parameter}"),
-                None if known => "params".to_owned(),
-                None => "rate_controller".to_owned(),
-            };
-            table.problem(&key, format!("found {}, expected {}", problem.found, problem.expected));
-        }
-        // Controllers that need each packet, or headers that no stock host sends, run in the simulator only.
-        Ok(built) => {
-            let requirements = built.requirements();
-            needs_controller = requirements.domain;
-            let (signal, expected) = (params.get("signal"), params::signal(&rate_controller));
-            if let (Some(Value::Word(signal)), Some(expected)) = (signal, expected)
-                && signal != expected
-            {
-                let text =
-                    format!("found {signal:?}, which stock hosts do not support, expected {expected:?}");
-                table.problem("params.signal", text);
-            } else if built.into_aggregated().is_none() {
-                let kinds: Vec<_> = params::KINDS.iter().map(|(kind, _)| format!("{kind:?}")).collect();
-                let kinds = kinds.join(", ");
-                let text = format!(
-                    "found {rate_controller:?}, which real switches do not support, expected {kinds}"
-                );
-                table.problem("rate_controller", text);
-            } else if requirements.configured_capacity && measured {
-                let text = format!("found \"measured\", expected `rate`: {rate_controller} needs it");
-                table.problem("capacity", text);
+    if params::KINDS.iter().all(|(kind, _)| *kind != rate_controller) {
+        // The others need each packet, or headers that no stock host sends. They run in the simulator only.
+        let kinds: Vec<_> = params::KINDS.iter().map(|(kind, _)| format!("{kind:?}")).collect();
+        let kinds = kinds.join(", ");
+        let text =
+            format!("found {rate_controller:?}, which real switches do not support, expected one of {kinds}");
+        table.problem("rate_controller", text);
+    } else {
+        match params::build(&rate_controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
+            Err(problem) => {
+                // Unknown names were reported before.
+                let key = format!("params.{}", problem.parameter.unwrap_or_default());
+                table.problem(&key, format!("found {}, expected {}", problem.found, problem.expected));
+            }
+            Ok(built) => {
+                let requirements = built.requirements();
+                needs_controller = requirements.domain;
+                let (signal, expected) = (params.get("signal"), params::signal(&rate_controller));
+                if let (Some(Value::Word(signal)), Some(expected)) = (signal, expected)
+                    && signal != expected
+                {
+                    let text =
+                        format!("found {signal:?}, which stock hosts do not support, expected {expected:?}");
+                    table.problem("params.signal", text);
+                } else if requirements.configured_capacity && measured {
+                    let text = format!("found \"measured\", expected `rate`: {rate_controller} needs it");
+                    table.problem("capacity", text);
+                }
             }
         }
     }

@@ -86,6 +86,13 @@ fn times_in_brfs_parameters_require_units() {
         ["f.toml: ports[0].params.poll: found \"50mbit\", expected a time such as \"20ms\" or \"30s\""]
     );
     assert_eq!(
+        problems(&with("eta = 2\nb_head = 0.5")),
+        [
+            "f.toml: ports[0].params.b_head: found 0.5, expected a number from 1 to 10",
+            "f.toml: ports[0].params.eta: found 2, expected a number from 0.01 to 1",
+        ]
+    );
+    assert_eq!(
         problems(&with("etta = 1.0")),
         ["f.toml: ports[0].params.etta: found an unknown key; did you mean \"eta\"?"]
     );
@@ -205,8 +212,9 @@ fn rcp_and_bdr_are_configured() {
         problems(&measured),
         ["f.toml: ports[0].capacity: found \"measured\", expected `rate`: rcp needs it"]
     );
-    let expected = "rate_controller: found \"xcp\", which real switches do not support, expected \"brf\", \"rcp\", \"bdr\", \"pacec\"";
+    let expected = "rate_controller: found \"xcp\", which real switches do not support, expected one of \"brf\", \"rcp\", \"bdr\", \"pacec\"";
     assert_eq!(port_problem(&port_of("xcp", "")), expected);
+    assert_eq!(port_problem(&port_of("brv", "")), expected.replace("xcp", "brv"));
     let literal = port_problem(&port_of("bdr", "params = { mode = 'literal' }"));
     assert!(
         literal.starts_with("params.mode: found \"literal\", expected resolved if signal is ack"),
