@@ -198,13 +198,13 @@ pub fn warning() -> Option<String> {
     let stack = Stack::read().ok().filter(|stack| stack.hidden > 0)?;
     if let Some(kind) = stack.foreign {
         return Some(format!(
-            "{PATH}: found a mount of type {kind} over a bpffs, expected none; it hides what is pinned below \
+            "{PATH}: found a mount of type {kind} over a bpffs, expected none; it hides the pins below it \
              (`umount {PATH}` removes it)"
         ));
     }
     Some(format!(
-        "{PATH}: found {} mounts on top of each other, expected one; the upper hides what is pinned in the lower \
-         (`narrows-agent cc unload all` finds it, and unmounts the upper if nothing is pinned there)",
+        "{PATH}: found {} mounts on top of each other, expected one; the upper mount hides the pins in the lower one \
+         (`narrows-agent cc unload all` finds them, and unmounts the upper one if it has no pins)",
         stack.hidden + 1
     ))
 }

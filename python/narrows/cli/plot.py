@@ -76,7 +76,7 @@ def _check_names(files: list[Path], out: Path | None) -> None:
         other = seen.setdefault((out or path.parent).resolve() / path.stem, path)
         if other is not path:
             raise OutputError(
-                f"{path}: its figures would overwrite those of {other}, expected different file names, or "
+                f"{path}: its figures would overwrite those of {other}; use different file names, or "
                 "separate calls with different --out"
             )
         for suffix in export.SUFFIXES:

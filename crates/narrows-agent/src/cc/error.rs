@@ -91,7 +91,7 @@ pub enum CcError {
     #[error(transparent)]
     Bpffs(#[from] bpffs::Error),
     /// The mounts cannot be read.
-    #[error("looking below the mount at /sys/fs/bpf: {0}")]
+    #[error("cannot look for hidden mounts at /sys/fs/bpf: {0}")]
     Mounts(#[from] io::Error),
     /// A system file cannot be used.
     #[error("{}: {source}", path.display())]
