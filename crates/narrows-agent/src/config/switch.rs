@@ -83,10 +83,10 @@ pub enum Pin {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Format {
-    /// Instead of the two NOPs in front of the timestamps (the paper's format). Senders need a program that restores
-    /// the NOPs.
+    /// The rate replaces the two NOPs in front of the timestamps (the paper's format). Senders need a program that
+    /// restores the NOPs.
     Padding = 1,
-    /// Only into ACKs in which the receiver has reserved the option.
+    /// The switch writes the rate only into ACKs in which the receiver has reserved the option.
     Reserved = 2,
     /// The switch inserts the option. If the ACK has the option already, the lower rate stays.
     #[default]
