@@ -139,7 +139,7 @@ pub fn watch_over_stdin() -> io::Result<()> {
         #[allow(unsafe_code)]
         unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
-    // An error is ignored: it does not mean that the guardian lacks privileges, because an agent needs root as well.
+    // An error is ignored. The guardian then keeps the privileges of root, with which an agent is started as well.
     let _ = privileges::drop_to(&[Capability::CAP_NET_ADMIN], &[]);
     let mut charges = Vec::new();
     for line in io::stdin().lock().lines() {

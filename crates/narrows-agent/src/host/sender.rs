@@ -49,8 +49,8 @@ pub struct SenderCounters {
 #[derive(Debug)]
 pub struct Sender {
     counters: Bss,
-    // The defaults are restored before the congestion control is unregistered. A congestion control that is a default
-    // would stay registered.
+    // The defaults are restored before the congestion control is unregistered. An algorithm that is a default would
+    // stay registered.
     _defaults: Vec<DefaultChanged>,
     /// Where the programs apply.
     pub namespaces: Namespaces,
