@@ -29,8 +29,8 @@ pub const AGENTS: &str = "/sys/fs/bpf/narrows-agent";
 /// The lock of every process that mounts, unmounts, loads or unloads.
 ///
 /// The file is in the folder of the sockets, where the systemd unit allows writes. Only root can create files in this
-/// folder, so other users can neither put a symbolic link there nor open the file. A lock on a folder such as `/sys/fs`
-/// is not sufficient, because any user may open that folder and hold the lock for ever.
+/// folder, so other users can neither put a symbolic link there nor open the file. A lock on a folder such as
+/// `/sys/fs` is not sufficient, because any user may open that folder and hold the lock for ever.
 const LOCK: &str = "cc.lock";
 
 /// How long one process may hold the lock before the waiting processes give up.
@@ -174,8 +174,8 @@ pub fn mount_once() -> Result<(), Error> {
     }
     mount(Some("bpf"), PATH, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .map_err(|errno| Error::Mount(errno.into()))?;
-    // Programs that do not use this lock (systemd, bpftool) may have mounted bpffs at the same time. Their mount stays
-    // if it holds pins.
+    // Programs that do not use this lock (systemd, bpftool) may have mounted bpffs at the same time. Their mount
+    // stays if it holds pins.
     uncover();
     Ok(())
 }
@@ -217,9 +217,9 @@ pub fn uncover() -> usize {
     (0..DEEPEST).take_while(|_| can_go() && umount2(PATH, MntFlags::UMOUNT_NOFOLLOW).is_ok()).count()
 }
 
-/// Calls `work` once for each bpffs that is hidden at [`PATH`], from the upper to the lower ones, until `work` returns
-/// true. Returns whether `work` returned true. During a call, the bpffs is visible at [`PATH`], in a mount namespace
-/// that only `work` uses. The caller's mounts do not change.
+/// Calls `work` once for each bpffs that is hidden at [`PATH`], from the upper to the lower ones, until `work`
+/// returns true. Returns whether `work` returned true. During a call, the bpffs is visible at [`PATH`], in a mount
+/// namespace that only `work` uses. The caller's mounts do not change.
 ///
 /// # Errors
 /// If the kernel refuses to make a mount namespace, or if `work` fails.
@@ -359,7 +359,8 @@ mod tests {
         assert_eq!(stack(std::slice::from_ref(&a), 30), (0, false));
         assert_eq!(stack(&[a.clone(), b.clone()], 31), (1, true));
         assert_eq!(stack(&[c, a.clone(), b], 32), (2, true));
-        // Below a tmpfs, and below a tmpfs with another bpffs on top. Unmounting the top bpffs would uncover only tmpfs.
+        // Below a tmpfs, and below a tmpfs with another bpffs on top. Unmounting the top bpffs would uncover only
+        // tmpfs.
         let tmpfs = "40 30 0:40 / /sys/fs/bpf rw - tmpfs none rw\n".to_owned();
         assert_eq!(stack(&[a.clone(), tmpfs.clone()], 40), (1, false));
         assert_eq!(stack(&[a, tmpfs, bpffs(41, 40, "0:41")], 41), (1, false));

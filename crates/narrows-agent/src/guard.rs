@@ -1,10 +1,10 @@
 //! Removes all of the agent's objects when the agent ends, even by `kill -9`.
 //!
-//! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and
-//! stay. A second, small process of the same program, the guardian, therefore waits for the end of a pipe from the
-//! agent. It then removes the objects that the agent has registered. The guardian ignores the signals that end an
-//! agent, and has a process group of its own, so that Ctrl-C at a terminal does not reach it. (The guardian is started
-//! as a new program and is not forked, because a program with threads must not take locks after a fork.)
+//! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and stay. A
+//! second, small process of the same program, the guardian, therefore waits for the end of a pipe from the agent. It
+//! then removes the objects that the agent has registered. The guardian ignores the signals that end an agent, and
+//! has a process group of its own, so that Ctrl-C at a terminal does not reach it. (The guardian is started as a new
+//! program and is not forked, because a program with threads must not take locks after a fork.)
 
 use std::fs;
 use std::io::{self, BufRead, Write};

@@ -162,8 +162,9 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     }
     let facts = place.of(variant).join(FACTS);
     let open = || MapHandle::from_pinned_path(&facts);
-    // The pinned algorithm may have been unregistered, and another one loaded under its name. Without CAP_SYS_ADMIN the
-    // registered algorithm cannot be opened for comparison. In that case any pin that holds a map counts as its pin.
+    // The pinned algorithm may have been unregistered, and another one loaded under its name. Without CAP_SYS_ADMIN
+    // the registered algorithm cannot be opened for comparison. In that case any pin that holds a map counts as its
+    // pin.
     let registered = Registered::find(&name);
     let pinned = place.pinned_map(variant)?;
     let pin_is_visible = pinned.is_some_and(|id| registered.as_ref().is_none_or(|found| found.id == id));

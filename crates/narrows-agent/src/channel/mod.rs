@@ -1,9 +1,9 @@
 //! The agent's connection to the SDN controller, in a thread of its own that never blocks the control loop.
 //!
 //! The protocol is lines of JSON ([`session`]) over TLS 1.3 ([`transport`]), with a key at each end ([`keys`]). The
-//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. Until then, the bodies
-//! of messages wait in a queue, which drops the oldest bodies when it is full. Without a controller the agent uses its
-//! own detector (BRF-105).
+//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. Until then, the
+//! bodies of messages wait in a queue, which drops the oldest bodies when it is full. Without a controller the agent
+//! uses its own detector (BRF-105).
 
 pub mod keys;
 pub mod session;

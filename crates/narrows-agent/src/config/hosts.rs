@@ -100,8 +100,8 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     let format = own.get("format", one_of(&formats)).unwrap_or(Format::Experimental);
     let set_default = own.get("set_default", yes_no).unwrap_or(false);
     if set_default && matches!(scope, Scope::Namespaces(_)) {
-        // If the agent is killed, the guardian restores the defaults. It cannot enter other namespaces to do so, because
-        // it has dropped the privilege.
+        // If the agent is killed, the guardian restores the defaults. It cannot enter other namespaces to do so,
+        // because it has dropped the privilege.
         own.problem(
             "set_default",
             "found true together with [[namespaces]], where programs choose `brf` or get it by `choice`",

@@ -89,8 +89,8 @@ fn receiver(keys: &mut Keys, old: &Receiver, new: &Receiver) -> Receiver {
     old
 }
 
-/// Compares the scopes. The list of namespaces can change now. The kind of the scope needs a restart, because the loaded
-/// programs depend on it.
+/// Compares the scopes. The list of namespaces can change now. The kind of the scope needs a restart, because the
+/// loaded programs depend on it.
 fn scope(keys: &mut Keys, role: &str, old: &mut Scope, new: &Scope) {
     match (&mut *old, new) {
         (old, new) if old == new => {}
@@ -134,7 +134,8 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     old
 }
 
-/// Compares the ports. Flows identify their port by its number, so the ports keep their order, and new ports come last.
+/// Compares the ports. Flows identify their port by its number, so the ports keep their order, and new ports come
+/// last.
 fn ports(keys: &mut Keys, old: &mut Switch, new: &Switch) {
     let same = |(old, new): (&Port, &Port)| old.interface == new.interface;
     if new.ports.len() < old.ports.len() || !old.ports.iter().zip(&new.ports).all(same) {

@@ -14,8 +14,8 @@ use crate::dataplane::layout;
 use super::reader::{Reader, one_of, share, text, texts, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
-/// Maximum number of ports. It is the number of records in the data plane minus one, because all uncontrolled interfaces
-/// share one record.
+/// Maximum number of ports. It is the number of records in the data plane minus one, because all uncontrolled
+/// interfaces share one record.
 const PORTS_MAX: usize = layout::PORTS_MAX as usize - 1;
 
 /// The default of `pin`.
@@ -70,8 +70,8 @@ impl Switch {
 pub enum Pin {
     /// Until the agent ends in any way.
     Never,
-    /// Until the agent is stopped. If the agent dies, the next agent takes over the flows. On a kernel that cannot pin
-    /// the data plane, it lives as with [`Pin::Never`].
+    /// Until the agent is stopped. If the agent dies, the next agent takes over the flows. On a kernel that cannot
+    /// pin the data plane, it lives as with [`Pin::Never`].
     UntilStopped,
     /// Until `narrows-agent clean`.
     Always,

@@ -217,8 +217,8 @@ impl Switch {
         Ok(path)
     }
 
-    /// Takes over the pinned attachment of this interface, if there is one. Removes the pin if it belongs to an earlier
-    /// interface with this ifindex, or to an interface in another namespace.
+    /// Takes over the pinned attachment of this interface, if there is one. Removes the pin if it belongs to an
+    /// earlier interface with this ifindex, or to an interface in another namespace.
     pub fn open_attachment(folder: &Path, ifindex: u32) -> Option<Attachment> {
         let link = sys::open_pinned(&link_pin(folder, ifindex)).ok()?;
         if tcx::is_attached(link.as_fd(), ifindex, tcx::EGRESS).unwrap_or(false) {
@@ -247,8 +247,8 @@ impl Switch {
         let _ = std::fs::remove_file(link_pin(folder, ifindex));
     }
 
-    /// Detaches the pinned program from all interfaces except the `kept` ones. The other interfaces belonged to an earlier
-    /// agent, or no longer exist.
+    /// Detaches the pinned program from all interfaces except the `kept` ones. The other interfaces belonged to an
+    /// earlier agent, or no longer exist.
     pub fn forget_other_interfaces(&self, folder: &Path, kept: &[u32]) -> Result<(), Error> {
         for key in self.maps[0].keys().collect::<Vec<_>>() {
             let index = key.as_slice().try_into().map(u32::from_ne_bytes);

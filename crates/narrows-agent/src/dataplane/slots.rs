@@ -155,8 +155,8 @@ impl Slots {
         (0..self.len()).try_for_each(|index| self.push(index))
     }
 
-    /// Repairs the queue of free slots after an agent that ended during its work: adds the slots that are neither in use
-    /// nor in the queue. The repair takes about a millisecond. Flows that begin in this time get no slot.
+    /// Repairs the queue of free slots after an agent that ended during its work: adds the slots that are neither in
+    /// use nor in the queue. The repair takes about a millisecond. Flows that begin in this time get no slot.
     pub(super) fn reclaim(&mut self) -> Result<(), Error> {
         let mut queued = vec![false; self.len() as usize];
         while let Some(bytes) = self.free.lookup_and_delete(&[]).map_err(bpf("take a free slot"))? {

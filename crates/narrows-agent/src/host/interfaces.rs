@@ -79,7 +79,8 @@ impl Interface {
         self.trouble.take()
     }
 
-    /// Attaches the programs to the interface with this name in the calling thread's namespace, unless they are attached.
+    /// Attaches the programs to the interface with this name in the calling thread's namespace, unless they are
+    /// attached.
     pub(super) fn look(&mut self, programs: &[AtInterface], now: Time) {
         if programs.is_empty() {
             return;

@@ -15,8 +15,8 @@ use crate::htb::{Link, LinkChanges, LinkWatch, Rtnl};
 use crate::services::{Failure, Services};
 use crate::status::InterfaceStatus;
 
-/// Number of the record that all uncontrolled interfaces share. It is the last number, after those of all ports that a
-/// configuration may have.
+/// Number of the record that all uncontrolled interfaces share. It is the last number, after those of all ports that
+/// a configuration may have.
 pub(super) const PLAIN: u8 = 63;
 /// Changes of interfaces that follow each other within this time are examined together, because a host may have
 /// thousands of interfaces.
@@ -89,8 +89,8 @@ impl Interface {
         Ok(())
     }
 
-    /// The reason to give up the interface; `None` if it can stay. `deleted` is needed because a new interface may have
-    /// the ifindex of a deleted one.
+    /// The reason to give up the interface; `None` if it can stay. `deleted` is needed because a new interface may
+    /// have the ifindex of a deleted one.
     fn loss(&self, links: &[Link], deleted: &[u32]) -> Option<Loss> {
         let index = self.held.as_ref()?.index;
         let link = links.iter().find(|link| link.index == index && !deleted.contains(&index));
@@ -220,9 +220,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Gives up the interfaces that no longer exist, and ports that have no queue any more. Returns whether there were
-    /// any. Call this function after a failed operation: the cause may be such an interface, although the error does not
-    /// name it. The switch then continues without the interface.
+    /// Gives up the interfaces that no longer exist, and ports that have no queue any more. Returns whether there
+    /// were any. Call this function after a failed operation: the cause may be such an interface, although the error
+    /// does not name it. The switch then continues without the interface.
     pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
         self.interfaces.read_reports();
         let links = self.interfaces.rtnl.links()?;

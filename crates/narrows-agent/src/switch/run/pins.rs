@@ -22,8 +22,8 @@ pub(super) enum Life {
     Always,
 }
 
-/// The pins of a data plane. Dropping this value removes pins that live until a stop. If the agent is killed, nothing is
-/// dropped, so the pins stay.
+/// The pins of a data plane. Dropping this value removes pins that live until a stop. If the agent is killed, nothing
+/// is dropped, so the pins stay.
 pub(super) struct Pins {
     folder: PathBuf,
     life: Life,
