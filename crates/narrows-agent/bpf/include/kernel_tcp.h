@@ -69,7 +69,7 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: departure time of the next packet. A paced packet does not leave before this time. Every packet carries it as its timestamp */
+	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: departure time of the next packet, carried by every packet as its timestamp; a paced packet does not leave earlier */
 	__u64 tcp_clock_cache;		/* CLOCK_MONOTONIC: when tcp_mstamp was taken */
 	__u64 tcp_mstamp;		/* CLOCK_MONOTONIC, us: time of this ACK or of this transmission */
 	__u64 delivered_mstamp;		/* CLOCK_MONOTONIC, us: time of the last ACK that delivered data */

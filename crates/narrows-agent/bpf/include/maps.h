@@ -17,7 +17,7 @@
 
 #define NRW_LEAVES		4	/* the same as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
 #define NRW_GRANTS		16	/* ready grants for the newcomers of one tick */
-#define NRW_SINGLE_GRANTS	8	/* the first grants, as many as this, are for one newcomer each; each later grant is for twice as many as the grant before */
+#define NRW_SINGLE_GRANTS	8	/* number of grants for one newcomer each; each later grant is for twice as many as the grant before */
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
 

@@ -145,7 +145,7 @@ static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot
 /* Whether the data comes from the same interface as before. A RST or FIN from another one is not believed. */
 static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
-	/* The lower half of the ifindex is enough. Packets of this host, and packets of a software path, have no ingress interface. */
+	/* The lower half of the ifindex is enough. Packets of this host or of a software path have no ingress_ifindex. */
 	__u16 from = h->skb->ingress_ifindex;
 
 	if (!from || slot->data_if == from)
