@@ -1,5 +1,5 @@
-//! The cost of a turn of the switch agent's loop. The benchmark runs the real loop and the real controller over a flow
-//! table in plain memory, which has the layout of the table shared with the program (192 bytes a slot).
+//! The cost of a turn of the switch agent's loop. The benchmark runs the real loop and the real controller over a
+//! flow table in plain memory, which has the layout of the table shared with the program (192 bytes a slot).
 //!
 //! `cargo bench -p narrows-agent --bench agent_loop [-- FLOWS...]` prints one line of JSON for each number of flows.
 //! The benchmark asserts nothing. Times are CPU times.

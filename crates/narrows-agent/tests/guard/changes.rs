@@ -183,8 +183,8 @@ fn a_queue_that_vanishes_at_any_moment_does_not_end_the_switch() {
         .unwrap();
 }
 
-/// An interface vanishes and comes back twenty times a second, for some seconds, with reloads in between. The other port
-/// stays controlled, the log stays short, and nothing leaks.
+/// An interface vanishes and comes back twenty times a second, for some seconds, with reloads in between. The other
+/// port stays controlled, the log stays short, and nothing leaks.
 #[test]
 fn an_interface_that_flaps_is_damped_and_nothing_leaks() {
     let Some(lab) = kernel::lab() else { return };

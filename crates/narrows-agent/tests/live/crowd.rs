@@ -22,8 +22,8 @@ use super::net::{Forwarding, Net};
 const ARRIVAL: Span = Span::from_secs(1);
 /// The connections are measured from this time on.
 const SETTLED: Span = Span::from_secs(5);
-/// Longest allowed queueing delay after [`SETTLED`]. A full queue would cause 500 ms. If the machine runs other programs,
-/// the packets of many flows are delayed at the same time.
+/// Longest allowed queueing delay after [`SETTLED`]. A full queue would cause 500 ms. If the machine runs other
+/// programs, the packets of many flows are delayed at the same time.
 const LONGEST_MS: f64 = 30.0;
 
 struct Crowd {
