@@ -1,11 +1,11 @@
-//! The cost of a turn of the switch agent's loop. It runs the real loop and the real controller over a flow table in
-//! plain memory, with the layout of the mapped one (192 bytes a slot).
+//! The cost of a turn of the switch agent's loop. The benchmark runs the real loop and the real controller over a
+//! flow table in plain memory, which has the layout of the table shared with the program (192 bytes a slot).
 //!
 //! `cargo bench -p narrows-agent --bench agent_loop [-- FLOWS...]` prints one line of JSON for each number of flows.
-//! It asserts nothing. Times are CPU times.
+//! The benchmark asserts nothing. Times are CPU times.
 //!
-//! All flows are active in every tick of 10 ms. Their bytes grow at the ordered rate, in whole packets, and those of
-//! every tenth flow at half of it. Each tick has new samples of both halves of the RTT (20 ms in all).
+//! All flows are active in every tick of 10 ms. The bytes of a flow grow at its ordered rate, in whole packets. Every
+//! tenth flow sends only at half of its rate. Each tick has new samples of both halves of the RTT (20 ms in all).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -27,7 +27,7 @@ use nix::time::{ClockId, clock_gettime};
 const TICK: Span = Span::from_millis(10);
 const HALF_RTT_US: u32 = 10_000;
 const MTU: u64 = 1500;
-/// A packet and a third for each flow and tick.
+/// One and a third packets for each flow and tick.
 const BYTES_PER_SEC_PER_FLOW: u64 = 200_000;
 const WARM_UP: Span = Span::from_secs(2);
 const MEASURED: Span = Span::from_secs(6);
@@ -83,7 +83,7 @@ struct Slot {
     code: Cell<u16>,
     leaf: Cell<u8>,
     port: Cell<u8>,
-    /// `gate_us` there; here what is not a packet yet.
+    /// `gate_us` in `struct nrw_slot`. Here: bytes to send that do not fill a packet yet.
     credit: Cell<u32>,
     rtt_us: Cell<u32>,
     /// Third line, which only the program uses.
@@ -109,7 +109,7 @@ impl Plane {
         s.code.set(grant.to_bits());
     }
 
-    /// All flows send for so long.
+    /// All flows send for this time.
     fn run(&self, now: Time, span: Span) {
         for (number, s) in self.0.iter().enumerate().filter(|(_, s)| s.flags.get() != 0) {
             let rate = RateCode::from_bits(s.code.get()).decode().unwrap_or(Rate::ZERO);
@@ -186,8 +186,8 @@ fn figures(turns: &[Duration]) -> [f64; 2] {
     [at(50), at(99)]
 }
 
-/// A permutation of the slots, so that the controller's records are not in the slots' order. After some hours of
-/// arriving and ending flows they are not either.
+/// A permutation of the slots, so that the controller's records are not in the order of the slots. On a real switch,
+/// they are not in this order either after some hours of arriving and ending flows.
 fn shuffled(flows: u32) -> Vec<u32> {
     let mut slots: Vec<u32> = (0..flows).collect();
     let mut state = 1u64;

@@ -96,7 +96,7 @@ impl Host for host::Receiver {
     }
 }
 
-/// Capabilities to enter namespaces that appear after the start.
+/// The capabilities that the agent keeps in reserve, to enter namespaces that appear after its start.
 fn reserve(scope: &config::Scope) -> &'static [Capability] {
     if matches!(scope, config::Scope::Namespaces(_)) { &[privileges::ENTERING] } else { &[] }
 }

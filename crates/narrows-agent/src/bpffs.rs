@@ -2,7 +2,7 @@
 //! mounts.
 //!
 //! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides everything
-//! that is pinned in the first one, while the kernel keeps the pinned objects alive.
+//! that is pinned in the first file system. The kernel keeps the hidden pinned objects alive.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -28,9 +28,9 @@ pub const AGENTS: &str = "/sys/fs/bpf/narrows-agent";
 
 /// The lock of every process that mounts, unmounts, loads or unloads.
 ///
-/// It is in the folder of the sockets, which the systemd unit may write. Only root can create files there, so other
-/// users can neither put a symbolic link there nor open the file. A lock on a folder such as `/sys/fs` is not
-/// sufficient: any user may open the folder and hold the lock for ever.
+/// The file is in the folder of the sockets, where the systemd unit allows writes. Only root can create files in this
+/// folder, so other users can neither put a symbolic link there nor open the file. A lock on a folder such as
+/// `/sys/fs` is not sufficient, because any user may open that folder and hold the lock for ever.
 const LOCK: &str = "cc.lock";
 
 /// How long one process may hold the lock before the waiting processes give up.
@@ -73,14 +73,14 @@ pub enum Error {
     Mount(io::Error),
 }
 
-/// Locks bpffs against all other processes that mount or pin by this module. The kernel releases the lock when
-/// the process dies. If another process holds it, one line on stderr names that process.
+/// Locks bpffs against all other processes that mount or pin with this module. The kernel releases the lock when
+/// the process dies. If another process holds the lock, one line on standard error names that process.
 ///
 /// # Errors
 /// If the lock file cannot be created or does not belong to this user, or if one process holds it for too long.
 pub fn lock() -> Result<Flock<File>, Error> {
     let folder = Path::new(FOLDER);
-    // Others read the agents' sockets there, whatever the umask of this process.
+    // Other users list the agents' sockets in this folder, so its mode must not depend on this process's umask.
     let make =
         || fs::create_dir(folder).and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o755)));
     match make() {
@@ -125,7 +125,7 @@ fn wait_for(mut file: File, path: &Path, patience: Duration) -> Result<Flock<Fil
         if last.is_none() {
             eprintln!("narrows-agent: {}: waiting for {holder}, which holds this lock", path.display());
         }
-        // A queue of processes makes progress, however long it is.
+        // If another process holds the lock now, the queue of waiting processes makes progress.
         if last.as_ref() != Some(&holder) {
             waited = Duration::ZERO;
         }
@@ -150,8 +150,8 @@ fn holder(file: &File) -> String {
     format!("process {process} ({})", name.trim())
 }
 
-/// The process that holds the lock of a file (device and inode), from proc_locks(5). In this file, a waiting process
-/// has an arrow. A process of another PID namespace is listed as 0.
+/// The process that holds the lock of `file` (device and inode). `locks` is the text of proc_locks(5), which marks a
+/// waiting process with an arrow, and lists a process of another PID namespace as 0.
 fn holding(locks: &str, file: (u32, u32, u64)) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<_> = line.split_ascii_whitespace().collect();
@@ -164,18 +164,18 @@ fn holding(locks: &str, file: (u32, u32, u64)) -> Option<u32> {
     })
 }
 
-/// Mounts bpffs at [`PATH`] unless a bpffs is mounted there already. Hold the [`lock`].
+/// Mounts bpffs at [`PATH`], unless a bpffs is mounted there already. The caller must hold the [`lock`].
 ///
 /// # Errors
-/// If the kernel refuses.
+/// If the kernel refuses to mount it.
 pub fn mount_once() -> Result<(), Error> {
     if is_bpffs(Path::new(PATH)) {
         return Ok(());
     }
     mount(Some("bpf"), PATH, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .map_err(|errno| Error::Mount(errno.into()))?;
-    // Programs without this lock mount bpffs as well (systemd, bpftool). Their mount stays, because it may hold
-    // pins.
+    // Programs that do not use this lock (systemd, bpftool) may have mounted bpffs at the same time. Their mount
+    // stays if it holds pins.
     uncover();
     Ok(())
 }
@@ -193,7 +193,7 @@ pub fn covered() -> io::Result<usize> {
     Stack::read().map(|stack| stack.hidden)
 }
 
-/// Returns one line if mounts hide pins: it names the mounts and the remedy.
+/// A one-line warning that names the mounts and a remedy; `None` if no mount hides pins.
 pub fn warning() -> Option<String> {
     let stack = Stack::read().ok().filter(|stack| stack.hidden > 0)?;
     if let Some(kind) = stack.foreign {
@@ -209,19 +209,20 @@ pub fn warning() -> Option<String> {
     ))
 }
 
-/// Unmounts each empty bpffs that hides another one, and returns the number of unmounted ones. A bpffs that has pins or
-/// is in use stays mounted. Hold the [`lock`].
+/// Unmounts each bpffs that hides another bpffs and has no pins, and returns how many it unmounted. A bpffs that has
+/// pins or is in use stays mounted. The caller must hold the [`lock`].
 pub fn uncover() -> usize {
     let can_go = || Stack::read().is_ok_and(|stack| stack.is_cover) && !has_pins(Path::new(PATH), true);
-    // Not lazily: a mount in use stays, and is found again.
+    // The unmount is not lazy (MNT_DETACH), so a mount in use stays, and a later call can find it.
     (0..DEEPEST).take_while(|_| can_go() && umount2(PATH, MntFlags::UMOUNT_NOFOLLOW).is_ok()).count()
 }
 
-/// Runs `work` in each bpffs that is hidden at [`PATH`], from the top, until it returns true. Returns whether `work`
-/// returned true. The mounts themselves stay: `work` runs in a mount namespace of its own.
+/// Calls `work` once for each bpffs that is hidden at [`PATH`], from the upper to the lower ones, until `work`
+/// returns true. Returns whether `work` returned true. During a call, the bpffs is visible at [`PATH`], in a mount
+/// namespace that only `work` uses. The caller's mounts do not change.
 ///
 /// # Errors
-/// If the kernel refuses a mount namespace, or if `work` fails.
+/// If the kernel refuses to make a mount namespace, or if `work` fails.
 pub fn below<E: From<io::Error> + Send>(work: impl Fn() -> Result<bool, E> + Sync) -> Result<bool, E> {
     if covered()? == 0 {
         return Ok(false);
@@ -232,7 +233,7 @@ pub fn below<E: From<io::Error> + Send>(work: impl Fn() -> Result<bool, E> + Syn
             let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
             mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(io::Error::from)?;
             for _ in 0..DEEPEST {
-                // Refused when nothing is mounted there any more, or when /sys itself is covered.
+                // This fails when nothing is mounted at the path any more, or when another mount covers /sys.
                 if umount2(PATH, MntFlags::MNT_DETACH).is_err() {
                     break;
                 }
@@ -281,7 +282,7 @@ fn visible_mount() -> io::Result<u64> {
 struct Stack {
     /// How many file systems are hidden from a path lookup.
     hidden: usize,
-    /// The visible mount is a bpffs, and directly below it is a hidden bpffs.
+    /// Whether the visible mount is a bpffs with a hidden bpffs directly below it.
     is_cover: bool,
     /// Type of the uppermost mount that is not a bpffs.
     foreign: Option<String>,
@@ -289,7 +290,7 @@ struct Stack {
 
 impl Stack {
     fn read() -> io::Result<Stack> {
-        // The thread's mounts: its mount namespace may differ from the process's.
+        // Read the mounts of this thread, because its mount namespace may differ from that of the process.
         let mounts = fs::read_to_string("/proc/thread-self/mountinfo")?;
         Ok(Stack::parse(&mounts, visible_mount()?))
     }
@@ -298,7 +299,7 @@ impl Stack {
     fn parse(mountinfo: &str, visible: u64) -> Stack {
         let found: Vec<_> = mountinfo.lines().filter_map(Mount::parse).collect();
         let shown = found.iter().find(|mount| mount.id == visible);
-        // The same file system mounted twice hides nothing.
+        // A second mount of the same file system hides nothing.
         let is_hidden =
             |mount: &&Mount<'_>| mount.kind == BPF && shown.is_none_or(|shown| shown.files != mount.files);
         let hidden: Vec<_> = found.iter().filter(is_hidden).collect();
@@ -358,7 +359,8 @@ mod tests {
         assert_eq!(stack(std::slice::from_ref(&a), 30), (0, false));
         assert_eq!(stack(&[a.clone(), b.clone()], 31), (1, true));
         assert_eq!(stack(&[c, a.clone(), b], 32), (2, true));
-        // Below another file system, alone and with a bpffs on top of that: unmounting that one uncovers nothing.
+        // Below a tmpfs, and below a tmpfs with another bpffs on top. Unmounting the top bpffs would uncover only
+        // tmpfs.
         let tmpfs = "40 30 0:40 / /sys/fs/bpf rw - tmpfs none rw\n".to_owned();
         assert_eq!(stack(&[a.clone(), tmpfs.clone()], 40), (1, false));
         assert_eq!(stack(&[a, tmpfs, bpffs(41, 40, "0:41")], 41), (1, false));
@@ -430,7 +432,7 @@ mod tests {
         let held = lock_file(&path, PATIENCE).unwrap();
         let waiting = thread::scope(|scope| {
             let waiter = scope.spawn(|| lock_file(&path, PATIENCE).unwrap());
-            // The waiter must end with the new file, whether it had opened the old one or not.
+            // The waiter may or may not have opened the old file. In both cases it must lock the new one.
             fs::remove_file(&path).unwrap();
             drop(held);
             waiter.join().unwrap()

@@ -69,7 +69,7 @@ pub fn clean(folder: &Path, pins: &Path) -> Cleaned {
     cleaned
 }
 
-/// As [`clean`], in all of these namespaces.
+/// Does the same as [`clean`] in all of these namespaces.
 pub fn clean_all(namespaces: &[(String, Option<Netns>)], folder: &Path, pins: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
     for (place, netns) in namespaces {
@@ -86,7 +86,7 @@ pub fn clean_all(namespaces: &[(String, Option<Netns>)], folder: &Path, pins: &P
     cleaned
 }
 
-/// Removes HTBs and filters from the current namespace. `place` is appended to the names.
+/// Removes HTBs and filters from the current namespace. `place` is appended to their names in the result.
 fn clean_in(place: &str) -> Cleaned {
     let mut cleaned = Cleaned::default();
     if let Err(error) = qdiscs(place, &mut cleaned.removed) {

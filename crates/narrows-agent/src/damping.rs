@@ -1,12 +1,12 @@
-//! Damping of interfaces and namespaces that vanish and come back again and again: each change costs requests to the
-//! kernel and lines of the log.
+//! Damping of interfaces and namespaces that vanish and come back again and again. Without damping, each change would
+//! cost requests to the kernel and lines of the log.
 
 use narrows_control::units::{Span, Time};
 
 /// An interface or a namespace flaps if it has vanished this many times within [`WINDOW`].
 const FLAPS: usize = 4;
 const WINDOW: Span = Span::from_secs(10);
-/// One that flaps is taken when it has existed for this long.
+/// A flapping interface or namespace is taken only when it has existed for this long.
 const SETTLED: Span = Span::from_secs(1);
 
 /// Why an interface or a namespace is not taken.
@@ -19,12 +19,12 @@ pub struct Flaps;
 pub(crate) struct Damping {
     /// Times at which it vanished while it was in use, oldest first.
     lost: [Option<Time>; FLAPS],
-    /// The one that exists, by its number, and since when.
+    /// The number of the existing interface or namespace, and the time since which it has existed.
     seen: Option<(u64, Time)>,
 }
 
 impl Damping {
-    /// It has vanished while it was in use.
+    /// Records that the interface or namespace has vanished while it was in use.
     pub(crate) fn lost(&mut self, now: Time) {
         self.seen = None;
         self.lost.rotate_left(1);
@@ -33,12 +33,12 @@ impl Damping {
         }
     }
 
-    /// It does not exist.
+    /// Records that the interface or namespace does not exist.
     pub(crate) fn missing(&mut self) {
         self.seen = None;
     }
 
-    /// Whether the one that exists, with this number, may be taken.
+    /// Checks whether the existing interface or namespace, which has this number, may be taken.
     pub(crate) fn admit(&mut self, now: Time, number: u64) -> Result<(), Flaps> {
         let since = match self.seen {
             Some((seen, since)) if seen == number => since,
@@ -48,7 +48,7 @@ impl Damping {
         if self.flaps(now) && now.since(since) < SETTLED { Err(Flaps) } else { Ok(()) }
     }
 
-    /// Whether it has vanished too often.
+    /// Whether the interface or namespace has vanished too often.
     pub(crate) fn flaps(&self, now: Time) -> bool {
         self.lost.iter().all(|lost| lost.is_some_and(|at| now.since(at) < WINDOW))
     }

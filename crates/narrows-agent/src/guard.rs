@@ -1,10 +1,10 @@
 //! Removes all of the agent's objects when the agent ends, even by `kill -9`.
 //!
-//! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and
-//! stay. A second, small process of the same program therefore waits for the end of a pipe from the agent,
-//! and then removes the objects that the agent has registered. It ignores the signals that end an agent, and has a process
-//! group of its own, so that Ctrl-C at a terminal does not reach it. (It is a new process, not a
-//! `fork`: after a fork a program with threads must not take locks.)
+//! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and stay. A
+//! second, small process of the same program, the guardian, therefore waits for the end of a pipe from the agent. It
+//! then removes the objects that the agent has registered. The guardian ignores the signals that end an agent, and
+//! has a process group of its own, so that Ctrl-C at a terminal does not reach it. (The guardian is started as a new
+//! program and is not forked, because a program with threads must not take locks after a fork.)
 
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -29,7 +29,7 @@ pub const SUBCOMMAND: &str = "guardian";
 pub enum Charge {
     /// An interface's HTB.
     Htb(Remains),
-    /// Nothing at the interface of this number, because it no longer exists.
+    /// Nothing to remove at the interface with this ifindex, because the interface no longer exists.
     Vanished(u32),
     /// A file, e.g. a socket.
     File(PathBuf),
@@ -55,7 +55,7 @@ pub struct Guardian {
     child: Child,
     /// `None` once closed.
     pipe: Option<ChildStdin>,
-    /// For the next guardian, if this one is killed.
+    /// The objects to remove. The next guardian gets this list if the present one is killed.
     charges: Vec<Charge>,
 }
 
@@ -139,7 +139,7 @@ pub fn watch_over_stdin() -> io::Result<()> {
         #[allow(unsafe_code)]
         unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
-    // Not a lack of privileges: an agent needs root as well.
+    // An error is ignored. The guardian then keeps the privileges of root, with which an agent is started as well.
     let _ = privileges::drop_to(&[Capability::CAP_NET_ADMIN], &[]);
     let mut charges = Vec::new();
     for line in io::stdin().lock().lines() {

@@ -46,7 +46,7 @@ pub struct Services {
 impl Services {
     /// Enters the agent's network namespace. Call this function before other threads start.
     pub(crate) fn new(common: &Common, source: Option<Source>) -> io::Result<Self> {
-        // First, so that nothing of a running agent is touched.
+        // The name is claimed first, so that nothing of a running agent with this name is touched.
         server::claim(&path_of(&common.name))?;
         let bind = |netns| common.metrics.filter(|m| m.netns == netns).map(|m| metrics::bind(m.address));
         let mut listener = bind(MetricsNetns::Start).transpose()?;

@@ -11,7 +11,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 #[derive(Debug)]
 pub struct Stop {
     fd: SignalFd,
-    /// Whether SIGHUP asks for a reload. Otherwise it stops the agent.
+    /// Whether SIGHUP asks for a reload. If not, SIGHUP stops the agent.
     reloads: bool,
     reload: Cell<bool>,
 }

@@ -47,8 +47,8 @@ fn pin_foreign(path: &Path) {
 
 const PROCESS: &str = "NARROWS_TEST_PROCESS";
 
-/// Starts this program again in the mount namespace of the calling thread: a process that loads and returns
-/// the outcome, or one that waits after loading.
+/// Starts this program again in the mount namespace of the calling thread. `what` selects whether the process returns
+/// the outcome of loading, or waits after loading.
 fn process(what: &str, variant: Variant, place: &Place) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "as_a_process", "--ignored", "--nocapture"]);
@@ -239,7 +239,7 @@ fn an_algorithm_pinned_in_another_mount_namespace_is_unloaded() {
             return;
         }
         assert!(is_gone(place));
-        // Its pin is still here, but holds nothing.
+        // The algorithm's pin is still in this namespace, but it holds nothing.
         assert_eq!(listed(place), []);
         assert!(matches!(cc::unload(Variant::A, place), Err(CcError::Absent(_))));
         load(Variant::A, place).unwrap();

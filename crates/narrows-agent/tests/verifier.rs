@@ -32,7 +32,8 @@ skeleton!(cc);
 
 /// BPF_LOG_STATS (include/linux/bpf_verifier.h): the log has only the costs.
 const STATISTICS: u32 = 4;
-/// Growth that needs no new baseline: this share, and so much more for short programs.
+/// Growth that needs no new baseline: this part of the cost (1 / `SHARE`), and a fixed amount of each kind, which
+/// matters for short programs.
 const SHARE: u64 = 20;
 const INSTRUCTIONS: u64 = 10;
 const STATES: u64 = 2;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ACK aggregation (BBR-20): by how many packets a burst of ACKs exceeds the expected number. The
- * window must last through the silence before the burst.
+ * ACK aggregation (BBR-20): the number of packets by which a burst of ACKs exceeds the expected number. No
+ * ACKs arrive before the burst, so the window must be large enough for sending in this time.
  */
 #ifndef NRW_AGGREGATION_H
 #define NRW_AGGREGATION_H
@@ -40,7 +40,7 @@ static __always_inline void nrw_update_aggregation(struct nrw_bbr *s, const stru
 		s->extra_acked[s->extra_acked_bin & 1] = extra;
 }
 
-/* The part of the window that covers this silence. */
+/* The part of the window for the time before a burst of ACKs. */
 static __always_inline __u32 nrw_aggregation_cwnd(const struct nrw_bbr *s)
 {
 	if (!s->full_bw_reached)

@@ -108,8 +108,8 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 }
 
 /*
- * Before Linux 6.10. On such kernels, the agent sets this function as cong_control. The verifier
- * sees only the function that is set.
+ * The callback for kernels before Linux 6.10, where the agent sets this function as cong_control. The
+ * verifier sees only the function that is set.
  */
 SEC("struct_ops")
 void BPF_PROG(nrw_cong_control_two, struct sock *sk, const struct rate_sample *rs)

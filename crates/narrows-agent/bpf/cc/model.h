@@ -37,9 +37,9 @@ static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 
 }
 
 /*
- * The sample does not show the capacity of the path. With nrw_old, the samples of ProbeRTT are
- * recognised by what TCP had delivered when the packet was sent. tcp_rate_skb_sent() does the same
- * through app_limited.
+ * Whether the sample does not show the capacity of the path. With nrw_old, samples of ProbeRTT are
+ * recognised by the number of packets that TCP had delivered when the packet was sent. On other kernels,
+ * tcp_rate_skb_sent() recognises them by app_limited.
  */
 static __always_inline int nrw_app_limited(const struct nrw_bbr *s, const struct rate_sample *rs)
 {
@@ -50,8 +50,8 @@ static __always_inline int nrw_app_limited(const struct nrw_bbr *s, const struct
 }
 
 /*
- * BBR-10: puts the sample's delivery rate into the filter and counts rounds (BBR-6). False without
- * a sample.
+ * Puts the sample's delivery rate into the filter (BBR-10) and counts rounds (BBR-6). Returns false if
+ * there is no sample.
  */
 static __always_inline int nrw_count_round(struct nrw_bbr *s, const struct tcp_sock *tp,
 					   const struct rate_sample *rs)
@@ -107,8 +107,8 @@ static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 }
 
 /*
- * BBR-13: room for bursts at both ends; an even number, because of delayed ACKs; two packets more
- * for the probe of a small BDP.
+ * BBR-13: adds room for bursts at both ends, rounds up to an even number because of delayed ACKs, and adds
+ * two packets for the probe of a small BDP.
  */
 static __always_inline __u32 nrw_quantise(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 packets)
 {

@@ -50,8 +50,9 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 }
 
 /*
- * BBR-16, GAIN-6. GAIN-4's option: the phase lasts until 1.25 BDP is in flight or a packet is lost.
- * It lasts at most two propagation times, because a gain near 1 never reaches 1.25 BDP.
+ * Whether the phase is over (BBR-16, GAIN-6). With the option of GAIN-4, the phase lasts until 1.25 BDP is
+ * in flight or a packet is lost, but at most for two propagation times, because a gain near 1 never
+ * reaches 1.25 BDP.
  */
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)
@@ -86,7 +87,7 @@ static __always_inline void nrw_update_cycle(struct nrw_bbr *s, const struct tcp
 		nrw_advance(s, tp);
 }
 
-/* BBR-14. */
+/* Detects that the pipe is full (BBR-14). */
 static __always_inline void nrw_check_full_pipe(struct nrw_bbr *s, const struct rate_sample *rs)
 {
 	if (s->full_bw_reached || !s->round_start || nrw_app_limited(s, rs))

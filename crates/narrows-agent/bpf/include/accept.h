@@ -32,9 +32,9 @@ static __always_inline int nrw_syn_asks(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Clears the flag: neither the sender's nor the receiver's program writes an option on this
- * connection. Each program clears the flag only if the SYN or SYN-ACK of the other end had no
- * option, which the other program sees as well.
+ * Clears the flag for writing headers, so that neither the sender's nor the receiver's program writes
+ * an option on this connection. Each of the two programs clears the flag only if the SYN or SYN-ACK of
+ * the other end had no option. Both programs see this SYN or SYN-ACK.
  */
 static __always_inline void nrw_write_no_more(struct bpf_sock_ops *ctx)
 {

@@ -6,8 +6,8 @@
  * A flow's key does not include the tunnel endpoint id. This id differs by direction, and exists
  * only between base station and gateway.
  *
- * GTP-U is opened only if the configuration allows it. Otherwise any host could put packets with
- * other hosts' addresses inside its datagrams, where its provider does not filter them.
+ * The program looks into GTP-U only if the configuration allows it. A host could otherwise put packets
+ * with other hosts' addresses into its own datagrams. Its provider does not filter these inner packets.
  */
 #ifndef NRW_GTP_H
 #define NRW_GTP_H
@@ -24,19 +24,19 @@
 #define NRW_GTP_EXTENDED	0x04	/* extension headers follow */
 #define NRW_GTP_OPTIONAL	0x07	/* the four optional bytes are there if one of these flags is set */
 #define NRW_GTP_DATA		255	/* message type G-PDU: a datagram of a subscriber */
-#define NRW_GTP_EXTENSIONS	4	/* skip at most so many extension headers; 5G uses one */
+#define NRW_GTP_EXTENSIONS	4	/* at most this many extension headers are skipped; 5G uses one */
 
 struct nrw_gtp {
 	__u8 flags;
 	__u8 type;
-	__be16 length;		/* of the rest behind this structure */
+	__be16 length;		/* number of bytes after this structure */
 	__be32 tunnel;
 };
 
 /*
- * Returns the offset of the datagram in a G-PDU whose header is at `at`, or 0 if there is none or too
- * many headers precede it. nrw_read_inner() checks the lengths at this offset, which is enough to
- * reject a wrong one.
+ * Returns the offset of the datagram in a G-PDU whose header is at `at`. Returns 0 if there is no
+ * datagram, or if too many headers precede it. nrw_read_inner() checks the lengths at this offset, which
+ * is enough to reject a wrong offset.
  */
 static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 flags)
 {
@@ -63,8 +63,8 @@ static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 
 
 /*
  * Looks for the datagram of a subscriber in the G-PDU behind a UDP header, and sets `l3` to it. All
- * lengths must agree, because the inserted option changes them. Super-packets stay closed, because
- * they hold several G-PDUs.
+ * lengths must agree, because the inserted option changes them. The function does not look into
+ * super-packets, because they hold several G-PDUs.
  */
 static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet *p, const struct nrw_udp *udp)
 {
@@ -91,8 +91,8 @@ static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet
 
 /*
  * Looks into a UDP datagram. Returns whether it may contain a datagram of a subscriber, for
- * nrw_read_inner(). Not static, for the same reason as nrw_read_packet(). In one function, both would
- * need too much of the stack.
+ * nrw_read_inner(). The function is not static, for the same reason as nrw_read_packet(). If it were a
+ * part of nrw_read_inner(), that function would need too much of the stack.
  */
 __noinline int nrw_open_udp(struct __sk_buff *skb, struct nrw_packet *p, int opens_gtp)
 {

@@ -10,9 +10,9 @@
 #include <linux/types.h>
 
 /*
- * These definitions replace <linux/tcp.h>, which would include the C library's byte order headers
- * for one enum: values of enum tcp_ca_state, which is visible to users (TCP_INFO), states from
- * net/tcp_states.h, and address families.
+ * Values of enum tcp_ca_state, which is visible to users (TCP_INFO), states from net/tcp_states.h, and
+ * address families. They are defined here, because <linux/tcp.h> would include the C library's byte
+ * order headers.
  */
 enum nrw_ca_state { NRW_CA_OPEN, NRW_CA_DISORDER, NRW_CA_CWR, NRW_CA_RECOVERY, NRW_CA_LOSS };
 #define NRW_TCP_SYN_SENT	2
@@ -41,7 +41,7 @@ struct sock {
 	unsigned long sk_pacing_rate;	/* payload bytes/s */
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
-	unsigned char sk_pacing_shift;	/* a burst is what the pacing rate sends in 2^-shift s */
+	unsigned char sk_pacing_shift;	/* a burst has the bytes that the pacing rate sends in 2^-shift s */
 };
 
 struct inet_sock {
@@ -69,7 +69,7 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: departure time of the next packet. A paced packet leaves no earlier, and every packet carries this timestamp */
+	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: departure time of the next packet, carried by every packet as its timestamp; a paced packet does not leave earlier */
 	__u64 tcp_clock_cache;		/* CLOCK_MONOTONIC: when tcp_mstamp was taken */
 	__u64 tcp_mstamp;		/* CLOCK_MONOTONIC, us: time of this ACK or of this transmission */
 	__u64 delivered_mstamp;		/* CLOCK_MONOTONIC, us: time of the last ACK that delivered data */
@@ -89,7 +89,7 @@ struct tcp_sock {
 	__u32 lost_out;
 	__u32 sacked_out;
 	__u32 delivered;
-	__u32 lost;			/* packets so far */
+	__u32 lost;			/* packets lost so far */
 	__u32 app_limited;		/* samples are limited by the application until `delivered` reaches this; 0: they are not */
 	__u32 prr_out;
 	__u32 undo_marker;
@@ -115,8 +115,8 @@ struct bpf_iter__tcp {
 };
 
 /*
- * The programs only pass this structure on. A mere declaration would not match the kernel's
- * function when the loader compares types.
+ * The programs only pass this structure on. The definition is needed because the loader compares types:
+ * a mere declaration would not match the type in the kernel's function.
  */
 struct ack_sample {
 	__u32 pkts_acked;
@@ -194,9 +194,9 @@ static __always_inline __u32 nrw_packet_bytes(const struct tcp_sock *tp)
 }
 
 /*
- * The part of an L3 rate that is payload, the unit of sk_pacing_rate (tcp_update_skb_after_send()
- * divides skb->len before headers). It assumes full segments: a program that sends small ones
- * exceeds the rate by their headers.
+ * Converts an L3 rate to a rate of payload, the unit of sk_pacing_rate (tcp_update_skb_after_send()
+ * divides skb->len without headers). The conversion assumes full segments. A program that sends small
+ * segments exceeds the L3 rate, because they have more headers.
  */
 static __always_inline __u64 nrw_payload_rate(const struct tcp_sock *tp, __u64 rate)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The memory that the switch program and the agent share. The agent's types are generated from
- * these ones (src/dataplane/layout.rs), so fields with named values have an enumeration as their type. The program
- * measures, classifies and stamps. The agent decides every rate.
+ * The memory that the switch program and the agent share. The agent's types are generated from the types
+ * in this file (src/dataplane/layout.rs), so fields with named values have an enumeration as their type.
+ * The program measures and classifies packets, and writes rates into them. The agent decides every rate.
  *
  * The comment of a field names its writer: P is the program, A the agent. Each field has one
  * writer, so plain loads and stores are enough. Counters are the exception: several CPUs add to
@@ -17,7 +17,7 @@
 
 #define NRW_LEAVES		4	/* the same as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
 #define NRW_GRANTS		16	/* ready grants for the newcomers of one tick */
-#define NRW_SINGLE_GRANTS	8	/* so many grants are for one newcomer each; each later grant is for twice as many as the grant before */
+#define NRW_SINGLE_GRANTS	8	/* number of grants for one newcomer each; each later grant is for twice as many as the grant before */
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
 
@@ -108,13 +108,13 @@ struct nrw_slot {
 	__u32 learn_data;	/* P next expected sequence number of packets that are not believed */
 	__u32 learn_reverse;	/* 160 P like learn_data, for the other direction */
 	__u16 data_if_new;	/* P another interface where the data arrives */
-	__u8 data_if_n;		/* P packets from there */
-	__u8 reverse_if_n;	/* P packets from there */
-	__u8 learn_data_n;	/* P number of packets not believed that continue each other */
+	__u8 data_if_n;		/* P number of packets from data_if_new */
+	__u8 reverse_if_n;	/* P number of packets from reverse_if_new */
+	__u8 learn_data_n;	/* P number of consecutive packets that are not believed */
 	__u8 learn_reverse_n;	/* P like learn_data_n, for the other direction */
 	__u16 pad;
 	__u32 mark;		/* P mark of the first packet of the data direction that was seen: a subscriber */
-	__u32 vlan;		/* P VLAN of the data at its port (a subscriber), as in the key but in both modes */
+	__u32 vlan;		/* P VLAN of the data at its port (a subscriber); set with and without NRW_MODE_VLANS_ROUTED */
 	__u32 pad2[3];
 };
 
@@ -160,7 +160,7 @@ struct nrw_bucket {
 struct nrw_port {
 	/* A: decisions */
 	__u64 heartbeat_ns;	/* when the agent last ran */
-	__u64 watchdog_ns;	/* without a heartbeat for longer than this, the agent counts as dead */
+	__u64 watchdog_ns;	/* if there is no heartbeat for longer than this, the agent counts as dead */
 	enum nrw_mode mode;
 	enum nrw_format format;
 	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf (UDP: of its first queue) */
@@ -197,12 +197,12 @@ struct nrw_port {
 };
 
 /*
- * A SYN that was not answered yet, in an LRU hash: a flood of SYNs evicts its own entries, never a
- * slot (BRF-104).
+ * A SYN that was not answered yet. These entries are in an LRU hash, so a flood of SYNs evicts its own
+ * entries and never a slot (BRF-104).
  */
 struct nrw_half {
 	__u64 syn_ns;
-	__u64 answered_ns;	/* when a SYN-ACK passed that got no slot; 0: no such SYN-ACK */
+	__u64 answered_ns;	/* time at which a SYN-ACK passed that got no slot; 0: no such SYN-ACK */
 	__u32 port;		/* port through which the SYN left, NRW_NO_PORT if the program does not know it */
 	__u32 answer_seq;	/* sequence number of the refused SYN-ACK. Only a host that received it can acknowledge it */
 	__u8 permitted;		/* the SYN asks for feedback */

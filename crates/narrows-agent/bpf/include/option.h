@@ -16,9 +16,9 @@ struct nrw_option {
 #define NRW_NO_OPTION	(-1)
 
 /*
- * The code in the header that the callback is about, or with BPF_LOAD_HDR_OPT_TCP_SYN in the saved
- * SYN of a passive connection. The kernel parses the options. A list of options with wrong lengths
- * counts as a list without the rate option.
+ * Returns the code in the header that the callback is about. With BPF_LOAD_HDR_OPT_TCP_SYN in `flags`,
+ * returns the code in the saved SYN of a passive connection. The kernel parses the options. A list of
+ * options with wrong lengths counts as a list without the rate option.
  */
 static __always_inline int nrw_option_read(struct bpf_sock_ops *ctx, __u64 flags)
 {
@@ -30,13 +30,13 @@ static __always_inline int nrw_option_read(struct bpf_sock_ops *ctx, __u64 flags
 	return bpf_ntohs(option.code);
 }
 
-/* The option takes two NOPs more: the kernel pads the reserved length to four bytes. */
+/* Reserves room for the option. The kernel adds two NOPs, because it pads the length to four bytes. */
 static __always_inline void nrw_option_reserve(struct bpf_sock_ops *ctx)
 {
 	bpf_reserve_hdr_opt(ctx, NRW_OPT_LEN, 0);
 }
 
-/* Fails with -EEXIST if another program has written the option. That one stays. */
+/* Writes the option. Fails with -EEXIST if another program has written it; that program's option stays. */
 static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx)
 {
 	struct nrw_option option = {
@@ -49,7 +49,7 @@ static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx)
 	bpf_store_hdr_opt(ctx, &option, sizeof(option), 0);
 }
 
-/* Never clears a flag: another program of the cgroup may need it. */
+/* Sets callback flags. Never clears a flag, because another program of the cgroup may need it. */
 static __always_inline void nrw_callbacks_add(struct bpf_sock_ops *ctx, __u32 flags)
 {
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | flags);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The contents of one packet, read once: a write would invalidate packet pointers, and the program
- * writes to half of the packets. bpf_skb_load_bytes reads everything, so it does not matter which
- * part of the packet is linear.
+ * Reads the contents of a packet once, into a structure. Pointers into the packet are not used: a write
+ * would invalidate them, and the program writes to half of the packets. bpf_skb_load_bytes also reads
+ * the parts of a packet that are not linear.
  */
 #ifndef NRW_PACKET_H
 #define NRW_PACKET_H
@@ -78,7 +78,7 @@ struct nrw_udp {
 struct nrw_pppoe {
 	__be16 version_code;
 	__be16 session;
-	__be16 length;		/* of the rest, which begins with the protocol */
+	__be16 length;		/* number of bytes after this field; the first of them are the protocol */
 	__be16 protocol;
 };
 
@@ -114,8 +114,8 @@ struct nrw_packet {
 };
 
 /*
- * Parses Ethernet and VLAN tags, in the buffer or moved out of it by the driver. Returns the
- * EtherType, network order; that of a tag if there are too many tags.
+ * Parses the Ethernet header and the VLAN tags, which are in the buffer or were moved out of it by the
+ * driver. Returns the EtherType in network order. If there are too many tags, it is the EtherType of a tag.
  */
 static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {
@@ -143,14 +143,14 @@ static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_pa
 	}
 	p->vlan = outer ^ inner << 4;
 	p->key.vlan = vlan_separates ? p->vlan : 0;
-	/* With a tag outside the buffer, the loop may have read one too many. */
+	/* If one tag is outside the buffer, the loop may have read one tag more than the limit. */
 	return tags > NRW_VLAN_TAGS ? bpf_htons(ETH_P_8021Q) : type;
 }
 
 /*
- * Reads a frame whose EtherType is not that of IP. Returns the EtherType of the IP packet in a PPPoE
- * session, or 0. A flow's key does not include the session id, because only the port at the session
- * has it.
+ * Reads a frame that is not an IP packet. If it is a frame of a PPPoE session that carries an IP packet,
+ * returns the EtherType of this packet; otherwise 0. A flow's key does not include the session id,
+ * because only packets at the session's port carry it.
  */
 static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw_packet *p, __be16 type)
 {
@@ -172,7 +172,7 @@ static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw
 		return 0;
 	}
 	p->l3 += sizeof(pppoe);
-	/* The session's length must include the whole datagram; that of a super-packet may be unset. */
+	/* The length in the PPPoE header must include the whole datagram. In a super-packet it may be unset. */
 	bpf_skb_load_bytes(skb, p->l3 + (v4 ? offsetof(struct iphdr, tot_len) : offsetof(struct ipv6hdr, payload_len)),
 			   &said, sizeof(said));
 	if (!skb->gso_size && bpf_ntohs(said) + (v4 ? 0 : sizeof(struct ipv6hdr)) + sizeof(pppoe.protocol) >
@@ -185,8 +185,8 @@ static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw
 }
 
 /*
- * Sets the lengths of the IP packet if the buffer holds as many bytes as the IP header says. A
- * super-packet may be longer than the length field can express; the field is then zero (BIG TCP).
+ * Sets the lengths of the IP packet if the buffer holds at least as many bytes as the IP header says. A
+ * super-packet may be longer than the length field can express. The field is then zero (BIG TCP).
  * Ethernet padding may follow the datagram.
  */
 static __always_inline int nrw_set_lengths(struct __sk_buff *skb, struct nrw_packet *p, __u32 said, __u32 header)
@@ -267,8 +267,9 @@ static __always_inline int nrw_read_ipv6(struct __sk_buff *skb, struct nrw_packe
 #define NRW_PADDED	64		/* the shortest tagged Ethernet frame: bytes behind the datagram are padding */
 
 /*
- * A super-packet is sent as several segments, and each of them repeats the headers. Bytes that
- * follow a datagram in its frame take time on the link as well, and a bridge forwards them.
+ * Sets the number of segments and the bytes on the wire. A super-packet is sent as several segments, and
+ * each segment repeats the headers. Bytes that follow a datagram in its frame also count: they take time
+ * on the link, and a bridge forwards them.
  */
 static __always_inline void nrw_count_segments(struct __sk_buff *skb, struct nrw_packet *p, __u32 payload)
 {
@@ -319,9 +320,9 @@ static __always_inline __u8 nrw_tunnel_of(int proto)
 }
 
 /*
- * Reads everything that the program needs of a packet into a zeroed structure. Not static: the
- * verifier then checks this function once. Otherwise it would check the following code again for
- * each branch of this function.
+ * Reads everything that the program needs of a packet into a zeroed structure. The function is not
+ * static, so that the verifier checks it once. If it were static, the verifier would check the code
+ * after the call again for each branch of the function.
  */
 __noinline int nrw_read_packet(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {

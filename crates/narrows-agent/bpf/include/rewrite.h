@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Changes to a packet that keep its checksums as right, or as wrong, as they were (RFC 1624).
+ * Changes packets and updates their checksums (RFC 1624). A checksum that was correct stays correct, and
+ * a checksum that was wrong stays wrong.
  *
- * The kernel's helpers know whether the packet's checksum is complete, or will be completed by the
- * device (CHECKSUM_PARTIAL). Code of this program could not take that into account. Each function
- * does all of its work, or returns NRW_UNTOUCHED. If a helper fails half-way, the function returns
- * NRW_BROKEN, and the packet must be dropped.
+ * The kernel's helpers know whether the packet's checksum is complete or will be completed by the device
+ * (CHECKSUM_PARTIAL). This program does not know it, so it uses the helpers. Each function does all of
+ * its work, or returns NRW_UNTOUCHED. If a helper fails half-way, the function returns NRW_BROKEN, and
+ * the packet must be dropped.
  */
 #ifndef NRW_REWRITE_H
 #define NRW_REWRITE_H
@@ -25,9 +26,9 @@ enum nrw_written {
 #define NRW_PPPOE_LENGTH	4	/* distance before the IP header */
 
 /*
- * Adds to the checksum of a TCP segment in GTP-U. The kernel's helper would treat it as the outer
- * checksum: if the device completes the outer checksum, the helper assumes that the device also
- * completes this one.
+ * Adds `sum` to the checksum of a TCP segment in GTP-U. The kernel's helper is not used, because it
+ * assumes that the TCP checksum is the packet's outer checksum. If the device completes the outer
+ * checksum (UDP's), the helper would leave the TCP checksum unchanged for the device.
  */
 static __always_inline int nrw_add_inner(struct __sk_buff *skb, const struct nrw_packet *p, __u64 sum)
 {
@@ -43,7 +44,7 @@ static __always_inline int nrw_add_inner(struct __sk_buff *skb, const struct nrw
 	return bpf_skb_store_bytes(skb, p->l4 + NRW_TCP_CHECK, &check, sizeof(check), 0);
 }
 
-/* Sixteen bits at offset `at` of the TCP header, old and new value in host order. */
+/* Replaces sixteen bits at offset `at` of the TCP header. Old and new value are in host order. */
 static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, const struct nrw_packet *p, __u32 at,
 							__u16 old, __u16 new)
 {
@@ -61,7 +62,7 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 	}
 	if (bpf_skb_store_bytes(skb, p->l4 + at, &value, sizeof(value), 0))
 		return NRW_UNTOUCHED;
-	/* The outer checksum stays correct, because the inner one compensates the change. */
+	/* The outer checksum stays correct, because the change of the inner checksum compensates the new value. */
 	if (p->in_gtp)
 		return nrw_add_inner(skb, p, to + (__u16)~from) ? NRW_BROKEN : NRW_WRITTEN;
 	return bpf_l4_csum_replace(skb, p->l4 + NRW_TCP_CHECK, from, to, sizeof(to)) ? NRW_BROKEN : NRW_WRITTEN;
@@ -104,15 +105,17 @@ static __always_inline int nrw_grow_field(struct __sk_buff *skb, __u32 at)
 }
 
 /*
- * Updates the outer headers after their inner IP packet has grown. UDP's checksum covers the inner packet. The sum of
- * the segment and its pseudo header is the same as before, because it includes a checksum. The same
- * applies to an IPv4 header. These fields change the sum of the datagram:
+ * Updates the lengths and checksums of the outer headers after the inner IP packet has grown by 8 bytes.
+ *
+ * UDP's checksum covers the inner packet. The sum over the TCP segment and its pseudo header does not
+ * change, because the TCP checksum compensates every change. In the same way, the sum over an inner IPv4
+ * header does not change. The sum of the UDP datagram changes by these lengths:
  *
  * - the length in the inner pseudo header, which is not in the packet: 8 less
- * - the lengths of UDP and of GTP-U, and that of an inner IPv6 header: 8 more each
+ * - the lengths in the headers of UDP, of GTP-U and of an inner IPv6 packet: 8 more each
  * - the length in the outer pseudo header: 8 more
  *
- * A datagram without a checksum does not get one (BPF_F_MARK_MANGLED_0).
+ * If the UDP datagram has no checksum, none is written (BPF_F_MARK_MANGLED_0).
  */
 static __always_inline int nrw_grow_outside(struct __sk_buff *skb, const struct nrw_packet *p)
 {

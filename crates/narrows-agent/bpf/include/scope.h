@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The network namespaces that a host program applies to. The cgroup is chosen by where the program
- * is attached.
+ * The network namespaces that a host program applies to. The program also applies only to the cgroup that
+ * it is attached to.
  */
 #ifndef NRW_SCOPE_H
 #define NRW_SCOPE_H

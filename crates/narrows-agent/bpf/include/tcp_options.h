@@ -44,8 +44,8 @@ static __always_inline __u32 nrw_options_u32(const struct nrw_options *o, __u32 
 }
 
 /*
- * Linux's layout of established connections: two bytes, then timestamps. Format 1 writes only into
- * this layout.
+ * Whether the options begin as in Linux's segments of established connections: two bytes, then
+ * timestamps. Format 1 writes a rate only into packets with this layout.
  */
 static __always_inline int nrw_options_padded(const struct nrw_options *o)
 {
@@ -79,11 +79,11 @@ static __always_inline void nrw_note_option(struct nrw_options *o, __u32 at, __u
 }
 
 /*
- * The caller zeroes `o`. Not static, so that the verifier checks the loop once, and assumes nothing
- * about its result afterwards. The loop has forty steps, because a list may consist of forty NOPs.
- * The position is in memory, whose contents the verifier does not track. If the position were in a
- * register, the verifier would follow every path to each of its values, and reach its limit of a
- * million instructions.
+ * Reads the options into `o`, which the caller has zeroed. The function is not static, so that the
+ * verifier checks the loop once and assumes nothing about its result afterwards. The loop has forty
+ * steps, because a list may consist of forty NOPs. The position is in memory, whose contents the verifier
+ * does not track. If the position were in a register, the verifier would follow every path to each of its
+ * values, and reach its limit of a million instructions.
  */
 __noinline int nrw_walk_options(struct nrw_options *o)
 {
@@ -118,7 +118,7 @@ static __always_inline int nrw_read_options(struct __sk_buff *skb, __u32 from, _
 	if (!len)
 		return 0;
 	/*
-	 * The compiler knows these bounds and would remove the checks, but the verifier needs them.
+	 * The compiler knows these bounds and would remove the checks. The verifier needs the checks.
 	 */
 	barrier_var(len);
 	if (len < 1 || len > NRW_OPTIONS_MAX)

@@ -3,8 +3,8 @@
  * How TCP options carry a rate. crates/narrows-control/src/feedback states the same facts, and its
  * tests are the reference.
  *
- * Sixteen bits, network order: mantissa * 10 + decimal exponent, in bytes per second (BRF-5). Codes
- * do not sort (BRF-8): compare the decoded rates.
+ * A rate has sixteen bits in network order: mantissa * 10 + decimal exponent, in bytes per second
+ * (BRF-5). A larger code can mean a smaller rate (BRF-8), so compare the decoded rates.
  */
 #ifndef NRW_WIRE_H
 #define NRW_WIRE_H
@@ -19,9 +19,10 @@
 #define NRW_CODE_UNASSIGNED	65535	/* means in a SYN "feedback is welcome", and in an ACK "no switch has written a rate yet" */
 
 /*
- * The sender's statement about its application, on data (BRF-100): a TCP option without a body in
- * place of the two NOPs in front of the timestamps. It takes no bytes, so the MSS stays the same
- * and TSO works. A stack that does not know the kinds skips them.
+ * With these marks in data packets, the sender states whether its application limits the flow (BRF-100).
+ * A mark is a TCP option without a body that replaces the two NOPs in front of the timestamps. It takes
+ * no additional bytes, so the MSS stays the same and TSO works. A stack that does not know the two kinds
+ * skips the mark.
  */
 #define NRW_MARK_UNLIMITED	0xFD02	/* kind 253, length 2 */
 #define NRW_MARK_LIMITED	0xFE02	/* kind 254, length 2 */
@@ -34,7 +35,7 @@
 enum nrw_format {
 	NRW_FORMAT_PADDING = 1,		/* the paper's format: overwrite the two NOPs in front of the timestamps */
 	NRW_FORMAT_RESERVED = 2,	/* overwrite the option, only if the receiver has reserved it */
-	NRW_FORMAT_INSERT = 3,		/* insert the option into pure ACKs and SYN-ACKs; if it is there, keep the lower rate (default) */
+	NRW_FORMAT_INSERT = 3,		/* insert the option into pure ACKs and SYN-ACKs; if the packet has the option already, keep the lower rate (default) */
 };
 
 /* The rate in bytes/s. The including file includes bpf_helpers.h. */
@@ -47,8 +48,8 @@ static __always_inline __u64 nrw_decode(__u16 code)
 	__u32 exponent = code % 10;
 
 	/*
-	 * The compiler knows that this is below ten and would remove the test that the verifier
-	 * needs.
+	 * The compiler knows that the exponent is below ten and would remove the test. The verifier
+	 * needs the test.
 	 */
 	barrier_var(exponent);
 	return exponent < 10 ? (__u64)(code / 10) * pow10[exponent] : 0;

@@ -32,7 +32,7 @@ struct nrw_receiver_counters nrw_counters;
 
 static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 {
-	/* the kernel asks for the MSS of later data in the same way as for a pure ACK */
+	/* the kernel also makes this call to compute the MSS of later data, which gets no room */
 	if (ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS)
 		return;
 	if (nrw_is_syn(ctx)) {
@@ -73,7 +73,7 @@ int nrw_receiver(struct bpf_sock_ops *ctx)
 {
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
-		/* if the flag came too late the switch inserts the option */
+		/* if listen() was called before this program was loaded, the switch inserts the option */
 		if (nrw_in_scope(ctx))
 			nrw_answer_syns(ctx);
 		break;

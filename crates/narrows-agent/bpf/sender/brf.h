@@ -34,8 +34,8 @@ static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64
 }
 
 /*
- * The rate with which a connection begins: the one that arrived with the handshake, or an earlier
- * sender's. The switch has chosen both.
+ * The rate with which a connection begins: the rate that arrived with the handshake, or the rate that an
+ * earlier sender applied. The switch has chosen both.
  */
 static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u64 *rate)
 {
@@ -49,8 +49,8 @@ static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u6
 }
 
 /*
- * Runs once, after the handshake: from init(), or from the first packet or ACK if init() already
- * ran in SYN_SENT (a congestion control algorithm set between connect() and the SYN-ACK).
+ * Runs once, after the handshake, from init(). If the congestion control was set between connect() and the
+ * SYN-ACK, init() already ran in SYN_SENT. This function then runs from the first packet or ACK.
  */
 static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -70,7 +70,7 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 		conn->mode = NRW_MODE_RATED;
 		nrw_on_feedback(conn, now, rate);
 		/*
-		 * the switch chooses the first rate, and no earlier rate limits its increase
+		 * the switch chooses the first rate, so no limit of the increase applies to it
 		 */
 		conn->granted = nrw_max(conn->target, nrw_least(conn, tp));
 		conn->base = conn->granted;
@@ -214,7 +214,7 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	}
 }
 
-/* The first packet sent when nothing was in flight. */
+/* Handles the first packet that is sent when nothing was in flight. */
 static __always_inline void nrw_tx_start(struct nrw_conn *conn, struct tcp_sock *tp)
 {
 	__u64 now = tp->tcp_mstamp;
@@ -296,11 +296,11 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * There is no min_tso_segs(). For some milliseconds, one of the processors may not run such a program,
- * and the kernel then takes 0 for its result (docs/explanation/brf.md, "Crowds"). At a low pacing rate it then sends empty segments, which no
- * receiver acknowledges, and the connection waits for minutes (tcp_tso_autosize(),
- * tcp_mss_split_point()). Segments of slow flows leave one at a time because of their window
- * (NRW_WINDOW_SLACK_SPARSE).
+ * There is no min_tso_segs(). For some milliseconds, one of the processors may not run such a program. The
+ * kernel then uses 0 as the program's result (docs/explanation/brf.md, "Crowds"). At a low pacing rate, the
+ * kernel would then send empty segments, which no receiver acknowledges, and the connection would wait for
+ * minutes (tcp_tso_autosize(), tcp_mss_split_point()). Segments of slow flows leave one at a time because
+ * of their window (NRW_WINDOW_SLACK_SPARSE).
  */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops brf = {

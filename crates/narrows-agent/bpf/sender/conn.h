@@ -61,7 +61,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 
 /* The kernel does not pace this many segments of a connection (tcp_update_skb_after_send()). */
 #define NRW_UNPACED		10
-/* If one of these segments is late, later ones make up for at most this time: about the delay of the kernel's timer. */
+/* If one of these segments is late, later ones make up for at most this time, about the delay of the kernel's timer. */
 #define NRW_LATE_MOST_US	200000
 
 /* nrw_conn.mode: what sets the rate; the same as Mode in congestion/network/brf.rs */
@@ -100,16 +100,16 @@ struct nrw_conn {
 	__u64 no_room_us;	/* last ACK that had no room for feedback */
 	__u64 halved_us;
 	__u64 acked_us;
-	__u64 due_us;		/* when the next of the first segments is due, which the kernel does not pace */
-	__u64 sent_us;		/* departure of the last one before the present ACK */
+	__u64 due_us;		/* when the next of the first segments, which the kernel does not pace, is due */
+	__u64 sent_us;		/* departure of the last of these segments before the present ACK */
 
 	__u32 srtt;		/* us */
 	__u32 path;		/* least RTT, us */
 	__u32 recent;		/* last RTT, limited */
 
 	/*
-	 * CUBIC: has the meaning of tp->prr_delivered, which the kernel does not update if there is
-	 * a cong_control
+	 * for CUBIC: replaces tp->prr_delivered, which the kernel does not update if the algorithm has a
+	 * cong_control()
 	 */
 	__u32 prr_delivered;
 
@@ -126,7 +126,7 @@ struct nrw_conn {
 	/* NRW_GAP is the mean gap */
 	__s32 gap;		/* present gap between two segments, if they are few */
 	__s32 varied;		/* sum of the variations of the gaps */
-	__u32 first_sent;	/* the segments that due_us takes into account */
+	__u32 first_sent;	/* number of sent segments that due_us takes into account */
 };
 
 struct {

@@ -76,7 +76,7 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 }
 
 /*
- * An ACK into which no switch could write: its forty bytes of options are full (three SACK blocks).
+ * Whether no switch could write into this ACK, because three SACK blocks fill its forty bytes of options.
  */
 static __always_inline int nrw_no_room(struct bpf_sock_ops *ctx)
 {
@@ -176,8 +176,8 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 }
 
 /*
- * With NRW_CHOICE_ALL a program's own choice is ignored: -1 tells the kernel to keep the present
- * one, without an error.
+ * With NRW_CHOICE_ALL, ignores a program's own choice of congestion control: -1 tells the kernel to keep
+ * the present algorithm, without an error.
  */
 SEC("cgroup/setsockopt")
 int nrw_setsockopt(struct bpf_sockopt *ctx)

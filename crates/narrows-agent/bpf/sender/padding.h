@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The paper's wire format: the rate is in the two NOPs in front of an ACK's timestamps, where every
- * parser would misread it. The program removes the rate at the ingress and restores the NOPs.
+ * The paper's wire format: the rate replaces the two NOPs in front of an ACK's timestamps. Every parser of
+ * TCP options would misread the rate, so the program removes it at the ingress and restores the NOPs.
  */
 #ifndef NRW_PADDING_H
 #define NRW_PADDING_H

@@ -16,7 +16,7 @@ static __always_inline __u64 nrw_max(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* The rate of so many segments in so many us, in L3 bytes/s. */
+/* The rate in L3 bytes/s at which this number of segments is sent in this time. */
 static __always_inline __u64 nrw_segments_in(const struct tcp_sock *tp, __u64 segments, __u32 us)
 {
 	return us ? segments * nrw_packet_bytes(tp) * 1000000 / us : nrw_max_rate;
@@ -84,10 +84,9 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 }
 
 /*
- * BRF-92. While ACKs have no room for feedback, missing feedback does not count as silence. This
- * exception is limited in time, because with heavy loss and a dead switch all ACKs may have no
- * room. (The simulated receiver reserves room instead. Linux's receiver cannot be configured to do
- * this.)
+ * Reduces the rate if feedback is missing (BRF-92). While ACKs have no room for feedback, missing feedback
+ * does not count. This exception is limited in time: with heavy loss and a dead switch, all ACKs may have
+ * no room. (The simulated receiver reserves room instead. Linux's receiver cannot be configured to do so.)
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
@@ -140,7 +139,7 @@ static __always_inline void nrw_choose_gap(struct nrw_conn *conn)
 	conn->varied += vary;
 }
 
-/* Whether the rate is few segments per RTT. */
+/* Whether the connection sends few segments per RTT at this rate. */
 static __always_inline int nrw_is_sparse(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
 	return rate < nrw_segments_in(tp, NRW_SPARSE, nrw_max(conn->path, NRW_SPARSE_LEAST_US));
@@ -158,12 +157,12 @@ static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct 
  * The window of a connection whose segments the kernel does not pace yet. It is the number of segments
  * that the rate sends in an RTT, so that ACKs pace the flow.
  *
- * If that is less than one segment, the ACK arrives before the next segment is due. The window is then closed until the
- * next segment is due. The kernel treats a connection that has data but nothing in flight like one
- * whose receiver has closed its window: after an RTO, its probe timer sends a segment, whatever the
- * congestion window is (tcp_check_probe_timer(), tcp_write_wakeup()). So a segment goes out with the
- * first ACK after it is due, or after an RTO. If the timer was too early or too late, later
- * segments make up for it.
+ * If this number is less than one, the ACK arrives before the next segment is due. The window is then
+ * closed until the segment is due. If a connection has data but nothing in flight, the kernel treats it as
+ * if the receiver had closed its window. After an RTO, the probe timer sends a segment, whatever the
+ * congestion window is (tcp_check_probe_timer(), tcp_write_wakeup()). A segment therefore leaves with the
+ * first ACK after it is due, or after an RTO. If the timer was too early or too late, later segments make
+ * up for the difference.
  */
 static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate,
 					      __u32 packet)
@@ -177,7 +176,7 @@ static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struc
 		conn->due_us = nrw_max(conn->due_us, tp->tcp_mstamp - NRW_LATE_MOST_US) +
 			       (__u64)sent * packet * 1000000 / nrw_max(nrw_pace(conn, tp, rate), 1);
 	}
-	/* if all data was sent, the window stays open: the program's next write sends one segment at most at once */
+	/* if all data was sent, the window stays open, so that one segment of the next write leaves at once */
 	if (window || tp->packets_out || tp->write_seq == tp->snd_nxt)
 		return window + 1;
 	return tp->tcp_mstamp >= conn->due_us;
@@ -200,10 +199,10 @@ static __always_inline __u64 nrw_window(struct nrw_conn *conn, const struct tcp_
 }
 
 /*
- * The rate for the gap after the last segment that the kernel does not hold back. It brings the
- * connection back to its schedule: the kernel's timer may have been early for each of the first
- * segments. The kernel shortens a gap by the time since the last segment, but at most by half
- * (tcp_update_skb_after_send()), so the gap is counted from the last segment.
+ * The rate for the gap after the last segment that the kernel does not pace. The kernel's timer may have
+ * been early for each of the first segments, and this gap brings the connection back to its schedule. The
+ * kernel shortens a gap by the time since the last segment, but at most by half
+ * (tcp_update_skb_after_send()). The gap is therefore counted from the last segment.
  */
 static __always_inline __u64 nrw_first_pace(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {

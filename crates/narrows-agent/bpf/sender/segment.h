@@ -35,7 +35,7 @@ struct nrw_segment {
  * Returns 0 if this is a segment with timestamps in Linux's layout. It copies with
  * bpf_skb_load_bytes(), which checks the bounds of every access and also reads paged packets. A
  * packet with a VLAN tag in its data (not offloaded) or with IPv6 extension headers is not
- * recognised: attach to the VLAN's own interface instead.
+ * recognised. To mark such VLAN packets, attach the program to the VLAN's own interface.
  */
 static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_segment *seg)
 {

@@ -31,7 +31,10 @@ static __always_inline void nrw_take_listener(struct tcp_sock *tp, int flags)
 	bpf_setsockopt(tp, IPPROTO_TCP, NRW_TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
 }
 
-/* Its SYN has asked for feedback. Storage is the sign that nrw_sockops() looks for. */
+/*
+ * Takes over a connection whose SYN has asked for feedback. The connection gets storage, which shows
+ * nrw_sockops() that the SYN has asked.
+ */
 static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
 {
 	if ((flags & BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG) && nrw_will_apply_rates(tp, tp))
@@ -39,9 +42,9 @@ static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
 }
 
 /*
- * A connection of an earlier `brf`. That algorithm stays in the kernel as long as connections use
- * it, even after its name is free again. Only connections with an option in the handshake have
- * their headers parsed (nrw_established()).
+ * Takes over a connection of an earlier `brf`. That algorithm stays in the kernel as long as connections
+ * use it, even after its name is free again. The kernel parses headers only of connections with an option
+ * in the handshake (nrw_established()).
  *
  * A connection that is paced still had a rate from the earlier sender, and continues at this rate.
  * Any other connection continues with CUBIC until the next rate arrives. So does a connection with

@@ -25,11 +25,11 @@
 #define NRW_NEAR		(1U << 16)
 /* Upper bound of the data in flight: 10 Gbit/s for 0.2 s. */
 #define NRW_FLIGHT		(1U << 28)
-/* After a pause of this length ... */
+/* After a pause of this length, the program learns new numbers. */
 #define NRW_PAUSE_US		250000
-/* ... this many consecutive packets give new numbers. */
+/* Number of consecutive packets that are needed to learn new numbers. */
 #define NRW_LEARN		4
-/* Another interface is believed after this many of its packets. */
+/* After this many packets from another interface, packets from there are believed. */
 #define NRW_MOVE		8
 #define NRW_MOVE_US		100000
 
@@ -44,7 +44,7 @@ static __always_inline __u32 nrw_end(const struct nrw_packet *p)
 	return p->seq + p->payload + (p->flags & NRW_TCP_FIN);
 }
 
-/* The acknowledged number, or a lower bound if the acknowledgements did not pass here. */
+/* The oldest number that may be in flight: the acknowledged one, or a bound if no recent ACK passed here. */
 static __always_inline __u32 nrw_oldest(__u32 acked, __u32 next)
 {
 	return next - acked <= NRW_FLIGHT ? acked : next - NRW_FLIGHT;
@@ -58,7 +58,7 @@ static __always_inline __u32 nrw_reverse_end(const struct nrw_slot *slot)
 	return next - sent <= NRW_FLIGHT ? next : sent;
 }
 
-/* The slot begins with this SYN-ACK. */
+/* Initializes the sequence numbers of a slot that is created at this SYN-ACK. */
 static __always_inline void nrw_number_answered(struct nrw_slot *slot, const struct nrw_here *h, int by_receiver)
 {
 	const struct nrw_packet *p = h->packet;
@@ -74,7 +74,7 @@ static __always_inline void nrw_number_answered(struct nrw_slot *slot, const str
 		slot->reverse_if = h->skb->ingress_ifindex;
 }
 
-/* The slot begins with this data, of which an unknown amount is in flight. */
+/* Initializes the numbers of a slot that is created at this data. An unknown amount of data is in flight. */
 static __always_inline void nrw_number_adopted(struct nrw_slot *slot, const struct nrw_here *h)
 {
 	const struct nrw_packet *p = h->packet;
@@ -104,7 +104,7 @@ static __always_inline int nrw_learn(__u32 *next, __u8 *n, const struct nrw_pack
 	return 1;
 }
 
-/* The data acknowledges numbers that the other end has sent. */
+/* Whether the data acknowledges numbers that the other end has sent. */
 static __always_inline int nrw_acks_reverse(const struct nrw_slot *slot, const struct nrw_packet *p)
 {
 	return nrw_within(p->ack, slot->ack_sent - NRW_NEAR, nrw_reverse_end(slot) + NRW_ACK_STEP);
@@ -126,7 +126,7 @@ static __always_inline int nrw_learn_data(struct nrw_here *h, struct nrw_slot *s
 	return 1;
 }
 
-/* The packet must acknowledge data that passed here. */
+/* Learns the numbers of the other direction from a packet that acknowledges data that passed here. */
 static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
@@ -142,10 +142,10 @@ static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot
 	return 1;
 }
 
-/* The data's RST and FIN must come from the same interface as its believed packets. */
+/* Whether the data comes from the same interface as before. A RST or FIN from another one is not believed. */
 static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
-	/* The lower half of the interface's number is enough. Packets of this host, and packets of a software path, have no such interface. */
+	/* The lower half of the ifindex is enough. Packets of this host or of a software path have no ingress_ifindex. */
 	__u16 from = h->skb->ingress_ifindex;
 
 	if (!from || slot->data_if == from)
@@ -162,8 +162,9 @@ static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slo
 }
 
 /*
- * Checks the interface from which a packet of the reverse direction comes. Two paths at a time are
- * possible, but only one of them is believed, until it has been silent for a while.
+ * Checks the interface from which a packet of the reverse direction comes. Packets may come by two paths
+ * at a time, but only those of one path are believed. The other path is believed once the first one has
+ * been silent for a while.
  */
 static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
@@ -186,8 +187,8 @@ static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_
 }
 
 /*
- * RFC 5961, section 3.2: the receiver of a RST ends the connection only for the exact number. The
- * exact number is the end of the data, or the number that the other end expects.
+ * Whether a RST has the exact number. The receiver of a RST ends the connection only for this number (RFC
+ * 5961, section 3.2), which is the end of the data or the number that the other end expects.
  */
 static __always_inline int nrw_exact(__u32 seq, __u32 next, __u32 expected)
 {
@@ -202,8 +203,8 @@ static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot 
 	int ends = p->flags & (NRW_TCP_RST | NRW_TCP_FIN);
 
 	/*
-	 * Data in order needs no number that the other direction writes, so the cache line of these
-	 * numbers stays with the other CPU.
+	 * Data in order is checked without the numbers that packets of the other direction write. The
+	 * cache line of these numbers therefore stays with the other CPU.
 	 */
 	if (p->seq != next || !nrw_within(p->ack, sent - NRW_NEAR, sent + NRW_NEAR) || ends) {
 		__u32 acked = slot->acked;
@@ -228,7 +229,7 @@ static __always_inline int nrw_believe_reverse(struct nrw_here *h, struct nrw_sl
 	const struct nrw_packet *p = h->packet;
 	__u32 next = slot->seq_seen, acked = slot->acked, sent = slot->ack_sent, theirs = nrw_reverse_end(slot);
 
-	/* The first line changes with every data packet. This function reads the line only once per flight. */
+	/* Each data packet changes the slot's first cache line. Reverse packets therefore read it only once per flight. */
 	if ((__s32)(p->ack - next) > 0)
 		next = slot->seq_next;
 	if (!nrw_within(p->seq, sent - NRW_NEAR, theirs + NRW_NEAR) ||

@@ -9,7 +9,8 @@
 #include "stamp.h"
 
 /*
- * The packet shows that its sender applies rates, even if its SYN was not seen (BRF-10, BRF-105).
+ * Whether the packet shows that its sender applies rates. The sender's SYN may not have been seen
+ * (BRF-10, BRF-105).
  */
 static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 {
@@ -17,8 +18,8 @@ static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 }
 
 /*
- * Payload that the sequence numbers skip was sent and lost before this switch (BRF-100). Serial
- * arithmetic (RFC 9293).
+ * Counts the payload that the sequence numbers skip. It was sent, and lost before this switch (BRF-100).
+ * Comparisons use serial arithmetic (RFC 9293).
  */
 static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struct nrw_packet *p)
 {
@@ -31,7 +32,7 @@ static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struc
 		slot->seq_next = end;
 }
 
-/* The sender's statement about its application (BRF-100). */
+/* Counts marks, with which the sender states whether its application limits the flow (BRF-100). */
 static __always_inline void nrw_note_marks(struct nrw_slot *slot, const struct nrw_options *o)
 {
 	if (o->marks_unlimited || (o->has_rate && o->code == NRW_CODE_UNLIMITED))
@@ -49,7 +50,7 @@ static __always_inline void nrw_note_payload(struct nrw_here *h, struct nrw_slot
 	nrw_rtt_data(h, slot);
 }
 
-/* A packet of the data direction, at its controlled port. Returns whether the packet is believed. */
+/* Handles a packet of the data direction at its controlled port. Returns whether the packet is believed. */
 static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
@@ -87,7 +88,7 @@ static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *sl
 #define NRW_SEEN		1
 #define NRW_SEEN_BRF		2	/* with the rate option */
 
-/* Runs for the first packet of the receiver, and for the first one with the option. */
+/* Runs for the first packet of the receiver, and for the receiver's first packet with the option. */
 static __always_inline void nrw_note_receiver(struct nrw_here *h, struct nrw_slot *slot, struct nrw_port *port)
 {
 	int speaks = h->packet->options.has_rate;
@@ -139,17 +140,17 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 }
 
 /*
- * The data acknowledges the SYN-ACK that was refused a slot. Its sender received that SYN-ACK, so
- * SYN, SYN-ACK and this packet confirm both sides. A host with forged addresses would have to guess
- * the number. The server may have sent a first window meanwhile, which is not scaled yet (RFC
- * 7323).
+ * Whether the data acknowledges the SYN-ACK that was refused a slot. If so, the data's sender received
+ * that SYN-ACK, and SYN, SYN-ACK and this packet confirm both sides. A host with forged addresses would
+ * have to guess the number. The data may also acknowledge a first window of the server, which is at most
+ * 65,535 bytes, because it is not scaled yet (RFC 7323).
  */
 static __always_inline int nrw_proven(const struct nrw_packet *p, const struct nrw_half *half)
 {
 	return half->answered_ns && (p->flags & NRW_TCP_ACK) && p->ack - (half->answer_seq + 1) <= 0xffff;
 }
 
-/* If the opener's direction is controlled as well, its slot accounted for the SYN-ACK. */
+/* Whether the SYN-ACK asked for feedback. The opener's slot records this if that direction is controlled as well. */
 static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 {
 	__u32 index;
@@ -159,9 +160,9 @@ static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 }
 
 /*
- * Data of a flow without a slot: its SYN-ACK took another path, was refused a slot, or passed
- * before this switch started. It may be forged, and counts as unconfirmed until a packet of the
- * other side is seen.
+ * Takes a slot for data of a flow without one. The flow's SYN-ACK took another path, was refused a slot,
+ * or passed before this switch started. The data may be forged, so the flow counts as unconfirmed until a
+ * packet of the other side is seen.
  */
 static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const struct nrw_key *reverse, __u32 *index)
 {
@@ -194,9 +195,9 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 }
 
 /*
- * The slots of both directions that matter at this port. If a connection carries data in
- * only one direction, it has only one slot, and this slot says so. One table lookup is then enough
- * for each of its packets.
+ * Finds the slots of both directions of a connection, if they are needed at this port. A connection that
+ * carries data in only one direction has only one slot, and this slot records that. One table lookup is
+ * then enough for each packet of the connection.
  */
 static __always_inline void nrw_find_both(const struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot **own,
 					  struct nrw_slot **other)
@@ -215,7 +216,7 @@ static __always_inline void nrw_find_both(const struct nrw_here *h, const struct
 		*own = nrw_find(&p->key, &index);
 }
 
-/* A TCP packet leaves a controlled port; `slot` is the slot of its direction. Returns its leaf. */
+/* Handles a TCP packet that leaves by a controlled port, and returns its leaf. `slot` is its direction's slot. */
 static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
@@ -225,10 +226,10 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 		slot = nrw_adopt(h, reverse, &index);
 	/*
 	 * If a flow is not counted here, its data must not enter the queue of flows that apply
-	 * rates, whatever its option claims. In that queue it may send only ACKs, and only while
-	 * few flows claim to apply rates (BRF-104). After a change of route the slot still belongs
-	 * to the old port: it times out there, and the flow is adopted here. Data that the switch
-	 * does not believe is not counted either.
+	 * rates, even if its option claims that it does. Only its ACKs may enter that queue, and only
+	 * while few flows claim to apply rates (BRF-104). After a change of route the slot still
+	 * belongs to the old port. The slot times out there, and the flow is adopted here. Data that
+	 * the switch does not believe is not counted either.
 	 */
 	if (!slot || slot->port != h->port_no || !nrw_note_data(h, slot))
 		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

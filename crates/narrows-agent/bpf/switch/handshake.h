@@ -67,9 +67,9 @@ static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_ke
 }
 
 /*
- * The index of the grant for the k-th newcomer of a tick; k starts at 0. The share of each newcomer is smaller
- * than the share before it. One grant for all late newcomers of a crowd would exceed the link many
- * times. The same as newcomers_up_to() in dataplane/layout.rs.
+ * The index of the grant for the k-th newcomer of a tick; k starts at 0. Each newcomer has a smaller share
+ * than the previous newcomer. If all late newcomers of a crowd had the same grant, their rates together
+ * would exceed the link many times. newcomers_up_to() in dataplane/layout.rs must agree with this function.
  */
 static __always_inline __u32 nrw_grant_of(__u32 k)
 {
@@ -107,13 +107,13 @@ static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, con
 	return nrw_is_rate(code) && nrw_is_rate(known) && nrw_decode(known) < nrw_decode(code) ? known : code;
 }
 
-/* The packet acknowledges the SYN. Only a host that received the SYN knows its number. */
+/* Whether the packet acknowledges the SYN. Only a host that received the SYN knows its number. */
 static __always_inline int nrw_answers(const struct nrw_packet *p, const struct nrw_half *half)
 {
 	return p->ack - (half->syn_seq + 1) <= half->syn_payload;
 }
 
-/* The same SYN-ACK as the one that began the slot. */
+/* Whether this is a repetition of the SYN-ACK at which the slot was created. */
 static __always_inline int nrw_same_answer(const struct nrw_packet *p, const struct nrw_slot *slot, int by_receiver)
 {
 	if (by_receiver)
@@ -124,9 +124,8 @@ static __always_inline int nrw_same_answer(const struct nrw_packet *p, const str
 #define NRW_QUIET_NS		1000000000ULL
 
 /*
- * Whether a new connection may have the addresses of this connection, whose end was not seen: it
- * ended before, or its packets have stopped. Otherwise the handshake is forged (RFC 5961, section
- * 4).
+ * Whether a new connection may have the addresses and ports of the slot's connection: that connection has
+ * ended, or its packets have stopped. Otherwise the handshake is forged (RFC 5961, section 4).
  */
 static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 now)
 {
@@ -135,7 +134,7 @@ static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 no
 	return (flags & NRW_F_RST) || (flags & both) == both || now - slot->last_ns > NRW_QUIET_NS;
 }
 
-/* The flow of this handshake has a slot from an earlier SYN-ACK. */
+/* Handles a SYN-ACK whose flow has a slot from an earlier SYN-ACK. */
 static __always_inline void nrw_syn_ack_again(struct nrw_here *h, struct nrw_slot *slot)
 {
 	nrw_flag(slot, NRW_F_SYN_REPEATED);
@@ -192,7 +191,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 	word->code = slot->code;
 }
 
-/* The SYN-ACK got no slot. The first data that acknowledges it will get a slot. */
+/* Records a SYN-ACK that got no slot. The first data that acknowledges this SYN-ACK gets a slot. */
 static __always_inline void nrw_answered(struct nrw_here *h, struct nrw_half *half)
 {
 	half->answer_seq = h->packet->seq;
@@ -214,7 +213,7 @@ static __always_inline void nrw_refuse(const struct nrw_packet *p, const struct 
 		bpf_map_delete_elem(&half_open, &p->key);
 }
 
-/* `opener` is the reversed key, the direction of the SYN. */
+/* Handles a SYN-ACK. `opener` is the packet's reversed key, which is the direction of the SYN. */
 static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key *opener, struct nrw_word *word)
 {
 	struct nrw_half *half = bpf_map_lookup_elem(&half_open, opener);

@@ -34,8 +34,8 @@ static __always_inline void nrw_steer_udp(struct nrw_here *h)
 }
 
 /*
- * Adds the tokens that accumulated since the last fill. The rest of the time, in which less than a whole byte
- * accumulates, is not lost: `at` does not include it.
+ * Adds the tokens that accumulated since the last fill. Only whole bytes are added. `at` does not include
+ * the remaining time, so this time counts at the next fill.
  */
 static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
@@ -89,8 +89,8 @@ static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 byt
 }
 
 /*
- * A super-packet (UDP_SEGMENT) is larger than the bucket and would never conform; a full bucket
- * lets it pass.
+ * Whether a UDP packet conforms. A super-packet (UDP_SEGMENT) is larger than the bucket and would never
+ * conform, so it passes if the bucket is full.
  */
 static __always_inline int nrw_police_udp(struct nrw_port *port, __u64 now, __u32 bytes)
 {

@@ -23,8 +23,8 @@ static __always_inline struct nrw_slot *nrw_find(const struct nrw_key *key, __u3
 }
 
 /*
- * Whether unconfirmed flows already hold the maximum number of slots. The cause is a flood, or more
- * newcomers at a time than there is room for.
+ * Whether unconfirmed flows already hold the maximum number of slots. The cause is a flood, or too many
+ * newcomers at a time.
  */
 static __always_inline int nrw_crowded(const struct nrw_port *port)
 {
@@ -100,7 +100,7 @@ static __always_inline void nrw_pair(struct nrw_slot *slot)
 	slot->paired = 1;
 }
 
-/* Puts the slot into the table. If another CPU was faster the slot is freed. */
+/* Puts the slot into the table. If another CPU has already added the flow, the slot is freed. */
 static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *slot, __u32 index)
 {
 	int proven = slot->flags & NRW_F_CONFIRMED;
@@ -133,8 +133,8 @@ static __always_inline void nrw_confirm(struct nrw_port *port, struct nrw_slot *
 		return;
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_CONFIRMED);
 	/*
-	 * A slot that is not live is not counted any more (the agent freed it), or nrw_publish()
-	 * will count it.
+	 * A slot that is not live was freed by the agent and is no longer counted, or nrw_publish() will
+	 * count it later.
 	 */
 	if ((old & (NRW_F_LIVE | NRW_F_CONFIRMED)) == NRW_F_LIVE)
 		__sync_fetch_and_add(&port->unconfirmed, -1);

@@ -32,8 +32,8 @@ static __always_inline struct nrw_place nrw_find_place(const struct nrw_packet *
 }
 
 /*
- * Another switch has written a value. In format 1, two NOPs are not a value, and neither are the
- * marks of a data packet.
+ * Whether another switch has written a value. In format 1, neither two NOPs nor the marks of a data packet
+ * are a value.
  */
 static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct nrw_place place, __u32 format)
 {
@@ -45,7 +45,7 @@ static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct
 	       !(p->payload && (place.bits == NRW_MARK_UNLIMITED || place.bits == NRW_MARK_LIMITED));
 }
 
-/* The paper's gate (BRF-60, BRF-62): `due` is in the future. */
+/* Whether the paper's gate (BRF-60, BRF-62) is closed: the next feedback is due in the future. */
 static __always_inline int nrw_gate_closed(const struct nrw_slot *slot, __u32 now_us)
 {
 	return slot->gate_us && (__s32)(slot->gate_us - now_us) > 0;
@@ -98,8 +98,8 @@ struct nrw_word {
 #define NRW_AGAIN_US		2000000
 
 /*
- * Another switch's rate. A switch writes many rates, so the first rate is ignored. A single packet
- * with guessed numbers then has no effect.
+ * Records another switch's rate. A switch writes many rates, so the first one is ignored. A single forged
+ * packet with guessed numbers therefore has no effect.
  */
 static __always_inline void nrw_note_passed(struct nrw_here *h, struct nrw_slot *slot, __u16 code)
 {
@@ -110,7 +110,7 @@ static __always_inline void nrw_note_passed(struct nrw_here *h, struct nrw_slot 
 	slot->passed_us = h->now_us;
 }
 
-/* The smallest rate of the path stays (BRF-61). */
+/* Writes this switch's rate, unless the packet already carries a smaller one (BRF-61). */
 static __always_inline enum nrw_written nrw_stamp(struct nrw_here *h, const struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;

@@ -9,8 +9,8 @@
 const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is forgotten after this time (BRF-15) */
 
 /*
- * ifindex -> port. The program is attached to ports only, but a hash costs less than a second
- * program.
+ * Maps an ifindex to its port. The program is attached only to interfaces in this map, but looking up the
+ * port in a hash costs less than a second program would.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -113,8 +113,8 @@ static __always_inline int nrw_controlled(const struct nrw_port *port)
 }
 
 /*
- * Whether the agent runs. Agent and program use the same clock, but the agent may have read it
- * after `now`.
+ * Whether the agent runs. Agent and program use the same clock. The heartbeat may be later than `now`,
+ * because the agent may have read the clock after the program did.
  */
 static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 {
@@ -123,7 +123,7 @@ static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 	return now < beat || now - beat <= port->watchdog_ns;
 }
 
-/* A slot was taken. */
+/* Notifies the agent that a slot was taken. */
 static __always_inline void nrw_ring(__u32 slot)
 {
 	/* If the ring buffer is full, the agent finds the slot in its next scan of all slots. */

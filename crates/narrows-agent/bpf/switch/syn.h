@@ -4,8 +4,8 @@
  * flood of them would take capacity from all flows.
  *
  * A real client repeats a dropped SYN, for the first time after a second (RFC 6298). An attacker
- * with forged addresses does not repeat its SYNs. A repeated SYN therefore has a bucket of its own;
- * without it no connection could be opened during a flood.
+ * with forged addresses does not repeat its SYNs. Repeated SYNs therefore have a bucket of their own.
+ * Without this bucket, no connection could be opened during a flood.
  */
 #ifndef NRW_SYN_H
 #define NRW_SYN_H

@@ -54,7 +54,7 @@ mod tests {
         assert!(matches!(found, Some(2 | 4)), "{found:?}");
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
         let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-        // A distribution may have backported the later form, but not the earlier one forwards.
+        // A kernel before 6.10 may have the new form as a backport, but a later kernel never has the old form.
         if (numbers.next(), numbers.next()) >= (Some(6), Some(10)) {
             assert_eq!(kernel_form().unwrap(), Form::New, "{release}");
         }

@@ -25,8 +25,8 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// TCP_CA_NAME_MAX, including the terminating zero.
 const NAME_MAX: usize = 16;
-/// The kernel unregisters an algorithm a moment after its pin is gone, in a worker. On a busy machine the worker takes
-/// longer.
+/// Longest wait for the kernel to unregister an algorithm. A worker of the kernel does this a moment after the pin is
+/// gone, and takes longer on a busy machine.
 const UNREGISTER_SECONDS: u64 = 5;
 const GONE_POLL: Duration = Duration::from_millis(2);
 
@@ -141,7 +141,8 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
         _ => CcError::refused("registering the congestion control", REMEDY)(error),
     })?;
     skel.maps.bss.pin(folder.join(FACTS)).map_err(CcError::refused(pinning, remedy))?;
-    // Last, because this pin keeps the congestion control. Without links it pins the map whose element it is.
+    // This pin is made last, because it keeps the congestion control registered. On kernels without struct_ops links,
+    // the map is pinned instead of the link.
     match form {
         Form::New => link.pin(folder.join(LINK)),
         Form::Old => link.pin(folder.join(ELEMENT)).map(|()| link.disconnect()),
@@ -161,8 +162,9 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     }
     let facts = place.of(variant).join(FACTS);
     let open = || MapHandle::from_pinned_path(&facts);
-    // The algorithm of this pin may have been unregistered, and another one loaded under the name. Without CAP_SYS_ADMIN
-    // the registered one cannot be opened; then a pin that holds any map is taken for its pin.
+    // The pinned algorithm may have been unregistered, and another one loaded under its name. Without CAP_SYS_ADMIN
+    // the registered algorithm cannot be opened for comparison. In that case any pin that holds a map counts as its
+    // pin.
     let registered = Registered::find(&name);
     let pinned = place.pinned_map(variant)?;
     let pin_is_visible = pinned.is_some_and(|id| registered.as_ref().is_none_or(|found| found.id == id));
@@ -175,7 +177,7 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     let look = || map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
     let bytes = look().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?.unwrap_or_default();
     let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
-    // An error and not "not loaded": a congestion control algorithm in use must not be unloaded.
+    // This is an error. The result "not loaded" would be wrong, because the algorithm may be in use.
     let (Some(connections), Some(begun), Some(options)) = (words.next(), words.next(), words.next()) else {
         return Err(CcError::file(&facts)(io::Error::other("not the facts of this version's programs")));
     };
@@ -223,12 +225,12 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     unloadable(variant, place)?;
     let name = place.registered(variant);
     let was_visible = place.unpin(variant)?;
-    // This is done even if the pin was visible: an algorithm that was detached before may have left
+    // Hidden mounts are searched even if the pin was visible. An algorithm that was detached before may have left
     // pins there.
     let was_hidden = bpffs::below(|| place.unpin(variant));
     let is_unpinned = was_visible || matches!(was_hidden, Ok(true));
     if !(is_unpinned && is_gone_soon(&name)?) {
-        // Another process may hold its link.
+        // Another process may hold the algorithm's link.
         detach(&name)?;
         if !is_gone_soon(&name)? {
             let connections = find(variant, place)?.map_or(0, |loaded| loaded.connections);
@@ -266,7 +268,7 @@ pub fn tidy(place: &Place) -> Result<Tidied, CcError> {
     Ok(Tidied { pins: pins.into_inner(), mounts: bpffs::uncover() })
 }
 
-/// Unregisters a congestion control algorithm whose pin cannot be reached: it is in another mount namespace, or was never made.
+/// Unregisters a congestion control algorithm whose pin is in another mount namespace or was never made.
 fn detach(name: &str) -> Result<(), CcError> {
     let Some(registered) = Registered::find(name) else { return Ok(()) };
     registered.detach().map_err(|found| CcError::Elsewhere { name: name.to_owned(), found })

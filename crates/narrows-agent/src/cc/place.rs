@@ -49,7 +49,7 @@ impl Place {
         if !self.folder.starts_with(bpffs::PATH) {
             return Ok(());
         }
-        // New pins must not cover older ones, and leftovers keep a mount.
+        // Leftovers are removed first: a mount with pins cannot be unmounted, and new pins must not hide older ones.
         self.remove_leftovers()?;
         bpffs::uncover();
         Ok(bpffs::mount_once()?)

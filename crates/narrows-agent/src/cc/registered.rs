@@ -1,4 +1,4 @@
-//! Congestion control algorithms as the kernel lists them, whether their pins can be reached or not.
+//! Congestion control algorithms that are registered in the kernel. Their pins may be out of reach.
 #![allow(unsafe_code, reason = "system calls that libbpf-rs has no wrapper for")]
 
 use std::fs;
@@ -39,7 +39,7 @@ pub(super) struct Registered {
 }
 
 impl Registered {
-    /// Finds a registered algorithm by its name. Opening by id needs CAP_SYS_ADMIN: without it nothing is found.
+    /// Finds a registered algorithm by its name. Returns `None` without CAP_SYS_ADMIN, which opening by id needs.
     pub(super) fn find(name: &str) -> Option<Registered> {
         let layout = Layout::read()?;
         let mut maps = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps && map.name == MAP);
@@ -58,10 +58,10 @@ impl Registered {
         })
     }
 
-    /// Unregisters it. The algorithm's pin, if there is one, has no effect afterwards.
+    /// Unregisters the algorithm. Its pin, if there is one, has no effect afterwards.
     ///
     /// # Errors
-    /// The kernel's answer: struct_ops links can be detached since Linux 6.11.
+    /// The kernel's answer. Before Linux 6.11, struct_ops links cannot be detached.
     pub(super) fn detach(&self) -> io::Result<()> {
         let Some(id) = self.link else {
             return self.map.delete(&0u32.to_ne_bytes()).map_err(io::Error::other);
@@ -119,7 +119,7 @@ struct Layout {
     state: usize,
     name: usize,
     name_len: usize,
-    /// A pointer in the kernel. User space reads the program's id in its place.
+    /// In the kernel, this member is a pointer. User space reads the program's id in its place.
     cong_control: usize,
 }
 

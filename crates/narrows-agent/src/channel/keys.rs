@@ -1,7 +1,8 @@
 //! Keys of the channel: each end has its own key and certificate, and a list of the certificates that it trusts.
 //!
-//! A certificate is compared as a whole with the list, as SSH compares public keys. There is no authority, and the dates
-//! of certificates are not read. So nothing has to be renewed, and a switch needs no clock.
+//! Each end compares the other end's whole certificate with its list, as SSH compares public keys. There is no
+//! certificate authority, and the agent does not read the dates of certificates. Nothing has to be renewed therefore,
+//! and a switch needs no correct clock.
 
 use std::fmt::Display;
 use std::fs;

@@ -1,8 +1,9 @@
 //! The agent's connection to the SDN controller, in a thread of its own that never blocks the control loop.
 //!
 //! The protocol is lines of JSON ([`session`]) over TLS 1.3 ([`transport`]), with a key at each end ([`keys`]). The
-//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. Meanwhile, bodies wait
-//! in a bounded queue, which drops the oldest ones. Without a controller the agent uses its own detector (BRF-105).
+//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. Until then, the
+//! bodies of messages wait in a queue, which drops the oldest bodies when it is full. Without a controller the agent
+//! uses its own detector (BRF-105).
 
 pub mod keys;
 pub mod session;
@@ -89,7 +90,7 @@ struct Queues {
     ports_due: bool,
     waiting: VecDeque<ToController>,
     arrived: VecDeque<Message>,
-    /// Number of bodies that were dropped because newer ones needed their place.
+    /// Number of bodies that were dropped to make room for newer bodies.
     dropped: u64,
     state: ChannelState,
     stop: bool,

@@ -1,4 +1,4 @@
-//! TLS between the socket and the lines, as a pure state machine. On loopback it can be left out.
+//! TLS between the socket and the lines, as a pure state machine. TLS is optional if the controller is on this host.
 
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -57,7 +57,7 @@ impl Transport {
     pub fn new(config: Option<&Arc<ClientConfig>>, controller: IpAddr) -> Result<Self, TlsRefusal> {
         let Some(config) = config else { return Ok(Transport::Plain(Vec::new())) };
         let mut connection = ClientConnection::new(config.clone(), controller.into())?;
-        // The worker bounds what it gives.
+        // The worker limits the bytes that it passes to this buffer.
         connection.set_buffer_limit(None);
         Ok(Transport::Tls(Box::new(connection)))
     }
@@ -74,7 +74,7 @@ impl Transport {
             }
             Transport::Tls(connection) => {
                 while !wire.is_empty() {
-                    // Reading from memory fails only if the buffer of lines is full, and it is emptied below.
+                    // Reading from memory fails only if the buffer of lines is full. That buffer is emptied below.
                     if !matches!(connection.read_tls(&mut wire), Ok(1..)) {
                         break;
                     }

@@ -27,8 +27,8 @@ const PAUSE_OF_SEVERAL_MS: u16 = 500;
 const CONNECT: Duration = Duration::from_secs(2);
 /// The controller must accept the agent within this time.
 const GREETING: Span = Span::from_secs(5);
-/// If there are several controllers, the agent leaves one that sends nothing for this time. A working controller sends a
-/// line every second.
+/// If there are several controllers, the agent leaves a controller that sends nothing for this time. A working
+/// controller sends a line every second.
 const MUTE: Span = Span::from_secs(4);
 /// Unacknowledged data or an unanswered keep-alive ends the connection after this time, ms.
 const PEER_DEAD_MS: u32 = 5000;
@@ -101,8 +101,8 @@ impl Worker {
     /// Waits, and returns whether to stop.
     fn wait(&self, pause_ms: u16) -> bool {
         let mut left = pause_ms;
-        // Bodies wake the thread as well and stay queued. The pause is divided into slices, so no clock is
-        // needed.
+        // New bodies also wake the thread, and stay queued. The pause is divided into slices, so that the thread can
+        // measure it without a clock.
         while left > 0 {
             let slice = left.min(100);
             std::thread::sleep(Duration::from_millis(slice.into()));

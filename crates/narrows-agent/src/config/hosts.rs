@@ -12,11 +12,11 @@ use crate::host::{Choice, Namespace};
 /// The connections that the agent applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All of the agent's network namespace.
+    /// All connections of the agent's network namespace.
     Netns,
-    /// Those of the processes in this cgroup (version 2).
+    /// The connections of the processes in this cgroup (version 2).
     Cgroup(PathBuf),
-    /// All of these network namespaces, each with its interfaces: many emulated hosts on one kernel.
+    /// All connections of these network namespaces, each with its interfaces: many emulated hosts on one kernel.
     Namespaces(Vec<Namespace>),
 }
 
@@ -100,8 +100,8 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     let format = own.get("format", one_of(&formats)).unwrap_or(Format::Experimental);
     let set_default = own.get("set_default", yes_no).unwrap_or(false);
     if set_default && matches!(scope, Scope::Namespaces(_)) {
-        // The guardian, which restores it if the agent is killed, would have to enter them, and it has dropped that
-        // privilege by then.
+        // If the agent is killed, the guardian restores the defaults. It cannot enter other namespaces to do so,
+        // because it has dropped the privilege.
         own.problem(
             "set_default",
             "found true together with [[namespaces]], where programs choose `brf` or get it by `choice`",

@@ -24,8 +24,9 @@ pub(super) fn signal(name: &str) -> Option<&'static str> {
 /// Share of the link up to which UDP borrows by default. The rest is for the first packets of new flows.
 const UDP_CEILING: f64 = 0.95;
 
-/// Defaults of the kind's parameters on a real switch: room for the flows of the whole switch, rates in ACKs, and UDP that
-/// borrows. The rate controller ignores the ceiling if it measures the capacity.
+/// Sets defaults of the rate controller's parameters that a real switch needs: room for the flows of the whole
+/// switch, rates in ACKs, and UDP that may borrow. The rate controller ignores UDP's ceiling if it measures the
+/// capacity.
 pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Values) {
     let mut set = |key: &str, value| {
         params.entry(key.to_owned()).or_insert(value);

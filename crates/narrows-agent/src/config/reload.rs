@@ -89,7 +89,8 @@ fn receiver(keys: &mut Keys, old: &Receiver, new: &Receiver) -> Receiver {
     old
 }
 
-/// The list of namespaces can change. The kind of the scope belongs to the loaded programs.
+/// Compares the scopes. The list of namespaces can change now. The kind of the scope needs a restart, because the
+/// loaded programs depend on it.
 fn scope(keys: &mut Keys, role: &str, old: &mut Scope, new: &Scope) {
     match (&mut *old, new) {
         (old, new) if old == new => {}
@@ -133,7 +134,8 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     old
 }
 
-/// Flows identify their port by its number, so ports keep their order, and new ones come last.
+/// Compares the ports. Flows identify their port by its number, so the ports keep their order, and new ports come
+/// last.
 fn ports(keys: &mut Keys, old: &mut Switch, new: &Switch) {
     let same = |(old, new): (&Port, &Port)| old.interface == new.interface;
     if new.ports.len() < old.ports.len() || !old.ports.iter().zip(&new.ports).all(same) {
@@ -145,7 +147,7 @@ fn ports(keys: &mut Keys, old: &mut Switch, new: &Switch) {
     }
     for added in new.ports.iter().skip(old.ports.len()) {
         let name = format!("ports.{}", added.interface);
-        // Its messages would need the channel that the restart opens.
+        // The new port's rate controller needs the channel to the SDN controller, which only a restart opens.
         if added.needs_controller && old.controller.is_none() {
             keys.restart.push(name);
             return;
@@ -170,7 +172,7 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
         params: _,
     } = new;
     let name = format!("ports.{}.", old.interface);
-    // HTB's unit and the controller's are built with these.
+    // The conversion between HTB's rates and the rate controller's rates is built with these values.
     compare!(keys, name, old, new; now: limit, syn_share; restart: overhead, encapsulation, mtu);
     match (old.capacity, new.capacity) {
         (Capacity::Known(before), Capacity::Known(after)) if before != after => {

@@ -14,8 +14,8 @@ use crate::dataplane::layout;
 use super::reader::{Reader, one_of, share, text, texts, unit, whole, yes_no};
 use super::{Common, common, interface, interfaces, params, path, plain_name, units};
 
-/// Maximum number of ports: that of the data plane minus one, because all uncontrolled interfaces share
-/// one record.
+/// Maximum number of ports. It is the number of records in the data plane minus one, because all uncontrolled
+/// interfaces share one record.
 const PORTS_MAX: usize = layout::PORTS_MAX as usize - 1;
 
 /// The default of `pin`.
@@ -70,8 +70,8 @@ impl Switch {
 pub enum Pin {
     /// Until the agent ends in any way.
     Never,
-    /// Until the agent is stopped. If the agent dies, the next one takes over the flows. Where the kernel cannot pin it,
-    /// the data plane lives as with [`Pin::Never`].
+    /// Until the agent is stopped. If the agent dies, the next agent takes over the flows. On a kernel that cannot
+    /// pin the data plane, it lives as with [`Pin::Never`].
     UntilStopped,
     /// Until `narrows-agent clean`.
     Always,
@@ -83,10 +83,10 @@ pub enum Pin {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Format {
-    /// Instead of the two NOPs in front of the timestamps (the paper's format). Senders need a program that restores
-    /// the NOPs.
+    /// The rate replaces the two NOPs in front of the timestamps (the paper's format). Senders need a program that
+    /// restores the NOPs.
     Padding = 1,
-    /// Only into ACKs in which the receiver has reserved the option.
+    /// The switch writes the rate only into ACKs in which the receiver has reserved the option.
     Reserved = 2,
     /// The switch inserts the option. If the ACK has the option already, the lower rate stays.
     #[default]
@@ -250,7 +250,7 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     })
 }
 
-/// The program must not stop because one tick is late.
+/// The least value of `watchdog`. The program must not stop because one tick is late.
 fn least_watchdog(tick: Span) -> Span {
     tick.scale(3, 1)
 }
@@ -350,7 +350,7 @@ fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
     let addresses = table.need("address", host_and_port, "\"127.0.0.1:6690\"");
     let keys = keys(&table);
     let name = table.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| own_name.to_owned());
-    // A name may be this host's; only an address shows it.
+    // A host name may be a name of this host. Only an address shows whether the controller is on another host.
     let is_elsewhere = |a: &String| a.parse::<std::net::SocketAddr>().is_ok_and(|a| !a.ip().is_loopback());
     if addresses.iter().flatten().any(is_elsewhere) && keys == Some(None) {
         table.problem("key", "found nothing, expected a file, because the controller is on another host");

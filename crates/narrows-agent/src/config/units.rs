@@ -1,8 +1,8 @@
 //! Parses units as people write them (docs/reference/scenarios.md, "Units") into the types of
 //! `narrows-control`, and prints them.
 //!
-//! The grammar is that of python/narrows/units.py: prefixes are decimal unless written `Ki`, `Mi`, `Gi`;
-//! bytes need a capital B; per second is `/s`. Errors say what is expected.
+//! The grammar is the same as in python/narrows/units.py. Prefixes are decimal unless written `Ki`, `Mi`, `Gi`.
+//! Bytes need a capital B. "Per second" is `/s`. Errors say what is expected.
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span};
 

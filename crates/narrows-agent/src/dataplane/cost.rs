@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Error, sys};
 
-/// While this value exists, the kernel measures the run time of all programs. The measurement
+/// The kernel measures the run time of all programs as long as this value exists. The measurement
 /// itself takes time.
 pub struct Statistics(#[allow(dead_code, reason = "closing it ends the counting")] OwnedFd);
 

@@ -1,6 +1,7 @@
 //! The names of the agent for the types of `bpf/include/maps.h`, which documents them.
 //!
-//! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are written in C only, except `SINGLE_GRANTS`, which is a macro there.
+//! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are written in C only. The
+//! exception is `SINGLE_GRANTS`, which is a macro in C and is therefore repeated here.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -35,7 +36,7 @@ pub const UNOPENED: usize = length!(nrw_port, unopened);
 /// grant before it.
 const SINGLE_GRANTS: usize = 8;
 
-/// Number of newcomers in a tick with the last one that gets this grant.
+/// Number of newcomers in a tick up to and including the last newcomer that gets this grant.
 pub const fn newcomers_up_to(grant: usize) -> u64 {
     match grant.checked_sub(SINGLE_GRANTS) {
         None => grant as u64 + 1,
@@ -85,9 +86,9 @@ names! {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum WireFormat {
-    /// The paper's format: instead of the two NOPs in front of the timestamps.
+    /// The paper's format: the rate replaces the two NOPs in front of the timestamps.
     Padding = nrw_format::NRW_FORMAT_PADDING.0,
-    /// Only into ACKs in which the receiver has reserved the option.
+    /// The switch writes the rate only into ACKs in which the receiver has reserved the option.
     Reserved = nrw_format::NRW_FORMAT_RESERVED.0,
     /// The switch inserts the option. If the ACK has the option already, the smaller rate stays.
     #[default]

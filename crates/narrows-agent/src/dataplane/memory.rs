@@ -18,8 +18,8 @@ use super::skeleton::types;
 /// Types of keys and values of maps.
 ///
 /// # Safety
-/// Integers, and arrays and structures of them, without padding. So any bytes are a valid value, and each byte has a
-/// value.
+/// A type consists of integers, or of arrays and structures of integers, without padding. Any bytes are therefore a
+/// valid value, and each byte has a value.
 pub(super) unsafe trait Plain: Copy {}
 // SAFETY: integers. `maps.h` does not compile if a structure has padding.
 unsafe impl Plain for types::nrw_slot {}

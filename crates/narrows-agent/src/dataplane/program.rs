@@ -132,7 +132,7 @@ impl Switch {
 
     fn over(program: OwnedFd, maps: [MapHandle; 8], half_open: MapHandle) -> Result<Self, Error> {
         let [_, ports, slots, flows, free, ..] = &maps;
-        // Another version pins maps of another layout.
+        // Another version of the agent may have pinned maps with another layout.
         for (map, size) in [
             (ports, size_of::<nrw_port>()),
             (slots, size_of::<nrw_slot>()),
@@ -163,7 +163,7 @@ impl Switch {
         for (map, name) in self.maps.iter().zip(MAPS) {
             pin(map.as_fd(), name)?;
         }
-        // Last: if the program is pinned, everything is.
+        // The program is pinned last. If it is pinned, everything is pinned.
         pin(self.program.as_fd(), "program")
     }
 
@@ -217,8 +217,8 @@ impl Switch {
         Ok(path)
     }
 
-    /// Takes over the pinned attachment of this interface, if there is one. A pin of an earlier interface with this
-    /// number, or of one in another namespace, is removed.
+    /// Takes over the pinned attachment of this interface, if there is one. Removes the pin if it belongs to an
+    /// earlier interface with this ifindex, or to an interface in another namespace.
     pub fn open_attachment(folder: &Path, ifindex: u32) -> Option<Attachment> {
         let link = sys::open_pinned(&link_pin(folder, ifindex)).ok()?;
         if tcx::is_attached(link.as_fd(), ifindex, tcx::EGRESS).unwrap_or(false) {
@@ -235,7 +235,7 @@ impl Switch {
             .map_err(bpf("name a port"))
     }
 
-    /// Packets of this interface pass unchanged from now on. The attachment is not changed.
+    /// Lets packets of this interface pass unchanged from now on. The attachment is not changed.
     pub fn forget_interface(&self, ifindex: u32) -> Result<(), Error> {
         set_or_delete(&self.maps[0], &ifindex.to_ne_bytes(), None)
     }
@@ -247,7 +247,8 @@ impl Switch {
         let _ = std::fs::remove_file(link_pin(folder, ifindex));
     }
 
-    /// Detaches the pinned program from all interfaces but these: an earlier agent had them, or they no longer exist.
+    /// Detaches the pinned program from all interfaces except the `kept` ones. The other interfaces belonged to an
+    /// earlier agent, or no longer exist.
     pub fn forget_other_interfaces(&self, folder: &Path, kept: &[u32]) -> Result<(), Error> {
         for key in self.maps[0].keys().collect::<Vec<_>>() {
             let index = key.as_slice().try_into().map(u32::from_ne_bytes);

@@ -43,11 +43,11 @@ impl AtInterface {
 #[derive(Debug)]
 pub(super) struct Interface {
     name: String,
-    /// Its namespace, for the log.
+    /// The interface's namespace, for the log.
     netns: Option<PathBuf>,
     /// Links of the programs. Empty while the interface is not used.
     links: Vec<OwnedFd>,
-    /// Why it is not used. This text was logged.
+    /// Why the interface is not used. This text was logged.
     trouble: Option<HostError>,
     damping: Damping,
 }
@@ -79,7 +79,8 @@ impl Interface {
         self.trouble.take()
     }
 
-    /// Attaches the programs to the interface of this name in the calling thread's namespace, if they are not there.
+    /// Attaches the programs to the interface with this name in the calling thread's namespace, unless they are
+    /// attached.
     pub(super) fn look(&mut self, programs: &[AtInterface], now: Time) {
         if programs.is_empty() {
             return;

@@ -16,8 +16,8 @@ use crate::netns::Netns;
 use crate::status::{InterfaceStatus, NamespaceStatus};
 use crate::{clock, privileges, tcx};
 
-/// The files in this folder belong to processes. An agent that has dropped its privileges cannot open them, and a later
-/// process may have the number of one that has ended.
+/// The files in this folder belong to processes. An agent that has dropped its privileges cannot open them. A later
+/// process may have the number of a process that has ended.
 const PROCESSES: &str = "/proc";
 
 /// The programs of each namespace.
@@ -44,7 +44,7 @@ struct Entered {
     netns: Option<Netns>,
     /// The namespace that the programs apply to. A namespace that is made again has another cookie.
     cookie: Option<u64>,
-    /// Why the programs do not apply to it. This text was logged.
+    /// Why the programs do not apply to the namespace. This text was logged.
     trouble: Option<HostError>,
     interfaces: Vec<Interface>,
     damping: Damping,
@@ -63,17 +63,16 @@ impl Namespaces {
         self.programs.older_sockets = Some(iterator);
     }
 
-    /// Every interface gets this program at the next look.
+    /// Attaches this program to every interface, at the next call of [`follow`](Namespaces::follow).
     pub(super) fn attach(&mut self, program: &ProgramMut<'_>, hook: tcx::Hook) -> Result<(), HostError> {
         self.programs.at_interfaces.push(AtInterface::new(program, hook)?);
         Ok(())
     }
 
-    /// Applies the programs to these namespaces, as far as they exist. The others are taken when they appear.
+    /// Applies the programs to those of these namespaces that exist. The others are taken when they appear.
     ///
     /// # Errors
-    /// If none of the namespaces exists, or none of the interfaces, because the configuration is then probably another
-    /// machine's.
+    /// If no namespace or no interface exists, because the configuration is then probably another machine's.
     pub(super) fn start(&mut self, namespaces: &[Namespace]) -> Result<(), HostError> {
         self.set(namespaces);
         self.look(true);
@@ -95,7 +94,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Replaces the list of namespaces. The next look takes the new ones.
+    /// Replaces the list of namespaces. The next call of [`follow`](Namespaces::follow) takes the new namespaces.
     pub fn set(&mut self, namespaces: &[Namespace]) {
         let wanted = |entered: &Entered| namespaces.iter().any(|new| entered.is(new));
         for mut gone in self.all.extract_if(.., |entered| !wanted(entered)) {
@@ -110,8 +109,8 @@ impl Namespaces {
     }
 
     /// Takes namespaces and interfaces that have appeared, and gives up those that have vanished. If the kernel refuses
-    /// one, the reason is logged once, and the next call tries again. Call this function periodically, in the namespace
-    /// of the start.
+    /// one of them, the reason is logged once, and the next call tries again. Call this function periodically, in the
+    /// namespace in which the agent was started.
     pub fn follow(&mut self) {
         self.look(false);
     }

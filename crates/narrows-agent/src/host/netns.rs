@@ -95,8 +95,8 @@ impl DefaultBefore {
         if fs::read_to_string(CONGESTION_CONTROL)?.trim() != self.own {
             return Ok(false);
         }
-        // Namespaces other than the first accept only unrestricted ones as their default, and inherit such a
-        // one: reno is always unrestricted (tcp_set_default_congestion_control()).
+        // Namespaces other than the first accept only unrestricted algorithms as their default. Reno is always
+        // unrestricted (tcp_set_default_congestion_control()).
         fs::write(CONGESTION_CONTROL, &self.before).or_else(|_| fs::write(CONGESTION_CONTROL, "reno"))?;
         Ok(true)
     }

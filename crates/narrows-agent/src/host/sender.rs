@@ -49,11 +49,12 @@ pub struct SenderCounters {
 #[derive(Debug)]
 pub struct Sender {
     counters: Bss,
-    // Restored before the congestion control is unregistered, which would stay registered as a default.
+    // The defaults are restored before the congestion control is unregistered. An algorithm that is a default would
+    // stay registered.
     _defaults: Vec<DefaultChanged>,
     /// Where the programs apply.
     pub namespaces: Namespaces,
-    // It exists for its drop.
+    // The links are stored only so that they are dropped with this value.
     _links: Vec<Link>,
 }
 
@@ -190,7 +191,7 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     open.progs.nrw_setsockopt.set_autoload(uses_brf && options.choice == Choice::All);
     open.progs.nrw_mark.set_autoload(marks(options));
     open.progs.nrw_restore.set_autoload(options.format == Format::Padding);
-    // It needs a later kernel than a cap does.
+    // This program needs a later kernel than the mode `cap` does.
     open.progs.nrw_take_over.set_autoload(uses_brf);
     if !uses_brf {
         open.maps.brf.set_autocreate(false)?;

@@ -86,7 +86,7 @@ pub(super) fn class(index: u32, node: &Node, rate: Rate, ceil: Rate, frame: Byte
         option(TCA_HTB_CEIL64, ceil.as_bytes_per_sec().to_ne_bytes().to_vec()),
     ];
     let (this, parent) = node.place();
-    // TC_H_ROOT in a dump is the qdisc's own handle in a request.
+    // A dump has TC_H_ROOT as the parent of the top class. A request must have the qdisc's own handle instead.
     let parent = if node.parent == 0 { handle(0) } else { parent };
     message(index, this, parent, vec![kind("htb"), TcAttribute::Options(options)])
 }

@@ -135,10 +135,10 @@ impl Node {
 /// Rates of the HTB classes (number in [`CLASSES`], rate, ceiling) that implement a class of the rate
 /// controller.
 ///
-/// HTB sends a leaf within its own rate before any leaf that borrows, regardless of priorities, and does not
-/// limit the leaves' sum to their parent's rate. So the sum of the leaves' rates must equal the class's rate.
-/// Strict priority (BRF-50) needs all of the class's rate at the mice's leaf. Elephants borrow the rest from the inner
-/// class.
+/// HTB serves a leaf within its own rate before any leaf that borrows, regardless of priorities. It does not limit
+/// the sum of the leaves' rates to their parent's rate, so this sum must equal the class's rate. For strict priority
+/// (BRF-50), the leaf of mice gets all of the class's rate. Elephants borrow from the inner class what mice do not
+/// use.
 pub(super) fn nodes_of(class: Class, rate: Rate, ceil: Rate) -> impl Iterator<Item = (usize, Rate, Rate)> {
     let rate = rate.max(LEAST_RATE);
     let ceil = ceil.max(rate);

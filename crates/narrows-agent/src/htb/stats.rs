@@ -28,7 +28,7 @@ pub struct LeafStats {
 }
 
 impl LeafStats {
-    /// These counters, continued after those of an earlier HTB of the same port. The present queue is this one's.
+    /// Adds the counters of an earlier HTB of the same port. The queue is not added.
     #[must_use]
     pub fn after(self, earlier: LeafStats) -> LeafStats {
         LeafStats {

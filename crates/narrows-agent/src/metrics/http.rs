@@ -124,7 +124,7 @@ fn accept(listener: &TcpListener, open: &mut Vec<Connection>, now: Time, page: &
 /// Closes the oldest connection of the address with the most connections.
 fn displace(open: &mut Vec<Connection>) {
     let of_peer = |peer: IpAddr| open.iter().filter(|one| one.peer == peer).count();
-    // The last one of equal counts, and so the first one in order of age.
+    // Among equal counts, `max_by_key` returns the last connection, which is the oldest one in this reversed order.
     let found = open.iter().enumerate().rev().max_by_key(|(_, one)| of_peer(one.peer)).map(|(at, _)| at);
     if let Some(at) = found {
         open.remove(at);

@@ -68,7 +68,7 @@ pub struct InterfaceStatus {
     pub controlled: bool,
     /// Whether it exists and has the program.
     pub present: bool,
-    /// Why it has no program although it exists; empty if this is not so.
+    /// Why the interface has no program although it exists; empty if it has one or does not exist.
     #[serde(default)]
     pub refusal: String,
 }
@@ -80,7 +80,7 @@ pub struct NamespaceStatus {
     pub path: String,
     /// Whether it exists and the programs apply to it.
     pub present: bool,
-    /// Why they do not apply to it although it exists; empty if this is not so.
+    /// Why the programs do not apply to the namespace although it exists; empty if they apply or it does not exist.
     #[serde(default)]
     pub refusal: String,
 }

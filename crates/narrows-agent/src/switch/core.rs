@@ -88,7 +88,7 @@ pub struct Flow {
 pub struct Switch<T> {
     table: T,
     ports: Vec<Port>,
-    /// By slot.
+    /// The loop's record of each slot, by slot number.
     shadows: Vec<Option<Shadow>>,
     keys: Keys,
     live: Vec<u32>,
@@ -111,8 +111,8 @@ fn orders_of(decision: &Decision) -> Orders {
 }
 
 impl<T: FlowTable> Switch<T> {
-    /// Creates controllers at ports, by number. `table` is empty, or holds the flows of a data plane that
-    /// outlived its agent.
+    /// A switch with these controlled ports, in the order of their numbers. `table` is empty, or holds the flows of a
+    /// data plane that outlived its agent.
     pub fn new(table: T, ports: Vec<Port>) -> Self {
         let shadows = (0..table.capacity()).map(|_| None).collect();
         Switch {

@@ -150,8 +150,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Reads the counters of queues and program, and the time. Rates are counts over time: an agent
-    /// interrupted between counters and clock would compute bursts that did not happen.
+    /// Reads the counters of queues and program, and the time. Rates are counts divided by time. If the agent were
+    /// interrupted between reading counters and clock, it would compute bursts that did not happen.
     fn refresh(&mut self, guardian: &mut Guardian) -> Result<Time, Failure> {
         self.lose_ports_without_queue(guardian)?;
         let (mut counted, mut at) = self.count();
@@ -187,7 +187,7 @@ impl Runner {
             _ => ports.for_each(|port| self.switch.on_message(now, port, message, &mut self.asked)),
         }
         let Message::FlowAdvertisement { key, .. } = message else { return };
-        // The decision for flows with a slot includes it already.
+        // For flows with a slot, the controller's decision already includes the advertised rate.
         let advert = self.switch.ports().iter().find_map(|port| port.controller.advertised(now, key));
         let advert = advert.map(|(rate, until)| (RateCode::encode(rate), until));
         if let Err(error) = self.switch.table().set_advert(&Key::new(key, 0), advert) {
@@ -304,7 +304,7 @@ impl Runner {
         let flows = self.switch.work().live as u32;
         let held = (0u8..).zip(&self.ports).filter_map(|(n, _)| self.switch.table().ports.get(n));
         let unconfirmed: u32 = held.map(|port| port.counters().unconfirmed).sum();
-        // Over all ports together, as for live flows.
+        // The number is a sum over all ports, like the number of live flows.
         let confirmed = flows.saturating_sub(unconfirmed);
         for number in 0..self.ports.len() {
             let grants = self.switch.grants::<GRANTS>(number);

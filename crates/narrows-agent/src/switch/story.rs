@@ -61,7 +61,7 @@ impl Teller<'_> {
         let syn = self.event(opener, Segment::Syn, speaks);
         let syn_ack = self.event(opener.other(), Segment::SynAck, speaks);
         if shadow.flags.has(Flags::ADOPTED) && !shadow.flags.has(Flags::CONFIRMED) && !by_receiver {
-            // The SYN-ACK was not seen, and never will be if ACKs take another path: those need an
+            // The SYN-ACK was not seen. It is never seen if ACKs take another path. Such ACKs need an
             // advertisement (BRF-63).
             self.report(now, &syn);
             return self.data(now, speaks);

@@ -37,7 +37,7 @@ fn has_program(interface: &str) -> bool {
     count > 0
 }
 
-/// A port's name decides which interface is controlled. One that was renamed is left as it was found.
+/// A port's name decides which interface is controlled. A renamed interface is left as the agent found it.
 #[test]
 fn a_renamed_port_is_given_up_and_the_interface_with_its_name_is_taken() {
     let Some(lab) = kernel::lab() else { return };
@@ -69,7 +69,7 @@ fn a_renamed_port_is_given_up_and_the_interface_with_its_name_is_taken() {
         .unwrap();
 }
 
-/// An interface that leaves the namespace is given up, also if it comes back with its name and its number.
+/// An interface that leaves the namespace is given up, even if it comes back with the same name and ifindex.
 #[test]
 fn a_port_that_moves_to_another_namespace_and_back_is_controlled_again() {
     let Some(lab) = kernel::lab() else { return };
@@ -183,8 +183,8 @@ fn a_queue_that_vanishes_at_any_moment_does_not_end_the_switch() {
         .unwrap();
 }
 
-/// Twenty times a second, for some seconds, with reloads in between. The other port stays controlled, the log stays short,
-/// and nothing leaks.
+/// An interface vanishes and comes back twenty times a second, for some seconds, with reloads in between. The other
+/// port stays controlled, the log stays short, and nothing leaks.
 #[test]
 fn an_interface_that_flaps_is_damped_and_nothing_leaks() {
     let Some(lab) = kernel::lab() else { return };

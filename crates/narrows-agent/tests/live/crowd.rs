@@ -20,10 +20,10 @@ use super::net::{Forwarding, Net};
 
 /// The connections arrive evenly in this time.
 const ARRIVAL: Span = Span::from_secs(1);
-/// They are measured from this time on.
+/// The connections are measured from this time on.
 const SETTLED: Span = Span::from_secs(5);
-/// Longest delay from then on; a full queue has 500 ms. A machine that runs other programs delays
-/// the packets of many flows at a time.
+/// Longest allowed queueing delay after [`SETTLED`]. A full queue would cause 500 ms. If the machine runs other
+/// programs, the packets of many flows are delayed at the same time.
 const LONGEST_MS: f64 = 30.0;
 
 struct Crowd {

@@ -28,7 +28,7 @@ fn flood(port: &Port, to: (Ipv4Addr, u16), stop: &AtomicBool, sent: &AtomicU64) 
     let (begun, pace) = (clock::now(), pace());
     while !stop.load(Relaxed) {
         let allowed = (since(begun).as_secs_f64() * pace as f64) as u64;
-        // It does not catch up after a pause, which would be a burst that no attacker's network card can send.
+        // The attacker does not catch up after a pause, because its network card could not send such a burst.
         let now = sent.load(Relaxed);
         for _ in 0..allowed.saturating_sub(now).min(200) {
             let n = dice.roll();

@@ -83,7 +83,7 @@ fn entered(net: &Net, agent: &Agent) -> Vec<String> {
 fn count(net: &Net, agent: &Agent, event: &str, host: &str) -> usize {
     let (event, netns) = (format!("event=\"{event}\""), format!("netns=/run/netns/{}", net.name(host)));
     let log = agent.log();
-    // A host's name is the beginning of no other one's.
+    // No host's name begins with the name of another host.
     log.lines().filter(|line| line.contains(&event) && line.contains(&netns)).count()
 }
 

@@ -13,8 +13,8 @@ use super::flow::{Flow, all_well, rates};
 use super::kill::sender_counter;
 use super::net::{Forwarding, Net};
 
-/// Each of four connections without an agent sends at about its share, so that they fill the link. They have
-/// announced that they follow rates, so the switch must find that they do not follow reductions.
+/// Four connections without an agent fill the link, because each of them sends at about its share. They have
+/// announced that they apply rates, so the switch must find that they do not follow reductions.
 #[test]
 fn connections_of_a_killed_sender_do_not_starve_new_ones() {
     patiently(|| {

@@ -8,7 +8,7 @@ use super::agent::Agent;
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// The rate of the narrower switch arrives, whatever the order (BRF-61).
+/// The rate of the slower switch arrives at the sender, whatever the order of the two switches (BRF-61).
 #[test]
 fn the_narrower_of_two_switches_decides() {
     patiently(|| {
@@ -87,7 +87,7 @@ fn losses_before_the_switch_do_not_starve_a_flow() {
             .collect();
         println!("without loss, with 20 %: {both:.1?} Mbit/s; allocated {told:?}");
         all_well(&[&clean, &lossy]);
-        // A fifth of 46.7 never reaches the switch, and recovery costs some.
+        // A fifth of 46.7 Mbit/s never reaches the switch, and recovery from losses reduces the rate further.
         assert!(both[1] > 15.0, "{both:?}");
         assert!(both[0] < 75.0, "{both:?}");
     });

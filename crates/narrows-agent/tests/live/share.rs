@@ -1,5 +1,5 @@
-//! Two flows share a port (requirement of the deployment: 46 to 47 Mbit/s each of 100, no queue, no
-//! retransmission), for each kind of switch and of packets.
+//! Two flows share a port of 100 Mbit/s, for each kind of switch and of packets. The deployment requires 46 to
+//! 47 Mbit/s for each flow, no queue and no retransmission.
 
 use std::thread;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
             Flow::open(net.netns("c"), net.netns(&format!("s{i}")), server, sends, None)
         }
     };
-    // Allocations are of L3; IPv6's header is longer.
+    // Allocations are L3 rates, and the header of IPv6 is longer.
     let share = if v6 { SHARE * 1428.0 / 1448.0 } else { SHARE };
     let first = open(1);
     first.wait_for_data();

@@ -69,7 +69,7 @@ fn a_single_guessed_rate_has_no_effect() {
     let guessed = flow.clone().reversed().ack(6000).options(&option(TEN));
     rig.send(ACKS, &guessed);
     assert_eq!((slot.passed_n(), slot.passed()), (0, RateCode::UNASSIGNED));
-    // A switch writes more than one.
+    // A switch writes more than one rate, so the second one is believed.
     rig.send(ACKS, &guessed);
     assert_eq!((slot.passed_n(), slot.passed()), (1, RateCode::from_bits(TEN)));
 }

@@ -100,7 +100,8 @@ impl Controlled {
     ) -> Result<(), Failure> {
         let claim = claim(link)?;
         let mtu = self.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
-        // The guardian is charged first: it skips missing objects. A pinned data plane keeps its queues.
+        // The guardian is charged before the queue exists, because it skips missing objects. A pinned data plane
+        // keeps its queues, so the guardian is not charged.
         if self.life == Life::Process {
             guardian.charge(&Charge::Htb(htb::Remains::before(rtnl, link.index)?))?;
         }

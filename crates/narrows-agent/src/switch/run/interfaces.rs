@@ -15,10 +15,11 @@ use crate::htb::{Link, LinkChanges, LinkWatch, Rtnl};
 use crate::services::{Failure, Services};
 use crate::status::InterfaceStatus;
 
-/// Record of all uncontrolled interfaces: the last one, after all that a configuration may have.
+/// Number of the record that all uncontrolled interfaces share. It is the last number, after those of all ports that
+/// a configuration may have.
 pub(super) const PLAIN: u8 = 63;
-/// Changes of interfaces that follow each other faster are examined together, because a host may have thousands of
-/// interfaces.
+/// Changes of interfaces that follow each other within this time are examined together, because a host may have
+/// thousands of interfaces.
 const LOOK_AGAIN: Span = Span::from_millis(50);
 /// Pause between attempts to take an interface that exists.
 const RETRY: Span = Span::from_secs(1);
@@ -39,7 +40,7 @@ enum Loss {
 /// An interface of the configuration.
 pub(super) struct Interface {
     name: String,
-    /// Number of its record: its port's, or [`PLAIN`].
+    /// Number of the interface's record: the number of its port, or [`PLAIN`].
     number: u8,
     held: Option<Held>,
     /// Why the interface could not be taken. This text was logged.
@@ -65,12 +66,12 @@ impl Interface {
         }
     }
 
-    /// Whether this is its name.
+    /// Whether the interface has this name.
     pub(super) fn is_called(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// Whether its port is controlled.
+    /// Whether the interface is a controlled port.
     fn is_port(&self) -> bool {
         self.number != PLAIN
     }
@@ -88,7 +89,8 @@ impl Interface {
         Ok(())
     }
 
-    /// Why the interface must be given up, if so. A later interface may have the number of a deleted one.
+    /// The reason to give up the interface; `None` if it can stay. `deleted` is needed because a new interface may
+    /// have the ifindex of a deleted one.
     fn loss(&self, links: &[Link], deleted: &[u32]) -> Option<Loss> {
         let index = self.held.as_ref()?.index;
         let link = links.iter().find(|link| link.index == index && !deleted.contains(&index));
@@ -218,8 +220,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether an operation failed because an interface, or the queue of a port, no longer exists. Any call may be the
-    /// first to fail, with an error that does not name the interface. The switch continues without the interface.
+    /// Gives up the interfaces that no longer exist, and ports that have no queue any more. Returns whether there
+    /// were any. Call this function after a failed operation: the cause may be such an interface, although the error
+    /// does not name it. The switch then continues without the interface.
     pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
         self.interfaces.read_reports();
         let links = self.interfaces.rtnl.links()?;
@@ -229,7 +232,7 @@ impl Runner {
             any = true;
         }
         any |= self.lose_ports_without_queue(&mut services.guardian)?;
-        // A report about a new interface may have been dropped with the others.
+        // The reports that were just read may have included one about a new interface.
         self.interfaces.changes.any = true;
         Ok(any)
     }
@@ -247,8 +250,8 @@ impl Runner {
         Ok(any)
     }
 
-    /// Gives up the interface of a port without a queue. Either the interface is gone, too, or another program has
-    /// removed the queue. Then the interface is taken again.
+    /// Gives up the interface of a port without a queue. Either the interface is gone too, or another program has
+    /// removed the queue. In the second case, the interface is taken again later.
     fn lose_port(&mut self, number: u8, guardian: &mut Guardian) -> Result<(), Failure> {
         let links = self.interfaces.rtnl.links()?;
         let found = self.interfaces.all.iter().enumerate().find(|(_, interface)| interface.number == number);

@@ -22,8 +22,8 @@ pub(super) enum Life {
     Always,
 }
 
-/// The pins of a data plane. A drop removes pins that live until a stop. If the agent is killed, there is no drop, so
-/// they stay.
+/// The pins of a data plane. Dropping this value removes pins that live until a stop. If the agent is killed, nothing
+/// is dropped, so the pins stay.
 pub(super) struct Pins {
     folder: PathBuf,
     life: Life,
@@ -104,7 +104,7 @@ fn report_unpinned(reason: &str) {
     tracing::info!(event = "not-pinned", reason, "a killed agent loses its flows");
 }
 
-/// The data plane of an agent that died. One that does not fit is removed.
+/// The data plane of an agent that died. A data plane that does not fit the configuration is removed.
 fn taken_over(config: &config::Switch, folder: &Path, rtnl: &mut Rtnl) -> Result<Option<Plane>, Failure> {
     if !is_pinned(folder) {
         return Ok(None);
@@ -149,8 +149,8 @@ fn refusal(folder: &Path, key: &str, text: String) -> Failure {
     config::Invalid { source: folder.display().to_string(), problems }.into()
 }
 
-/// The reason why this data plane does not fit the configuration. A table of another size fits: it keeps its size, and
-/// the difference is logged.
+/// The reason why this data plane does not fit the configuration; `None` if it fits. A table of another size fits. It
+/// keeps its size, and the difference is logged.
 fn misfit(plane: &Plane, config: &config::Switch, rtnl: &mut Rtnl) -> Result<Option<String>, Failure> {
     let wanted: Vec<_> = config.ports.iter().map(|port| port.interface.as_str()).collect();
     let mismatch = port_mismatch(&plane.controlled()?, &wanted, &rtnl.links()?);

@@ -74,7 +74,7 @@ impl Runner {
                 thresholds: port.thresholds(mtu),
             });
         }
-        // Without any of its ports, the configuration is probably another machine's.
+        // If none of the ports exists, the configuration is probably another machine's.
         if let (true, Some(port)) = (found.is_empty(), config.ports.first()) {
             return Err(htb::Error::NoInterface(port.interface.clone()).into());
         }
@@ -122,7 +122,7 @@ impl Runner {
     }
 }
 
-/// An interface, if it exists, which is then added to `found`. A missing one is taken when it appears.
+/// An interface, if it exists. It is then added to `found`. A missing interface is taken when it appears.
 fn existing(
     rtnl: &mut Rtnl,
     name: &str,
