@@ -110,7 +110,7 @@ fn deliver(messages: &[Message]) {
 /// Replacements of a number.
 const INSTEAD: [&str; 8] = ["-1", "1e999", "NaN", "18446744073709551616", "null", "\"\"", "1.5", "[]"];
 
-/// The text with `instead` in place of its `nth` number.
+/// Replaces the `nth` number of a text by `instead`.
 fn with_number(text: &str, nth: usize, instead: &str) -> String {
     let starts: Vec<usize> = text
         .char_indices()

@@ -21,8 +21,8 @@ crate::words! {
 crate::parameters! {
     /// Parameters of BDR at a port.
     pub struct Params {
-        /// Use the paper's gains in packets (`literal`), or absolute rates (`resolved`). Of the parameters below,
-        /// literal mode uses only `t_rep_*`.
+        /// Use the paper's gains in packets (`literal`), or absolute rates (`resolved`). Literal mode ignores the
+        /// parameters below, except `t_rep_*`.
         pub mode: Reading = Reading::Resolved, word(Reading::WORDS);
         /// Share of the link to allocate.
         pub eta: f64 = 0.98, number(0.01, 1.0).from("BDR-23");

@@ -141,7 +141,7 @@ impl Law {
         self.capacity.mul_f64(self.params.eta).as_f64()
     }
 
-    /// Sets the capacity. A port without capacity has no rate, and begins anew when it gets a capacity (RCP-3).
+    /// Sets the capacity. A port without capacity has no rate, and starts again when it gets a capacity (RCP-3).
     fn set_capacity(&mut self, capacity: Rate) {
         let had_none = self.target() < 1.0;
         self.capacity = capacity;
