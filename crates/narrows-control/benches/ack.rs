@@ -1,9 +1,11 @@
 //! The cost of each congestion controller per ACK.
 //!
-//! Every second segment of 100 Mbit/s at an RTT of 20 ms and more is acknowledged. The queue fills and empties, and one segment of
-//! 5000 is lost and repaired for a round. All controllers see the same ACKs, whatever window they set: the benchmark measures the cost
-//! of a decision, not its quality. `cargo bench -p narrows-control --bench ack` runs all; a name as argument runs one, for callgrind.
-//! It prints medians of batches of some microseconds, so that most batches are undisturbed on a busy machine. It asserts nothing.
+//! The path carries 100 Mbit/s at an RTT of at least 20 ms, and every second segment is acknowledged. The queue fills
+//! and empties. One segment of 5000 is lost, and its repair takes one round trip. All controllers see the same ACKs,
+//! whatever window they set: the benchmark measures the cost of a decision, not its quality. `cargo bench -p
+//! narrows-control --bench ack` runs all controllers; a name as argument runs one, for callgrind. The benchmark
+//! prints medians of batches of some microseconds, so that most batches are undisturbed on a busy machine. It asserts
+//! nothing.
 
 use std::time::Instant;
 
@@ -20,7 +22,7 @@ const BATCH: u64 = 250;
 const SEGMENTS: u32 = 2;
 const GAP: Span = Span::from_micros(240);
 const RTT: Span = Span::from_millis(20);
-/// ACKs in a round, in an episode of loss to loss, and of a rise and fall of the queue.
+/// ACKs per round trip, from one loss to the next, and per rise and fall of the queue.
 const ROUND: u64 = 84;
 const EPISODE: u64 = 2_500;
 const SWING: u64 = 500;
@@ -30,7 +32,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// The ACK with this number.
+/// The `n`-th ACK.
 fn ack(n: u64) -> Ack {
     let queued = n % SWING;
     let queue = Span::from_micros(20 * queued.min(SWING - queued));
@@ -61,7 +63,7 @@ fn ack(n: u64) -> Ack {
     ack
 }
 
-/// The events before an ACK: a loss and its episode, or the end of one.
+/// Passes the events before an ACK to the controller: a loss that begins an episode, or the end of an episode.
 fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     if ack.lost > 0 {
         let mut lost = Lost::new(ack.now, ack.in_flight);
@@ -76,7 +78,7 @@ fn before(cc: &mut dyn Controller, ack: &Ack, n: u64, window: &mut Window) {
     }
 }
 
-/// Nanoseconds for each ACK, by batch, and the sum of the windows, which keeps the compiler from removing the work.
+/// Nanoseconds per ACK in each batch, and the sum of the windows. The sum keeps the compiler from removing the work.
 fn run(cc: &mut dyn Controller) -> (Vec<f64>, u64) {
     let mut window = Window::new(10);
     let mut connection = Connection::new(Time::ZERO + RTT, 1500, Some(RTT));

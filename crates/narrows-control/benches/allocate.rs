@@ -25,7 +25,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs `work` on fresh `input` some times and prints the time of one of `per` operations.
+/// Runs `work` several times on fresh `input`, and prints the time per operation. Each run has `per` operations.
 fn report<I>(what: &str, per: u32, mut input: impl FnMut() -> I, mut work: impl FnMut(I)) {
     let mut times: Vec<Duration> = (0..11)
         .map(|_| {
@@ -50,7 +50,7 @@ fn demands() -> Vec<u64> {
         .collect()
 }
 
-/// Ten flows of different senders have one receiver.
+/// A packet of flow `n`. Each flow has its own sender; ten flows share a receiver.
 fn packet(n: u32, payload: u64, flags: TcpFlags, option: RateOption) -> PacketInfo {
     let host = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
     let (saddr, daddr) = (host(0x0a00_0000 + n), host(0x0b00_0000 + n / 10));
@@ -109,7 +109,7 @@ impl Port {
         self.brf.on_reverse(self.at, packet, &mut self.actions);
     }
 
-    /// Every flow sends once and is answered once.
+    /// Each flow sends one data packet and receives one ACK.
     fn round(&mut self, packets: &[(PacketInfo, PacketInfo)]) {
         for (data, ack) in packets {
             self.data(data);
@@ -117,7 +117,7 @@ impl Port {
         }
     }
 
-    /// Up to and including the next deadline.
+    /// Advances to the next deadline and handles it.
     fn timer(&mut self) {
         self.at = self.brf.next_timer();
         self.brf.on_timer(self.at, &self.counters, &mut self.actions);

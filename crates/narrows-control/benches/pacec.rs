@@ -59,7 +59,7 @@ impl Topology for Routes {
     }
 }
 
-/// Most flows limited, one in `greedy` not.
+/// The demand of a flow: bounded for most flows, unbounded for one in `greedy`.
 fn demand(random: &mut Random, flow: u32, greedy: u32) -> u64 {
     if flow.is_multiple_of(greedy) { UNBOUNDED } else { random.below(1 << (14 + flow % 14)) }
 }
@@ -78,7 +78,7 @@ fn fill(routes: u32, greedy: u32) {
     let mut filler = Filler::default();
     let times = (0..21).map(|n| {
         let start = now();
-        // With another floor nothing can be reused.
+        // The floor differs in each run, so the filler cannot reuse earlier results.
         filler.fill(&capacities, &paths, &claims, 60_000 + n);
         std::hint::black_box(filler.rates());
         start.elapsed()
@@ -90,7 +90,7 @@ fn fill(routes: u32, greedy: u32) {
 /// The change between two updates.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Change {
-    /// Nothing.
+    /// Nothing changes.
     Nothing,
     /// The capacity of every link changes.
     Links,

@@ -1,6 +1,9 @@
 //! The cost of each rate controller per packet and per update, at a port with a hundred flows.
 //!
-//! Header-based controllers see each data packet arrive and leave. The others see it arrive, and an ACK of every second one. `cargo bench -p narrows-control --bench port`. Prints the median and the worst of some runs; asserts nothing.
+//! Header-based controllers see each data packet arrive and leave. The others see each data packet arrive, and an ACK
+//! for every second one.
+//!
+//! `cargo bench -p narrows-control --bench port`. Prints the median and the worst of some runs; asserts nothing.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +29,7 @@ fn print(what: &str, mut times: Vec<Duration>) {
     println!("{what:<52} median {:>10.3?}  worst {:>10.3?}", times[times.len() / 2], times[times.len() - 1]);
 }
 
-/// A sender's header: packet `n` of flows that send one each 120 us.
+/// The header that the sender writes into packet `n`. Each flow sends one packet per 120 us.
 fn header(kind: &str, n: u32) -> Header {
     match kind {
         "rcp" => Header::Rcp(Rcp { rate: Rate::MAX, rtt: Some(Span::from_millis(40)) }),
@@ -68,7 +71,8 @@ fn packet(n: u32, payload: bool, syn: bool, ack: bool) -> PacketInfo {
     }
 }
 
-/// Shows the controller flows, if it keeps them: handshakes, data, ACKs. Returns whether it does.
+/// If the controller keeps flows, shows it the handshakes, data and ACKs of the flows. Returns whether it keeps
+/// flows.
 fn open_flows(controller: &mut RateController, at: Time, port: &PortCounters) -> bool {
     let RateController::PerFlow(controller) = controller else { return false };
     let mut actions = Vec::new();

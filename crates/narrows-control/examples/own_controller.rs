@@ -7,7 +7,7 @@
 use narrows_control::congestion::{Ack, Congestion, Controller, Signal, Window};
 use narrows_control::units::{Span, Time};
 
-/// AIMD: `increase` segments per window of ACKs, `decrease` is the share of the window that a loss leaves.
+/// AIMD: grows by `increase` segments per window of ACKs. After a loss, the share `decrease` of the window is left.
 struct Aimd {
     increase: u32,
     decrease: f64,
@@ -43,7 +43,7 @@ fn main() {
         for _ in 0..window.cwnd {
             cc.on_ack(&Ack::new(now, 1), &mut window);
         }
-        // A path that holds 40 segments loses one beyond that.
+        // The path holds 40 segments and drops any further segment.
         if window.cwnd > 40 {
             cc.on_congestion(&Congestion::new(Signal::Loss, now), &mut window);
             window.cwnd = window.ssthresh;

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 /// Nanoseconds in a second.
 pub const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// A point in time: nanoseconds since an epoch that the caller chooses. In the simulator it is the
-/// start of the run.
+/// A point in time: nanoseconds since an epoch that the caller chooses. In the simulator the epoch is the start of
+/// the run.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -25,8 +25,7 @@ pub struct Time(u64);
 #[serde(transparent)]
 pub struct Span(u64);
 
-/// A rate in bytes per second. By default these are L3 bytes (whole IP datagrams, BRF-4); other
-/// uses say so.
+/// A rate in bytes per second. These are L3 bytes (whole IP datagrams, BRF-4) unless a comment says otherwise.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -41,7 +40,7 @@ pub struct Bytes(u64);
 impl Time {
     /// The epoch.
     pub const ZERO: Time = Time(0);
-    /// Later than any other time: the deadline that never comes.
+    /// Later than any other time. As a deadline it means "never".
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The point `nanos` after the epoch.
@@ -60,7 +59,7 @@ impl Time {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
-    /// The span since `earlier`, zero if that is later.
+    /// The span since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }

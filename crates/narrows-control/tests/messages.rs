@@ -74,7 +74,7 @@ fn message() -> impl Strategy<Value = Message> {
     ]
 }
 
-/// Everybody passes two ports that there are, and one that there is not.
+/// A topology in which every flow passes two ports that exist and one that does not.
 struct Anywhere;
 
 impl Topology for Anywhere {
@@ -110,7 +110,7 @@ fn deliver(messages: &[Message]) {
 /// Replacements of a number.
 const INSTEAD: [&str; 8] = ["-1", "1e999", "NaN", "18446744073709551616", "null", "\"\"", "1.5", "[]"];
 
-/// The `nth` number of a text is replaced.
+/// Replaces the `nth` number of a text by `instead`.
 fn with_number(text: &str, nth: usize, instead: &str) -> String {
     let starts: Vec<usize> = text
         .char_indices()

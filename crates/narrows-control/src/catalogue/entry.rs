@@ -21,7 +21,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The word for it.
+    /// The family as a word.
     pub fn name(self) -> &'static str {
         match self {
             Family::Loss => "loss",
@@ -45,7 +45,7 @@ pub enum Feedback {
 }
 
 impl Feedback {
-    /// The word for it.
+    /// The kind of feedback as a word.
     pub fn name(self) -> &'static str {
         match self {
             Feedback::Option => "option",
@@ -60,18 +60,18 @@ impl Feedback {
 pub struct Service {
     /// Kind of the rate controller.
     pub kind: &'static str,
-    /// Its `mode`, if the algorithm needs a particular one.
+    /// `mode` of the rate controller, if the algorithm needs a particular one.
     pub mode: Option<&'static str>,
     /// Whether a controller of the domain is needed too.
     pub domain: bool,
-    /// How its answers reach the sender.
+    /// How the rate controller's answers reach the sender.
     pub feedback: Feedback,
 }
 
 /// Requirements on the network.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// Without ECN marks it behaves as this algorithm.
+    /// The algorithm that this one behaves as if there are no ECN marks.
     pub marks_or_else: Option<&'static str>,
     /// The rate controller that serves it.
     pub service: Option<Service>,
@@ -87,7 +87,7 @@ impl Needs {
 pub struct Linux {
     /// The kernel's name of the algorithm (`TCP_CONGESTION`).
     pub name: &'static str,
-    /// Its module; `None` if the code is part of TCP itself.
+    /// The kernel module; `None` if the code is part of TCP itself.
     pub module: Option<&'static str>,
 }
 
@@ -151,7 +151,7 @@ pub struct Preset {
     pub values: &'static [(&'static str, Constant)],
     /// Its look.
     pub look: Look,
-    /// `mode` of the rate controller that serves it, if it differs from the algorithm's.
+    /// `mode` of the rate controller, if the preset needs another one than the algorithm.
     pub mode: Option<&'static str>,
 }
 
@@ -202,14 +202,13 @@ pub struct Entry {
     pub needs: Needs,
     /// The algorithm in Linux, if Linux has it.
     pub linux: Option<Linux>,
-    /// Its look in figures. Without one, figures choose a look that no other curve has.
+    /// Its look in figures. If there is none, figures choose a look that no other curve has.
     pub look: Option<Look>,
     /// Its parameters.
     pub parameters: &'static [Group],
-    /// Names for certain parameters.
+    /// Presets: names for the algorithm with certain parameters.
     pub presets: &'static [Preset],
-    /// Builds the controller for one connection. The values are checked; those that are absent have their
-    /// default.
+    /// Builds the controller for one connection. The values must be valid. Absent parameters have their defaults.
     pub build: fn(&Values) -> Box<dyn Controller>,
 }
 

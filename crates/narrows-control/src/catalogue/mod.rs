@@ -1,5 +1,5 @@
-//! The catalogue of congestion controllers: one row per algorithm. Names in scenarios, parameters, looks in
-//! figures and kernel modules follow from it.
+//! The catalogue of congestion controllers: one row per algorithm. The rows determine names in scenarios, parameters,
+//! looks in figures, and kernel modules.
 //!
 //! A program can add its own rows ([`Catalogue::add`]) and run them by name.
 //!
@@ -73,7 +73,7 @@ impl Catalogue {
         &self.entries
     }
 
-    /// The algorithm with this name, or the algorithm and preset.
+    /// The algorithm with this name. For the name of a preset, the preset and its algorithm.
     pub fn find(&self, name: &str) -> Option<(&Entry, Option<&'static Preset>)> {
         let by_name = || self.entries.iter().find(|entry| entry.name == name).map(|entry| (entry, None));
         by_name().or_else(|| {
@@ -103,7 +103,7 @@ impl Catalogue {
         Some((entry.build)(&values))
     }
 
-    /// The choice in results: the name, and the given parameters in parentheses.
+    /// The choice as results write it: the name, and the given parameters in parentheses.
     pub fn label(&self, choice: &Choice) -> String {
         if choice.params.is_empty() {
             return choice.name.clone();
@@ -117,7 +117,7 @@ impl Catalogue {
     }
 }
 
-/// The congestion controllers of a run. A [`Catalogue`] is one, and so is a function of a [`Choice`].
+/// A source of congestion controllers for a run. [`Catalogue`] implements it, and so do functions of a [`Choice`].
 pub trait Controllers {
     /// Checks a name and its parameters.
     ///
@@ -128,7 +128,7 @@ pub trait Controllers {
     /// A new controller; `None` if no algorithm has this name.
     fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>>;
 
-    /// The choice in results.
+    /// The choice as results write it.
     fn label(&self, choice: &Choice) -> String {
         Catalogue::built_in().label(choice)
     }

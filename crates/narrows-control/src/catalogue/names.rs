@@ -12,7 +12,7 @@ pub struct Named {
     pub summary: &'static str,
     /// The algorithm.
     pub entry: &'static Entry,
-    /// The preset, if the name is one's.
+    /// The preset, if this is the name of a preset.
     pub preset: Option<&'static Preset>,
 }
 

@@ -106,7 +106,7 @@ fn behaviour(mut controller: Box<dyn Controller>) -> Vec<Window> {
         .collect()
 }
 
-/// A default that is written out changes nothing, although the algorithm keeps it as a fixed-point number.
+/// Writing out a default changes nothing, although the algorithm keeps the value as a fixed-point number.
 #[test]
 fn defaults_that_are_given_behave_as_defaults_that_are_left_out() {
     for entry in Catalogue::built_in().entries() {

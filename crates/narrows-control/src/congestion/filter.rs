@@ -57,7 +57,7 @@ impl<V: Copy + Ord> WindowedMax<V> {
         let [best, second, third] = &mut self.samples;
         let age = sample.at.saturating_sub(best.at);
         if age > window {
-            // The second best may have expired as well. The third cannot have: `update` checks it.
+            // The second best may have expired as well. The third best has not expired, because `update` checks it.
             for _ in 0..2 {
                 if sample.at.saturating_sub(best.at) > window {
                     *best = *second;

@@ -1,8 +1,7 @@
 //! A closed loop for the controllers' tests: one greedy sender, one drop-tail link, an ACK for every packet.
 //!
-//! It is simpler than the simulator: packets stay in order, a loss is detected one RTT later,
-//! recovery lasts until all data in flight at its start is accounted for, there are no timeouts,
-//! and lost data is not retransmitted.
+//! The loop is simpler than the simulator. Packets stay in order. A loss is detected one RTT later. Recovery lasts
+//! until all data in flight at its start is accounted for. There are no timeouts, and lost data is not retransmitted.
 
 use std::collections::VecDeque;
 

@@ -27,8 +27,7 @@ pub struct Window {
     pub cwnd: u32,
     /// Slow-start threshold, segments.
     pub ssthresh: u32,
-    /// Pacing rate, L3 bytes/s. `None`: the transport decides (unpaced, or 2 x / 1.2 x cwnd per
-    /// srtt).
+    /// Pacing rate, L3 bytes/s. `None`: the transport decides (no pacing, or 2 x or 1.2 x cwnd per srtt).
     pub pacing_rate: Option<Rate>,
 }
 
@@ -52,12 +51,12 @@ pub struct Connection {
     /// Rate that the network wrote into the SYN-ACK or into the SYN's congestion header, L3
     /// bytes/s.
     pub feedback: Option<Rate>,
-    /// The SYN-ACK carried the rate option, with or without a value. Both ends speak BRF, so a
-    /// switch may write a rate later.
+    /// The SYN-ACK carried the rate option, with or without a value. So both ends use BRF, and a switch may write a
+    /// rate later.
     pub feedback_possible: bool,
     /// The echo of the SYN's congestion header.
     pub echo: Option<Echo>,
-    /// Seed for a controller that needs random choices; differs by flow, fixed by the scenario's seed.
+    /// Seed for a controller that needs random choices. It differs by flow, and the scenario's seed determines it.
     pub seed: u64,
 }
 
@@ -120,8 +119,8 @@ impl RateSample {
 pub struct Timestamps {
     /// When the receiver sent the ACK, by the receiver's clock (TSval).
     pub value: u32,
-    /// When the sender sent the acknowledged segment, by the sender's clock (TSecr). If there are
-    /// several, the first.
+    /// When the sender sent the acknowledged segment, by the sender's clock (TSecr). If the ACK acknowledges several
+    /// segments, the first one.
     pub echo: u32,
 }
 
@@ -250,7 +249,7 @@ pub struct Departing {
     pub syn: bool,
     /// The packet is the flow's last one: all data is acknowledged.
     pub fin: bool,
-    /// It retransmits data.
+    /// The packet retransmits data.
     pub again: bool,
     /// Segment number of its data.
     pub seq: u64,
@@ -307,9 +306,9 @@ pub struct Congestion {
     pub in_flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
-    /// A timeout in an episode for which the controller has already set a threshold. The transport
-    /// keeps the threshold and ignores a new threshold from the controller. Linux does not call
-    /// `ssthresh` then; it only reports the state Loss (`set_state`).
+    /// A timeout in an episode for which the controller has already set a threshold. The transport keeps this
+    /// threshold and ignores a new threshold from the controller. Linux does not call `ssthresh` in this case; it
+    /// only reports the state Loss (`set_state`).
     pub again: bool,
 }
 
@@ -323,7 +322,7 @@ impl Congestion {
 /// The owner of the window during recovery.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// The transport, by PRR towards `ssthresh` (RFC 6937). It does not call `on_ack` meanwhile.
+    /// The transport, by PRR towards `ssthresh` (RFC 6937). It does not call `on_ack` during recovery.
     Transport,
     /// The controller, on every ACK (BBR, explicit rates).
     Controller,
@@ -338,38 +337,36 @@ pub trait Controller: Send {
     /// The name in scenarios and results, e.g. `cubic`.
     fn name(&self) -> &'static str;
 
-    /// The handshake is complete. `window` holds the initial window (10) and an infinite
-    /// `ssthresh`.
+    /// Called when the handshake is complete. `window` holds the initial window (10) and an infinite `ssthresh`.
     fn on_established(&mut self, _connection: &Connection, _window: &mut Window) {}
 
-    /// A segment was marked lost. The call precedes [`on_congestion`](Controller::on_congestion)
-    /// and [`on_ack`](Controller::on_ack) for the same event. A timer may detect losses without an
-    /// ACK.
+    /// Called when a segment was marked lost. The call precedes [`on_congestion`](Controller::on_congestion) and
+    /// [`on_ack`](Controller::on_ack) for the same event. A timer may detect losses without an ACK.
     fn on_lost(&mut self, _lost: &Lost, _window: &Window) {}
 
-    /// An ACK was processed, in any state. For measurements, like Linux's `pkts_acked`. The call
-    /// precedes [`on_ack`](Controller::on_ack). Unlike in Linux, it follows
-    /// [`on_congestion`](Controller::on_congestion) for the same ACK and sees the resulting state.
+    /// Called after each ACK, in any state, for measurements, like Linux's `pkts_acked`. The call precedes
+    /// [`on_ack`](Controller::on_ack). Unlike in Linux, it follows [`on_congestion`](Controller::on_congestion) for
+    /// the same ACK and sees the resulting state.
     fn on_sample(&mut self, _ack: &Ack) {}
 
-    /// An ACK was processed. With [`Recovery::Transport`] the transport skips this call while PRR
-    /// owns the window (CWR, Recovery). Otherwise it calls in every state.
+    /// Called after each ACK. With [`Recovery::Transport`] the transport skips this call while PRR owns the window
+    /// (CWR, Recovery). Otherwise the transport calls it in every state.
     fn on_ack(&mut self, ack: &Ack, window: &mut Window);
 
-    /// Congestion: set `window.ssthresh`. The transport calls this once per episode, and again for
-    /// a timeout within one ([`Congestion::again`]).
+    /// Called on congestion: set `window.ssthresh`. The transport calls this once per episode, and again for a
+    /// timeout within an episode ([`Congestion::again`]).
     fn on_congestion(&mut self, event: &Congestion, window: &mut Window);
 
-    /// Recovery, CWR or Loss has ended. If the ACK that ends Recovery proves the loss spurious,
-    /// this call follows [`on_undo`](Controller::on_undo).
+    /// Called when Recovery, CWR or Loss has ended. If the ACK that ends Recovery proves the loss spurious, this call
+    /// follows [`on_undo`](Controller::on_undo).
     fn on_recovered(&mut self, _now: Time, _window: &mut Window) {}
 
-    /// The episode was spurious (DSACK, timestamps, F-RTO). `window` holds the values from before
-    /// it; the transport has restored them (Linux `tcp_undo_cwnd_reduction`).
+    /// Called when the episode was spurious (DSACK, timestamps, F-RTO). `window` holds the values from before the
+    /// episode, which the transport has restored (Linux `tcp_undo_cwnd_reduction`).
     fn on_undo(&mut self, _now: Time, _window: &mut Window) {}
 
-    /// The sender resumes after everything was acknowledged (CA_EVENT_TX_START). `idle` is the time
-    /// since the last transmission; `app_limited` is the rate sampler's state.
+    /// Called when the sender resumes after all data was acknowledged (CA_EVENT_TX_START). `idle` is the time since
+    /// the last transmission; `app_limited` is the rate sampler's state.
     fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {}
 
     /// The owner of the window during recovery. The answer may change during a connection.
@@ -389,8 +386,8 @@ pub trait Controller: Send {
         Header::None
     }
 
-    /// The network sent a rate in a message of its own (PAC-3b), L3 bytes/s. The transport never calls this
-    /// before the handshake is complete.
+    /// Called when the network sent a rate in a message of its own (PAC-3b), L3 bytes/s. The transport never calls
+    /// this before the handshake is complete.
     fn on_feedback(&mut self, _now: Time, _rate: Rate, _window: &mut Window) {}
 
     /// Whether the SYN asks the network for a rate (BRF-10).
@@ -399,8 +396,8 @@ pub trait Controller: Send {
     }
 
     /// Whether the controller needs to know which packets were marked (RFC 8257, section 3.2; Linux
-    /// TCP_CONG_NEEDS_ECN). The flow then negotiates ECN in any scenario, the receiver echoes CE
-    /// exactly, and retransmissions are ECN-capable. Fixed per controller.
+    /// TCP_CONG_NEEDS_ECN). The flow then negotiates ECN in any scenario, the receiver echoes CE exactly, and
+    /// retransmissions are ECN-capable. A controller always gives the same answer.
     fn needs_exact_ce_echo(&self) -> bool {
         false
     }

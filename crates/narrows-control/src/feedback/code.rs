@@ -6,13 +6,14 @@ use crate::units::Rate;
 const MAX_MANTISSA: u64 = 6552;
 const MAX_EXPONENT: u64 = 9;
 
-/// A rate as sent. Codes have no order, because they do not sort like rates (BRF-8: 65520 is 6552
-/// B/s and 6561 is 6560 B/s). Compare [`decode`](RateCode::decode)d rates.
+/// A rate as sent. The type has no order, because codes do not sort like rates (BRF-8: 65520 is 6552 B/s and 6561 is
+/// 6560 B/s). Compare [`decode`](RateCode::decode)d rates.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RateCode(u16);
 
 impl RateCode {
-    /// "No value assigned": in a SYN "feedback permitted", in an ACK "no switch has written yet" (BRF-7, BRF-10).
+    /// "No value assigned". A SYN with this value means "feedback permitted"; an ACK, "no switch has written yet"
+    /// (BRF-7, BRF-10).
     pub const UNASSIGNED: RateCode = RateCode(65535);
     /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), on a data packet whose application does not limit
     /// the sender.
@@ -35,10 +36,10 @@ impl RateCode {
 
     /// The largest code whose rate does not exceed `rate` (BRF-6).
     ///
-    /// The smallest exponent that fits is the most precise. It is also safe on the wire: the first
-    /// byte of a code of 6.6 kB/s or more is at least 0x19, which is no TCP option kind in use. For
-    /// example, 250 MB/s becomes 2500 * 10^5. The other encoding, 257 = 0x0101, looks like the two
-    /// NOPs that the paper's format overwrites.
+    /// The smallest exponent that fits is the most precise. It is also safe on the wire: the first byte of a code of
+    /// 6.6 kB/s or more is at least 0x19, which is no TCP option kind in use. For example, 250 MB/s becomes 2500 *
+    /// 10^5. Its other encoding, 25 * 10^7, has the bits 257 = 0x0101, which look like the two NOPs that the paper's
+    /// format overwrites.
     pub const fn encode(rate: Rate) -> Self {
         let mut mantissa = rate.as_bytes_per_sec();
         let mut exponent = 0;
@@ -138,9 +139,8 @@ mod tests {
             assert_ne!(bits, 0x0101);
             assert!(rate < 6553 || bits >> 8 >= 0x19, "code {bits:#06x}");
         }
-        // 0..=6552 with exponent 0, and 655..=6552 with each of the nine others. 6550 occurs twice,
-        // as 6550 and as 655 * 10; with exponent 0 it still fits, so 655 is canonical from exponent
-        // 1 only for 6553..6559, truncated.
+        // Mantissas 0 to 6552 with exponent 0, and 656 to 6552 with each of the nine other exponents. With these, a
+        // mantissa of 655 is not canonical, because a lower exponent gives the same rate.
         assert_eq!(canonical, 6553 + 9 * (6552 - 655));
     }
 

@@ -1,11 +1,11 @@
 //! The congestion header: fields that packets carry to routers on their path, and the echo in ACKs.
 //!
-//! XCP, RCP, BDR and OBP put a header between IP and TCP. Sources: XCP: draft-falk-xcp-spec-03;
-//! RCP: Dukkipati's thesis, chapter 6; BDR: an IP option, BDR-6; OBP's layout is unknown. Here they
-//! are one type with a fixed layout of 32-bit words. A packet can carry any of these headers.
-//! Routers rewrite a header in place, and its bytes count as sent. The fields are from the sources;
-//! the layout is ours. A router writes into the header of a data packet, and the receiver copies
-//! the result into ACKs as one word ([`Echo`]).
+//! XCP, RCP, BDR and OBP put a header between IP and TCP. The fields are those of the sources: draft-falk-xcp-spec-03
+//! for XCP, chapter 6 of Dukkipati's thesis for RCP, and the IP option of BDR-6 for BDR. The layout of OBP's header
+//! is unknown. The layout here is ours: the headers are one type of a fixed number of 32-bit words.
+//!
+//! A packet carries at most one header, which routers rewrite in place. The bytes of the header count as sent. The
+//! receiver copies the result into ACKs as one word ([`Echo`]).
 
 use crate::rate::bdr::{Recommendation, Report};
 use crate::rate::xcp;
@@ -83,7 +83,7 @@ pub enum Echo {
     Rate(Rate),
     /// A change of the sender's throughput, bytes/s (XCP-5).
     Change(i64),
-    /// A change of the sender's window, packets (BDR-26, literal).
+    /// A change of the sender's window, packets (BDR-26, literal mode).
     Gain(i32),
 }
 
@@ -186,7 +186,7 @@ impl Header {
         }
     }
 
-    /// Whether the ACK must be sent at once (BDR-50) and the echo only once.
+    /// Whether the receiver must send the ACK at once (BDR-50), and the echo only in this ACK.
     pub const fn is_urgent(&self) -> bool {
         matches!(self, Header::Bdr(_))
     }
@@ -213,7 +213,7 @@ impl Echo {
     }
 }
 
-/// Units of 8 bytes/s.
+/// The rate in units of 8 bytes/s.
 fn rate_word(rate: Rate) -> u32 {
     u32::try_from(rate.as_bytes_per_sec() / 8).unwrap_or(UNSET)
 }
@@ -236,7 +236,7 @@ fn micros(span: Span) -> u32 {
     u32::try_from(span.as_micros()).unwrap_or(UNSET)
 }
 
-/// 0: unknown.
+/// The RTT in microseconds; 0 if unknown.
 fn rtt_word(rtt: Option<Span>) -> u32 {
     rtt.map_or(0, |rtt| micros(rtt).max(1))
 }

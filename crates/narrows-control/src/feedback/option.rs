@@ -35,9 +35,9 @@ pub enum Format {
     Experimental,
     /// The paper's format: it overwrites the two NOPs in front of the timestamp option.
     ///
-    /// Every standard parser misreads such a header, so the sender's host must restore the NOPs
-    /// before its stack sees them. A SYN-ACK has no room: Linux puts SACK-permitted in that place.
-    /// Hence there is no initial rate within the first RTT.
+    /// Every standard parser misreads such a header, so the sender's host must restore the NOPs before its stack sees
+    /// them. A SYN-ACK has no room, because Linux puts SACK-permitted in the place of the NOPs. So a flow gets no
+    /// rate within its first RTT.
     Padding,
 }
 
@@ -109,7 +109,7 @@ fn locate_experimental(header: &[u8]) -> Option<usize> {
 }
 
 fn locate_padding(header: &[u8]) -> Option<usize> {
-    // Linux's layout for established connections. Only there are the two bytes known to be padding.
+    // Linux's layout for established connections. Only in this layout are the two bytes known to be padding.
     let room = header[FLAGS] & SYN == 0 && header.get(MIN_HEADER + 2..MIN_HEADER + 4)? == TIMESTAMP;
     room.then_some(MIN_HEADER)
 }
@@ -169,9 +169,9 @@ impl Header {
 /// The header with the experimental option inserted in front of all others, with its checksum
 /// corrected.
 ///
-/// The option comes first because trailing END bytes would hide it. The checksum covers the longer
-/// TCP length in the pseudo header and the larger data offset. The caller corrects the total length
-/// in the IP header.
+/// The option comes first, because END bytes at the end of the other options would hide it. The new checksum accounts
+/// for the longer TCP length in the pseudo header and for the larger data offset. The caller corrects the total
+/// length in the IP header.
 pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
     let len = header_len(header)?;
     if len + PADDED_LEN > MAX_HEADER {
@@ -187,7 +187,7 @@ pub fn insert(header: &[u8], code: RateCode) -> Result<Header, NoPlace> {
     bytes[MIN_HEADER + PADDED_LEN..len + PADDED_LEN].copy_from_slice(&header[MIN_HEADER..len]);
     bytes[12] += ((PADDED_LEN / 4) as u8) << 4;
 
-    // The rest moves by eight bytes, an even number, so its part of the sum does not change.
+    // The other options move by eight bytes, an even number, so their part of the sum does not change.
     let mut sum = checksum::update(word(header, CHECKSUM), word(header, 12), word(&bytes, 12));
     for pair in option.chunks_exact(2) {
         sum = checksum::update(sum, 0, u16::from_be_bytes([pair[0], pair[1]]));

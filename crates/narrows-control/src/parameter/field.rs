@@ -7,9 +7,9 @@ use crate::units::{Rate, Span};
 
 /// A type of a field that a parameter can set.
 pub trait Field: Sized {
-    /// The field for a value; `None` if it is of another kind.
+    /// Converts a value to the field; `None` if the value is of another kind.
     fn read(value: &Value, shape: &Shape) -> Option<Self>;
-    /// The value of the field, as short as possible.
+    /// Converts the field to a value with as few digits as possible.
     fn value(&self, shape: &Shape) -> Value;
 }
 

@@ -29,7 +29,7 @@ pub enum Value {
 }
 
 impl Serialize for Value {
-    /// Whole numbers have no decimal point, as in plans and configurations.
+    /// Writes whole numbers without a decimal point, as plans and configurations do.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Value::Flag(flag) => serializer.serialize_bool(*flag),
@@ -143,7 +143,7 @@ pub struct Shape {
     pub unit: &'static str,
     /// The source of its default: RFC section, paper or kernel constant.
     pub source: &'static str,
-    /// Whether it may be [`NONE`].
+    /// Whether the parameter may be [`NONE`].
     pub optional: bool,
     /// The parameter of a Linux module, if there is one that can be written.
     pub module: Option<Module>,
@@ -155,34 +155,34 @@ impl Shape {
     const fn new(takes: Takes) -> Self {
         Shape { takes, unit: "", source: "", optional: false, module: None, name: None }
     }
-    /// The unit of a number.
+    /// Sets the unit of a number.
     pub const fn unit(self, unit: &'static str) -> Self {
         Shape { unit, ..self }
     }
-    /// The source of the default.
+    /// Sets the source of the default.
     pub const fn from(self, source: &'static str) -> Self {
         Shape { source, ..self }
     }
-    /// A number that the algorithm keeps in `1 / per`.
+    /// Sets the denominator: the algorithm keeps the number as a whole number of `1 / per`.
     pub const fn per(self, per: u32) -> Self {
         match self.takes {
             Takes::Number { min, max, .. } => Shape { takes: Takes::Number { min, max, per }, ..self },
             _ => self,
         }
     }
-    /// It may be [`NONE`].
+    /// Also accepts [`NONE`].
     pub const fn or_none(self) -> Self {
         Shape { optional: true, ..self }
     }
-    /// The name in scenarios.
+    /// Sets the name in scenarios.
     pub const fn named(self, name: &'static str) -> Self {
         Shape { name: Some(name), ..self }
     }
-    /// The module's parameter is this value in base units times a factor.
+    /// Sets the module's parameter: its value is the value in base units times `factor`.
     pub const fn module(self, parameter: &'static str, factor: f64) -> Self {
         Shape { module: Some(Module { parameter, values: ModuleValues::Scaled(factor) }), ..self }
     }
-    /// The module's parameter has a number for some words.
+    /// Sets the module's parameter, which has a number for each of these words.
     pub const fn module_words(self, parameter: &'static str, words: &'static [(&'static str, i64)]) -> Self {
         Shape { module: Some(Module { parameter, values: ModuleValues::Words(words) }), ..self }
     }
@@ -206,7 +206,7 @@ impl Shape {
         }
     }
 
-    /// The values that it takes, as the end of "expected ...".
+    /// The accepted values, as text to follow "expected" in an error.
     pub fn expected(&self) -> String {
         let what = match self.takes {
             Takes::Flag => "true or false".to_owned(),
@@ -220,7 +220,7 @@ impl Shape {
         if self.optional { format!("{what}, or {NONE}") } else { what }
     }
 
-    /// The value as in errors: words have quotes.
+    /// The value as text in an error, with words in quotes.
     pub fn quoted(&self, value: &Value) -> String {
         if let Value::Word(word) = value { format!("{word:?}") } else { self.text(value) }
     }
@@ -261,7 +261,7 @@ pub const fn whole(min: u64, max: u64) -> Shape {
 pub const fn number(min: f64, max: f64) -> Shape {
     Shape::new(Takes::Number { min, max, per: 1 })
 }
-/// A gain: a number in 1/256.
+/// A gain: a number that the algorithm keeps in units of 1/256.
 pub const fn gain(min: f64, max: f64) -> Shape {
     number(min, max).per(256)
 }
@@ -317,7 +317,7 @@ impl Parameter {
     /// Checks kind and range of a value.
     ///
     /// # Errors
-    /// The parameter does not take it.
+    /// The value is of another kind or out of range.
     pub fn check(&self, value: &Value) -> Result<(), Problem> {
         if self.shape.accepts(value) { Ok(()) } else { Err(Problem::of(self.name, &self.shape, value)) }
     }
@@ -331,8 +331,8 @@ pub trait Parameters: Sized {
     /// The present values, in the order of the table.
     fn values(&self) -> Vec<Value>;
 
-    /// Sets a parameter, and returns whether the field can read the value. Unknown names and other values change
-    /// nothing.
+    /// Sets a parameter, and returns whether the field can read the value. An unknown name or an unreadable value
+    /// changes nothing.
     fn set(&mut self, name: &str, value: &Value) -> bool;
 
     /// The structure with the given values whose names begin with `prefix`.

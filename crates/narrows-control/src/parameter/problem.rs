@@ -17,12 +17,12 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A value of this parameter that it does not take.
+    /// The value `found`, which the parameter does not accept.
     pub fn of(name: &str, shape: &Shape, found: &Value) -> Self {
         Problem { parameter: Some(name.to_owned()), found: shape.quoted(found), expected: shape.expected() }
     }
 
-    /// An unknown parameter of an algorithm that has these.
+    /// A parameter that the algorithm does not have. Its parameters are `known`.
     pub fn unknown_parameter(name: &str, algorithm: &str, known: &[String]) -> Self {
         let expected = if known.is_empty() {
             format!("no parameters for {algorithm}")
@@ -32,7 +32,7 @@ impl Problem {
         Problem { parameter: None, found: format!("{name:?}"), expected }
     }
 
-    /// A value that does not fit to other parameters.
+    /// A value that conflicts with other parameters.
     pub fn relation(name: &str, found: impl ToString, expected: impl Into<String>) -> Self {
         Problem { parameter: Some(name.to_owned()), found: found.to_string(), expected: expected.into() }
     }

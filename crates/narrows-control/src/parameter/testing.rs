@@ -11,7 +11,7 @@ pub(crate) fn positions(seed: u64) -> impl FnMut() -> f64 {
     }
 }
 
-/// Valid values of about half of these parameters. Many are an end of their range, where most mistakes are.
+/// Valid values of about half of these parameters. Many values are an end of the range, where most mistakes are.
 pub(crate) fn random_values<'p>(
     parameters: impl Iterator<Item = (String, &'p Parameter)>,
     next: &mut impl FnMut() -> f64,

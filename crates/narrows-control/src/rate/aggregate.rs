@@ -1,8 +1,8 @@
 //! Controllers that receive packet counts instead of packets.
 //!
-//! A simulated switch shows each packet to its [`PerFlowController`]. On a real switch the data plane
-//! counts, and the controller reads the counts every few milliseconds. Packets that open and close flows are
-//! few, so the data plane records each of them as an event. For all other packets [`Aggregated`] takes counts, and
+//! A simulated switch shows each packet to its [`PerFlowController`]. On a real switch the data plane counts packets,
+//! and the controller reads the counts every few milliseconds. Packets that open and close flows are few, so the data
+//! plane records each of them as an event. For all other packets an [`Aggregated`] controller takes counts, and
 //! decides what the data plane does with the flow.
 
 use super::{Action, FlowEvent, FlowIdentity, FlowKey, Leaf, PerFlowController, PortCounters};
@@ -17,7 +17,7 @@ pub struct FlowHandle(pub(super) u64);
 pub struct Counts {
     /// The time of the last report.
     pub since: Time,
-    /// L3 bytes of its data packets that arrived at the port.
+    /// L3 bytes of the flow's data packets that arrived at the port.
     pub bytes: Bytes,
     /// Payload bytes that the sequence numbers skipped. They were lost before this switch
     /// (BRF-100).
@@ -50,7 +50,7 @@ pub struct Decision {
 pub enum Standing {
     /// The controller no longer knows the flow.
     Gone,
-    /// It stands.
+    /// The decision stands.
     Same,
     /// [`decide`](Aggregated::decide) may return another decision than before.
     Changed,
@@ -61,7 +61,7 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// The flow's handle, if the controller knows the flow.
     fn handle(&self, key: &K) -> Option<FlowHandle>;
 
-    /// A packet that begins, confirms or ends a flow has passed, or one that only shows that the flow is alive.
+    /// Handles a packet that begins, confirms or ends a flow, or only shows that the flow is alive.
     fn on_event(
         &mut self,
         now: Time,
@@ -70,7 +70,7 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
         actions: &mut Vec<Action<K>>,
     );
 
-    /// UDP has arrived at the port since the last call, with this number of L3 bytes.
+    /// Takes the L3 bytes of UDP that arrived at the port since the last call.
     fn on_udp(&mut self, now: Time, bytes: Bytes, port: &PortCounters, actions: &mut Vec<Action<K>>);
 
     /// Takes the counts of one flow, and returns whether the decision about the flow may have
@@ -83,24 +83,24 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
         actions: &mut Vec<Action<K>>,
     ) -> Standing;
 
-    /// The treatment of the flow from now on; `None` if the controller has removed it. The host
-    /// applies it at once.
+    /// The treatment of the flow from now on; `None` if the controller has removed the flow. The host applies the
+    /// decision at once.
     ///
-    /// The host asks when a report or a new [`version`](Aggregated::version) may have changed the
-    /// answer, and occasionally for every flow, because time alone may change it (a flow becomes
-    /// idle, an advertisement expires).
+    /// The host asks when a report or a new [`version`](Aggregated::version) may have changed the decision. It also
+    /// asks occasionally for every flow, because time alone may change the decision (a flow becomes idle, an
+    /// advertisement expires).
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision>;
 
     /// Changes whenever [`decide`](Aggregated::decide) may return another decision for flows
     /// without a report.
     fn version(&self) -> u64;
 
-    /// Another switch that does not see this flow's ACKs can request a rate for them (BRF-63). Returns
-    /// this rate, and when the request expires.
+    /// The rate that another switch requests for this flow's ACKs, and the time at which the request expires. A
+    /// switch that sees the flow's data but not its ACKs makes this request (BRF-63).
     fn advertised(&self, now: Time, key: &K) -> Option<(Rate, Time)>;
 
-    /// The rate for a newcomer, prepared before the controller sees its packets. `newcomers` numbers the
-    /// newcomers that the controller has not seen yet, from 1. With `key` the result is the rate for that
+    /// The rate for a newcomer, prepared before the controller sees its packets. `newcomers` is the number of
+    /// newcomers that the controller has not seen yet, including this one. With `key` the result is the rate for that
     /// flow, otherwise the rate for an unknown flow. `None` if there is no rate yet.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate>;
 }

@@ -11,17 +11,17 @@ use crate::units::{Rate, Time};
 pub struct Requirements {
     /// How the port queues.
     pub queueing: Queueing,
-    /// The capacity must be configured. Other controllers measure it if it is not.
+    /// Whether the capacity must be configured. Other controllers measure a capacity that is not configured.
     pub configured_capacity: bool,
-    /// There must be a [`DomainController`](super::domain::DomainController).
+    /// Whether there must be a [`DomainController`](super::domain::DomainController).
     pub domain: bool,
 }
 
 /// A rate controller of one port.
 pub enum RateController<K: FlowIdentity = FlowKey> {
-    /// It keeps flows, and gives each of them a rate.
+    /// A controller that keeps flows and gives each of them a rate.
     PerFlow(Box<dyn PerFlowController<K>>),
-    /// It reads and writes congestion headers.
+    /// A controller that reads and writes congestion headers.
     Headers(Box<dyn HeaderController>),
 }
 
@@ -44,7 +44,7 @@ impl<K: FlowIdentity> RateController<K> {
         }
     }
 
-    /// The port has come up.
+    /// Called when the port has come up.
     pub fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         match self {
             RateController::PerFlow(controller) => controller.on_start(now, port, actions),
@@ -52,7 +52,8 @@ impl<K: FlowIdentity> RateController<K> {
         }
     }
 
-    /// The deadline of [`next_timer`](RateController::next_timer) has passed, or the configured capacity changed.
+    /// Called when the deadline of [`next_timer`](RateController::next_timer) has passed or the configured capacity
+    /// has changed.
     pub fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         match self {
             RateController::PerFlow(controller) => controller.on_timer(now, port, actions),
@@ -68,7 +69,7 @@ impl<K: FlowIdentity> RateController<K> {
         }
     }
 
-    /// A message from the SDN controller has arrived. Header-based controllers get none.
+    /// Called for a message from the SDN controller. Header-based controllers get none.
     pub fn on_message(
         &mut self,
         now: Time,

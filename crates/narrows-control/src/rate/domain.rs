@@ -23,7 +23,7 @@ pub trait DomainController<K: FlowIdentity = FlowKey>: Send {
     /// The name of its rate controllers, e.g. `pacec`.
     fn name(&self) -> &'static str;
 
-    /// A message of a port arrived. Messages about another port are ignored.
+    /// Called for a message of a port. Messages about another port are ignored.
     fn on_message(
         &mut self,
         now: Time,
@@ -33,7 +33,7 @@ pub trait DomainController<K: FlowIdentity = FlowKey>: Send {
         out: &mut Vec<(PortId, Message<K>)>,
     );
 
-    /// The deadline of [`next_timer`](DomainController::next_timer) has passed.
+    /// Called when the deadline of [`next_timer`](DomainController::next_timer) has passed.
     fn on_timer(&mut self, now: Time, network: &dyn Topology<K>, out: &mut Vec<(PortId, Message<K>)>);
 
     /// When `on_timer` must be called next.

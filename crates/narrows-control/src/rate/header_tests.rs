@@ -1,6 +1,5 @@
-//! Gives headers that no sender of ours would write to a port of every header-based controller. Nothing
-//! panics, the result is an amount that the controller may grant, and headers of other protocols pass
-//! unchanged.
+//! Shows every header-based controller headers that no sender of ours would write. Nothing panics, the result is an
+//! amount that the controller may grant, and headers of other protocols pass unchanged.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,7 +20,7 @@ fn build(kind: &str, params: &[(&'static str, &'static str)]) -> Option<Box<dyn 
     }
 }
 
-/// All header-based controllers by name, and in their other mode if they have one.
+/// All header-based controllers by name. Controllers with two modes are listed in both.
 fn controllers() -> Vec<Box<dyn HeaderController>> {
     let all = registry::all().iter().map(|entry| build(entry.name, &[]));
     all.chain([build("bdr", &[("mode", "literal")])]).flatten().collect()

@@ -5,24 +5,25 @@ use super::PortCounters;
 use crate::feedback::header::Header;
 use crate::units::{Bytes, Time};
 
-/// A rate controller that uses congestion headers: a pure state machine. The port keeps its queue, and its capacity must
-/// be configured. Packets without a header, and with the header of another protocol, are shown too.
+/// A rate controller that uses congestion headers: a pure state machine. The port keeps its own queue, and its
+/// capacity must be configured. The controller also sees packets without a header, and packets with the header of
+/// another protocol.
 pub trait HeaderController: Send {
     /// The name in scenarios and results, e.g. `xcp`.
     fn name(&self) -> &'static str;
 
-    /// The port has come up.
+    /// Called when the port has come up.
     fn on_start(&mut self, now: Time, port: &PortCounters);
 
-    /// A data packet is about to join the port's queue. Its header may be rewritten.
+    /// Called when a data packet is about to join the port's queue. The controller may rewrite its header.
     fn on_arrival(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _port: &PortCounters) {}
 
-    /// A data packet starts to leave, with `queued` L3 bytes behind it. Its header may be
-    /// rewritten.
+    /// Called when a data packet starts to leave, with `queued` L3 bytes behind it. The controller may rewrite its
+    /// header.
     fn on_departure(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _queued: Bytes) {}
 
-    /// The deadline of [`next_timer`](HeaderController::next_timer) has passed, or the configured
-    /// capacity changed.
+    /// Called when the deadline of [`next_timer`](HeaderController::next_timer) has passed or the configured capacity
+    /// has changed.
     fn on_timer(&mut self, now: Time, port: &PortCounters);
 
     /// When `on_timer` must be called next.

@@ -32,8 +32,8 @@ pub trait FlowIdentity: Copy + Debug + Eq + Hash + Send + 'static {
 
 /// One end of a flow.
 pub trait Host: Copy + Debug + Eq + Ord + Hash + Send + 'static {
-    /// The network that the host belongs to, as the first host in it. The arguments are the prefix lengths of IPv4 and IPv6
-    /// networks.
+    /// The network that the host belongs to, represented by its first host. The arguments are the prefix lengths of
+    /// IPv4 and IPv6 networks.
     fn network(self, ipv4: u8, ipv6: u8) -> Self;
 }
 

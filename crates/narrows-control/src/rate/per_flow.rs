@@ -14,10 +14,10 @@ pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
     /// Its requirements on the port.
     fn requirements(&self) -> Requirements;
 
-    /// The port has come up. The controller sets the first class rates.
+    /// Called when the port has come up. The controller sets the first class rates.
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>);
 
-    /// A data packet is about to join the controlled port's queue.
+    /// Called when a data packet is about to join the controlled port's queue.
     fn on_data(
         &mut self,
         now: Time,
@@ -26,22 +26,21 @@ pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
         actions: &mut Vec<Action<K>>,
     ) -> Admission;
 
-    /// A packet of the reverse direction passes the switch. Returns the rate to write into it.
+    /// Called for a packet of the reverse direction. Returns the rate to write into it.
     fn on_reverse(&mut self, now: Time, packet: &PacketInfo<K>, actions: &mut Vec<Action<K>>)
     -> Option<Rate>;
 
-    /// The rate that the last `on_reverse` of this flow returned did not fit into its packet
-    /// (BRF-11).
+    /// Called if the rate that the last `on_reverse` of this flow returned did not fit into the packet (BRF-11).
     fn on_write_failed(&mut self, _key: &K) {}
 
-    /// The deadline of [`next_timer`](PerFlowController::next_timer) has passed, or the configured
-    /// capacity changed.
+    /// Called when the deadline of [`next_timer`](PerFlowController::next_timer) has passed or the configured
+    /// capacity has changed.
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>);
 
     /// When `on_timer` must be called next.
     fn next_timer(&self) -> Time;
 
-    /// A message from the SDN controller has arrived.
+    /// Called for a message from the SDN controller.
     fn on_message(
         &mut self,
         _now: Time,
@@ -51,7 +50,7 @@ pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
     ) {
     }
 
-    /// The flow's current rate, for traces; `None` if the flow is unknown or has none.
+    /// The flow's current rate, for traces; `None` if the flow is unknown or has no rate.
     fn allocation(&self, key: &K) -> Option<Rate>;
 
     /// The same controller for a host that shows it counts instead of packets; `None` if it needs each packet.

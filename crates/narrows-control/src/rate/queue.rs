@@ -34,7 +34,7 @@ pub const UDP_QUEUE_PART: u32 = 10;
 pub enum Leaf {
     /// Rated flows, upper layer (mice).
     Mouse = 0,
-    /// Rated flows.
+    /// Rated flows, lower layer (elephants).
     Elephant = 1,
     /// All other TCP.
     OtherTcp = 2,

@@ -95,7 +95,7 @@ proptest! {
                     let rates = behaviour(entry.name, &values);
                     prop_assert!(rates.iter().all(|rate| *rate <= most), "{} {:?}", entry.name, values);
                 }
-                // Each value is valid, so this one does not fit to another.
+                // Each value is valid, so this one conflicts with another value.
                 Err(problem) => {
                     let name = problem.parameter.clone().unwrap_or_default();
                     let parameter = entry.parameter(&name);

@@ -39,8 +39,8 @@ impl Entry {
         self.parameters.iter().zip((self.defaults)(given))
     }
 
-    /// The value of its parameter `signal` with which real switches and stock hosts can use it, empty if it has no such
-    /// parameter; `None` if they cannot use it.
+    /// The value of the parameter `signal` that the controller needs on real switches with stock hosts; empty if it
+    /// has no such parameter. `None` if it does not run on real switches.
     pub fn on_switches(&self) -> Option<&'static str> {
         let signals = match self.parameter("signal").map(|parameter| parameter.shape.takes) {
             Some(Takes::Word(words)) => words,

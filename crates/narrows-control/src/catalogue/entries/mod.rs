@@ -1,4 +1,5 @@
-//! The rows of the catalogue. A new algorithm is a row in the file of its family; the order is that of figures.
+//! The rows of the catalogue. To add an algorithm, add a row to the file of its family. Figures use the order of the
+//! rows.
 
 mod delay;
 mod loss;

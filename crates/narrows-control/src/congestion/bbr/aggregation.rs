@@ -14,7 +14,7 @@ crate::parameters! {
     pub struct Params {
         /// Rounds in each of the two periods of the filter.
         pub rounds: u32 = 5, whole(1, 1000).unit("rounds").from("bbr_extra_acked_win_rtts");
-        /// Maximum window for aggregation: this time at the estimated bandwidth.
+        /// Maximum enlargement of the window for aggregation, as time at the estimated bandwidth.
         pub max: Span = Span::from_millis(100), time_from(Span::ZERO, Span::from_secs(10)).from("bbr_extra_acked_max_us");
     }
     and {
@@ -44,14 +44,13 @@ impl Aggregation {
         self.excess.get()
     }
 
-    /// The sender was idle. The pause before `now` is not aggregation.
+    /// Called when the sender was idle. The pause before `now` is not aggregation.
     pub fn restart(&mut self, now: Time) {
         self.epoch_start = now;
         self.epoch_acked = 0;
     }
 
-    /// An ACK with a valid sample. `bw` is the bandwidth in use; `cwnd` bounds the segments of a
-    /// burst.
+    /// Takes an ACK with a valid sample. `bw` is the bandwidth in use; `cwnd` limits the segments of a burst.
     pub fn on_ack(
         &mut self,
         ack: &Ack,
@@ -72,7 +71,7 @@ impl Aggregation {
             }
         }
         let acked = u64::from(ack.acked);
-        // ACKs no faster than the estimated bandwidth end the epoch: the burst is over.
+        // If ACKs arrive no faster than the estimated bandwidth, the burst is over and the epoch ends.
         let mut expected = bw.bytes_in(ack.now.since(self.epoch_start));
         if holds(expected, self.epoch_acked, packet_bytes) || self.epoch_acked + acked >= params.epoch_limit {
             self.restart(ack.now);

@@ -1,9 +1,9 @@
 //! BBQ: BBR v1 with short probes while a queue persists. A flow on a long path then injects no more
 //! data than a flow on a short path.
 //!
-//! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and
-//! Analysis" (arXiv:1706.09115); BBQ-1 to BBQ-3. The test for a queue is ours, because the paper's
-//! was not available. A loss does not end a shortened probe early.
+//! Source: Ma et al., "Fairness of Congestion-Based Congestion Control: Experimental Evaluation and Analysis"
+//! (arXiv:1706.09115); BBQ-1 to BBQ-3. The test for a queue is ours, because the test of the paper was not available.
+//! A loss does not end a shortened probe early.
 
 use super::gain::Gain;
 use super::model::Model;
@@ -18,10 +18,10 @@ crate::parameters! {
     pub struct Params {
         /// Longest probe while a queue persists.
         pub longest_probe: Span = Span::from_millis(3), time_from(Span::ZERO, Span::from_secs(10)).from("alpha of the paper");
-        /// A queue exists in a round if the mean RTT of the round exceeds the propagation time by this amount
-        /// and by the share `bbq_queue_share`.
+        /// A queue exists in a round if the mean RTT of the round exceeds the propagation time by more than this
+        /// amount, and by more than the share `bbq_queue_share`.
         pub queue: Span = Span::from_millis(1), time_from(Span::ZERO, Span::from_secs(10)).from("ours");
-        /// The share of the propagation time, 1/n, for `bbq_queue`.
+        /// The share of the propagation time for `bbq_queue`, as 1/n.
         pub queue_share: u64 = 20, whole(1, 1000).from("ours: 5 %");
         /// A queue persists if it existed in this many consecutive rounds.
         pub rounds: u32 = 2, whole(1, 1000).unit("rounds").from("ours");

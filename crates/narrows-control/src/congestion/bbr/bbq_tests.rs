@@ -5,7 +5,7 @@ use crate::congestion::bbr::v1::tests::{LINK, run};
 use crate::congestion::harness::{Path, ack_at};
 use crate::units::Time;
 
-/// A cycle after complete rounds with these RTTs on a path of `min_rtt`, all in µs.
+/// A cycle after complete rounds with these mean RTTs on a path with the propagation time `min_rtt`, all in µs.
 fn after(min_rtt: u64, rounds: &[u64]) -> Bbq {
     let params = BbrParams::default();
     let mut model = Model::new(Time::ZERO, Some(Span::from_micros(min_rtt)), 1500, params.initial_cwnd);

@@ -6,7 +6,7 @@ use crate::units::Rate;
 /// Detects a plateau of the bandwidth in Startup and Up.
 #[derive(Clone, Debug, Default)]
 pub struct FullPipe {
-    /// The reference bandwidth. A round grows if it exceeds this by a quarter.
+    /// The reference bandwidth. The bandwidth grows in a round if it exceeds the reference by a quarter.
     bw: Rate,
     /// Consecutive rounds without growth.
     rounds: u32,
@@ -47,7 +47,7 @@ impl FullPipe {
         self.reached = true;
     }
 
-    /// The detection was wrong.
+    /// Withdraws the detection, because it was wrong.
     pub fn unreach(&mut self) {
         self.reached = false;
     }

@@ -17,11 +17,11 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// The choices that the paper leaves open, as scenarios name them.
     pub struct Choices {
-        /// How the phases end. `literal` ends a probe at 1.25 BDP whatever its gain, and drains only after a loss
-        /// in the probe, as the paper's sentences say.
+        /// The conditions that end the phases. With `literal`, as the paper says, a probe ends at 1.25 BDP whatever
+        /// its gain, and the cycle drains only after a loss in the probe.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("section 4 of the paper");
-        /// Window of the largest RTT. `none` is the whole connection, as the paper says. In that case one spike
-        /// keeps omega low forever, which means a high P_up and a P_down near 1.
+        /// Time for which the largest RTT counts. `none`: the whole connection, as the paper says; then one spike
+        /// keeps omega low forever, that is, P_up high and P_down near 1.
         pub tmax_window: Option<Span> = None, time_from(Span::from_millis(10), Span::from_secs(10_000))
             .or_none()
             .from("GAIN-1");
@@ -31,15 +31,15 @@ crate::parameters! {
 /// The choices that the paper leaves open.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
-    /// End a probe when 1.25 BDP are in flight or a loss occurs, whatever the gain. The probe also ends after
-    /// two propagation times, because a gain near 1 never reaches that level. By default the probe ends as in
-    /// BBR-16, with the gain instead of 1.25.
+    /// End a probe when 1.25 BDP are in flight or a loss occurs, whatever the gain. The probe also ends after two
+    /// propagation times, because a gain near 1 never reaches 1.25 BDP. By default the probe ends as in BBR-16, with
+    /// the gain instead of 1.25.
     pub exit_125: bool,
     /// Drain only after a loss in the probe, otherwise cruise: the paper's "inflight is greater
     /// than 1.25 BDP and packet loss occurs". By default the cycle always drains, because behind a deep
     /// buffer nothing else drains the queue.
     pub down_needs_loss: bool,
-    /// Window of the largest RTT; `None`: the whole connection.
+    /// Time for which the largest RTT counts; `None`: the whole connection.
     pub tmax_window: Option<Span>,
 }
 
@@ -67,8 +67,8 @@ pub struct GainModel {
     rtt: RoundRtt,
     /// T_max. Samples taken in Startup count too.
     max_rtt: WindowedMax<Span>,
-    /// Omega, as computed for the last entry that needed it. The value then stays, because an update per ACK
-    /// would be positive feedback (GAIN-4).
+    /// Omega, as computed for the last entry that needed it. It is not updated on each ACK, because that would be
+    /// positive feedback (GAIN-4).
     omega: u32,
     entry: usize,
     lost_while_probing: bool,
@@ -89,7 +89,7 @@ impl GainModel {
         }
     }
 
-    /// GAIN-1 and GAIN-5. Before the first completed round omega is 1, which gives the gentlest gains.
+    /// Computes omega (GAIN-1, GAIN-5). Before the first completed round omega is 1, which gives the gentlest gains.
     fn measure(&mut self) -> u32 {
         let micros = |span: Span| span.as_nanos() / 1000;
         let t_max = micros(self.max_rtt.get());

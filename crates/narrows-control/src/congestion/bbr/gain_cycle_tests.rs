@@ -46,7 +46,7 @@ fn the_gains_use_the_last_rounds_mean_over_the_largest_rtt() {
     for (p, omega) in [(10, 512), (50, 717)] {
         for variant in VARIANTS {
             let mut cycle = GainModel::new("x", variant, Params::default());
-            // A queue of at most 50 ms, then one of 20 ms. The following round is not complete.
+            // Three rounds with queues of 50, 20 and 0 ms. The last round does not complete.
             for (n, queue) in [50, 20, 0].into_iter().enumerate() {
                 round(&mut cycle, 100 * n as u64, p + queue);
             }
@@ -70,7 +70,7 @@ fn without_a_completed_round_omega_is_one() {
 fn a_gain_is_kept_until_its_entry_ends() {
     let mut cycle = GainModel::new("x", Variant::B, Params::default());
     rounds(&mut cycle, &[(0, 100), (100, 50), (200, 50)]);
-    // The entry before the first is the last of the cycle.
+    // The entry before the first one is the last of the cycle.
     let mut probe = ProbeBw::enter(ms(200), &mut cycle, 0);
     assert_eq!((probe.index(), probe.pacing_gain(false)), (PROBE, gain_model::up(Variant::B, 512)));
     rounds(&mut cycle, &[(210, 90), (215, 90)]);
@@ -110,7 +110,7 @@ fn a_probe_ends_when_its_own_gain_times_the_bdp_is_in_flight() {
     let level = Gain::ratio(320, 197);
     assert!(gain_model::up(Variant::A, 614) < level);
     let mut probe = ProbeBw::enter(ms(200), &mut cycle, 0);
-    // 1.25 of 167 segments, three quanta of 2, even, 2 for the probe.
+    // 1.25 of 167 segments, three quanta of 2 segments, 1 to make the number even, and 2 for the probe.
     let full = 209 + 6 + 1 + 2;
     step(&mut probe, &mut cycle, 230, full - 2, 0);
     assert_eq!(probe.index(), PROBE);
@@ -170,7 +170,7 @@ fn a_spike_counts_forever_or_for_the_length_of_the_window() {
     }
 }
 
-/// GAIN-6: BBR-22 wins.
+/// GAIN-6: on a policed path BBR-22 takes precedence.
 #[test]
 fn on_a_policed_path_the_gain_is_one_for_any_omega() {
     for name in NAMES {
@@ -189,8 +189,8 @@ fn a_lone_flow_fills_the_link() {
     for name in NAMES {
         let o = run(catalogue::build(name).expect(name), Path::new(LINK, 20), 5);
         assert!(o.share > 0.97, "{name}: utilisation {:.3}", o.share);
-        // GAIN-7: at a low omega the gains average to more than 1, so a queue persists that BBR v1
-        // does not have. BBR-A's fills the window of two BDP.
+        // GAIN-7: at a low omega the gains average to more than 1, so a queue persists that BBR v1 does not have. The
+        // queue of BBR-A fills the window of two BDP.
         let most = if name == "bbr-a" { 21.0 } else { 12.0 };
         assert!((5.0..most).contains(&o.delay), "{name}: mean queueing delay {:.2} ms", o.delay);
         assert!((o.min_rtt - 0.02).abs() < 3e-4);

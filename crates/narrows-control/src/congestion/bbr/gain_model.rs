@@ -1,14 +1,13 @@
 //! The pacing-gain model of BBR-A, BBR-B and BBR-C: it computes ProbeBW's two gains from the RTT
 //! (GAIN-1, GAIN-2, GAIN-10).
 //!
-//! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain
-//! Model" (Sensors 23(9):4431, 2023), eqs 12 to 15. GAIN-2 reconstructs BBR-B's P_down.
+//! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors
+//! 23(9):4431, 2023), equations 12 to 15. GAIN-2 reconstructs BBR-B's P_down.
 //!
-//! The code uses only arithmetic that an eBPF program can use: `u64`, no floats, loops with a fixed
-//! number of iterations. Omega is in 1/1024, gains in 1/256. Every function rounds to the nearest
-//! unit, with halves rounded up. The result is exact: for all 1024 omegas it equals the rounded
-//! value of the formula in real numbers. `tests/vectors/bbr-gains.csv` holds these values; another
-//! program computed them.
+//! The code uses only arithmetic that an eBPF program can use: `u64`, no floats, loops with a fixed number of
+//! iterations. Omega is in 1/1024, gains in 1/256. Every function rounds to the nearest unit, with halves rounded up.
+//! The rounding is exact: for all 1024 omegas the result equals the rounded value of the formula in real numbers.
+//! `tests/vectors/bbr-gains.csv` holds these values, which another program computed.
 
 use super::gain::Gain;
 
@@ -18,15 +17,15 @@ pub const OMEGA_ONE: u32 = 1024;
 /// The pair of functions that gives the two gains.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// Inverse proportion and cosine (eq 13).
+    /// Inverse proportion and cosine (equation 13).
     A,
-    /// Inverse proportion for both gains (eq 14).
+    /// Inverse proportion for both gains (equation 14).
     B,
-    /// Gamma correction (eq 15).
+    /// Gamma correction (equation 15).
     C,
 }
 
-/// GAIN-1: the RTT over the largest RTT, in 1/1024, from 1 to 1024. Both are in µs and capped at 71
+/// Omega of GAIN-1: the RTT over the largest RTT, in 1/1024, from 1 to 1024. Both times are in µs and capped at 71
 /// minutes. The result is 1024 if there is no largest RTT yet.
 pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     let t_max = t_max_us.min(u64::from(u32::MAX));
@@ -37,7 +36,7 @@ pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     share.clamp(1, u64::from(OMEGA_ONE)) as u32
 }
 
-/// P_up, the gain of the probing entry: 1 to 2 (A), 1 to 1.5 (B, C). Omega is clamped to its range.
+/// P_up, the gain of the probing entry: 1 to 2 for A, 1 to 1.5 for B and C. Omega is clamped to its range.
 pub fn up(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
@@ -51,7 +50,7 @@ pub fn up(variant: Variant, omega: u32) -> Gain {
     })
 }
 
-/// P_down, the gain of the draining entry: 0.5 (A: 0.54) to 1. Omega is clamped to its range.
+/// P_down, the gain of the draining entry: 0.54 to 1 for A, 0.5 to 1 for B and C. Omega is clamped to its range.
 pub fn down(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
@@ -78,8 +77,8 @@ fn nearest(numerator: u64, denominator: u64) -> u64 {
     (numerator + denominator / 2) / denominator
 }
 
-/// cos of `w` / 1024 radians, in units of 2^-30, from the power series up to the eighth power. The error is
-/// 3e-7 at 1 radian and smaller below.
+/// The cosine of `w` / 1024 radians, in units of 2^-30, from the power series up to the eighth power. The error is
+/// 3e-7 at 1 radian and smaller for smaller angles.
 fn cosine(w: u64) -> u64 {
     const ONE: u64 = 1 << 30;
     let square = w * w;
@@ -107,7 +106,7 @@ mod tests {
 
     const VARIANTS: [Variant; 3] = [Variant::A, Variant::B, Variant::C];
 
-    /// Rows of omega in 1/1024, then the up and the down gain of A, B and C in 1/256.
+    /// Rows of the test vectors: omega in 1/1024, then the up and the down gain of A, B and C in 1/256.
     fn vectors() -> Vec<[u32; 7]> {
         include_str!("../../../../../tests/vectors/bbr-gains.csv")
             .lines()

@@ -10,8 +10,8 @@ use crate::congestion::Ack;
 use crate::congestion::filter::{TwoPeriodMax, WindowedMax};
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
-/// The path, as the sender knows it from ACKs. `F` is the bandwidth filter: some rounds in v1, two probe
-/// cycles in v2 and v3.
+/// The path, as the sender knows it from ACKs. `F` is the bandwidth filter. Its window is a number of rounds in v1,
+/// and two probe cycles in v2 and v3.
 #[derive(Clone, Debug)]
 pub struct Model<F = WindowedMax<Rate>> {
     packet_bytes: u32,
@@ -24,11 +24,11 @@ pub struct Model<F = WindowedMax<Rate>> {
     /// The round ends with the first ACK of a segment that was sent after at least this many segments
     /// had been delivered.
     next_round_delivered: u64,
-    /// Least RTT of the window; [`Span::MAX`] before the first sample.
+    /// Minimum RTT of the window; [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
     /// When `min_rtt` was measured.
     pub min_rtt_at: Time,
-    /// BBR itself limited the segments that were sent while `delivered` was in this range.
+    /// The range of `delivered` within which BBR itself limited the segments that were sent.
     self_limited: Option<(u64, u64)>,
     /// Whether Startup has found the bandwidth.
     pub full_pipe: FullPipe,
@@ -139,7 +139,7 @@ impl<F> Model<F> {
         if ack.rate.interval == Span::ZERO {
             return false;
         }
-        // The sampled segment was sent after everything in flight at the round's start had been delivered.
+        // The sampled segment was sent after all data in flight at the start of the round had been delivered.
         if ack.rate.prior_delivered >= self.next_round_delivered {
             self.start_round(ack.delivered);
             self.round += 1;
@@ -148,7 +148,7 @@ impl<F> Model<F> {
         true
     }
 
-    /// The current round ends when data sent from now on is delivered.
+    /// Starts a round, which ends when data sent from now on is delivered.
     pub fn start_round(&mut self, delivered: u64) {
         self.next_round_delivered = delivered;
     }

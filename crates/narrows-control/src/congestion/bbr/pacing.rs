@@ -11,7 +11,7 @@ crate::parameters! {
         pub margin_percent: u32 = 1, whole(0, 90).unit("%").from("bbr_pacing_margin_percent");
         /// RTT assumed for the first pacing rate if the handshake gave none.
         pub nominal_rtt: Span = Span::from_millis(1), time_from(Span::from_micros(1), Span::from_secs(10)).from("USEC_PER_MSEC");
-        /// A send quantum is the pacing rate times this.
+        /// A send quantum is the data that the pacing rate sends in this time.
         pub quantum: Span = Span::from_nanos(1_000_000_000 / 1024), time_from(Span::ZERO, Span::from_secs(1)).from("sk_pacing_shift");
         /// Maximum segments in a quantum.
         pub max_quantum: u32 = 45, whole(1, 10_000).unit("segments").from("GSO_MAX_SIZE");
@@ -19,15 +19,14 @@ crate::parameters! {
     and {
         /// Below this pacing rate the minimum quantum is one segment, otherwise two (`bbr_min_tso_rate`).
         pub min_quantum_rate: Rate = Rate::from_bits_per_sec(1_200_000);
-        /// Seconds per packet at the lowest pacing rate. Linux has no such limit, but its fixed-point numbers
-        /// cannot express less than one packet in 17 s. A stray sample must not stop the flow forever.
+        /// Seconds per packet at the lowest pacing rate, so that a stray sample cannot stop the flow forever. Linux
+        /// has no such limit, but its fixed-point numbers cannot express less than one packet in 17 s.
         pub slowest_packet: u64 = 10;
     }
 }
 
 impl Params {
-    /// The pacing rate of BBR-18, but at least one packet in ten seconds, so that no sample can stop the
-    /// flow.
+    /// The pacing rate of BBR-18, but at least one packet in ten seconds.
     #[inline]
     pub fn rate(&self, bw: Rate, gain: Gain, packet_bytes: u32) -> Rate {
         let kept = u64::from(100u32.saturating_sub(self.margin_percent));
@@ -39,7 +38,7 @@ impl Params {
         Rate::from_bytes_per_sec(rate.max(least).max(1))
     }
 
-    /// The rate for a window of `cwnd` segments per RTT; `None` without an RTT.
+    /// The rate for a window of `cwnd` segments per RTT. If the RTT is unknown, `nominal_rtt` takes its place.
     pub fn initial_rate(&self, cwnd: u32, rtt: Option<Span>, gain: Gain, packet_bytes: u32) -> Rate {
         let bytes = u64::from(cwnd) * u64::from(packet_bytes);
         let rtt = rtt.unwrap_or(self.nominal_rtt).max(Span::from_micros(1));

@@ -8,14 +8,14 @@ use crate::units::{Span, Time};
 /// The progress of ProbeRTT.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeRtt {
-    /// Earliest end. Set when the data in flight has fallen to the minimum.
+    /// Earliest end, set when the data in flight has fallen to the minimum.
     done_at: Option<Time>,
     round_done: bool,
 }
 
 impl ProbeRtt {
-    /// Processes an ACK. Returns true at the end: after `stay` and a round with at most `few`
-    /// segments in flight.
+    /// Processes an ACK. Returns true when ProbeRTT ends: after `stay`, and a round with at most `few` segments in
+    /// flight.
     pub fn on_ack<F>(&mut self, ack: &Ack, model: &mut Model<F>, few: u32, stay: Span) -> bool {
         model.mark_self_limited(ack.delivered, ack.in_flight);
         match self.done_at {

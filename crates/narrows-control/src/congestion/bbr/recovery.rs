@@ -16,8 +16,8 @@ fn is_recovering(state: State) -> bool {
 }
 
 impl SavedWindow {
-    /// Saves the window. If it has already been cut, the larger of this window and the
-    /// saved one stays saved.
+    /// Saves the window. If `cut`, the window has already been reduced, and the larger of this window and the saved
+    /// one stays saved.
     pub fn save(&mut self, cwnd: u32, cut: bool) {
         self.cwnd = if cut || is_recovering(self.last_state) { self.cwnd.max(cwnd) } else { cwnd };
     }
@@ -50,8 +50,7 @@ impl SavedWindow {
     /// Returns the window after this ACK according to recovery, and whether recovery alone decides about the
     /// window. Sets `new_round` when recovery begins, because its first round starts then.
     pub fn on_ack(&mut self, ack: &Ack, cwnd: u32, new_round: &mut bool) -> (u32, bool) {
-        // An ACK of n segments releases at most 2n. The losses are subtracted here; slow start adds
-        // n.
+        // An ACK of n segments releases at most 2n. This line subtracts the losses; slow start adds n.
         let mut cwnd = cwnd.saturating_sub(ack.lost).max(1);
         if ack.state == State::Recovery && self.last_state != State::Recovery {
             self.conserving = true;

@@ -1,5 +1,5 @@
-//! The mean RTT of the last completed round: the gain model's current RTT (GAIN-5) and BBQ's test
-//! for a queue.
+//! The mean RTT of the last completed round. The gain model uses it as the current RTT (GAIN-5), and BBQ's test for a
+//! queue compares it.
 
 use crate::congestion::Ack;
 use crate::units::Span;
@@ -16,7 +16,7 @@ impl RoundRtt {
     /// Processes an ACK. An ACK that begins a round belongs to the new round. Returns true if a
     /// round with samples was completed.
     ///
-    /// All samples are of segments that were sent once (Karn), because the transport supplies no others.
+    /// The transport supplies samples only of segments that were sent once (Karn).
     pub fn on_ack(&mut self, ack: &Ack, round_start: bool) -> bool {
         let completed = round_start && self.samples > 0;
         if completed {

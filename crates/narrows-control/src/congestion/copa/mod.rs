@@ -39,7 +39,7 @@ crate::parameters! {
         pub delta: u32 = 1 << 15, number(0.01, 10.0).per(1 << 16).unit("1/packets").from("section 2.2: 0.5");
         /// Length of the window of RTTmin, the propagation-time estimate.
         pub min_rtt_window: Span = Span::from_secs(10), time_from(Span::from_millis(10), Span::from_secs(10_000)).from("section 2.1");
-        /// RTTstanding is the minimum of the last srtt divided by this.
+        /// RTTstanding is the minimum RTT of the last srtt divided by this number.
         pub standing_divisor: u64 = 2, whole(1, 100).from("section 2.1: srtt/2");
         /// The velocity doubles only after the window has moved in one direction for this number of RTTs.
         pub steady_rtts: u32 = 3, whole(0, 1000).unit("RTTs").from("section 2.1");
@@ -47,18 +47,19 @@ crate::parameters! {
         pub compete: bool = true, flag().from("section 2.2");
         /// The competitive mode begins if the queue was not nearly empty for this number of RTTs.
         pub empty_rtts: u64 = 5, whole(1, 1000).unit("RTTs").from("section 2.2");
-        /// The queue is nearly empty below this share of the range of RTTs.
+        /// The queue is nearly empty if its delay is below this share of the range of RTTs.
         pub empty_percent: u64 = 10, whole(1, 100).unit("%").from("section 2.2");
-        /// The upper end of that range is the maximum of this number of RTTs.
+        /// The upper end of that range is the maximum RTT of this number of RTTs.
         pub max_rtts: u64 = 4, whole(1, 1000).unit("RTTs").from("section 2.2");
-        /// Least window.
+        /// Minimum window.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("the authors' markoviancc.cc");
     }
 }
 
 /// Windows and 1/delta are in units of 1/65536 segment.
 const UNIT: u64 = 1 << 16;
-/// Windows per RTTstanding of the pacing rate (section 2.1). Pacing avoids bursts; twice the rate leaves the decision to the window.
+/// The pacing rate in windows per RTTstanding (section 2.1). Pacing avoids bursts; with twice the rate of the window,
+/// the window decides.
 const PACED_WINDOWS: u64 = 2;
 
 /// The Copa controller.
@@ -129,8 +130,8 @@ impl Copa {
     }
 }
 
-/// Whether the flow uses its window. Pacing sends a window within half an RTT, so a growing window is never full for a whole
-/// RTT, and [`Ack::cwnd_limited`] would stop the growth.
+/// Whether the flow uses its window. Pacing sends a window within half an RTT. So a growing window is never full for
+/// a whole RTT, and [`Ack::cwnd_limited`] would stop the growth.
 fn is_used(ack: &Ack, window: &Window) -> bool {
     !ack.rate.app_limited && ack.prior_in_flight >= window.cwnd / 2
 }
@@ -149,8 +150,8 @@ impl Controller for Copa {
         self.packet_bytes = u64::from(connection.packet_bytes);
         self.cwnd = u64::from(window.cwnd) * UNIT;
         self.mode.restart(connection.now);
-        // The handshake's RTT is not a sample of the path: its short packets take less time than data, which would look
-        // like a queue that never empties.
+        // The handshake's RTT is not a sample of the path. Its short packets take less time than data, so data would
+        // seem to meet a queue that never empties.
         window.pacing_rate = connection.rtt.map(|rtt| self.pacing_rate(rtt));
     }
 
@@ -202,7 +203,7 @@ impl Controller for Copa {
             self.slow_start = true;
             self.decide(window);
         } else {
-            // An undo now concerns this episode, which has not changed the window.
+            // An undo from now on concerns this episode, which has not changed the window.
             self.before_timeout = None;
         }
     }

@@ -1,9 +1,8 @@
 //! The two modes, and delta (section 2.2).
 //!
-//! Copa flows without other traffic empty the queue at least every five RTTs (section 3).
-//! If the queue does not become empty, some flow
-//! fills the buffer. Copa would get little next to it, so in competitive mode 1/delta grows and shrinks as the window of
-//! NewReno does.
+//! Copa flows without other traffic empty the queue at least every five RTTs (section 3). If the queue does not
+//! become empty, some flow fills the buffer. Copa would get little bandwidth next to that flow. So in competitive
+//! mode 1/delta grows and shrinks as the window of NewReno does.
 
 use super::{Params, UNIT};
 use crate::units::{Span, Time};
@@ -14,7 +13,7 @@ const LARGEST: u64 = (1 << 30) * UNIT;
 /// The mode and 1/delta.
 #[derive(Clone, Debug)]
 pub struct Mode {
-    /// 1/delta, in 1/65536 of a packet. and its value in default mode.
+    /// 1/delta and its value in default mode, in 1/65536 of a packet.
     inverse: u64,
     default: u64,
     competitive: bool,

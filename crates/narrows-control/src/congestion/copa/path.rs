@@ -29,8 +29,8 @@ impl Path {
     pub fn update(&mut self, now: Time, rtt: Span, srtt: Span, params: &Params) {
         let at = now.as_nanos();
         self.min.update(params.min_rtt_window.as_nanos(), at, Reverse(rtt));
-        // The minimum of half an RTT filters delayed and compressed ACKs, which are later than the queue alone would
-        // make them. A longer window would hide the queue's growth.
+        // The minimum over half an RTT filters delayed and compressed ACKs, whose RTTs are longer than the queue
+        // alone explains. A longer window would hide the queue's growth.
         self.standing.update(srtt.scale(1, params.standing_divisor).as_nanos(), at, Reverse(rtt));
         self.max.update(srtt.scale(params.max_rtts, 1).as_nanos(), at, rtt);
     }
@@ -45,8 +45,8 @@ impl Path {
         self.standing() - self.min.get().0
     }
 
-    /// Section 2.2: dq < 0.1 (RTTmax - RTTmin). RTTmax adapts the threshold to how much the path's delay varies without a
-    /// queue. Equality counts, so that a path without any queue is empty.
+    /// Whether the queue is nearly empty: dq < 0.1 (RTTmax - RTTmin) (section 2.2). RTTmax adapts the threshold to
+    /// the variation of the path's delay without a queue. Equality counts, so a path without any queue is empty.
     pub fn is_nearly_empty(&self, params: &Params) -> bool {
         let range = self.max.get() - self.min.get().0;
         self.queueing_delay() <= range.scale(params.empty_percent, 100)

@@ -266,8 +266,8 @@ fn it_fills_a_lossy_link() {
     assert!(share > 0.95, "{share:.3} of the link carries data, 2 % is lost");
 }
 
-/// The path gets half of its rate, and then its rate back. In competitive mode the queue of the first change would count as
-/// that of another flow.
+/// The path gets half of its rate, and then its whole rate again. In competitive mode the flow would take the queue
+/// of the first change for the queue of another flow.
 #[test]
 fn in_default_mode_it_follows_a_change_of_the_rate_within_some_rtts() {
     let mut sender = alone(Params { compete: false, ..Params::default() }, 50);

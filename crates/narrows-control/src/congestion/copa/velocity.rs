@@ -48,10 +48,11 @@ impl Velocity {
         self.start_delivered != then.start_delivered
     }
 
-    /// The window moves up or down from now on. A reversal ends a high velocity at once, and begins an RTT.
+    /// Sets the direction in which the window moves from now on. A reversal ends a high velocity at once, and begins
+    /// an RTT.
     ///
-    /// Deviation: the paper compares windows only once per RTT. Until the comparison, the window would move beyond its
-    /// target by up to its own size, and the next reversal would find it just as far on the other side. Meta's
+    /// Deviation: the paper compares windows only once per RTT. Until the comparison, the window would move beyond
+    /// its target by up to its own size, and the next reversal would find it as far away on the other side. Meta's
     /// `Copa.cpp` resets the velocity in the same way (`changeDirection`).
     pub fn turn(&mut self, direction: Ordering, delivered: u64, cwnd: u64) {
         if self.velocity > 1 && direction == self.direction.reverse() {

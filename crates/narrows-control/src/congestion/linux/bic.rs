@@ -25,7 +25,7 @@ crate::parameters! {
         pub beta: u32 = 819, number(0.1, 0.95).per(1024).from("tcp_bic.c; 0.8").module("beta", 1024.0);
         /// Yield to new flows if the last maximum was not reached.
         pub fast_convergence: bool = true, flag().from("tcp_bic.c").module("fast_convergence", 1.0);
-        /// Maximum ACKed segments per segment of growth while no maximum is known.
+        /// Maximum number of ACKed segments per segment of growth while no maximum is known.
         pub max_acks_per_segment_before_loss: u32 = 20, whole(1, 10_000).unit("segments").from("tcp_bic.c");
     }
     and {
@@ -36,7 +36,7 @@ crate::parameters! {
 
 /// The scale of `beta`.
 const UNIT: u32 = 1024;
-/// log2 of two numbers: the scale of the ACK ratio, and the divisor of a new value in the ratio's mean
+/// log2 of two numbers: of the scale of the ACK ratio, and of the divisor for a new value in the mean of the ratio
 /// (`ACK_RATIO_SHIFT`).
 const RATIO_SHIFT: u32 = 4;
 
@@ -69,7 +69,7 @@ impl Bic {
             params,
             increase: AdditiveIncrease::default(),
             w_max: None,
-            // Linux starts with the ratio of a receiver that ACKs every second segment.
+            // As in Linux, the ratio at first is that of a receiver that ACKs every second segment.
             ack_ratio: 2 << RATIO_SHIFT,
             acks_per_segment: 1,
             last_cwnd: 0,
@@ -86,15 +86,15 @@ impl Bic {
         let slowest = cwnd.saturating_mul(p.smooth_part) / divisor;
         let w_max = self.w_max.unwrap_or(0);
         let cost = if let Some(below @ 1..) = w_max.checked_sub(cwnd) {
-            // Binary search: the next step is half of the distance, with Linux's divisor a quarter. It is limited at
-            // both ends: additive increase far away, and smooth arrival at the maximum.
+            // Binary search. A step is half of the distance in the paper, and a quarter with Linux's divisor. It is
+            // limited at both ends: by additive increase far away, and by a smooth arrival at the maximum.
             match below / divisor {
                 0 | 1 => slowest,
                 step if step > p.max_increment => fastest,
                 step => cwnd / step,
             }
         } else {
-            // Beyond the maximum: slow at first, then as fast as the approach was.
+            // Beyond the maximum the window grows slowly at first, then as fast as during the approach.
             let above = cwnd - w_max;
             if above < divisor {
                 slowest

@@ -26,19 +26,19 @@ crate::parameters! {
         pub fast_convergence: bool = true, flag().from("RFC 9438, section 4.7").module("fast_convergence", 1.0);
         /// Grow at least as fast as Reno.
         pub reno_friendly: bool = true, flag().from("RFC 9438, section 4.3").module("tcp_friendliness", 1.0);
-        /// Minimum ACKed segments per segment of growth: by default the window grows by at most a half per RTT.
+        /// Minimum number of ACKed segments per segment of growth. With the default, the window grows by at most a
+        /// half per RTT.
         pub min_acks_per_segment: u32 = 2, whole(1, 1000).unit("segments").from("tcp_cubic.c");
-        /// Maximum ACKed segments per segment of growth while no maximum is known.
+        /// Maximum number of ACKed segments per segment of growth while no maximum is known.
         pub max_acks_per_segment_before_loss: u32 = 20, whole(1, 10_000).unit("segments").from("tcp_cubic.c");
     }
     and {
         /// If the window has not changed, its growth is computed again after this time (Linux HZ/32).
         pub refresh: Span = Span::from_nanos(NANOS_PER_SEC / 32);
-        /// RTT samples this soon after the start of an epoch do not update the least delay (Linux: 1
-        /// s).
+        /// RTT samples within this time after the start of an epoch do not update the minimum delay (Linux: 1 s).
         pub settle: Span = Span::from_secs(1);
-        /// HyStart, or `None` for plain slow start. [`Cubic::new`] moves it out of the parameters to
-        /// keep a flow small.
+        /// HyStart, or `None` for plain slow start. [`Cubic::new`] moves HyStart out of the parameters to keep the
+        /// state of a flow small.
         pub hystart: Option<Box<hystart::Params>> = Some(Box::default());
     }
 }
@@ -113,7 +113,7 @@ impl Epoch {
 pub struct Cubic {
     params: Params,
     hystart: Option<Hystart>,
-    /// Few have it.
+    /// HyStart++, in a box because few flows use it.
     hystartpp: Option<Box<HystartPlusPlus>>,
     increase: AdditiveIncrease,
     packet_bytes: u32,
@@ -275,8 +275,8 @@ impl Controller for Cubic {
     }
 
     fn on_restart(&mut self, now: Time, idle: Span, _app_limited: bool, _window: &mut Window) {
-        // The curve must not grow during idle time (RFC 9438 section 5.8). Shift it, but not into
-        // the future.
+        // The curve must not grow during idle time (RFC 9438 section 5.8), so its start moves, but not into the
+        // future.
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + idle).min(now);
         }

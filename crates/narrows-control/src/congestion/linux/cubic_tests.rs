@@ -142,7 +142,7 @@ fn differences(w_max: u32, rtt: f64) -> (f64, f64) {
     (sum / t, worst)
 }
 
-/// The curve and the window are both rounded down, so at single moments the difference may be two segments.
+/// The curve and the window are both rounded down, so the difference is sometimes two segments.
 #[test]
 fn integers_stay_within_a_segment_of_the_real_valued_cubic_over_a_sawtooth() {
     for (w_max, rtt) in [(20, 0.02), (50, 0.1), (100, 0.1), (200, 0.05), (500, 0.05)] {

@@ -15,7 +15,7 @@ crate::parameters! {
         pub shift_g: u32 = 4, whole(0, 10).from("RFC 8257, section 4.2: g = 1/16").module("dctcp_shift_g", 1.0);
         /// Initial share of marked segments.
         pub initial_alpha: u32 = UNIT, number(0.0, 1.0).per(1024).from("RFC 8257, section 3.3").module("dctcp_alpha_on_init", 1024.0);
-        /// Least `ssthresh`.
+        /// Minimum `ssthresh`.
         pub min_ssthresh: u32 = 2, whole(1, 1000).unit("segments").from("tcp_dctcp.c");
     }
 }
@@ -30,7 +30,7 @@ pub struct Dctcp {
     reno: Reno,
     /// Moving average of the share of marked segments, in 1/1024.
     alpha: u32,
-    /// Segments delivered in this window, and those whose ACK echoed a mark.
+    /// Segments delivered in this window, and segments whose ACK echoed a mark.
     delivered: u64,
     marked: u64,
     /// The window is over when `snd_una` reaches this.
@@ -149,7 +149,8 @@ mod tests {
         }
     }
 
-    /// Linux is in state CWR at that time, and `dctcp_react_to_loss` handles only Recovery and timeouts.
+    /// Linux is in state CWR when the probe repairs the loss, and `dctcp_react_to_loss` handles only Recovery and
+    /// timeouts.
     #[test]
     fn a_loss_repaired_by_a_probe_is_answered_like_a_mark() {
         let mut dctcp = Dctcp { alpha: 0, ..Dctcp::default() };

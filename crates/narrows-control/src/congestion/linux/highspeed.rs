@@ -1,10 +1,9 @@
 //! HighSpeed TCP: Reno with a larger increase and a smaller decrease for larger windows.
 //!
-//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is from RFC 3649 appendix B. It is computed
-//! here as in the RFC's program. In Linux a row is valid for windows up to the window of the row.
-//! In the RFC it is valid from that window on. So Linux adds two segments per RTT from a window of
-//! 39 on, and RFC 3649 from a window of 118 on. Deviation from Linux: the window ends at 2^32 / 128
-//! segments.
+//! Source: RFC 3649; Linux `tcp_highspeed.c`. The table is from RFC 3649 appendix B. It is computed here as in the
+//! RFC's program. In Linux a row is valid for windows up to the window of the row. In the RFC a row is valid from
+//! that window on. So Linux adds two segments per RTT from a window of 39 on, and RFC 3649 does so from a window of
+//! 118 on. Deviation from Linux: the window is at most 2^32 / 128 segments.
 
 use crate::parameter::whole;
 use std::sync::LazyLock;
@@ -15,7 +14,7 @@ use crate::congestion::{Ack, Congestion, Controller, Window};
 crate::parameters! {
     /// Parameters of [`HighSpeed`].
     pub struct Params {
-        /// Least `ssthresh`.
+        /// Minimum `ssthresh`.
         pub min_ssthresh: u32 = 2, whole(1, 1000).unit("segments").from("RFC 5681, equation 4");
     }
 }
@@ -57,7 +56,7 @@ fn increase(w: f64) -> f64 {
     w * w * 2.0 * b / ((2.0 - b) * libm::pow(w, 1.2) * LOSS_RATE)
 }
 
-/// RFC 3649 appendix B: a new row begins where the increase is one more than that of the last row.
+/// The table of RFC 3649 appendix B. A new row begins where the increase is one more than in the last row.
 static TABLE: LazyLock<[Row; ROWS]> = LazyLock::new(|| {
     let low = LOW_WINDOW as u32;
     let mut last = 1.0;
@@ -170,7 +169,7 @@ mod tests {
             [(118.0, 0.441, 2.006), (221.0, 0.408, 3.005), (1058.0, 0.327, 8.011), (10_000.0, 0.210, 29.02)]
         {
             assert!((decrease(w) - b).abs() < 0.0006, "b({w}) = {}", decrease(w));
-            // The vector uses 0.078; the RFC's program uses 1/12.8.
+            // The vector uses 0.078, but the RFC's program uses 1/12.8.
             assert!((increase(w) * 12.8 * 0.078 / a - 1.0).abs() < 0.001, "a({w}) = {}", increase(w));
         }
     }

@@ -14,7 +14,7 @@ use crate::units::{NANOS_PER_SEC, Span, Time};
 crate::parameters! {
     /// Parameters of [`Htcp`].
     pub struct Params {
-        /// Scale the increase by the least RTT over `reference_rtt`.
+        /// Scale the increase by the minimum RTT over `reference_rtt`.
         pub rtt_scaling: bool = true, flag().from("use_rtt_scaling").module("use_rtt_scaling", 1.0);
         /// RTT at which the scale is 1.
         pub reference_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("tcp_htcp.c");
@@ -22,13 +22,13 @@ crate::parameters! {
         pub bandwidth_switch: bool = true, flag().from("use_bandwidth_switch").module("use_bandwidth_switch", 1.0);
         /// Time after congestion during which growth is Reno's.
         pub reno_for: Span = Span::from_secs(1), time_from(Span::ZERO, Span::from_secs(100)).from("Delta_L of the draft");
-        /// Least share of the window kept on congestion.
+        /// Minimum share of the window kept on congestion.
         pub beta_min: u32 = 64, number(0.1, 0.95).per(128).from("BETA_MIN");
-        /// Largest share of the window kept on congestion.
+        /// Maximum share of the window kept on congestion.
         pub beta_max: u32 = 102, number(0.1, 0.95).per(128).from("BETA_MAX; 0.8");
-        /// If the least RTT is below this, congestion halves the window.
+        /// If the minimum RTT is below this time, congestion halves the window.
         pub adaptive_above: Span = Span::from_millis(10), time_from(Span::ZERO, Span::from_secs(10)).from("tcp_htcp.c");
-        /// Maximum amount by which one sample may raise the largest RTT.
+        /// Maximum amount by which one sample may raise the maximum RTT.
         pub max_rtt_step: Span = Span::from_millis(20), time_from(Span::ZERO, Span::from_secs(10)).from("tcp_htcp.c");
     }
 }
@@ -47,9 +47,9 @@ pub struct Htcp {
     adaptive: bool,
     /// When congestion last ended.
     congestion: Time,
-    /// The time at which the congestion before the present congestion ended. Linux saves the
-    /// largest RTT and the throughput too, but only after the congestion has changed them. So an
-    /// undo does not restore these two values.
+    /// The time at which the congestion before the present congestion ended. Linux also saves the largest RTT and the
+    /// throughput, but only after the congestion has changed them. So an undo does not restore the largest RTT and
+    /// the throughput.
     before: Option<Time>,
     min_rtt: Option<Span>,
     /// Recent largest RTT; decays at each congestion.
@@ -103,7 +103,7 @@ impl Htcp {
         self.min_rtt = Some(min_rtt);
         if open {
             self.max_rtt = self.max_rtt.max(min_rtt);
-            // An outlier would lower beta until it has decayed.
+            // The condition ignores outliers, which would lower beta until they have decayed.
             if rtt <= self.max_rtt + self.params.max_rtt_step {
                 self.max_rtt = self.max_rtt.max(rtt);
             }
@@ -153,7 +153,7 @@ impl Htcp {
                 let ratio = rtt.scale(1 << SHIFT, 1).as_nanos() / self.max_rtt.as_nanos();
                 self.beta = u32::try_from(ratio).unwrap_or(u32::MAX).min(most).max(least);
             }
-            // The first congestion after a change still halves; the next may adapt.
+            // The first congestion after a change still halves the window. The next congestion may adapt.
             _ => self.adaptive = true,
         }
     }
@@ -176,7 +176,7 @@ impl Htcp {
             let scale = (self.params.reference_rtt.scale(8, 1).as_nanos() / rtt.as_nanos()).clamp(4, 80);
             factor = ((factor << 3) / u128::from(scale)).max(1);
         }
-        // alpha / (1 - beta) is the same for all flows, so those with different back-offs get equal shares.
+        // alpha / (1 - beta) is the same for all flows, so flows with different back-offs get equal shares.
         let left = (1u32 << SHIFT).saturating_sub(self.beta);
         let alpha = u32::try_from(factor.saturating_mul(u128::from(2 * left))).unwrap_or(u32::MAX);
         self.alpha = if alpha == 0 { 1 << SHIFT } else { alpha };
@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(htcp.congestion, secs(3.2));
     }
 
-    /// In this case Linux `tcp_enter_loss` does not ask for a new threshold, but `htcp_state` sees the loss.
+    /// For this timeout Linux `tcp_enter_loss` does not ask for a new threshold, but `htcp_state` sees the loss.
     #[test]
     fn a_timeout_within_an_episode_backs_off_no_further() {
         let mut htcp = Htcp { old_max_rate: 100, ..with_rtts(100, 200) };

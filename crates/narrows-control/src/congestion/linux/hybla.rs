@@ -16,9 +16,9 @@ crate::parameters! {
     pub struct Params {
         /// Reference RTT: growth is that of Reno on a path with this RTT.
         pub reference_rtt: Span = Span::from_millis(25), time_from(Span::from_millis(1), Span::from_secs(10)).from("the paper, section 3").module("rtt0", 1e-6);
-        /// Slow start grows by a factor of at most 2^n per reference RTT.
+        /// In slow start the window grows by a factor of about 2^n per RTT at most.
         pub max_doublings: u32 = 16, whole(1, 16).from("tcp_hybla.c");
-        /// Largest window.
+        /// Maximum window.
         pub max_cwnd: u32 = 65_535, whole(2, 1_000_000_000).unit("segments").from("tcp_hybla.c, snd_cwnd_clamp");
     }
 }
@@ -34,9 +34,9 @@ pub struct Hybla {
     params: Params,
     /// Reno, which is used outside Open and on congestion.
     reno: Reno,
-    /// RTT over the reference, in 1/8, at least 8 (`rho_3ls`).
+    /// The RTT over the reference RTT, in 1/8, at least 8 (`rho_3ls`).
     rho: u32,
-    /// Least smoothed RTT; `None` before the first.
+    /// Minimum smoothed RTT; `None` before the first sample.
     min_srtt: Option<Span>,
     /// Accumulated growth below one segment, in 1/128 (`snd_cwnd_cents`).
     cents: u32,
@@ -56,7 +56,8 @@ impl Hybla {
         Hybla { params, reno: Reno::default(), rho: 1 << RHO_SHIFT, min_srtt: None, cents: 0, idle_acks: 0 }
     }
 
-    /// Updates rho if the RTT is the least so far. A queue must not make the flow more aggressive.
+    /// Updates rho if the RTT is the smallest so far. A longer RTT is ignored, because a queue must not make the flow
+    /// more aggressive.
     fn take_rtt(&mut self, srtt: Span) {
         if srtt == Span::ZERO || self.min_srtt.is_some_and(|least| srtt >= least) {
             return;
@@ -92,7 +93,7 @@ impl Controller for Hybla {
         if let Some(rtt) = connection.rtt {
             self.take_rtt(rtt);
         }
-        // Linux starts with rho segments, which is less than 10 below 250 ms.
+        // Linux starts with rho segments. For an RTT below 250 ms this is less than 10.
         window.cwnd = (self.rho >> RHO_SHIFT).min(self.params.max_cwnd).max(1);
     }
 
@@ -118,7 +119,7 @@ impl Controller for Hybla {
             self.idle_acks = 0;
         }
         window.cwnd = window.cwnd.saturating_add(segments);
-        // Less than 1/128 per ACK: grow as Reno.
+        // The increment is less than 1/128 per ACK, so the window grows as in Reno.
         if increment == 0 && self.idle_acks >= window.cwnd {
             window.cwnd = window.cwnd.saturating_add(1);
             self.idle_acks = 0;
@@ -227,8 +228,8 @@ mod tests {
             sender.run_for(Span::from_secs(1));
             growth.push(f64::from(sender.window().cwnd - before) / (rtt as f64 / 1e3));
         }
-        // A second has 40 RTTs of 25 ms with one segment each. Rounding to 1/128 per ACK costs up
-        // to a third. Reno would have 1600, 400, 100.
+        // A second has 40 RTTs of 25 ms, with one segment of growth each. Rounding to 1/128 per ACK costs up to a
+        // third. Reno would grow by 1600, 400 and 100.
         for g in &growth {
             assert!((1100.0..1600.0).contains(g), "segments/s gained per second: {growth:?}");
         }

@@ -1,9 +1,8 @@
 //! HyStart: ends slow start before the queue overflows, on a long ACK train or a rising delay.
 //!
-//! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011), as in Linux
-//! `tcp_cubic.c` (`hystart_update`). Deviations: Linux knows whether the socket is paced, but here this is a
-//! parameter. Linux reads the pacing rate from the socket. Here the rate is 2 x cwnd per srtt,
-//! which is the socket's pacing rate in slow start.
+//! Source: Ha and Rhee, "Taming the elephants: new TCP slow start" (2011), as in Linux `tcp_cubic.c`
+//! (`hystart_update`). Deviations: Linux knows whether the socket is paced; here this is a parameter. Linux reads the
+//! pacing rate from the socket. Here the rate is 2 x cwnd per srtt, which is the socket's pacing rate in slow start.
 
 use crate::congestion::Ack;
 use crate::parameter::{time_from, whole};
@@ -14,24 +13,23 @@ crate::parameters! {
     pub struct Params {
         /// HyStart is off below this window.
         pub low_window: u32 = 16, whole(0, 1_000_000).unit("segments").from("hystart_low_window").module("hystart_low_window", 1.0);
-        /// Maximum distance of two ACKs of one train.
+        /// Maximum time between two ACKs of one train.
         pub ack_delta: Span = Span::from_millis(2), time_from(Span::ZERO, Span::from_secs(1)).from("hystart_ack_delta_us").module("hystart_ack_delta_us", 1e-3);
-        /// RTT samples of a round that the delay test needs.
+        /// Number of RTT samples that the delay test needs in a round.
         pub min_samples: u32 = 8, whole(1, 1000).unit("samples").from("HYSTART_MIN_SAMPLES");
-        /// The delay threshold is 1/n of the least delay.
+        /// The delay threshold is 1/n of the minimum delay.
         pub delay_divisor: u64 = 8, whole(1, 1000).from("HYSTART_DELAY_THRESH");
-        /// Least delay threshold.
+        /// Minimum delay threshold.
         pub delay_min: Span = Span::from_millis(4), time_from(Span::ZERO, Span::from_secs(10)).from("HYSTART_DELAY_MIN");
         /// Maximum delay threshold.
         pub delay_max: Span = Span::from_millis(16), time_from(Span::ZERO, Span::from_secs(10)).from("HYSTART_DELAY_MAX");
-        /// Maximum extension of an ACK train by segmentation offload.
+        /// Maximum time by which segmentation offload lengthens an ACK train.
         pub max_ack_delay: Span = Span::from_millis(1), time_from(Span::ZERO, Span::from_secs(1)).from("hystart_ack_delay");
     }
     and {
         /// Largest offloaded burst (`GSO_LEGACY_MAX_SIZE`).
         pub gso_bytes: u32 = 65_536;
-        /// Whether the transport paces. An unpaced train reveals the bottleneck after half the least
-        /// delay.
+        /// Whether the transport paces. An unpaced train reveals the bottleneck after half the minimum delay.
         pub paced: bool = false;
     }
 }
@@ -152,8 +150,8 @@ mod tests {
     #[test]
     fn rounds_are_counted_below_the_minimum_window() {
         let mut hystart = Hystart::new(Params::default(), Time::ZERO);
-        // Linux hystart_update(): the first ACK of a flight begins its round, even if the window is
-        // then below the minimum.
+        // As in Linux hystart_update(), the first ACK of a flight begins its round, even if the window is below the
+        // minimum at that time.
         let first = Ack { snd_una: 1, snd_nxt: 10, ..ack_at(Time::ZERO + Span::from_millis(40)) };
         assert!(!hystart.on_ack(&first, 10, DELAY_MIN, DELAY_MIN, 1500));
         assert_eq!((hystart.end_seq, hystart.round_start), (10, first.now));

@@ -1,8 +1,8 @@
 //! HyStart++: when the delay rises, slow start continues at a quarter of its pace to test whether a
 //! queue caused it.
 //!
-//! Source: RFC 9406. It is not in Linux; Windows and QUIC stacks have it. The RFC counts bytes; this code
-//! counts segments. As the RFC requires, it applies only to the slow start before the first congestion.
+//! Source: RFC 9406. Windows and QUIC stacks have HyStart++; Linux does not. The RFC counts bytes; this code counts
+//! segments. As the RFC requires, HyStart++ applies only to the slow start before the first congestion.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, left_for_avoidance};
 use crate::congestion::{Ack, INFINITE_SSTHRESH, Window};
@@ -12,21 +12,21 @@ use crate::units::Span;
 crate::parameters! {
     /// Parameters of [`HystartPlusPlus`]; the defaults are RFC 9406 section 4.3's.
     pub struct Params {
-        /// Minimum rise of the delay that counts.
+        /// A smaller rise of the delay never counts.
         pub min_rise: Span = Span::from_millis(4), time_from(Span::ZERO, Span::from_secs(10)).from("RFC 9406, MIN_RTT_THRESH");
         /// A rise of this size always counts.
         pub max_rise: Span = Span::from_millis(16), time_from(Span::ZERO, Span::from_secs(10)).from("RFC 9406, MAX_RTT_THRESH");
-        /// Between these limits the threshold is 1/n of the last round's delay.
+        /// Between `min_rise` and `max_rise` the threshold is 1/n of the last round's delay.
         pub rise_divisor: u64 = 8, whole(1, 1000).from("RFC 9406, MIN_RTT_DIVISOR");
-        /// RTT samples of a round that the delay test needs.
+        /// Number of RTT samples that the delay test needs in a round.
         pub min_samples: u32 = 8, whole(1, 1000).unit("samples").from("RFC 9406, N_RTT_SAMPLE");
-        /// Conservative slow start grows by 1/n of slow start's growth.
+        /// Conservative slow start grows at 1/n of the pace of slow start.
         pub growth_divisor: u32 = 4, whole(1, 1000).from("RFC 9406, CSS_GROWTH_DIVISOR");
-        /// Rounds of conservative slow start that confirm a queue.
+        /// After this number of rounds of conservative slow start, the queue is confirmed and slow start ends.
         pub css_rounds: u32 = 5, whole(1, 1000).unit("rounds").from("RFC 9406, CSS_ROUNDS");
-        /// Maximum growth per ACK. The default is for unpaced senders, because a late ACK of many segments must
-        /// not cause a burst of twice as many. `none` is for paced senders. The controller does not
-        /// know whether it is paced, so flows with `pacing` have the limit too.
+        /// Maximum growth per ACK, for unpaced senders: a late ACK of many segments must not cause a burst of twice
+        /// as many. `none` is for paced senders. The controller does not know whether it is paced, so the limit
+        /// applies to flows with `pacing` too.
         pub limit: Option<u32> = Some(8), whole(1, 1_000_000).unit("segments").or_none().from("RFC 9406, L");
     }
 }
@@ -49,7 +49,7 @@ pub struct HystartPlusPlus {
     conservative: Option<Conservative>,
     /// The round is over when `snd_una` reaches this (windowEnd).
     end: u64,
-    /// Least RTT of the last round and of this one; [`Span::MAX`] without samples.
+    /// Minimum RTT of the last round and of this one; [`Span::MAX`] without samples.
     last: Span,
     least: Span,
     samples: u32,
@@ -105,7 +105,7 @@ impl HystartPlusPlus {
         }
     }
 
-    /// RFC 9406 section 4.2.
+    /// Applies the delay test of RFC 9406 section 4.2.
     fn judge(&mut self) {
         if self.samples < self.params.min_samples || self.least == Span::MAX {
             return;

@@ -3,10 +3,10 @@
 //!
 //! Source: Liu, Basar and Srikant, "TCP-Illinois: a loss- and delay-based congestion control
 //! algorithm for high-speed networks" (Performance Evaluation 65, 2008); Linux `tcp_illinois.c`.
-//! The integers are Linux's: the least alpha is 38/128 where the paper has 0.3. As in Linux, the
-//! largest RTT is never forgotten. Segments count when they are acknowledged in order, whether they were
-//! SACKed before or not (`pkts_acked` of `tcp_clean_rtx_queue`). So the ACK that ends a recovery counts as
-//! many segments as a whole window has. No deviation is known.
+//! The integers are Linux's, so the minimum of alpha is 38/128; the paper has 0.3. As in Linux, the largest RTT is
+//! never forgotten. Segments count when they are acknowledged in order, whether or not they were SACKed before
+//! (`pkts_acked` of `tcp_clean_rtx_queue`). So the ACK that ends a recovery counts as many segments as a whole window
+//! has. No deviation is known.
 
 use super::slow_start::{AdditiveIncrease, in_slow_start, slow_start};
 use crate::congestion::{Ack, Congestion, Controller, Signal, Window};
@@ -15,9 +15,9 @@ use crate::parameter::{number, whole};
 crate::parameters! {
     /// Parameters of [`Illinois`]; the defaults are Linux's module parameters and constants.
     pub struct Params {
-        /// Below this window it behaves as Reno.
+        /// Below this window Illinois behaves as Reno.
         pub low_window: u32 = 15, whole(0, 1_000_000).unit("segments").from("win_thresh");
-        /// After congestion, rounds of low delay before the fastest growth resumes.
+        /// Number of rounds with low delay after which the fastest growth resumes.
         pub low_rounds: u32 = 5, whole(0, 1000).unit("rounds").from("theta");
         /// Minimum growth per RTT.
         pub alpha_min: u32 = 38, number(0.01, 100.0).per(128).unit("segments").from("ALPHA_MIN; the paper: 0.3");
@@ -27,7 +27,7 @@ crate::parameters! {
         pub beta_min: u32 = 8, number(0.02, 0.9).per(64).from("BETA_MIN; the paper: 1/8");
         /// Maximum share of the window that a loss removes.
         pub beta_max: u32 = 32, number(0.02, 0.9).per(64).from("BETA_MAX; the paper: 1/2");
-        /// Least `ssthresh`.
+        /// Minimum `ssthresh`.
         pub min_ssthresh: u32 = 2, whole(1, 1000).unit("segments").from("tcp_illinois.c");
     }
 }
@@ -54,8 +54,8 @@ pub struct Illinois {
     /// Segments that the last ACK acknowledged in order (`acked`), and the number of the next segment.
     acked: u32,
     una: Option<u64>,
-    /// Whether the delay has been above the lowest hundredth, and the number of rounds since the delay fell
-    /// below that (`rtt_above`, `rtt_low`).
+    /// Whether the delay has been above its lowest hundredth, and the number of rounds since the delay fell below
+    /// that hundredth (`rtt_above`, `rtt_low`).
     above: bool,
     low: u32,
 }
@@ -154,7 +154,7 @@ impl Controller for Illinois {
         self.acked = before
             .map_or(ack.acked, |una| u32::try_from(ack.snd_una.saturating_sub(una)).unwrap_or(u32::MAX));
         if let Some(rtt) = ack.rtt {
-            // 3.3 s. Above it Linux's alpha would overflow (`RTT_MAX`).
+            // The result is 3.3 s. With longer delays Linux's alpha would overflow (`RTT_MAX`).
             let most = u64::from(u32::MAX / self.params.alpha_max.max(1));
             let rtt = rtt.as_micros().min(most);
             let us = rtt as u32;
@@ -187,8 +187,7 @@ impl Controller for Illinois {
         if event.signal == Signal::Timeout {
             (self.alpha, self.beta) = (1 << ALPHA_SHIFT, self.params.beta_max);
             (self.above, self.low) = (false, 0);
-            // The next ACK, at a window of one, begins the round. In Linux the round has begun by
-            // then.
+            // Here the next ACK, with a window of one, begins the round. In Linux the round has begun already.
             self.begin_round(0);
         }
     }

@@ -38,14 +38,15 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Lp`].
     pub struct Params {
-        /// Position between the least and the largest one-way delay above which the path is congested.
+        /// The path is congested if the one-way delay is above this position between the minimum and the maximum
+        /// delay.
         pub threshold: u32 = 15, whole(1, 100).unit("%").from("the paper, section IV");
-        /// Offset of the receiver's timestamps from the sender's. `none` is a 32-bit number from the
+        /// Offset of the receiver's timestamps from the sender's. `none` selects a 32-bit number from the flow's
         /// seed.
         pub offset: Option<u32> = None, whole(0, 4_294_967_295).unit("ticks").or_none().from("net.ipv4.tcp_timestamps = 1");
         /// Uptime of the sender's host at time zero.
         pub uptime: Span = Span::from_secs(3600), time_from(Span::ZERO, Span::from_secs(10000000)).from("arbitrary");
-        /// Delays are smoothed by 1/2^n.
+        /// Weight of a new delay in the mean is 1/2^n.
         pub mean_shift: u32 = 3, whole(0, 16).from("tcp_lp.c");
         /// Length of the inference phase after a cut. In this phase the window does not grow. It falls to one
         /// segment if the delay rises again.
@@ -89,11 +90,11 @@ impl Clock {
 /// One-way delays in ticks, with an unknown offset, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Delays {
-    /// The mean in `1 / 2^mean_shift` (`sowd`); 0 if none.
+    /// The mean delay in units of `1 / 2^mean_shift` (`sowd`); 0 if there is none.
     smoothed: u32,
     min: u32,
-    /// The second largest delay, which is used so that one outlier does not count, and the largest delay
-    /// (`owd_max`, `owd_max_rsv`).
+    /// The second largest delay and the largest delay (`owd_max`, `owd_max_rsv`). The second largest is used, so that
+    /// one outlier does not count.
     max: u32,
     largest: u32,
 }
@@ -108,7 +109,7 @@ impl Delays {
     fn take(&mut self, delay: u32, shift: u32) {
         self.min = self.min.min(delay);
         if delay > self.max {
-            // One outlier only moves the reserve; a second one moves the maximum.
+            // A single outlier only changes the largest delay. A second outlier changes the maximum in use.
             if delay > self.largest {
                 self.max = if self.largest == 0 { delay } else { self.largest };
                 self.largest = delay;
@@ -116,7 +117,7 @@ impl Delays {
                 self.max = delay;
             }
         }
-        // The products wrap as in 32 bits of Linux, which decides whether LP ever yields (see above).
+        // The products wrap at 32 bits, as in Linux. This decides whether LP ever yields (see above).
         self.smoothed = if self.smoothed == 0 {
             delay << shift
         } else {
@@ -185,7 +186,8 @@ impl Lp {
     fn take_delay(&mut self, value: u32, echo: u32) {
         self.clock.take(value, echo);
         let Some(ticks) = self.clock.ticks() else { return };
-        // tcp_lp_owd_calculator: remote time in this host's ticks minus local time. The clocks' offset remains in it.
+        // The delay as in tcp_lp_owd_calculator: remote time in this host's ticks minus local time. The delay
+        // includes the offset of the clocks.
         let delay = value.wrapping_mul(ticks).wrapping_sub(echo);
         if delay > 0 {
             self.delays.take(delay, self.params.mean_shift.min(31));
@@ -223,7 +225,7 @@ impl Controller for Lp {
         if !self.delays.is_congested(self.params.threshold, shift) {
             return;
         }
-        // A FIXME of tcp_lp.c: the old extremes may no longer fit the path.
+        // As a FIXME of tcp_lp.c says, the old extremes may no longer fit the path.
         self.delays.begin_anew(shift);
         self.last_cut = now;
         // In Linux PRR, or the end of a reduction, overwrites the cut window.
@@ -360,7 +362,7 @@ mod tests {
             let mut delays = Delays::default();
             let mut cuts = 0;
             for n in 0..2000 {
-                // A queue of 100 ms that builds and drains.
+                // A queue of 100 ms builds and drains.
                 delays.take((eighth << 29) + (1 << 28) + n % 100, 3);
                 if delays.is_congested(15, 3) {
                     delays.begin_anew(3);
@@ -423,9 +425,9 @@ mod tests {
         (share, (sender.queue_seconds() - queued) / 50.0, sender.lost() - lost)
     }
 
-    /// LP's goal: other flows find a short queue. With synchronised clocks it achieves that at the
-    /// cost of most of the link. Until a loss has set `ssthresh`, slow start follows each cut, and
-    /// its bursts build the next queue.
+    /// LP's goal: other flows find a short queue. With synchronised clocks LP achieves this goal at the cost of most
+    /// of the link. Until a loss has set `ssthresh`, slow start follows each cut, and its bursts build the next
+    /// queue.
     #[test]
     fn with_synchronised_clocks_it_keeps_the_queue_short() {
         let (share, queue, lost) = alone(0);

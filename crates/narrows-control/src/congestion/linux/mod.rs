@@ -1,4 +1,4 @@
-//! The family of Linux's `tcp_cong.c`: controllers of a window that leave recovery to the transport (PRR).
+//! The family of Linux's `tcp_cong.c`: controllers that set a window and leave recovery to the transport (PRR).
 //!
 //! | module | idea |
 //! | --- | --- |

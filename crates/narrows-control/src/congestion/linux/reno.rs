@@ -13,7 +13,7 @@ crate::parameters! {
     pub struct Params {
         /// Share of the window kept on congestion.
         pub beta: u32 = 512, number(0.1, 0.95).per(1024).from("RFC 5681, equation 4: 0.5");
-        /// Least `ssthresh`.
+        /// Minimum `ssthresh`.
         pub min_ssthresh: u32 = 2, whole(1, 1000).unit("segments").from("RFC 5681, equation 4");
     }
 }
@@ -106,9 +106,9 @@ mod tests {
         }
     }
 
-    /// TV-S11: losses every 1/p segments give a mean window of sqrt(3/(2p)). In that model a window
-    /// of ACKs takes one RTT and recovery takes no time. Because windows are whole segments, the result is
-    /// about a tenth lower at such windows: the sawtooth goes from 5 to 11, where the law has 5.77 to 11.55.
+    /// TV-S11: losses every 1/p segments give a mean window of sqrt(3/(2p)). In that model a window of ACKs takes one
+    /// RTT and recovery takes no time. Windows are whole segments, so the result is about a tenth lower here: the
+    /// sawtooth goes from 5 to 11 segments, but the law has 5.77 to 11.55.
     #[test]
     fn the_sawtooth_has_the_mean_window_of_the_square_root_law() {
         let mut reno = Reno::default();

@@ -1,6 +1,6 @@
 //! Measures RTTs by round trip, for Vegas, Veno and YeAH (Linux `tcp_vegas.c`).
 //!
-//! Times are whole microseconds plus one, as in Linux, so that none is zero.
+//! Times are whole microseconds plus one, as in Linux, so that no time is zero.
 
 use crate::congestion::{Ack, State};
 use crate::units::Span;
@@ -61,8 +61,8 @@ impl Rounds {
         self.least = u32::MAX;
     }
 
-    /// The sender was idle, so the path may have changed (Linux CA_EVENT_TX_START). The end of the round does
-    /// not change, because everything before it is acknowledged.
+    /// Called when the sender was idle, so that the path may have changed (Linux CA_EVENT_TX_START). The end of the
+    /// round does not change, because all data before it is acknowledged.
     pub fn restart(&mut self) {
         self.base = u32::MAX;
         self.least = u32::MAX;
@@ -72,7 +72,7 @@ impl Rounds {
 }
 
 fn micros(rtt: Span) -> u32 {
-    // One below the value for "no sample".
+    // The maximum is one below the value for "no sample".
     u32::try_from(rtt.as_micros().saturating_add(1)).unwrap_or(u32::MAX).min(u32::MAX - 1)
 }
 

@@ -11,11 +11,12 @@ use crate::parameter::whole;
 crate::parameters! {
     /// Parameters of [`Scalable`].
     pub struct Params {
-        /// Maximum ACKed segments per segment of growth. A window smaller than this grows as in Reno.
+        /// Maximum number of ACKed segments per segment of growth. A window smaller than this number grows as in
+        /// Reno.
         pub acks_per_segment: u32 = 100, whole(1, 100_000).unit("segments").from("TCP_SCALABLE_AI_CNT; the paper: a = 0.01");
         /// Congestion removes 1/2^n of the window.
         pub decrease_shift: u32 = 3, whole(0, 16).from("TCP_SCALABLE_MD_SCALE; the paper: b = 1/8");
-        /// Least `ssthresh`.
+        /// Minimum `ssthresh`.
         pub min_ssthresh: u32 = 2, whole(1, 1000).unit("segments").from("tcp_scalable.c");
     }
 }
@@ -94,7 +95,7 @@ mod tests {
             let mut w = window(100);
             let (mut rtts, cycles) = (0.0, 200);
             for n in 0..cycles * segments_per_loss {
-                // Skip the first half: from 100 segments to the balance.
+                // The first half is skipped, in which the window goes from 100 segments to the balance.
                 if n >= cycles / 2 * segments_per_loss {
                     rtts += 1.0 / f64::from(w.cwnd);
                 }
@@ -118,7 +119,7 @@ mod tests {
         for mbit in [100, 1000] {
             let path = Path { queue: 20, ..Path::new(Rate::from_bits_per_sec(mbit * 1_000_000), 50) };
             let mut sender = Sender::new(Box::new(Scalable::default()), path);
-            // Skip slow start's overflow and its recovery.
+            // Skips the overflow of slow start and its recovery.
             sender.run_for(Span::from_secs(20));
             let (mut lost, mut episodes) = (sender.lost(), Vec::<Time>::new());
             let end = sender.now() + Span::from_secs(20);

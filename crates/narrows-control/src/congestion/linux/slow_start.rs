@@ -16,9 +16,9 @@ pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     acked - used
 }
 
-/// The first step at every ACK. A window that does not limit the sender does not grow (RFC 7661; Linux
-/// `tcp_is_cwnd_limited`). A window below the threshold grows by slow start. Returns the ACKed segments left
-/// over for congestion avoidance.
+/// Performs the first step at every ACK, and returns the ACKed segments left over for congestion avoidance. A window
+/// that does not limit the sender does not grow (RFC 7661; Linux `tcp_is_cwnd_limited`). A window below the threshold
+/// grows by slow start.
 pub fn left_for_avoidance(ack: &Ack, window: &mut Window) -> u32 {
     match ack.cwnd_limited {
         false => 0,

@@ -2,10 +2,9 @@
 //! round trip.
 //!
 //! Source: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet"
-//! (1995), as in Linux `tcp_vegas.c`: it has no retransmissions of its own, treats losses as Reno
-//! does, and doubles the window every RTT in slow start. Deviation: Linux does not check whether
-//! the window limits the sender, so it grows the window of an application-limited sender. Here it
-//! does not grow (RFC 7661).
+//! (1995), as in Linux `tcp_vegas.c`: Vegas has no retransmissions of its own, treats losses as Reno does, and
+//! doubles the window every RTT in slow start. Deviation: Linux does not check whether the window limits the sender,
+//! so the window of an application-limited sender grows. Here it does not grow (RFC 7661).
 
 use super::reno::Reno;
 use super::rounds::Rounds;
@@ -17,16 +16,16 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Vegas`]; the defaults are Linux's module parameters.
     pub struct Params {
-        /// Packets in the queue below which the window grows.
+        /// If fewer packets are in the queue, the window grows.
         pub alpha: u32 = 2, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("alpha", 1.0);
-        /// Packets in the queue above which the window shrinks.
+        /// If more packets are in the queue, the window shrinks.
         pub beta: u32 = 4, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("beta", 1.0);
-        /// Packets in the queue above which slow start ends.
+        /// If more packets are in the queue, slow start ends.
         pub gamma: u32 = 1, whole(0, 1_000_000).unit("packets").from("tcp_vegas.c").module("gamma", 1.0);
-        /// A round with at most this many samples may consist of delayed ACKs only, so Vegas then behaves as
-        /// Reno.
+        /// A round with at most this number of samples may consist only of delayed ACKs, so Vegas behaves as Reno
+        /// after such a round.
         pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_vegas.c");
-        /// Least window.
+        /// Minimum window.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_vegas.c");
     }
 }
@@ -47,7 +46,7 @@ impl Vegas {
         Vegas { params, ..Vegas::default() }
     }
 
-    /// The decision at the end of a round (Linux `tcp_vegas_cong_avoid`).
+    /// Decides at the end of a round (Linux `tcp_vegas_cong_avoid`).
     fn judge(&mut self, ack: &Ack, window: &mut Window) {
         let (base, rtt) = (self.rounds.base, self.rounds.least);
         // Data sent beyond the rate of the empty path stays in the queue.

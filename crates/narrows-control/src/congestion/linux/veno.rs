@@ -18,13 +18,13 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Veno`].
     pub struct Params {
-        /// Packets in the queue at which the path counts as congested.
+        /// From this number of packets in the queue on, the path counts as congested.
         pub beta: u32 = 6, number(0.0, 100_000.0).per(2).unit("packets").from("the paper: 3");
         /// Share of the window that remains after a loss without congestion.
         pub kept: u32 = 800, number(0.1, 0.99).per(1000).from("the paper, section III.B: 4/5");
-        /// With at most this many samples it behaves as Reno.
+        /// After at most this number of samples, Veno behaves as Reno.
         pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_veno.c");
-        /// Least window and `ssthresh`.
+        /// Minimum window and minimum `ssthresh`.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_veno.c");
     }
 }
@@ -91,7 +91,7 @@ impl Controller for Veno {
         if !ack.cwnd_limited {
             return;
         }
-        // Two samples may be of delayed ACKs only.
+        // Two samples may be samples of delayed ACKs only.
         if !self.sampled {
             self.reno.on_ack(ack, window);
             self.rounds.forget_least();

@@ -3,11 +3,11 @@
 //!
 //! Source: Mascolo, Grieco, Ferorelli, Camarda and Piccarella, "Performance evaluation of Westwood+
 //! TCP congestion control" (Performance Evaluation 55, 2004); Linux `tcp_westwood.c`, with its
-//! integers and jiffies. The window grows as in Reno. During recovery, the target is half the window, as in
-//! Reno. RTTs are rounded up to jiffies, so a short path gets the window of a path of one jiffy. The filters
-//! round down, so they miss up to about 14 bytes per jiffy of a rising rate. Deviations from Linux: all ACKs
-//! take its slow path, which matters only after repaired losses; a segment has its L3 size, which cancels out
-//! except for rounding.
+//! integers and jiffies. The window grows as in Reno. During recovery, the target is half the window, as in Reno.
+//! RTTs are rounded up to jiffies, so a short path gets the window of a path of one jiffy. The filters round down, so
+//! they miss up to about 14 bytes per jiffy of a rising rate. Deviations from Linux: all ACKs take Linux's slow path,
+//! which matters only after repaired losses; the size of a segment is its L3 size, which cancels out except for
+//! rounding.
 
 use super::reno::Reno;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Signal, Window};
@@ -19,11 +19,11 @@ crate::parameters! {
     pub struct Params {
         /// A jiffy, the unit of the filter's times.
         pub jiffy: Span = Span::from_millis(4), time_from(Span::from_micros(1), Span::from_millis(100)).from("HZ = 250, Debian's");
-        /// Minimum length of a rate sample; an RTT is the other minimum.
+        /// Minimum length of a rate sample. A sample also takes at least one RTT.
         pub min_interval: Span = Span::from_millis(50), time_from(Span::from_millis(1), Span::from_secs(10)).from("TCP_WESTWOOD_RTT_MIN");
-        /// RTT before the first sample.
+        /// RTT that is assumed before the first sample.
         pub initial_rtt: Span = Span::from_secs(20), time_from(Span::from_millis(1), Span::from_secs(1000)).from("TCP_WESTWOOD_INIT_RTT");
-        /// Minimum window from the estimate.
+        /// Minimum of the window that follows from the estimate.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_westwood.c");
     }
 }
@@ -42,8 +42,7 @@ pub struct Westwood {
     since: u64,
     /// `snd_una` of the last ACK.
     una: Option<u64>,
-    /// Bytes counted for duplicate ACKs, to be subtracted from the ACK that covers them
-    /// (`accounted`).
+    /// Bytes counted for duplicate ACKs. The ACK that covers these bytes does not count them again (`accounted`).
     accounted: u32,
     /// RTTs in jiffies. If `forget` is set, the next ACK restarts the minimum.
     rtt: u32,
@@ -178,7 +177,7 @@ impl Controller for Westwood {
     }
 
     fn on_recovered(&mut self, _now: Time, window: &mut Window) {
-        // Linux's CA_EVENT_COMPLETE_CWR, which does not occur at the end of Loss.
+        // Corresponds to Linux's CA_EVENT_COMPLETE_CWR, which does not occur at the end of Loss.
         if !self.timeout {
             window.ssthresh = self.fair_window();
             window.cwnd = window.ssthresh;
@@ -202,7 +201,8 @@ mod tests {
         Span::from_millis(n)
     }
 
-    /// A controller whose path carries `rate` bytes per jiffy of a millisecond.
+    /// A controller that has measured `rate` bytes per jiffy, with jiffies of 1 ms and a minimum RTT of `min_rtt`
+    /// jiffies.
     fn measured(rate: u32, min_rtt: u32) -> Westwood {
         let params = Params { jiffy: ms(1), ..Params::default() };
         Westwood { rate, min_rtt, rtt: min_rtt, packet_bytes: 1448, ..Westwood::new(params) }
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(westwood.min_rtt, 80);
         westwood.on_sample(&ack_at(Time::ZERO));
         assert_eq!(westwood.min_rtt, 80);
-        // Within an episode Linux has no CA_EVENT_LOSS.
+        // Linux raises no CA_EVENT_LOSS within an episode.
         w.ssthresh = 9;
         westwood.on_congestion(&Congestion { again: true, ..congestion(Signal::Timeout) }, &mut w);
         assert!(!westwood.forget && westwood.timeout && w.ssthresh == 9);

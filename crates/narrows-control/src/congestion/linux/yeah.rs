@@ -1,8 +1,8 @@
 //! YeAH: Scalable while the queue is short, Reno while it is long. It drains a queue that has
 //! become too long.
 //!
-//! Source: Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP" (PFLDnet 2007); Linux `tcp_yeah.c`,
-//! with its integers. Deviation: its window ends at 2^32 / 128 segments.
+//! Source: Baiocchi, Castellani and Vacirca, "YeAH-TCP: Yet Another Highspeed TCP" (PFLDnet 2007); Linux
+//! `tcp_yeah.c`, with its integers. Deviation: the window is at most 2^32 / 128 segments.
 
 use super::rounds::Rounds;
 use super::slow_start::{AdditiveIncrease, left_for_avoidance, part};
@@ -13,15 +13,15 @@ use crate::units::{Span, Time};
 crate::parameters! {
     /// Parameters of [`Yeah`]; the names in parentheses are Linux's constants, `TCP_YEAH_...`.
     pub struct Params {
-        /// Maximum ACKed segments per segment of growth in fast mode.
+        /// Maximum number of ACKed segments per segment of growth in fast mode.
         pub acks_per_segment: u32 = 100, whole(1, 100_000).unit("segments").from("TCP_SCALABLE_AI_CNT");
-        /// Packets in the queue above which YeAH drains it.
+        /// If more packets are in the queue, YeAH drains it.
         pub max_queue: u32 = 80, whole(1, 1_000_000).unit("packets").from("TCP_YEAH_ALPHA");
-        /// Part of the queue, 1/n, to drain per round trip.
+        /// YeAH drains 1/n of the queue per round trip.
         pub drain_divisor: u32 = 1, whole(1, 1000).from("TCP_YEAH_GAMMA");
         /// Draining removes at most 1/2^n of the window.
         pub drain_shift: u32 = 1, whole(0, 16).from("TCP_YEAH_EPSILON");
-        /// Queueing delay, as 1/n of the path's delay, above which YeAH behaves as Reno.
+        /// If the queueing delay exceeds 1/n of the path's delay, YeAH behaves as Reno.
         pub delay_divisor: u32 = 8, whole(1, 1000).from("TCP_YEAH_PHY");
         /// A loss removes at least 1/2^n of the window.
         pub decrease_shift: u32 = 3, whole(1, 16).from("TCP_YEAH_DELTA");
@@ -30,7 +30,7 @@ crate::parameters! {
         pub competing_rounds: u32 = 16, whole(0, 100_000).unit("rounds").from("TCP_YEAH_RHO");
         /// After more than this many rounds of fast mode, YeAH assumes that the other flows have left.
         pub fast_rounds: u32 = 50, whole(0, 100_000).unit("rounds").from("TCP_YEAH_ZETA");
-        /// With at most this many samples a round is not evaluated.
+        /// A round with at most this number of samples is not evaluated.
         pub few_samples: u32 = 2, whole(0, 1000).unit("samples").from("tcp_yeah.c");
         /// Minimum `ssthresh` and minimum estimate of Reno's window.
         pub min_window: u32 = 2, whole(1, 1000).unit("segments").from("tcp_yeah.c");
@@ -82,7 +82,8 @@ impl Yeah {
         self.queued = part(window.cwnd, delay, self.rounds.least);
         let long = self.queued > p.max_queue;
         if !long && delay <= self.rounds.base / p.delay_divisor.max(1) {
-            // No queue for long: a Reno flow that once shared the path has left, so its estimate is void.
+            // There has been no queue for long, so a Reno flow that once shared the path has left. Its estimated
+            // window is void.
             self.fast_rounds += 1;
             if self.fast_rounds > p.fast_rounds {
                 self.reno_window = p.min_window;
@@ -143,8 +144,8 @@ impl Controller for Yeah {
         }
         let p = &self.params;
         let half = (window.cwnd / 2).max(p.min_window);
-        // Alone on the path, removing the queue leaves the link full. Next to Reno flows YeAH would lose its share by
-        // that, so it halves its window as they do.
+        // If the flow is alone on the path, removing the queue leaves the link full. Next to Reno flows YeAH would
+        // lose its share that way, so it halves its window as they do.
         let off = if self.slow_rounds < p.competing_rounds {
             self.queued.min(half).max(window.cwnd.checked_shr(p.decrease_shift).unwrap_or(0))
         } else {

@@ -4,13 +4,12 @@
 //! 24(3):749); BRF-90 to BRF-94, BRF-104 and BRF-105 where the paper is silent. The transport paces, and sets
 //! the bit "not limited by the application" (BRF-100).
 //!
-//! The response to silence: with the halving of BRF-92 alone, a flow would stay at two packets per
-//! RTT, but BRF-105 requires a switch to an ordinary controller soon. So after
-//! `max(4 srtt, 200 ms)` without feedback the rate is halved every srtt, since the allocation is stale and its
-//! switch may have failed because of congestion. After four halvings CUBIC takes over. It starts
-//! with the window of the halved rate and a slow-start threshold of half the window of the last
-//! allocation, because that share was safe recently. When feedback returns, the halving ends at
-//! once. CUBIC ends too: the rate then doubles per RTT, starting from CUBIC's rate.
+//! The response to silence: with the halving of BRF-92 alone, a flow would stay at two packets per RTT, but BRF-105
+//! requires a switch to an ordinary controller soon. So after `max(4 srtt, 200 ms)` without feedback the rate is
+//! halved every srtt, because the allocation is outdated, and its switch may have failed because of congestion. After
+//! four halvings CUBIC takes over. CUBIC starts with the window of the halved rate. Its slow-start threshold is half
+//! the window of the last allocation, because that share was safe recently. When feedback returns, the halving ends
+//! at once. CUBIC ends too: the rate then doubles per RTT, starting from CUBIC's rate.
 
 use crate::parameter::{Parameters, Reading, Values, flag, time_from, whole, word};
 use rand_core::{Rng, SeedableRng};
@@ -22,7 +21,7 @@ use crate::congestion::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Shorter RTTs are clock errors.
+/// Minimum RTT. Shorter RTTs are clock errors.
 const RTT_MIN: Span = Span::from_micros(10);
 
 /// An RTT sample counts for at most this multiple of the least RTT (ours). The first sample after
@@ -36,8 +35,8 @@ const FIRST_STEP: u64 = 2;
 /// Segments per RTT of the path below which the gaps between segments vary (ours).
 const SPARSE: u64 = 2;
 
-/// A shorter RTT counts as this for [`SPARSE`]. It is the least period of a switch (BRF-30): the switch must
-/// not take variation for a change of the rate.
+/// For [`SPARSE`] an RTT counts as at least this time, which is the minimum period of a switch (BRF-30). Otherwise
+/// the switch would take variation for a change of the rate.
 const SPARSE_LEAST: Span = Span::from_millis(10);
 
 /// The unit of gaps: the mean gap between two segments.
@@ -47,15 +46,15 @@ const MOST_VARIED: i64 = EVEN / 3;
 crate::parameters! {
     /// Parameters of [`Brf`]. `None` disables a safeguard. The paper has no such safeguards.
     pub struct Params {
-        /// Maximum growth of the rate per RTT, a factor.
+        /// Maximum factor by which the rate grows per RTT.
         pub up_per_rtt: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-104");
-        /// A segment is sent at least this often, whatever the feedback: the minimum RTO.
+        /// The flow sends at least one segment per this time, even if the rate is lower. The default is the minimum RTO.
         pub slowest_segment: Span = Span::from_secs(1), time_from(Span::from_millis(1), Span::from_secs(100)).from("RFC 6298, 2.4");
-        /// The window is this multiple of the rate's data per srtt.
+        /// The window is this multiple of the data that the rate sends per srtt.
         pub window_srtts: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-91");
-        /// Least window.
+        /// Minimum window.
         pub min_window: u32 = 4, whole(1, 10_000).unit("segments").from("BRF-91");
-        /// Segments per srtt after idle time, until the next feedback.
+        /// Rate after idle time until the next feedback, in segments per srtt.
         pub restart_segments: Option<u64> = Some(10), whole(1, 100_000).unit("segments").or_none().from("BRF-94");
         /// RTT assumed before the first sample.
         pub nominal_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("ours");
@@ -76,13 +75,13 @@ crate::parameters! {
 crate::parameters! {
     /// Parameters of the response to silence (BRF-92, BRF-105).
     pub struct Silence {
-        /// Silence begins after this many srtt without feedback, but not before `silence_least`.
+        /// Silence begins after this number of srtt without feedback, but not before `silence_least`.
         pub srtts: u64 = 4, whole(1, 1000).from("BRF-92");
         /// Minimum time before silence begins.
         pub least: Span = Span::from_millis(200), time_from(Span::from_millis(1), Span::from_secs(100)).from("BRF-92");
-        /// Least rate, segments per srtt.
+        /// Minimum rate during silence, in segments per srtt.
         pub floor_segments: u64 = 2, whole(1, 1000).unit("segments").from("BRF-105");
-        /// Halvings before CUBIC takes over.
+        /// Number of halvings before CUBIC takes over.
         pub halvings: u32 = 4, whole(0, 32).from("ours");
     }
 }
@@ -90,8 +89,8 @@ crate::parameters! {
 crate::parameters! {
     /// The choice of the reading.
     pub struct Choices {
-        /// `literal` is the sender of the paper: no bounds on growth and window, and no fallback once a rate has
-        /// come. It changes the defaults of the other parameters.
+        /// `literal` is the sender of the paper: no limits on growth and window, and no fallback once the sender has
+        /// had a rate. `literal` changes the defaults of the other parameters.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("the BRF paper");
     }
 }
@@ -103,8 +102,8 @@ impl Params {
         Params { silence, ..self.with("", values) }
     }
 
-    /// For PACEC's sources (PAC-4). The rate stays valid until the next update, which comes within
-    /// a quarter of a second. After a second without an update the source falls back.
+    /// Parameters for PACEC's sources (PAC-4). The rate stays valid until the next update, which comes within a
+    /// quarter of a second. After a second without an update the source falls back.
     pub fn pacec() -> Self {
         let silence = Silence { least: Span::from_secs(1), ..Silence::default() };
         Params { up_per_rtt: None, silence: Some(silence), vary_gaps: false, ..Params::default() }
@@ -132,10 +131,9 @@ enum Mode {
     /// CUBIC, because the handshake had no option for feedback. Later feedback is forged and
     /// ignored (BRF-104).
     Unrated(Cubic),
-    /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends speak BRF.
-    /// Perhaps the ACKs cross a switch that has not yet been told of the flow (BRF-63), or the
-    /// switch was down during the handshake (BRF-105). Feedback may come at any time, because a
-    /// switch treats every BRF flow as one that follows rates.
+    /// CUBIC, because feedback stopped or has not begun (BRF-93), although both ends use BRF. Perhaps the ACKs cross
+    /// a switch that has no advertisement of the flow yet (BRF-63), or the switch was down during the handshake
+    /// (BRF-105). Feedback may come at any time, because a switch treats every BRF flow as one that follows rates.
     Orphaned(Cubic),
 }
 
@@ -154,7 +152,7 @@ pub struct Brf {
     /// The value of `granted` when the current RTT began, and the time at which it began.
     base: Rate,
     base_at: Time,
-    /// Upper bound after idle time until the next feedback.
+    /// Maximum rate after idle time until the next feedback.
     restart: Option<Rate>,
     /// Feedback received while CUBIC was active: from a separate message, or in an ACK during a recovery.
     word: Option<Rate>,
@@ -165,8 +163,8 @@ pub struct Brf {
     halvings: u32,
     halved_at: Time,
     srtt: Span,
-    /// Least RTT. The rate doubles once per least RTT, not per srtt: after an outage, srtt equals the
-    /// outage's length for many RTTs, and a rate that doubles every five seconds would not recover.
+    /// Minimum RTT. The rate doubles once per minimum RTT, not per srtt. After an outage, srtt equals the length of
+    /// the outage for many RTTs, and a rate that doubles every five seconds would not recover.
     path: Span,
     /// The last measured RTT, for limits in segments per RTT. A lower limit that ignored the queueing delay
     /// would make the queue grow.
@@ -240,7 +238,7 @@ impl Brf {
 
     /// The lowest rate that silence can cause (BRF-92).
     fn floor(&self) -> Rate {
-        // Without a response to silence, as in the paper, only a rate of zero is refused.
+        // Without a response to silence, as in the paper, the only minimum is a rate above zero.
         self.params
             .silence
             .as_ref()
@@ -294,7 +292,8 @@ impl Brf {
         self.base = self.base.min(self.granted);
     }
 
-    /// BRF-92. At most one halving per ACK: ACKs delayed by an outage do not prove silence.
+    /// Halves the rate during silence (BRF-92), at most once per ACK, because ACKs delayed by an outage do not prove
+    /// silence.
     fn on_silence(&mut self, now: Time) {
         let Some(silence) = &self.params.silence else { return };
         let patience = self.srtt.scale(silence.srtts, 1).max(silence.least);
@@ -400,7 +399,7 @@ impl Controller for Brf {
             Some(feedback) => {
                 self.mode = Mode::Rated;
                 self.hear(connection.now, feedback);
-                // The switch chooses the first rate. There is no earlier rate to bound the growth.
+                // The switch chooses the first rate. No earlier rate limits the growth.
                 self.granted = self.target.max(self.least());
                 self.base = self.granted;
                 self.base_at = connection.now;
@@ -472,8 +471,8 @@ impl Controller for Brf {
             cubic.on_restart(now, idle, app_limited, window);
             return;
         }
-        // No feedback is expected while nothing is sent. Only the idle time is excused; otherwise a
-        // flow of short bursts would never detect that its switch is gone.
+        // No feedback is expected while nothing is sent. Only the idle time is subtracted. Otherwise a flow of short
+        // bursts would never detect that its switch is gone.
         self.heard_at = (self.heard_at + idle).min(now);
         if let Some(segments) = self.params.restart_segments
             && idle > self.srtt + self.params.rto_floor

@@ -227,7 +227,7 @@ fn feedback_that_returns_takes_over_during_a_recovery() {
         brf.on_sample(&rated);
         brf.on_ack(&rated, &mut w);
         assert_eq!(brf.recovery(), Recovery::Controller, "{state:?}");
-        // From CUBIC's 40 packets per 20 ms, 24 Mbit/s, at most twice as fast after one RTT.
+        // CUBIC's rate is 40 packets per 20 ms, or 24 Mbit/s. After one RTT the rate is at most twice as high.
         assert_eq!(w.pacing_rate, Some(mbit(48)), "{state:?}");
     }
 }
@@ -351,7 +351,7 @@ fn after_an_outage_the_rate_doubles_per_rtt_of_the_path() {
     let late = |n| Ack { srtt: long, min_rtt: RTT, rtt: Some(long), ..ack(ms(n), Some(mbit(50))) };
     let mut rates = Vec::new();
     for n in 0..6 {
-        // From two packets per RTT.
+        // The rate starts from two packets per RTT.
         brf.on_ack(&late(5_000 + 20 * n), &mut w);
         rates.extend(w.pacing_rate.map(|r| r.as_bits_per_sec() / 1e5));
     }

@@ -35,7 +35,7 @@ impl Stamped {
     /// (ours).
     pub fn obp() -> Self {
         const EMPTY: Obp = Obp { own: None, available: Rate::MAX, capacity: Rate::MAX, rate: Rate::MAX };
-        // Without a rate from the network the window decides, and nothing is paced.
+        // If the network has given no rate, the window decides, and the sender does not pace.
         let header = |_: &Departing, window: &Window| Header::Obp(Obp { own: window.pacing_rate, ..EMPTY });
         Stamped::new("obp", header, Header::Obp(EMPTY))
     }

@@ -48,8 +48,8 @@ impl Controller for Xcp {
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         if ack.state == State::Loss {
-            // Recover from a timeout as any TCP, up to half of the window before it. After that the
-            // network decides again.
+            // Recovers from a timeout as any TCP, up to half of the window before the timeout. After that the network
+            // decides again.
             slow_start(window, ack.acked);
             return;
         }

@@ -1,9 +1,8 @@
 //! The number of flows, estimated from the reports of designated packets, with a few words of state
 //! and no table.
 //!
-//! Each flow reports the time since its last report, so the reports of a flow add up to its life
-//! time. The estimators differ in the length of the time over which they average. The number that
-//! they return may be below 1.
+//! Each flow reports the time since its last report, so the reports of a flow add up to its lifetime. The estimators
+//! differ in the time over which they average. An estimate may be below 1.
 
 use super::params::{Estimator, Params};
 use crate::parameter::Reading;
@@ -33,7 +32,7 @@ impl Count {
         }
     }
 
-    /// A designated packet that reports `t_rep` arrived.
+    /// Counts a designated packet that reports `t_rep`.
     pub(super) fn report(&mut self, now: Time, t_rep: f64, tau: f64) {
         match self {
             Count::Lifetime(c) => c.total += t_rep,
@@ -108,7 +107,7 @@ impl Sliding {
     /// Completes the buckets whose time has passed.
     fn advance(&mut self, now: Time, tau: f64) {
         let length = tau / 2.0;
-        // After such a long silence the ring is empty; the loop below then ends within one turn.
+        // After a silence this long the ring is empty. The new start limits the loop below to one turn of the ring.
         if now.since(self.began).as_secs_f64() >= length * BUCKETS as f64 {
             *self = Sliding::new(now, tau);
         }
@@ -213,7 +212,7 @@ mod tests {
         }
     }
 
-    /// A designated packet reads the count just after its own report. So with a tau of five
+    /// A designated packet reads the count just after its own report. So if tau is five times the time between
     /// reports, it counts a single flow as 0.2 / (1 - exp(-0.2)) flows. The mean over time is 1.
     #[test]
     fn a_lone_flow_reads_itself_as_a_tenth_more_than_one() {

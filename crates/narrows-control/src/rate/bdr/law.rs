@@ -19,19 +19,19 @@ const MEAN_WEIGHT: f64 = 1.0 / 16.0;
 const TICK_MIN: Span = Span::from_millis(1);
 /// Minimum time over which literal mode measures the used bandwidth (BDR-26), seconds.
 const USED_MIN: f64 = 0.01;
-/// If the count is below this, there are no flows. This is tested before the count is raised to at
+/// Below this count there are no flows. The law compares the count with this limit before it raises the count to at
 /// least 1.
 const NOBODY: f64 = 0.5;
 
 /// The report of a designated packet (BDR-2, BDR-6, BDR-20).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// It is a SYN, so a flow begins and `t_rep` is zero.
+    /// The packet is a SYN, so a flow begins and `t_rep` is zero.
     pub syn: bool,
     /// It is the flow's last report.
     pub fin: bool,
-    /// It is the flow's first report after the SYN. A router without a table cannot know that itself, so the
-    /// report carries it in one of the unused flag bits of BDR-6.
+    /// It is the flow's first report after the SYN. A router without a table cannot recognise the first report, so
+    /// one of the unused flag bits of BDR-6 marks it.
     pub first_data: bool,
     /// Time since this flow's previous designated packet was sent.
     pub t_rep: Span,
@@ -78,7 +78,7 @@ pub struct Law {
     capacity: Rate,
     /// The last known q.
     queued: Bytes,
-    /// Its limit, if there is one.
+    /// The limit of the queue, if there is one.
     buffer: Option<Bytes>,
     count: Count,
     newcomers: Newcomers,
@@ -116,8 +116,8 @@ impl Law {
         self.meter.count(own, other);
     }
 
-    /// A designated packet is about to join the queue, which holds `queued` of at most
-    /// `queue_limit` bytes (BDR-41). The caller writes the result by [`Recommendation::stamp`].
+    /// Handles a designated packet that is about to join the queue, which holds `queued` of at most `queue_limit`
+    /// bytes (BDR-41). The caller writes the result by [`Recommendation::stamp`].
     pub fn on_report(
         &mut self,
         now: Time,
@@ -147,8 +147,8 @@ impl Law {
         }
     }
 
-    /// The deadline of [`next`](Law::next) has passed, or the capacity changed. A new capacity
-    /// takes effect at once (BDR-43).
+    /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed. A new capacity takes
+    /// effect at once (BDR-43).
     pub fn on_timer(&mut self, now: Time, capacity: Rate, queued: Bytes, queue_limit: Option<Bytes>) {
         self.capacity = capacity;
         self.observe(queued, queue_limit);
@@ -157,7 +157,7 @@ impl Law {
         }
         let (elapsed, mean, tau) = (now.since(self.ticked_at).as_secs_f64(), self.mean(), self.tau());
         self.meter.sample(elapsed, mean);
-        // At least one. A wait is never zero.
+        // Rounds to the nearest whole number of waits, at least one. `wait` is never zero.
         let waits = elapsed / self.wait.as_secs_f64() + 0.5;
         self.newcomers.age(now, tau, waits as usize);
         if self.params.redistribution && !self.is_literal() {
@@ -277,7 +277,8 @@ impl Law {
         (self.params.t_q_factor * self.mean()).max(MEAN_MIN)
     }
 
-    /// The first report sets the mean entirely, because nothing else is known of the paths.
+    /// Updates the mean time between reports. The first report sets it, because nothing else is known about the
+    /// paths.
     fn learn_mean(&mut self, said: f64) {
         if said > 0.0 {
             let mean = self.mean.unwrap_or(said);
@@ -292,7 +293,7 @@ impl Law {
         }
     }
 
-    /// The queue is above its threshold (BDR-24). If the queue has no limit, the threshold is a part of the
+    /// Whether the queue is above its threshold (BDR-24). If the queue has no limit, the threshold is a share of the
     /// data that the link sends in T_q (ours).
     fn has_queue(&self) -> bool {
         let buffer = self.buffer.map_or_else(|| self.capacity.as_f64() * self.drain(), Bytes::as_f64);

@@ -74,8 +74,8 @@ mod tests {
         assert!((meter.used() - 80_000.0).abs() < 1e-6);
     }
 
-    /// After the mean time between reports the load has covered 1 - exp(-1) of a step. One sample
-    /// covers 1/8 of a step of the background. The used bandwidth has only two samples.
+    /// After the mean time between reports the load has covered 1 - exp(-1) of a step. The background has covered 1/8
+    /// of a step after one sample. The used bandwidth averages only two samples.
     #[test]
     fn each_average_has_its_own_time_constant() {
         let mut meter = Meter::default();

@@ -1,5 +1,5 @@
-//! Flows that have sent a SYN but no data. Without this code, the count would include these flows a round
-//! trip and a tau too late (BDR-22).
+//! Flows that have sent a SYN but no data. Without this code, the count would include these flows too late, by a
+//! round trip and a tau (BDR-22).
 //!
 //! Deviation: adding half of all newcomers would count handshakes twice, because a flow's first
 //! data reports its handshake. If half of a flow's life is its handshake, as in the paper's
@@ -45,7 +45,7 @@ impl Newcomers {
         self.at = self.at.max(now);
     }
 
-    /// A SYN.
+    /// Counts a SYN.
     pub(super) fn on_syn(&mut self, now: Time, tau: f64) {
         self.settle(now, tau);
         if let Some(youngest) = self.ages.first_mut() {
@@ -53,7 +53,7 @@ impl Newcomers {
         }
     }
 
-    /// The first data of any flow. It is attributed to the oldest newcomer.
+    /// Removes the oldest newcomer at the first data of any flow.
     pub(super) fn on_first_data(&mut self, now: Time, tau: f64) {
         self.settle(now, tau);
         if let Some(oldest) = self.ages.iter_mut().rev().find(|n| **n > 0) {

@@ -21,8 +21,8 @@ crate::words! {
 crate::parameters! {
     /// Parameters of BDR at a port.
     pub struct Params {
-        /// Use the paper's gains in packets, or absolute rates. Literal mode uses only `t_rep_*` of the parameters
-        /// below.
+        /// Use the paper's gains in packets (`literal`), or absolute rates (`resolved`). Literal mode ignores the
+        /// parameters below, except `t_rep_*`.
         pub mode: Reading = Reading::Resolved, word(Reading::WORDS);
         /// Share of the link to allocate.
         pub eta: f64 = 0.98, number(0.01, 1.0).from("BDR-23");
@@ -38,9 +38,9 @@ crate::parameters! {
         pub redistribution: bool = true, flag().from("BDR-24");
         /// Growth of the share per mean time between reports while the link is not full.
         pub redistribution_step: f64 = 0.1, number(0.0, 1.0).from("BDR-24");
-        /// Share of eta below which the link is not full.
+        /// The link is not full if its utilisation is below this share of `eta`.
         pub u_threshold: f64 = 0.9, number(0.0, 1.0).from("BDR-24");
-        /// Share of the buffer above which a queue ends redistribution.
+        /// A queue above this share of the buffer ends redistribution.
         pub queue_threshold: f64 = 0.01, number(0.0, 1.0).from("BDR-24");
         /// Count flows that have sent a SYN but no data, if there are more such flows than usual.
         pub anticipation: bool = true, flag().from("BDR-22");
@@ -48,8 +48,8 @@ crate::parameters! {
         pub estimator: Estimator = Estimator::Exponential, word(Estimator::WORDS).from("BDR-21");
         /// Mean time between reports that is assumed before the first report.
         pub t_rep_initial: Span = Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
-        /// Maximum of a report. A larger report comes from an idle or a false sender. This maximum equals the largest
-        /// tau, so that one report never counts as more than one flow.
+        /// Maximum time that counts from a report. Idle or false senders may report more. One report counts as at
+        /// most this time divided by tau flows.
         pub t_rep_max: Span = Span::from_secs(2), time_from(SHORTEST, LONGEST).from("ours");
         /// How rates reach senders: in headers, as published, or in ACKs with BRF's option. An ACK carries a rate,
         /// not a gain, so ACKs require resolved mode.

@@ -52,7 +52,7 @@ impl HeaderController for BdrPort {
         self.seen = departed(port);
     }
 
-    /// BDR-41.
+    /// Writes the recommendation into a designated packet (BDR-41).
     fn on_arrival(&mut self, now: Time, _size: Bytes, header: &mut Header, port: &PortCounters) {
         if let Header::Bdr(header) = header {
             self.count(now, port);
@@ -64,7 +64,7 @@ impl HeaderController for BdrPort {
         }
     }
 
-    /// BDR-43.
+    /// Runs the law's timer (BDR-43).
     fn on_timer(&mut self, now: Time, port: &PortCounters) {
         self.count(now, port);
         self.law.on_timer(now, port.capacity.unwrap_or_default(), port.backlog(), port.limit());

@@ -62,7 +62,7 @@ fn run(params: Params, events: &[Event], secs: f64) -> Outcome {
     let mut law = Law::new(params, Rate::from_bits_per_sec(1_000_000_000), Time::ZERO);
     let mut events = events.iter().peekable();
     let (mut active, mut samples) = (0.0, Vec::new());
-    // Not synchronised with the flows.
+    // The samples are not synchronised with the flows.
     for tick in 1.. {
         let now = Time::from_secs_f64(f64::from(tick) * 0.0137);
         while let Some(event) = events.next_if(|event| event.at <= now) {
@@ -87,8 +87,8 @@ fn run(params: Params, events: &[Event], secs: f64) -> Outcome {
     Outcome { mean, sd, truth, error }
 }
 
-/// BDR-21: the standard deviation if reports are a Poisson process, one for each flow that lives
-/// for 0.1 s: sqrt(N T_rep / (2 tau)), 6.3 of 400 and 1.0 of 10.
+/// BDR-21: the standard deviation if reports are a Poisson process and each flow lives for 0.1 s, that is, for one
+/// report: sqrt(N T_rep / (2 tau)). This is 6.3 for N = 400 and 1.0 for N = 10.
 #[test]
 fn independent_reports_have_the_deviation_of_the_formula() {
     for (lambda, sd) in [(4000.0, 6.32), (100.0, 1.0)] {

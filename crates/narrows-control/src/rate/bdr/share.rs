@@ -20,7 +20,7 @@ impl Port {
         (self.eta * self.capacity - self.background - self.queued / self.drain).max(0.0)
     }
 
-    /// The share of each of `flows` flows (at least 1), scaled by `growth`, but never more than the whole.
+    /// The share of each of `flows` flows (at least 1), scaled by `growth`, but never more than the amount to share.
     pub(super) fn share(&self, flows: f64, growth: f64) -> f64 {
         let all = self.to_share();
         (all / flows.max(1.0) * growth).min(all)
@@ -45,12 +45,12 @@ pub(super) struct Usage {
     pub(super) used: f64,
     /// Share of the link to use.
     pub(super) eta: f64,
-    /// Part of eta below which the link is not full.
+    /// The link is not full if `used` is below this share of `eta`.
     pub(super) threshold: f64,
     /// The queue is above its threshold.
     pub(super) queue: bool,
-    /// No report for a long time. A port that was idle must not allocate its link several times
-    /// over to new flows (ours). One flow alone has the whole link anyway.
+    /// There was no report for a long time. A port that was idle must not allocate its link several times over to new
+    /// flows (ours). A single flow has the whole link anyway.
     pub(super) idle: bool,
 }
 

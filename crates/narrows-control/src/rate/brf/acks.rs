@@ -6,16 +6,16 @@
 
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// The reserved rate is this multiple of the measured one, because a delayed ACK delays the feedback in it.
+/// The reserved rate is this multiple of the measured rate, because delayed ACKs delay the feedback that they carry.
 const HEADROOM: f64 = 1.05;
 /// Smaller relative changes are ignored, because every change moves all allocations of the port.
 const SAME: f64 = 0.05;
-/// Weight of a sample below the average. A sample above the average replaces it, because queued
-/// ACKs delay the feedback in them.
+/// Weight of a sample below the average. A sample above the average replaces the average, because queued ACKs delay
+/// the feedback that they carry.
 const WEIGHT: f64 = 0.25;
 
-/// Measures the rate of these ACKs: all arrivals for the queue of other TCP, minus the arrivals
-/// from this direction's own flows.
+/// Measures the rate of the ACKs of the reverse direction: all arrivals for the queue of other TCP, minus the
+/// arrivals from this direction's own flows.
 #[derive(Debug, Default)]
 pub(super) struct Acks {
     others: Bytes,
@@ -25,7 +25,7 @@ pub(super) struct Acks {
 }
 
 impl Acks {
-    /// A packet of other TCP in this direction was admitted.
+    /// Counts a packet of this direction's other TCP that was admitted.
     pub(super) fn record_other(&mut self, size: Bytes) {
         self.others += size;
     }
@@ -35,7 +35,7 @@ impl Acks {
         self.set_aside
     }
 
-    /// Takes the total of bytes that have arrived for the queue of other TCP. One sample per `period`.
+    /// Takes the total of bytes that have arrived for the queue of other TCP. Makes one sample per `period`.
     pub(super) fn observe(&mut self, now: Time, arrived: Bytes, period: Span) {
         let acks = arrived - self.others;
         let Some((at, before)) = self.last else {

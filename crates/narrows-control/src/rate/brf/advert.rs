@@ -13,8 +13,8 @@ struct Advert {
     from: PortId,
     seq: u64,
     expires: Time,
-    /// How long the advertisement is valid. A third of this replaces the RTT, which this switch does not
-    /// know: the advertiser repeats the advertisement every period T.
+    /// Validity of the advertisement. This switch does not know the flow's RTT, so a third of this time replaces the
+    /// RTT: the advertiser repeats the advertisement every period T.
     valid_for: Span,
     gate: Gate,
 }
@@ -47,7 +47,7 @@ impl<K: FlowIdentity> Adverts<K> {
         }
         let room = self.heard.len() < self.max;
         match self.heard.get_mut(&key) {
-            // With two bottlenecks without ACKs the smaller rate counts, until its advertiser becomes
+            // If two bottlenecks see no ACKs of the flow, the smaller rate counts, until its advertiser becomes
             // silent.
             Some(known) if known.from != from && known.rate < rate && known.expires > now => {}
             Some(known) if known.from == from && known.seq >= seq => {}

@@ -1,10 +1,10 @@
 //! Counts instead of packets, for a data plane that counts by itself.
 //!
-//! Decisions are the same as with packets; only measurements differ. In the first part of a counted
-//! span, arrivals may not reflect the allocation yet (see `judge::measured_from`). The bytes of the
-//! rest are then estimated in proportion to its length, because paced flows send evenly. A flow
-//! with frequent reports is moved to the end of its list only occasionally, so the flow may count
-//! as idle too early, by up to a quarter of [`Params::idle_after`](super::Params::idle_after).
+//! Decisions are the same as with packets; only measurements differ. In the first part of a counted span, arrivals
+//! may not reflect the allocation yet (see `judge::measured_from`). The bytes of the remaining part are estimated in
+//! proportion to its length, because paced flows send evenly. A flow with frequent reports is moved to the end of its
+//! list only occasionally. So the flow may count as idle too early, by up to a quarter of
+//! [`Params::idle_after`](super::Params::idle_after).
 
 use super::allocate::{self, AppClass};
 use super::subscribers::WEIGHT;
@@ -52,7 +52,7 @@ impl<K: FlowIdentity> Brf<K> {
         meter.enter(cycle.windows);
         meter.bytes += part_after(from, counts.since, now, counts.bytes);
         if counts.missing > Bytes::ZERO {
-            // In the second cache line, and rare.
+            // `missing` is in the second cache line, but this case is rare.
             meter.missing += part_after(from, counts.since, now, counts.missing);
         }
     }
@@ -163,10 +163,10 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
 
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate> {
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
-        // The class may be empty now and get a share only with its first flow.
+        // The class may be empty now. It gets a share only with its first flow.
         let capacity = self.link.rated_share_with(match self.shares.weights() {
             None => flows,
-            // As if each newcomer had a subscriber of its own.
+            // The sum of weights if each newcomer has a subscriber of its own.
             Some((rated, _)) => rated.saturating_add(newcomers.max(1).saturating_mul(WEIGHT)),
         });
         let predicted = match key {

@@ -65,8 +65,8 @@ fn allocations(senders: &[Sent], report_every: u64) -> Vec<f64> {
         sender.says = true;
         sender.lose_every = sent.lose_every;
     }
-    // A limited flow that fills its share during a measurement counts as unlimited until the next
-    // one, in either mode. So compare medians over a second and more.
+    // In either mode, a limited flow that fills its share during a measurement counts as unlimited until the next
+    // measurement. So the test compares medians over a second and more.
     let mut samples = vec![Vec::new(); senders.len()];
     for now in (2000..3500).step_by(20) {
         net.run(now);

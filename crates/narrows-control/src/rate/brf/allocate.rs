@@ -11,7 +11,7 @@ use crate::units::{Bytes, Rate, Span};
 /// The limit of a flow (BRF-38).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum AppClass {
-    /// New, not measured yet.
+    /// The flow is new and not measured yet.
     #[default]
     Unknown,
     /// The flow's application or another switch limits it.
@@ -22,10 +22,9 @@ pub(super) enum AppClass {
     Held,
 }
 
-/// BRF-38, or `None` if the count is inconclusive. A window cuts packets at both ends, so counts
-/// are uncertain by `tolerance`: zero in the paper, one packet here. Without the tolerance, a flow
-/// of ten packets per window would count as limited whenever only nine of them fall into the
-/// window.
+/// The class according to BRF-38; `None` if the count is inconclusive. A window cuts packets at both ends, so counts
+/// are uncertain by `tolerance`: zero in the paper, one packet here. Without the tolerance, a flow of ten packets per
+/// window would count as limited whenever only nine of them fall into the window.
 pub(super) fn classify(
     measured: Bytes,
     allocated: Rate,
@@ -85,14 +84,13 @@ pub(super) fn classify_held(
     }
 }
 
-/// Paper eq 14: the rate of each unlimited flow. The result is almost zero if the limited flows want almost
-/// the whole capacity (TV-6), and negative if they want more than that (TV-7).
+/// The paper's equation 14: the rate of each unlimited flow. The result is almost zero if the limited flows want
+/// almost the whole capacity (TV-6), and negative if they want more than the capacity (TV-7).
 pub(super) fn equal_share_literal(capacity: f64, sum_limited: f64, unlimited: u64) -> f64 {
     (capacity - sum_limited) / unlimited.max(1) as f64
 }
 
-/// BRF-47: the minimum allocation. Without it an idle flow would get nothing and could never show a
-/// demand.
+/// The minimum allocation (BRF-47). Without a minimum, an idle flow would get nothing and could never show a demand.
 pub(super) fn floor(params: &Params, mtu: Bytes, period: Span, capacity: Rate, flows: u64) -> Rate {
     let packets = params.floor_packets * mtu.as_f64() / period.as_secs_f64().max(1e-9);
     let least = packets.max(params.floor_share * capacity.as_f64());
@@ -222,14 +220,14 @@ impl<H: Host> Shares<H> {
         }
     }
 
-    /// The flow's record was removed.
+    /// Called when the flow's record was removed.
     pub(super) fn leave(&mut self, flow: u32) {
         if let Some(subscribers) = &mut self.subscribers {
             subscribers.leave(flow);
         }
     }
 
-    /// The flow becomes active in a class (`change` is 1), or is no longer active there (-1).
+    /// Counts a flow that becomes active in a class (`change` is 1), or is no longer active there (-1).
     pub(super) fn count_active(&mut self, flow: u32, rated: bool, change: i32) {
         if let Some(subscribers) = &mut self.subscribers {
             subscribers.count_active(flow, rated, change);
@@ -241,8 +239,7 @@ impl<H: Host> Shares<H> {
         self.subscribers.as_ref().map(Subscribers::rated)
     }
 
-    /// The number by which the capacity is divided for an equal share of an active flow, if `flows` flows
-    /// are active.
+    /// The capacity divided by this number is the equal share of an active flow, if `flows` flows are active.
     pub(super) fn divisor(&self, flow: u32, flows: u64) -> u64 {
         self.subscribers.as_ref().map_or(flows, |subscribers| subscribers.divisor(flow))
     }
@@ -294,7 +291,7 @@ impl<H: Host> Shares<H> {
     pub(super) fn full_sum(&self) -> f64 {
         let base = match self.level {
             UNBOUNDED => self.index.bounded_sum() as f64,
-            // Level and smaller demands fill the capacity, or did when the level was computed.
+            // The level and smaller demands fill the capacity, or did so when the level was computed.
             _ => self.capacity as f64,
         };
         base + self.spread as f64 * self.index.len() as f64
@@ -365,7 +362,7 @@ impl<H: Host> Shares<H> {
         self.floor = floor;
     }
 
-    /// Many demands are changed at once, so that any flow's allocation may change.
+    /// Counts a change of many demands at once, after which any flow's allocation may differ.
     pub(super) fn count_allotment(&mut self) {
         self.allotments += 1;
     }

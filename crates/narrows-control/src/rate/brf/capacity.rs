@@ -6,10 +6,10 @@
 //! probe raises the estimate. The higher estimate is kept if the flows used all of it and still
 //! nothing waited.
 //!
-//! This is what BRF-101 says. But a radio's capacity can grow tenfold within a second, and probes
-//! of 5 % that take four periods each would need ten seconds to follow. Therefore, after a filled
-//! probe, a probe of twice the size follows at once, up to `probe_max`. A `probe_growth` of 1
-//! disables this. The series of probes ends when there is a queue.
+//! BRF-101 says no more. But a radio's capacity can grow tenfold within a second, and probes of 5 % that take four
+//! periods each would need ten seconds to follow. Therefore, after a filled probe, a probe of twice the size follows
+//! at once, up to `probe_max`. A `probe_growth` of 1 disables this growth. The series of probes ends when there is a
+//! queue.
 
 use std::collections::VecDeque;
 
@@ -22,8 +22,7 @@ const SAMPLE_PACKETS: u64 = 20;
 const SAMPLE_MAX: Span = Span::from_millis(200);
 /// A probe was filled if arrivals reached this share of the allocations.
 const FILLED: f64 = 0.9;
-/// Fewer packets than this are not a queue: a scheduler's grants and bursts of senders cause that
-/// many.
+/// A smaller number of packets is no queue, because a scheduler's grants and bursts of senders cause as many.
 const NO_QUEUE: u64 = 2;
 /// Time constant with which the maximum of the estimates decays.
 const MEMORY: Span = Span::from_secs(5);
@@ -41,7 +40,7 @@ pub(super) struct Reading {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Probe {
-    /// Nothing has waited since then.
+    /// No packet has waited since `empty_since`.
     Idle { empty_since: Time },
     /// The estimate is raised. Arrivals count from the moment at which the raise can have an
     /// effect.
@@ -57,8 +56,8 @@ pub(super) struct Estimator {
     /// Start of the current sample.
     sample: Option<(Time, Reading)>,
     probe: Probe,
-    /// The last time at which no packet waited. A radio sends in grants, and traffic waits between grants, so
-    /// only data that does not drain within a period is a queue.
+    /// The last time at which no packet waited. A radio sends in grants, and traffic waits between grants. So only
+    /// data that does not drain within a period is a queue.
     empty_at: Time,
     /// Decaying maximum of the estimate.
     best: f64,
@@ -118,7 +117,7 @@ impl Estimator {
         let left = reading.departed - start.departed;
         let rate = Rate::of(left, span);
         let enough = left.get() >= self.mtu.get() * SAMPLE_PACKETS;
-        // Less than one packet may be the one in transmission.
+        // A queue of less than one packet may be the packet in transmission.
         if reading.queued <= self.mtu || start.queued <= self.mtu {
             // The queue drained during the sample, so the link could have sent more. The sample may
             // raise the estimate, but not lower it.
@@ -138,7 +137,7 @@ impl Estimator {
         while self.drained.front().is_some_and(|(at, _)| now.since(*at) > horizon) {
             self.drained.pop_front();
         }
-        // A stalled radio drains nothing. Its last rate is a better guess than zero.
+        // A stalled radio drains nothing. The best recent rate is a better estimate than zero.
         if let Some(best) = self.drained.iter().map(|(_, rate)| *rate).max().filter(|r| *r > Rate::ZERO) {
             self.estimate = best;
         }
@@ -169,8 +168,8 @@ impl Estimator {
                 self.step = self.next_step(None);
                 self.probe = Probe::Raised { since: now, counted: None };
             }
-            // Senders learn of the raise within an RTT, and the port sees all of them after
-            // another.
+            // Senders learn of the raise within an RTT, and the port sees the effect of all senders after another
+            // RTT.
             Probe::Raised { since, counted: None } if now.since(since) >= period => {
                 self.probe = Probe::Raised { since, counted: Some((now, reading.arrived)) };
             }

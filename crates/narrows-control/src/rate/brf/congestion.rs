@@ -1,7 +1,7 @@
 //! Detection of congestion, its kind, and the factor of the reduction (BRF-70 to BRF-82).
 //!
-//! The detector runs at the SDN controller, and at the switch when the controller is silent, with
-//! the same code and the same [`Report`].
+//! The detector runs at the SDN controller. While the controller is silent, it runs at the switch, with the same code
+//! and the same [`Report`].
 
 use std::collections::VecDeque;
 
@@ -56,21 +56,21 @@ impl Thresholds {
 pub struct Verdict {
     /// The kind of congestion, if there is any.
     pub kind: Option<CongestionKind>,
-    /// Paper eq 5: departures over the capacity. In resolved mode only for the log (BRF-72).
+    /// The paper's equation 5: departures over the capacity. In resolved mode it is only logged (BRF-72).
     pub netcard_rate: f64,
-    /// Paper eq 6: packets queued over the queue limits.
+    /// The paper's equation 6: packets queued over the queue limits.
     pub queue_utilisation: f64,
     /// Arrivals of the rated class over its share (BRF-72).
     pub arrivals: f64,
 }
 
-/// Paper eq 5: departed packets over the link's capacity in `dt`.
+/// The paper's equation 5: departed packets over the link's capacity in `dt`.
 pub fn netcard_rate(packets: u64, packet: Bytes, dt: Span, capacity: Rate) -> f64 {
     let possible = capacity.as_f64() * dt.as_secs_f64();
     if possible > 0.0 { packets as f64 * packet.as_f64() / possible } else { 0.0 }
 }
 
-/// Paper eq 6: queued packets over the limits of the queues; 0 without a limit.
+/// The paper's equation 6: queued packets over the limits of the queues; 0 without a limit.
 pub fn queue_utilisation((queued, limit): (u32, u32)) -> f64 {
     if limit > 0 { f64::from(queued) / f64::from(limit) } else { 0.0 }
 }
@@ -78,7 +78,7 @@ pub fn queue_utilisation((queued, limit): (u32, u32)) -> f64 {
 /// The detector of one port.
 #[derive(Clone, Debug, Default)]
 pub struct Detector {
-    /// Reports from one at least T old to the newest.
+    /// The reports from the last one that is at least T old to the newest.
     history: VecDeque<Report>,
 }
 
@@ -86,7 +86,7 @@ impl Detector {
     /// Evaluates the port from this report and the reports of the last period T.
     pub fn observe(&mut self, report: &Report, thresholds: &Thresholds) -> Verdict {
         if self.history.back().is_some_and(|last| last.at >= report.at) {
-            // Overtaken by a later report. Rates over a negative time are meaningless.
+            // The report was overtaken by a later one. Rates over a negative time are meaningless.
             self.history.clear();
         }
         let (mut netcard, mut arrivals) = (0.0, 0.0);
@@ -132,9 +132,8 @@ fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> V
     Verdict { kind, netcard_rate, queue_utilisation, arrivals }
 }
 
-/// theta1 as printed (eqs 15 to 17), with the minus and plus signs that are missing in print: the
-/// sum of rates minus the rate that drains the queue in `g`. It is negative for a long queue
-/// (TV-9).
+/// theta1 as printed (equations 15 to 17), with the minus and plus signs that are missing in print: the sum of rates
+/// minus the rate that drains the queue in `g`. The result is negative for a long queue (TV-9).
 pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -> f64 {
     if sum_allocated <= 0.0 {
         return 1.0;
@@ -142,8 +141,8 @@ pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -
     (sum_allocated - queued.as_f64() / g.as_secs_f64().max(1e-9)) / sum_allocated
 }
 
-/// theta1 resolved (BRF-80): the queue drains at capacity minus arrivals, so the capacity is the
-/// reference.
+/// theta1 in resolved mode (BRF-80). The queue drains at the capacity minus arrivals, so the factor relates to the
+/// capacity.
 pub(super) fn queue_factor(
     capacity: f64,
     sum_allocated: f64,
@@ -157,7 +156,7 @@ pub(super) fn queue_factor(
     if sum > 0.0 { (target / sum).min(1.0) } else { 1.0 }
 }
 
-/// theta2 (eq 18): scales arrivals to `a_max` of the capacity. As printed, it may scale up.
+/// theta2 (equation 18): scales arrivals to `a_max` of the capacity. As printed, it may scale up.
 pub(super) fn burst_factor_literal(capacity: f64, a_max: f64, sum_real: f64) -> f64 {
     if sum_real > 0.0 { a_max * capacity / sum_real } else { 1.0 }
 }

@@ -113,7 +113,7 @@ fn a_few_packets_are_not_a_standing_queue_on_a_slow_link() {
 
 #[test]
 fn arrivals_count_over_the_last_period_however_often_it_is_polled() {
-    // With polls every ms, a burst of 15 packets in one of them is negligible over 20 ms.
+    // The port is polled every ms. A burst of 15 packets between two polls is negligible over 20 ms.
     let mut arrived = 0;
     let reports: Vec<Report> = (0..60)
         .map(|ms| {

@@ -58,7 +58,7 @@ pub(super) struct Cycle {
     pub(super) rtt_max: Span,
     /// Number of measurement windows so far.
     pub(super) windows: u32,
-    /// When the port is read next.
+    /// When the port's counters are read next.
     pub(super) tick_at: Time,
 }
 
@@ -93,12 +93,12 @@ impl Cycle {
         self.phase = Phase::Measure { from: now, until: now + self.period };
     }
 
-    /// Begins a new window. Counts of earlier windows no longer apply.
+    /// Begins a new window, for which counts of earlier windows do not apply.
     fn count_window(&mut self) {
         self.windows = self.windows.wrapping_add(1);
     }
 
-    /// The time from which on a flow's arrivals count in this phase; `None` if they do not count.
+    /// The time from which a flow's arrivals count in this phase; `None` if they do not count.
     pub(super) fn counts_from(&self, mode: Reading, meter: &Meter) -> Option<Time> {
         match self.phase {
             Phase::Settle { .. } => None,
@@ -121,19 +121,18 @@ impl<K: FlowIdentity> Brf<K> {
         self.cycle.begin(now, self.params.settle);
     }
 
-    /// T is at least the gap between two packets at the equal share (ours). In less time, most flows
-    /// neither learn a new rate nor send at it.
+    /// Raises T to at least the gap between two packets at the equal share (ours). In a shorter T, most flows neither
+    /// learn a new rate nor send at it.
     fn extend_period(&mut self) {
         self.cycle.period = self.cycle.period.max(self.packet_gap(self.fair_share()));
     }
 
-    /// Whether the random phases of a crowd's flows explain the verdict (ours).
+    /// Whether the verdict may result from the random phases of many flows (ours).
     ///
-    /// N paced flows that each send a packet per period, at random phases, exceed a queue of x
-    /// packets with probability exp(-2 x^2 / N). This is the Brownian bridge of the queue N*D/D/1
-    /// (Roberts, Mocci and Virtamo, "Broadband Network Teletraffic", 1996). So they exceed
-    /// 1.5 sqrt(N) packets during 1 % of the time. The arrivals of a period vary by more than the
-    /// detector's 2 %.
+    /// N paced flows that each send a packet per period, at random phases, exceed a queue of x packets with
+    /// probability exp(-2 x^2 / N). This is the Brownian bridge of the queue N*D/D/1 (Roberts, Mocci and Virtamo,
+    /// "Broadband Network Teletraffic", 1996). So the queue exceeds 1.5 sqrt(N) packets during 1 % of the time. The
+    /// arrivals of a period vary by more than the detector's 2 %.
     fn is_random_in_crowd(&self, kind: CongestionKind, port: &PortCounters) -> bool {
         let flows = self.shares.flows();
         let is_crowd = self.packet_gap(self.fair_share()) >= self.cycle.period;
@@ -172,7 +171,7 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Computes BW_real, the class and the demand of every active flow (BRF-38, BRF-40, BRF-100).
     fn end_window(&mut self, from: Time, now: Time, actions: &mut Vec<Action<K>>) {
-        // Each meter is read once, because with 100,000 of them memory access dominates.
+        // Each meter is read once, because memory access dominates with 100,000 meters.
         let judge = Judge {
             params: &self.params,
             mtu: self.mtu,
@@ -218,7 +217,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.begin_cycle(now);
     }
 
-    /// Paper eq 14. A flow without a measurement keeps its allocation.
+    /// Allocates by the paper's equation 14. A flow without a measurement keeps its allocation.
     fn allocate_literally(&mut self) {
         let ids = self.active();
         let headroom = self.params.b_head;
@@ -272,7 +271,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// The verdict of the controller or of the switch's detector (BRF-73).
+    /// Applies the verdict of the controller or of the switch's detector (BRF-73).
     pub(super) fn on_verdict(
         &mut self,
         now: Time,
@@ -285,14 +284,13 @@ impl<K: FlowIdentity> Brf<K> {
             if congested {
                 let value = rated(&port.queued).as_f64();
                 actions.push(Action::Log { event: "congestion-end", flow: None, value });
-                // From stored demands, not by multiplying back up (BRF-82).
+                // The allocation is computed from stored demands. Reduced rates are not scaled up (BRF-82).
                 self.allocate(now, actions);
             }
             return;
         };
-        // Arrivals from the time when the link was faster do not apply to allocations that were
-        // lowered with it: scaling those again would halve them twice. A queue counts, whatever its
-        // cause.
+        // The link has become slower, and its allocations were lowered with it. Arrivals from before that time exceed
+        // the new capacity, but another reduction would lower the rates twice. A queue counts, whatever its cause.
         let slowed = self.link.slowed_within(now, self.cycle.period.scale(2, 1));
         if kind == CongestionKind::Burst && slowed && !self.is_literal() {
             return;
@@ -325,9 +323,9 @@ impl<K: FlowIdentity> Brf<K> {
         let g = self.cycle.period.mul_f64(self.params.g_periods);
         let real = self.reductions.arrival_rate(now, rated(&port.arrived));
         if !self.is_literal() {
-            // Relative to full allocations, not reduced ones. A reduction takes two T to take
-            // effect at the port. If each were relative to the last, a queue that one of them
-            // drains would reduce all rates several times.
+            // The factor relates to full allocations, not to reduced ones. A reduction takes two T to take effect at
+            // the port. If each reduction related to the previous one, a queue that one of them drains would reduce
+            // all rates several times.
             let factor = match kind {
                 CongestionKind::Queue => {
                     let allocated = self.shares.full_sum();

@@ -1,9 +1,9 @@
 //! The SDN controller of a BRF domain: a pure state machine (BRF-63, BRF-73).
 //!
-//! It polls every port and evaluates the reports with the same [`Detector`] that a switch has.
-//! While a port is congested, the controller sends it this verdict repeatedly. When the congestion
-//! ends, the controller tells the port once. It forwards advertisements to all other ports. The
-//! host delivers messages with the control network's delay `d_ctrl` each way.
+//! The controller polls every port and evaluates the reports with the same [`Detector`] that a switch has. While a
+//! port is congested, the controller sends the verdict to the port repeatedly. When the congestion ends, the
+//! controller tells the port once. The controller forwards advertisements to all other ports. The host delivers
+//! messages with the control network's delay `d_ctrl` each way.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,7 @@ const POLL_MIN: Span = Span::from_millis(1);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Maximum time between polls of a port; its period T if that is shorter (BRF-73: 100 ms).
+    /// Maximum time between polls of a port (BRF-73: 100 ms). If the port's period T is shorter, the time is T.
     pub poll: Span,
     /// The detector's thresholds.
     pub thresholds: Thresholds,
@@ -62,7 +62,7 @@ impl Port {
 /// The controller.
 #[derive(Clone, Debug, Default)]
 pub struct Sdn {
-    /// By number.
+    /// The ports, sorted by number.
     ports: Vec<Port>,
 }
 
@@ -99,7 +99,7 @@ impl Sdn {
         }
     }
 
-    /// A message from port `from` arrived.
+    /// Handles a message from port `from`.
     pub fn on_message<K: FlowIdentity>(
         &mut self,
         _now: Time,

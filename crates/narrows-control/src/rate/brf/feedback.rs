@@ -11,7 +11,7 @@ const URGENT: f64 = 0.9;
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Gate {
     next: Time,
-    /// The value of `next` before the last write. It is restored if the write does not fit.
+    /// The value of `next` before the last write, which is restored if the written rate does not fit into the packet.
     previous: Time,
     /// The last written value.
     said: Option<Rate>,
@@ -20,10 +20,9 @@ pub(super) struct Gate {
 impl Gate {
     /// The rate to write into an ACK with this option: the smallest on the path (BRF-61).
     ///
-    /// Lowering a value is not gated, and any value that passes closes the gate for one and a half RTT
-    /// (BRF-62). So the switch nearest to the receiver writes first, and all others only lower its value.
-    /// If each switch had a gate of its own, the sender would get the rates of two switches
-    /// alternately.
+    /// Lowering a value is not gated, and any value that passes closes the gate for one and a half RTT (BRF-62). So
+    /// the switch nearest to the receiver writes first, and all others only lower its value. With independent gates,
+    /// the sender would get the rates of two switches alternately.
     pub(super) fn answer(
         &mut self,
         now: Time,
@@ -51,7 +50,7 @@ impl Gate {
         Some(allocated)
     }
 
-    /// The last write did not fit into its packet, so the gate stays open (BRF-11).
+    /// Opens the gate again, because the last written rate did not fit into its packet (BRF-11).
     pub(super) fn reopen(&mut self) {
         self.next = self.previous;
     }
@@ -111,7 +110,7 @@ mod tests {
                 Some(value) => RateOption::Assigned(value),
                 None => RateOption::Unassigned,
             };
-            // B's gate is off by half an RTT. Without the reset it would open between A's.
+            // B's gate opens half an RTT after A's. Without the reset, B would write between A's writes.
             match (b.answer(ms(t + 10), RTT, rate(1000), option, false), option) {
                 (Some(value), _) | (None, RateOption::Assigned(value)) => heard.push(value),
                 _ => {}

@@ -139,8 +139,7 @@ impl Net {
             self.step_sender(sender);
         }
         self.senders.extend(senders);
-        // In resolved mode the sum stays below the capacity at every moment. The paper's does not
-        // (TV-4).
+        // In resolved mode the sum stays below the capacity at every moment. In literal mode it does not (TV-4).
         if !self.brf.is_literal() {
             let (sum, capacity) = (self.allocated_sum(), self.brf.shares.capacity());
             assert!(sum <= capacity.as_bytes_per_sec(), "{sum} of {capacity:?} at {} ms", self.now);
@@ -148,7 +147,7 @@ impl Net {
         self.now += 1;
     }
 
-    /// The counts of a data plane, and the decision that it applies.
+    /// Reports the counts of a data plane, and applies the controller's decision.
     fn report(&mut self) {
         let now = ms(self.now);
         for s in &mut self.senders {
@@ -157,7 +156,7 @@ impl Net {
             let counts = core::mem::replace(&mut s.counts, next);
             let standing = self.brf.on_counts(now, handle, &counts, &mut self.actions);
             let version = self.brf.version();
-            // As a host must: only then, and occasionally.
+            // As a host must, the harness asks only after a change of the version, and occasionally.
             let anew = s.version != Some(version) || self.now.is_multiple_of(200);
             if standing == Standing::Same && !anew {
                 continue;

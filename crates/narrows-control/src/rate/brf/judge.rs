@@ -10,7 +10,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// Minimum share of the window for which a flow must be measured to be classified.
 const LEAST_WINDOW: u64 = 4;
-/// Minimum share of a period for which a flow must be measured before its need counts as known.
+/// A flow's need counts as known only if the flow was measured for at least this share of a period.
 const LEAST_EVIDENCE: (u64, u64) = (3, 4);
 /// Maximum number of windows that are added up for a flow with few packets.
 const EVIDENCE_WINDOWS: u8 = 16;
@@ -38,7 +38,7 @@ pub(super) fn measured_from(mode: Reading, meter: &Meter, from: Time) -> Time {
 pub(super) struct Judge<'p> {
     pub(super) params: &'p Params,
     pub(super) mtu: Bytes,
-    /// BRF-47.
+    /// The minimum allocation (BRF-47).
     pub(super) floor: Rate,
     /// T.
     pub(super) period: Span,
@@ -69,7 +69,7 @@ impl Judge<'_> {
             let allocated = Rate::from_bytes_per_sec(meter.demand);
             let class = classify(meter.bytes, allocated, span, p.a_cls, Bytes::ZERO);
             meter.app_class = class.unwrap_or(meter.app_class);
-            // Eq 14 sets the demand.
+            // The paper's equation 14 sets the demand.
             return;
         }
         let may = meter.told.as_bytes_per_sec().saturating_add(spread);
@@ -99,12 +99,12 @@ impl Judge<'_> {
         (meter.unlimited, meter.limited) = (false, false);
     }
 
-    /// BRF-38 and BRF-40.
+    /// Determines class and demand from the use (BRF-38, BRF-40).
     fn judge_by_use(&self, meter: &mut Meter, evidence: &Evidence) {
         let p = self.params;
         let class = classify(evidence.sent, meter.told, evidence.span, p.a_cls, self.mtu);
-        // The remainder is spread, so a flow may send more than its base. A flow whose base was
-        // underestimated in half a window would seem to want everything in the next.
+        // The remainder is spread, so a flow may send more than its base. If half a window underestimates the base of
+        // a flow, the flow would seem unlimited in the next window.
         if class == Some(AppClass::Limited)
             && evidence.span < self.period.scale(LEAST_EVIDENCE.0, LEAST_EVIDENCE.1)
         {
@@ -113,8 +113,7 @@ impl Judge<'_> {
         let was_limited = meter.app_class == AppClass::Limited;
         let class = match class {
             Some(class) => class,
-            // Its base may be underestimated, and with more evidence the flow would seem to fill
-            // it.
+            // The flow's base may be underestimated. With more evidence the flow would then seem to fill it.
             None if was_limited && evidence.windows > 1 => AppClass::Limited,
             None => return,
         };
@@ -123,8 +122,8 @@ impl Judge<'_> {
             AppClass::Limited => {
                 let sent = Rate::of(evidence.sent, evidence.span);
                 let wanted = sent.mul_f64(p.b_head).max(self.floor).as_bytes_per_sec();
-                // One packet more or less in the window does not change the flow's need. But a new
-                // allocation would shorten the next measurement and make the count even coarser.
+                // One packet more or less in the window does not change the flow's need. But a new allocation would
+                // shorten the next measurement, and so make the count even less exact.
                 let coarse = Rate::of(self.mtu, evidence.span).mul_f64(p.b_head).as_bytes_per_sec();
                 let same = was_limited && evidence.windows == 1 && wanted.abs_diff(meter.demand) <= coarse;
                 if same { meter.demand.max(self.floor.as_bytes_per_sec()) } else { wanted }
@@ -144,8 +143,8 @@ impl Judge<'_> {
         let has_it = was_held && meter.told.mul_f64(1.0 + TOLD_CUT).as_bytes_per_sec() >= meter.demand;
         let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
-        // A sender that doubles per RTT towards a new rate falls short too, but not evenly. A
-        // sender that was not seen at all has its data in a queue upstream.
+        // A sender that doubles its rate per RTT towards a new rate also sends less than its rate, but not evenly. If
+        // no data of a sender arrived, the data is in a queue upstream.
         let (before, after) =
             (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
         let steady = before > 0.0 && (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();
@@ -193,9 +192,9 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// Its uncertainty. At the ends of a window, a paced flow's count is wrong by at most one
-    /// packet. The root mean square of this error is 0.4 packets. Three standard deviations of the
-    /// number of lost packets (Poisson) are added.
+    /// The uncertainty of the count. At the ends of a window, a paced flow's count is wrong by at most one packet.
+    /// The root mean square of this error is 0.4 packets. The uncertainty includes three standard deviations of the
+    /// number of lost packets (Poisson).
     fn uncertainty(&self, mtu: Bytes) -> Bytes {
         let ends = (0.4 * libm::sqrt(f64::from(self.windows))).max(1.0);
         let lost = self.lost.as_f64() / mtu.as_f64().max(1.0);

@@ -13,9 +13,9 @@ use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, FlowEvent, FlowIdentity, PacketInfo, RateOption, Side};
 use crate::units::{Rate, Span, Time};
 
-/// A smaller change of the allocation leaves a measurement valid.
+/// A measurement stays valid if the allocation changes by a smaller share than this.
 const SAME: f64 = 0.01;
-/// A smaller change of a held rate is ignored.
+/// A change of a held rate by a smaller share than this is ignored.
 const HELD_CHANGE: f64 = 0.002;
 
 impl<K: FlowIdentity> Brf<K> {
@@ -51,7 +51,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(id)
     }
 
-    /// A SYN-ACK begins a flow, if the flow asked for rates.
+    /// Begins a flow at its SYN-ACK, if the flow asked for rates.
     fn begin(
         &mut self,
         now: Time,
@@ -69,7 +69,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(id)
     }
 
-    /// A SYN-ACK is repeated. It carries the initial rate again, whatever the gate says (BRF-60).
+    /// Handles a repeated SYN-ACK. It carries the initial rate again, whatever the state of the gate (BRF-60).
     fn repeat(&mut self, id: FlowId) -> FlowId {
         if let Some(flow) = self.table.get_mut(id).filter(|flow| flow.life.awaited.is_some()) {
             flow.gate = Gate::default();
@@ -77,7 +77,7 @@ impl<K: FlowIdentity> Brf<K> {
         id
     }
 
-    /// A packet of a flow without a record, because its handshake got none or was not seen.
+    /// Begins a flow at a packet without a record, because the flow's handshake got no record or was not seen.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>, actions: &mut Vec<Action<K>>) -> Option<FlowId> {
         let half = self.half_open.get(&event.key);
         let life = match half {
@@ -95,10 +95,10 @@ impl<K: FlowIdentity> Brf<K> {
         self.add(now, Flow::new(event.key, class, life), event, actions)
     }
 
-    /// Starts a flow again. The flow counted as other TCP, because the first packet that was seen
-    /// did not carry the option. This packet shows that the flow uses BRF. (One data segment per
-    /// RTT carries the option, and none from senders with little data.) ACKs show it too, because a
-    /// receiver leaves room for a rate if the SYN asked for one (BRF-9).
+    /// Starts a flow again, with rates. The flow counted as other TCP, because its first packet that was seen did not
+    /// carry the option. This packet shows that the flow uses BRF. (Only one data segment per RTT carries the option.
+    /// Senders with little data send no such segment.) ACKs show it too, because a receiver leaves room for a rate if
+    /// the SYN asked for one (BRF-9).
     fn correct_class(
         &mut self,
         now: Time,
@@ -122,7 +122,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(id)
     }
 
-    /// Returns whether the table has room for an unconfirmed flow, after removing an idle flow if needed.
+    /// Removes an idle flow if the table has no room for an unconfirmed flow. Returns whether there is room.
     fn make_room_for_unconfirmed(&mut self, now: Time, actions: &mut Vec<Action<K>>) -> bool {
         if !accepts_unconfirmed(self.table.unconfirmed_and_confirmed()) {
             return false;
@@ -154,7 +154,7 @@ impl<K: FlowIdentity> Brf<K> {
         Some(id)
     }
 
-    /// A packet of a known flow from this side.
+    /// Handles a packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId, actions: &mut Vec<Action<K>>) {
         let Some(flow) = self.table.get_mut(id) else { return };
         let confirms = flow.life.hear(now, event);
@@ -176,11 +176,11 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// The flow's RTT estimate may have changed.
+    /// Called when the flow's RTT estimate may have changed.
     pub(super) fn note_rtt(&mut self, id: FlowId) {
         let rtt = self.table.get(id).and_then(|flow| flow.life.rtt.get());
-        // Hosts can influence their samples. The bound keeps them from postponing their own
-        // evaluation by more than T.
+        // Hosts can influence their samples. Without this limit, a host could postpone its own evaluation by more
+        // than T.
         let most = self.params.period_max.max(RTT_MIN);
         if let (Some(meter), Some(rtt)) = (self.table.meter_mut(id), rtt) {
             meter.rtt = rtt.max(RTT_MIN).min(most);
@@ -190,7 +190,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Data of a known flow arrived.
+    /// Records the arrival of a known flow's data.
     pub(super) fn record_data(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let list = self.table.list(id);
         let Some(flow) = self.table.get_mut(id) else { return };
@@ -217,8 +217,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// The rate of a newcomer with this key (BRF-31, BRF-32). `n` is the number of flows that
-    /// share, including it.
+    /// The rate of a newcomer with this key (BRF-31, BRF-32). `n` is the number of flows that share, including the
+    /// newcomer.
     fn initial(&self, key: &K, n: u64) -> Rate {
         initial(self.predictor.predict(key), self.shares.capacity(), n)
     }
@@ -274,7 +274,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Paper eqs 11 to 13, with all their consequences (TV-4).
+    /// Reduces other flows by the paper's equations 11 to 13, with all their consequences (TV-4).
     fn make_way_literally(&mut self, initial: Rate, newcomer: FlowId) {
         let others: Vec<FlowId> = self.table.ids(List::Rated).filter(|id| *id != newcomer).collect();
         let sum_real: f64 =
@@ -304,8 +304,8 @@ impl<K: FlowIdentity> Brf<K> {
         let demand = self.table.meter(id)?.demand;
         let mut rate = self.rate_for(id, demand);
         if !matches!(packet.option, RateOption::Assigned(_)) {
-            // A lowered value is repeated. The gates of two switches drift apart, and the sender
-            // would get the larger rate whenever that switch writes first (BRF-62).
+            // A value that another switch has lowered is repeated. The gates of two switches drift apart. Without the
+            // repetition, the sender would get the larger rate whenever this switch writes first (BRF-62).
             let held = self.table.meter(id)?.held;
             rate = rate.min(Rate::from_bytes_per_sec(held));
         }
@@ -322,9 +322,8 @@ impl<K: FlowIdentity> Brf<K> {
         answer
     }
 
-    /// Another switch wrote `value` into the flow's ACK. The share that the flow does not use is free for
-    /// others. The amount is exact, because it need not be measured (BRF-102). Returns whether the value is
-    /// new.
+    /// Called when another switch wrote `value` into the flow's ACK. The share that the flow does not use is free for
+    /// other flows. The amount is exact, because it need not be measured (BRF-102). Returns whether the value is new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
         // Only rated flows have a demand among the shares. Other flows get a new one with their next data.
         if self.is_literal() || self.table.list(id) != Some(List::Rated) {
@@ -337,7 +336,7 @@ impl<K: FlowIdentity> Brf<K> {
         let mut news = meter.held != held;
         (meter.held, meter.held_age) = (held, 0);
         let old = meter.demand;
-        // A smaller measured demand stands.
+        // A smaller measured demand stays valid.
         let new = match meter.app_class {
             AppClass::Unknown | AppClass::Limited | AppClass::Held => old.min(held),
             AppClass::Unlimited => held,
@@ -408,7 +407,7 @@ impl<K: FlowIdentity> Brf<K> {
             match due {
                 Due::Confirmation if flow.life.awaited.is_some() => self.remove(now, id, actions),
                 Due::FirstAck if !flow.ack_seen_here && sent && !flow.life.is_closed() => {
-                    // Data for this time without an ACK: the ACKs take another path (BRF-63).
+                    // The flow sent data for this time but no ACK passed, so its ACKs take another path (BRF-63).
                     self.table.confirm(id);
                     match (class, list) {
                         (Class::Rated, Some(List::Waiting)) => self.newcomer(now, id, actions),
@@ -425,7 +424,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Silent flows become idle after a while, and are removed later. Amortised O(1) per flow.
+    /// Makes silent flows idle, and removes them later. Amortised O(1) per flow.
     pub(super) fn sweep(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let idle_after = self.idle_after();
         for list in [List::Rated, List::Other] {
@@ -436,7 +435,7 @@ impl<K: FlowIdentity> Brf<K> {
             }
         }
         let forget_after = self.params.forget_after;
-        // Bounded: idle flows that still exchange ACKs move to the end once.
+        // The loop is bounded: idle flows that still exchange ACKs move to the end once.
         for _ in 0..self.table.len(List::Idle) {
             let Some(id) = self.table.front(List::Idle) else { break };
             let Some(flow) = self.table.get(id) else { break };

@@ -42,7 +42,7 @@ impl Link {
         self.rate
     }
 
-    /// The capacity is not configured, so it must be measured.
+    /// Starts to measure the capacity, because it is not configured.
     pub(super) fn measure(&mut self, now: Time, params: &Params, mtu: Bytes) {
         self.estimator = Some(Estimator::new(now, params, mtu));
     }
@@ -111,7 +111,7 @@ impl Link {
         idle_after: Span,
         (rated, other): (u64, u64),
     ) -> bool {
-        // UDP that may not borrow needs its whole share: it is policed to it.
+        // UDP that may not borrow is policed to its share, so it needs the whole share.
         let halvings = || self.udp_ceil().map_or(0, |_| self.udp.halvings(self.rate, period));
         let udp = self.udp.is_active(now, idle_after).then(halvings);
         let basis = Basis { link: self.rate, rated, other, udp, acks: self.acks.rate() };
@@ -125,8 +125,8 @@ impl Link {
         self.splitter.push(ceil, self.udp_ceil(), actions);
     }
 
-    /// The rate up to which UDP may borrow; `None` if it may not (BRF-23). If the capacity is measured, the queue is
-    /// in another device, which does not serve TCP first.
+    /// The rate up to which UDP may borrow; `None` if UDP may not borrow (BRF-23). If the capacity is measured, the
+    /// queue is in another device, which does not serve TCP first. UDP may not borrow then.
     pub(super) fn udp_ceil(&self) -> Option<Rate> {
         (self.udp.borrows() && !self.is_measured()).then(|| self.udp.ceil(self.rate))
     }

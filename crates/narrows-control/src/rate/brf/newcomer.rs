@@ -2,18 +2,17 @@
 
 use crate::units::Rate;
 
-/// Paper eqs 9 and 10: the smaller of the prediction and the equal share of `flows`, which include
-/// the newcomer (BRF-32).
+/// The rate of a newcomer by the paper's equations 9 and 10 (BRF-32): the smaller of the prediction and the equal
+/// share of `flows`. The number includes the newcomer.
 pub(super) fn initial(predicted: Option<Rate>, capacity: Rate, flows: u64) -> Rate {
     let average = Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1));
     predicted.map_or(average, |predicted| predicted.min(average))
 }
 
-/// Paper eqs 11 to 13: the factor for the other flows; `None` if the unallocated remainder suffices.
+/// The paper's equations 11 to 13: the factor for the other flows; `None` if the unallocated remainder suffices.
 ///
-/// As printed, the equation divides by used rates but scales allocations. If the two differ, the sum of
-/// allocations exceeds the capacity (TV-4). The resolved rule is
-/// [`Shares::tighten`](super::allocate::Shares).
+/// As printed, the equation divides by used rates but scales allocations. If used rates and allocations differ, the
+/// sum of allocations exceeds the capacity (TV-4). The resolved rule is [`Shares::tighten`](super::allocate::Shares).
 pub(super) fn literal_factor(capacity: f64, initial: f64, sum_real: f64) -> Option<f64> {
     let residual = capacity - sum_real;
     if residual >= initial { None } else { Some(((capacity - initial) / sum_real).max(0.0)) }

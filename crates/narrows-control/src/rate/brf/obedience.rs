@@ -20,14 +20,14 @@ const OUT: u8 = 128;
 /// Score of a strike, so that eight consecutive strikes demote a flow. A sender that drains a queue from before a
 /// reduction may have a few strikes.
 const STRIKE: u8 = OUT / 8;
-/// A flow that exceeds the reduced rate for so long is demoted, although it stays below its whole share. A sender may be
-/// without feedback for a while, for example during a loss recovery, and then exceeds reduced rates.
+/// A flow that exceeds the reduced rate for this time is demoted, although it stays below its whole share. A sender
+/// may be without feedback for a while, for example during a loss recovery, and then exceeds reduced rates.
 const PATIENCE: Span = Span::from_millis(1500);
 
 /// Minimum time that a demoted flow remains with other TCP. Each demotion doubles the time, so a flow that only
 /// claims to apply rates spends less and less of its time in the rated class.
 const PROBATION: Span = Span::from_secs(1);
-/// The time is doubled at most this often: to about a minute.
+/// The probation is doubled at most this often: to about a minute.
 const DOUBLINGS_MOST: u8 = 6;
 
 /// The demotions of a flow.
@@ -54,7 +54,7 @@ pub(super) fn watch(meter: &mut Meter, span: Span, may: u64, mtu: Bytes) {
     add(meter, score);
 }
 
-/// Like [`watch`], but only a part of `may` was permitted because of congestion.
+/// Like [`watch`], but congestion reduced the permitted rate to the part `factor` of `may`.
 fn watch_reduced(meter: &mut Meter, span: Span, may: u64, factor: f64, mtu: Bytes) {
     let score = if exceeds(meter, span, may as f64, mtu) {
         STRIKE
@@ -82,9 +82,10 @@ pub(super) fn must_be_demoted(meter: &Meter) -> bool {
 }
 
 impl<K: FlowIdentity> Brf<K> {
-    /// During congestion rates change with every reading of the queue, so the last rate is not binding at once. A
-    /// strike needs more than the whole share. But a flow that lastingly exceeds the reduced rate, too, keeps the
-    /// queue full, while others reduce their rates to nothing. `since` is the time of the last reduction.
+    /// Evaluates flows during congestion, when rates change with every reading of the queue. The last rate is not
+    /// binding at once, so a strike needs more than the whole share. But a flow that exceeds the reduced rate for
+    /// long keeps the queue full, while other flows reduce their rates to nothing. `since` is the time of the last
+    /// reduction.
     pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action<K>>) {
         let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.cycle.windows, false);
         let factor = self.reductions.end(self.shares.reduction());
@@ -100,7 +101,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Moves all flows that do not follow their rates to other TCP. It is rare, so it may visit every flow.
+    /// Moves all flows that do not follow their rates to other TCP. This is rare, so the function may visit every
+    /// flow.
     pub(super) fn demote(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         let out: Vec<FlowId> = self
             .table
@@ -120,7 +122,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// A demoted flow's data says that its sender applies rates. After its probation, the flow is rated again.
+    /// Called if a demoted flow's data says that its sender applies rates. After its probation, the flow is rated
+    /// again.
     pub(super) fn readmit(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let is_due = |flow: &Flow<K>| flow.class == Class::OtherTcp && flow.demotions.until <= now;
         if self.table.list(id) != Some(List::Other) || !self.table.get(id).is_some_and(is_due) {

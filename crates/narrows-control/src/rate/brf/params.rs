@@ -22,8 +22,8 @@ macro_rules! params {
         crate::parameters! {
             /// Parameters of BRF. In a scenario `mode` selects the defaults of all others.
             pub struct Params without default {
-                /// The paper's printed rules wherever they can be computed, contradictions included, or the repaired
-                /// ones.
+                /// The rules: the paper's printed ones as far as they can be computed, contradictions included
+                /// (`literal`), or the repaired ones (`resolved`).
                 pub mode: Reading, word(Reading::WORDS);
                 $($(#[doc = $doc])+ pub $name: $unit, $shape;)*
             }
@@ -55,31 +55,31 @@ params! {
     q_th: f64 = 0.1, 0.1, number(0.0, 1.0).from("paper 0.1");
     /// Queueing delay at link rate that counts as congestion; zero disables it.
     q_delay_max: Span = Span::ZERO, Span::from_millis(5), time_from(Span::ZERO, HOUR).from("BRF-74");
-    /// Fewer packets than this are not a standing queue, whatever their delay. On a slow link two bursts exceed
+    /// A queue of fewer packets is no standing queue, whatever its delay. On a slow link two bursts exceed
     /// `q_delay_max`.
     q_packets_min: u32 = 0, 8, whole(0, COUNT).from("ours");
     /// Arrivals above this multiple of C_BRF are a burst.
     burst_threshold: f64 = 1.02, 1.02, number(0.1, 10.0).from("BRF-72");
     /// A_MAX: the share of C_BRF to which a burst is reduced.
     a_max: f64 = 0.95, 0.98, number(0.01, 1.0).from("BRF-81; paper 0.95 to 1.0");
-    /// G: time to drain a standing queue, in periods T.
+    /// G: time in which a standing queue should drain, in periods T.
     g_periods: f64 = 1.0, 2.0, number(0.01, 1000.0).from("BRF-80; paper: one or two max RTT");
-    /// Minimum that a reduction leaves, as a share of C_BRF.
+    /// Minimum rate that a reduction leaves, as a share of C_BRF.
     f_floor: f64 = 0.0, 0.05, number(0.0, 1.0).from("BRF-80");
-    /// Minimum allocation in full packets per period T.
+    /// Minimum allocation of a flow, in full packets per period T.
     floor_packets: f64 = 0.0, 2.0, number(0.0, 1000.0).from("BRF-47");
-    /// Minimum allocation as a share of C_BRF.
+    /// Minimum allocation of a flow, as a share of C_BRF.
     floor_share: f64 = 0.0, 0.001, number(0.0, 1.0).from("BRF-47");
-    /// Minimum period T. The paper has no minimum; in literal mode, a millisecond keeps the timer from firing all the
-    /// time.
+    /// Minimum period T. The paper has no minimum. In literal mode, a minimum of 1 ms keeps the timer from firing
+    /// constantly.
     period_min: Span = Span::from_millis(1), Span::from_millis(10), time_from(SHORTEST, HOUR).from("BRF-30");
     /// Maximum period T.
     period_max: Span = Span::from_secs(3600), Span::from_secs(1), time_from(SHORTEST, HOUR).from("BRF-30");
-    /// Skip one period T after an allocation before measuring.
+    /// After an allocation, wait for one period T before measuring.
     settle: bool = false, true, flag().from("BRF-36");
-    /// Maximum time between runs of the detector; T if that is shorter.
+    /// Maximum time between runs of the detector. If T is shorter, the time is T.
     poll: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, HOUR).from("BRF-73");
-    /// Time without a poll after which the controller counts as failed and the switch uses its own detector.
+    /// After this time without a poll, the controller counts as failed and the switch uses its own detector.
     controller_timeout: Span = Span::from_millis(500), Span::from_millis(500), time_from(Span::ZERO, HOUR).from("BRF-105");
     /// Distribute the capacity that limited flows do not use.
     spread_residual: bool = false, true, flag().from("BRF-42");
@@ -87,48 +87,48 @@ params! {
     layers: bool = false, true, flag().from("BRF-50");
     /// A mouse that sends more than this multiple of its allocation plus two packets becomes an elephant.
     mouse_headroom: f64 = 1.25, 1.25, number(0.0, 1000.0).from("BRF-51");
-    /// Let a decrease of more than 10 % pass the gate once.
+    /// Let a decrease of more than 10 % pass the feedback gate once.
     urgent_decrease: bool = false, false, flag().from("BRF-64");
     /// Believe a sender that says its application does not limit it, and count gaps in the sequence numbers as sent.
     /// If such a flow still sends less than its rate, another switch limits it (BRF-102).
     believe_senders: bool = false, true, flag().from("BRF-100");
     /// The unit that gets a share: each flow, or all flows of a subscriber, by address, prefix, VLAN or mark.
     share: Share = Share::Flow, Share::Flow, text(FORMS).from("BRF-106");
-    /// UDP's share of the link while any UDP traffic is active. If UDP may borrow, only the part that it needs is
+    /// UDP's share of the link while any UDP traffic is active. If UDP may borrow, only the part that UDP needs is
     /// reserved.
     udp_share: f64 = UDP_SHARE, UDP_SHARE, number(0.0, 0.9).from("BRF-21");
-    /// Share of the link up to which UDP may borrow capacity that TCP does not use. 0: UDP does not borrow. It has no
-    /// effect if the capacity is measured.
+    /// UDP may borrow capacity that TCP does not use, up to this share of the link. With 0, UDP does not borrow. The
+    /// parameter has no effect if the capacity is measured.
     udp_ceiling: f64 = 0.0, 0.0, number(0.0, 1.0).from("BRF-23");
     /// Weight of a new sample in the predictor.
     predictor_weight: f64 = 0.25, 0.25, number(0.001, 1.0).from("BRF-31");
-    /// Samples that a level of the predictor needs.
+    /// Number of samples that a key of the predictor needs.
     predictor_samples: u32 = 3, 3, whole(0, COUNT).from("BRF-31");
     /// Maximum number of keys in the predictor.
     predictor_entries: usize = 65_536, 65_536, whole(0, ENTRIES);
-    /// RTT of a flow whose handshake was not seen.
+    /// Assumed RTT of a flow whose handshake was not seen.
     rtt_default: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, HOUR).from("ours");
-    /// A flow without data for this long, and two periods, is idle.
+    /// A flow is idle after this time without data; after two periods T or two packet gaps if that is longer.
     idle_after: Span = Span::from_millis(200), Span::from_millis(200), time_from(Span::ZERO, HOUR).from("BRF-16");
-    /// A handshake without an answer is removed after this.
+    /// A handshake without an answer is removed after this time.
     handshake_timeout: Span = Span::from_secs(3), Span::from_secs(3), time_from(Span::ZERO, HOUR).from("BRF-15");
-    /// T_gc: a flow without packets is removed after this.
+    /// T_gc: a flow without packets is removed after this time.
     forget_after: Span = Span::from_secs(60), Span::from_secs(60), time_from(Span::ZERO, HOUR).from("BRF-15");
-    /// Minimum wait for the first ACK before a flow is advertised to other switches.
+    /// A flow without an ACK for this time (or three RTTs, if longer) is advertised to other switches.
     ack_timer_min: Span = Span::from_secs(1), Span::from_secs(1), time_from(Span::ZERO, HOUR).from("BRF-63");
     /// Maximum number of flows in the table; half a kilobyte each.
     max_flows: usize = 262_144, 262_144, whole(1, ENTRIES).from("ours");
     /// Maximum number of half-open handshakes; a full table discards the oldest.
     max_half_open: usize = 4_096, 4_096, whole(1, ENTRIES).from("BRF-104");
-    /// Initial capacity if it must be measured. The default is ours.
+    /// Capacity that is assumed at first if the capacity must be measured. The default is ours.
     capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000), rate_from(Rate::ZERO, FASTEST).from("BRF-101");
-    /// Size of a first probe, as a multiple of the measured capacity.
+    /// Size of the first probe of a series, as a multiple of the measured capacity.
     probe_gain: f64 = 1.05, 1.05, number(1.0, 2.0).from("BRF-101");
-    /// Factor by which a probe is larger than the successful one before it. With 1, all probes have the same size and
-    /// are two periods apart.
+    /// Growth factor from a successful probe to the next. With 1, all probes have the same size and are two periods
+    /// apart.
     probe_growth: f64 = 1.0, 2.0, number(1.0, 4.0).from("BRF-101; ours");
-    /// Maximum size of a probe, as a multiple of the measured capacity (ours: a sender can at most double per RTT,
-    /// BRF-104).
+    /// Maximum size of a probe, as a multiple of the measured capacity. The default is ours: a sender can at most
+    /// double its rate per RTT (BRF-104).
     probe_max: f64 = 1.05, 2.0, number(1.0, 4.0);
 }
 

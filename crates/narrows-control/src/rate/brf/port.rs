@@ -105,7 +105,7 @@ impl<K: FlowIdentity> Brf<K> {
     pub(super) fn refresh_link(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         if self.link.refresh(now, port.capacity) {
             self.update_split(now, actions);
-            // The need of a queue depends on its drain rate.
+            // The reduction that a queue needs depends on the drain rate.
             if self.cycle.is_congested() && !self.is_literal() {
                 self.reduce(now, CongestionKind::Queue, port);
             }
@@ -134,7 +134,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.link.push(actions);
     }
 
-    /// UDP has arrived.
+    /// Records the arrival of UDP.
     pub(super) fn record_udp(&mut self, now: Time, size: Bytes, actions: &mut Vec<Action<K>>) {
         self.link.udp.record(now, size);
         self.update_split(now, actions);
@@ -166,7 +166,7 @@ impl<K: FlowIdentity> Brf<K> {
             return allocation;
         }
         let base = Rate::from_bytes_per_sec(terms.base(demand));
-        // In a crowd the floor is the whole share (BRF-47), so a reduction applies to it too.
+        // If there are many flows, the floor is the whole share (BRF-47), so a reduction applies to the floor too.
         let floor = self.shares.floor().min(self.fair_share().mul_f64(self.shares.reduction()));
         allocation.max(base.min(floor)).max(Rate::from_bytes_per_sec(1))
     }
@@ -262,7 +262,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         if packet.key.proto() == Proto::Udp {
             return None;
         }
-        // The answer to a SYN without a record: an offer without a reservation.
+        // The answer to a SYN without a record carries an offer, for which nothing is reserved.
         let offer = self.offer(packet);
         let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Receiver), actions);
         match found {

@@ -1,8 +1,8 @@
 //! Predicts a new flow's use of the link from the use of similar flows (BRF-31).
 //!
-//! The paper says "machine learning model" in one place and "average bandwidth of streams with that
-//! quintuple" in another, and discloses no model. The code does the second: it uses averages, from the most
-//! specific key that has enough samples.
+//! The paper says "machine learning model" in one place and "average bandwidth of streams with that quintuple" in
+//! another, and discloses no model. The code follows the second: it uses averages, from the most specific key that
+//! has enough samples.
 
 use rustc_hash::FxHashMap;
 
@@ -51,7 +51,7 @@ impl<H: Host> Predictor<H> {
         Predictor { averages: FxHashMap::default(), weight, samples, entries }
     }
 
-    /// A flow has ended. `mean` is its mean rate over its measurement windows.
+    /// Learns from a flow that has ended. `mean` is its mean rate over its measurement windows.
     pub(super) fn learn<K: FlowIdentity<Host = H>>(&mut self, key: &K, mean: Rate) {
         for kin in Kin::of(key) {
             if let Some(average) = self.averages.get_mut(&kin) {
@@ -70,7 +70,7 @@ impl<H: Host> Predictor<H> {
         self.first_known(&Kin::of(key))
     }
 
-    /// The predicted use of a TCP flow of which nothing else is known.
+    /// The predicted use of a TCP flow about which nothing else is known.
     pub(super) fn predict_any(&self) -> Option<Rate> {
         self.first_known(&[Kin::Protocol(Proto::Tcp), Kin::Any])
     }

@@ -133,7 +133,7 @@ fn run(mode: Reading, share: &str, steps: &[Step], told: bool) -> Result<Outputs
         let held = brf.table.ids(List::Rated).filter_map(|id| Some((id, brf.table.meter(id)?)));
         let sum: Rate = held.map(|(id, m)| brf.rate_for(id, m.demand)).sum();
         let flows = brf.table.len(List::Rated) as u64;
-        // At least a byte per second each, whatever the capacity.
+        // Each flow gets at least a byte per second, whatever the capacity.
         let most = brf.shares.capacity().as_bytes_per_sec().max(flows);
         prop_assert!(mode == Reading::Literal || sum.as_bytes_per_sec() <= most, "{:?} of {}", sum, most);
         prop_assert_eq!(brf.shares.flows(), flows);

@@ -14,7 +14,7 @@ const MARKS: usize = 64;
 pub(super) struct Reductions {
     thresholds: Thresholds,
     detector: Detector,
-    /// The controller's last poll. While it polls, its verdict counts, not the switch's.
+    /// The controller's last poll. While the controller polls, its verdict replaces that of the switch's detector.
     polled_at: Option<Time>,
     controller_timeout: Span,
     /// Bytes offered to the rated class, at each tick of the last period.
@@ -38,7 +38,7 @@ impl Reductions {
         }
     }
 
-    /// The controller has polled the port.
+    /// Called when the controller has polled the port.
     pub(super) fn polled(&mut self, now: Time) {
         self.polled_at = Some(now);
     }
@@ -66,7 +66,7 @@ impl Reductions {
         self.arrivals.front().map_or(Rate::ZERO, |(at, bytes)| Rate::of(arrived - *bytes, now.since(*at)))
     }
 
-    /// When the last reduction was.
+    /// The time of the last reduction.
     pub(super) fn reduced_at(&self) -> Option<Time> {
         self.reduced_at
     }
@@ -81,14 +81,15 @@ impl Reductions {
         self.reduced_at = Some(now);
     }
 
-    /// Ends the time in which this factor was in force. Returns the largest factor that flows may have followed in it.
+    /// Ends the time in which this factor applied. Returns the largest factor that flows may have followed in that
+    /// time.
     pub(super) fn end(&mut self, factor: f64) -> f64 {
         let [last, before] = self.factors;
         self.factors = [factor, last];
         factor.max(last).max(before)
     }
 
-    /// The congestion is over, and no flow follows an earlier reduction.
+    /// Called when the congestion is over and no flow follows an earlier reduction.
     pub(super) fn forget(&mut self) {
         self.factors = [1.0; 2];
     }

@@ -15,9 +15,9 @@ pub(super) struct Split {
     pub(super) udp: Rate,
 }
 
-/// BRF-20 and BRF-21: UDP's share and the need of the reverse direction's ACKs come first. The rest
-/// follows the numbers of active flows. If there is no flow, the rated class gets the whole link,
-/// so that the next flow can use it.
+/// Divides the link (BRF-20, BRF-21). UDP's share and the share for the reverse direction's ACKs come first. The
+/// numbers of active flows determine the division of the rest. If there is no flow, the rated class gets the whole
+/// link, so that the next flow can use it.
 pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64, other: u64) -> Split {
     let acks = acks.min(link.mul_f64(ACKS_MOST));
     let shared = link.mul_f64(eta * (1.0 - udp_share)) - acks;
@@ -33,7 +33,7 @@ pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64
     Split { rated, other: shared - rated + acks, udp: link.mul_f64(udp_share) }
 }
 
-/// Burst of a class or policer: two packets, or a millisecond's worth (BRF-22).
+/// Burst of a class or policer: two packets, or the data of a millisecond (BRF-22).
 pub fn burst(rate: Rate, mtu: Bytes) -> Bytes {
     (mtu + mtu).max(rate.bytes_in(Span::from_millis(1)))
 }

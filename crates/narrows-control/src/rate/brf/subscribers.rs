@@ -1,8 +1,8 @@
 //! The division of a subscriber's share among its flows (BRF-106).
 //!
-//! Max-min fairness in two steps. The port's level limits the demand of each subscriber. The
-//! subscriber's own level limits the demand of each of its flows. The demand of a subscriber is the sum
-//! of its flows' demands. A subscriber without active flows takes no part, so the others get its share.
+//! The division is max-min fair in two steps. The port's level limits the demand of each subscriber. The subscriber's
+//! own level limits the demand of each of its flows. The demand of a subscriber is the sum of its flows' demands. A
+//! subscriber without active flows takes no part, so the others get its share.
 //!
 //! A change of one flow changes the levels of many subscribers. So each subscriber computes its level
 //! when a flow asks for it, and keeps it until its flows or its share change. A subscriber with one flow
@@ -59,7 +59,7 @@ impl<H> Group<H> {
     /// The share that a flow with this demand would get if its demand were unlimited.
     fn ceiling(&self, port_level: u64, demand: u64) -> u64 {
         match self.level(port_level) {
-            // All demands fit: the flow would get what its subscriber leaves.
+            // All demands fit, so the flow would get the rest of its subscriber's share.
             UNBOUNDED if port_level != UNBOUNDED => {
                 port_level.saturating_sub(self.demands.sum()).saturating_add(demand)
             }
@@ -111,7 +111,7 @@ impl<H> Default for Subscribers<H> {
 }
 
 impl<H: Host> Subscribers<H> {
-    /// A record of a flow of this subscriber.
+    /// Records a flow of this subscriber in the slot.
     pub(super) fn join(&mut self, slot: u32, key: Subscriber<H>) {
         let number = *self.by_key.entry(key).or_insert_with(|| {
             let group = Group {
@@ -142,7 +142,7 @@ impl<H: Host> Subscribers<H> {
         self.of_slot[slot] = number;
     }
 
-    /// The record is removed. Its flow is no longer active.
+    /// Called when the record is removed. Its flow is no longer active.
     pub(super) fn leave(&mut self, slot: u32) {
         let Some(place) = self.of_slot.get_mut(slot as usize) else { return };
         let number = core::mem::replace(place, NONE);
@@ -163,8 +163,8 @@ impl<H: Host> Subscribers<H> {
         self.groups.get_mut(*self.of_slot.get(slot as usize)? as usize)
     }
 
-    /// The flow becomes active (`change` is 1), or is no longer active (-1). `rated` tells whether it follows
-    /// rates.
+    /// Counts a flow that becomes active (`change` is 1), or is no longer active (-1). `rated` tells whether the flow
+    /// follows rates.
     pub(super) fn count_active(&mut self, slot: u32, rated: bool, change: i32) {
         let Some(group) = self.group_mut(slot) else { return };
         let (before, had_rated) = (group.weights(), group.active.0 > 0);
@@ -187,7 +187,7 @@ impl<H: Host> Subscribers<H> {
         self.rated
     }
 
-    /// The number by which the capacity is divided for an equal share of this active flow.
+    /// The capacity divided by this number is the equal share of this active flow.
     pub(super) fn divisor(&self, slot: u32) -> u64 {
         let flows = self.group(slot).map_or(1, |group| u64::from(group.active.0));
         self.rated.max(1).saturating_mul(flows.max(1))

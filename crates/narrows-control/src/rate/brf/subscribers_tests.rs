@@ -76,7 +76,7 @@ proptest! {
             let least = exact as f64 * (1.0 - 1.0 / 128.0) - 2.0;
             prop_assert!(*found as f64 >= least, "{} << {}", found, exact);
         }
-        // A share that a low level leaves over may raise another subscriber by as little.
+        // One subscriber's level may be too low by that amount. The rest may raise another subscriber by as much.
         for n in 0..6u8 {
             let sum = |of: &[u64]| -> f64 {
                 of.iter().zip(&flows).filter(|(_, (of, _))| *of == n).map(|(rate, _)| *rate as f64).sum()
@@ -116,7 +116,7 @@ proptest! {
         prop_assert_eq!(other, back);
     }
 
-    /// With one flow for each subscriber, everything is as without subscribers.
+    /// With one flow for each subscriber, the results are the same as without subscribers.
     #[test]
     fn subscribers_with_one_flow_share_as_flows_do(
         capacity in 0u64..20_000_000_000,

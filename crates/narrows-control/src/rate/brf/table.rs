@@ -27,16 +27,15 @@ pub(super) enum List {
 
 /// A flow's allocation and measured use.
 ///
-/// Separate from [`Flow`], and at most two cache lines: ALLOC walks over these, and with 100,000
-/// flows memory access dominates. Reports and decisions, which are more frequent, need only the
-/// first line.
+/// A meter is separate from [`Flow`] and takes at most two cache lines, because ALLOC reads all meters, and memory
+/// access dominates with 100,000 flows. Reports and decisions are more frequent, and need only the first line.
 #[derive(Copy, Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Meter {
-    /// bytes/s, `UNBOUNDED` if no share satisfies it. In literal mode the allocation. See `Shares`.
+    /// Bytes/s; `UNBOUNDED` if no share satisfies the demand. In literal mode it is the allocation. See `Shares`.
     pub(super) demand: u64,
-    /// The rate to which another switch holds the flow, from an ACK that passed here; `UNBOUNDED`
-    /// if none does (BRF-102).
+    /// The rate to which another switch holds the flow, from an ACK that passed here; `UNBOUNDED` if no switch holds
+    /// it (BRF-102).
     pub(super) held: u64,
     /// The base allocation that the sender was told last.
     pub(super) told: Rate,
@@ -50,9 +49,9 @@ pub(super) struct Meter {
     pub(super) bytes: Bytes,
     /// Number of the measurement window that `bytes` belongs to.
     pub(super) window: u32,
-    /// Two flags of this cycle: the sender said that its application does not limit it (BRF-100), and the
-    /// sender said that it does. Both flags may be set for a paced flow, because its application
-    /// still has data while the last write is paced out.
+    /// Two flags of this cycle: the sender said that its application does not limit it (BRF-100), and the sender said
+    /// that its application limits it. Both flags may be set for a paced flow, because its application still has data
+    /// while the last write is paced out.
     pub(super) unlimited: bool,
     pub(super) limited: bool,
     pub(super) app_class: AppClass,
@@ -81,7 +80,7 @@ pub(super) struct Meter {
     pub(super) held_age: u8,
     /// Windows covered by the evidence.
     pub(super) evidence_windows: u8,
-    /// Score of the windows in which it exceeded its rate (see `obedience`).
+    /// Score of the windows in which the flow exceeded its rate (see `obedience`).
     pub(super) strikes: u8,
 }
 
@@ -151,7 +150,7 @@ pub(super) struct Flow<K> {
     pub(super) life: Life,
     pub(super) gate: Gate,
     pub(super) next_seq: Option<u64>,
-    /// An ACK passed this switch. Otherwise the flow must be advertised (BRF-63).
+    /// An ACK of the flow passed this switch. If no ACK passes, the flow must be advertised (BRF-63).
     pub(super) ack_seen_here: bool,
     pub(super) demotions: Demotions,
     pub(super) layer: Layer,
@@ -213,7 +212,7 @@ pub(super) struct Table<K> {
     unconfirmed: usize,
     max: usize,
     rtt_default: Span,
-    /// Maximum time a reported flow may keep its place in its list (`aggregate`).
+    /// Maximum time that a reported flow may keep its place in its list (`aggregate`).
     patience: Span,
 }
 
@@ -233,7 +232,7 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// Sets the maximum time a reported flow may keep its place in its list.
+    /// Sets the maximum time that a reported flow may keep its place in its list.
     pub(super) fn set_patience(&mut self, patience: Span) {
         self.patience = patience;
     }
@@ -335,7 +334,7 @@ impl<K: FlowIdentity> Table<K> {
         Some(flow)
     }
 
-    /// Both sides of the flow were seen.
+    /// Called when both sides of the flow were seen.
     pub(super) fn confirm(&mut self, id: FlowId) {
         if let Some(flow) = self.get_mut(id)
             && flow.life.awaited.take().is_some()
@@ -352,9 +351,9 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// For hosts that count (`aggregate`): returns whether an active flow should be moved to the end
-    /// of its list, and records the move. With 100,000 flows, moving each at each report would dominate the cost, so it is done
-    /// occasionally.
+    /// For hosts that count (`aggregate`): returns whether an active flow should be moved to the end of its list, and
+    /// records the move. This happens only occasionally, because moving each of 100,000 flows at each report would
+    /// dominate the cost.
     pub(super) fn mark_moved_if_stale(&mut self, id: FlowId, now: Time) -> bool {
         let ms = (now.as_nanos() / 1_000_000) as u16;
         let Some(link) = self.links.get_mut(id.slot as usize).filter(|l| l.generation == id.generation)

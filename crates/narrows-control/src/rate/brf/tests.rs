@@ -354,7 +354,7 @@ fn congestion_reduces_once_a_period_and_ends_with_the_queue() {
     net.run(net.now + 100);
     assert_eq!((net.logged("congestion-queue"), net.logged("congestion-end")), (1, 1));
     assert!(near(net.allocated(1), before, 0.01));
-    // For another port.
+    // This message is for another port.
     net.brf.on_message(
         ms(net.now),
         &Message::Congestion { kind: Some(CongestionKind::Burst), port: 9 },

@@ -1,4 +1,4 @@
-//! Deadlines of single flows: a few per flow in its life, none per packet.
+//! Deadlines of single flows. A flow has a few in its life; packets have none.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -20,7 +20,7 @@ const HALVINGS_MAX: u8 = 4;
 /// The reserve is at least this multiple of UDP's load, so that UDP can grow.
 const ROOM: f64 = 2.0;
 
-/// UDP's load is its largest load of this time, or up to twice as long.
+/// UDP's load is the largest load of the last one to two of these times.
 const HELD: Span = Span::from_secs(1);
 
 /// Measures the rates of TCP and UDP, and polices UDP if it may not borrow.
@@ -98,7 +98,7 @@ impl Udp {
         }
     }
 
-    /// How often the share is halved, so that what is left is as much as UDP needs.
+    /// How often the share is halved, so that the remaining reserve is as large as UDP needs.
     pub(super) fn halvings(&self, link: Rate, period: Span) -> u8 {
         // The first packets count before they are in a sample.
         let recent = Rate::of(self.arrived, period.max(Span::from_nanos(1)));

@@ -5,19 +5,18 @@
 //! rest for rated flows. All classes, including UDP (unlike BRF-23), may borrow up to the rate of
 //! the link.
 //!
-//! Traffic of other flows beyond their guarantee is borrowed, and returns to rated flows on demand.
-//! The law must not see borrowed traffic. Otherwise it would attribute CUBIC's queue to its own flows and
-//! give them nothing.
+//! Other flows borrow all bandwidth beyond their guarantee, and rated flows get it back on demand. The law must not
+//! see borrowed traffic. Otherwise it would attribute CUBIC's queue to its own flows and give them nothing.
 
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span};
 
-/// HTB rejects a rate of zero. An empty class keeps a packet per second and borrows when it becomes
-/// active.
+/// Minimum rate of a class: one packet per second, because HTB rejects a rate of zero. An empty class has this rate,
+/// and borrows when it becomes active.
 pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// Amount of unused guarantee that a class may use later at once. Bursts that stay within the guarantee on
-/// average then count fully.
+/// Amount of unused guarantee, as time, that a class may use later at once. Bursts of traffic that stays within the
+/// guarantee on average then count fully.
 const SAVED: Span = Span::from_millis(100);
 
 /// UDP's share of a link (BRF-21).

@@ -1,9 +1,8 @@
 //! Water-filling over the few demands of one subscriber.
 //!
-//! A [`DemandIndex`](super::demand_index::DemandIndex) takes 150 kB, too much for each of ten thousand
-//! subscribers. This one stores only the buckets that have a demand, in order. A change costs a binary
-//! search, and the level one pass over at most as many buckets as an index has. The results equal those of
-//! the index to the bit.
+//! A [`DemandIndex`](super::demand_index::DemandIndex) takes 150 kB, too much for each of ten thousand subscribers. A
+//! [`DemandList`] stores only the buckets that have a demand, in order. A change costs a binary search, and the level
+//! one pass over at most as many buckets as an index has. The results equal those of the index to the bit.
 
 use super::demand_index::{MAX_DEMAND, Node, bucket, upper_edge};
 use super::waterfill::UNBOUNDED;

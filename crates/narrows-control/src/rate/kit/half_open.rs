@@ -46,7 +46,7 @@ impl<K: FlowIdentity> HalfOpenTable<K> {
             known.permitted = permitted;
             return;
         }
-        // Two bounds, because completed handshakes stay in the order for a while.
+        // Completed handshakes stay in `order` for a while, so `order` has a limit of its own.
         while self.by_key.len() >= self.max || self.order.len() >= 2 * self.max {
             let Some((at, oldest)) = self.order.pop_front() else { break };
             self.forget(at, &oldest);

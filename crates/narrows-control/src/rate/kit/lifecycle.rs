@@ -108,7 +108,7 @@ impl Life {
         Life { guessed: half.is_none(), ..Life::new(now, Some(Side::Receiver)) }
     }
 
-    /// A packet of a handshake from this side answers the one that passed at `at`.
+    /// Takes an RTT sample from a handshake packet of this side, which answers the packet that passed at `at`.
     fn sample(&mut self, now: Time, from: Side, at: Time) {
         match from {
             Side::Sender => self.rtt.sender_half(now.since(at)),
@@ -116,8 +116,8 @@ impl Life {
         }
     }
 
-    /// Updates the record for a packet, and returns whether the packet confirms the flow. The table counts unconfirmed
-    /// flows, so it changes `awaited`.
+    /// Updates the record for a packet, and returns whether the packet confirms the flow. The table itself changes
+    /// `awaited`, because it counts unconfirmed flows.
     pub(in crate::rate) fn hear<K>(&mut self, now: Time, event: &FlowEvent<K>) -> bool {
         self.last_seen = now;
         if event.has_data {

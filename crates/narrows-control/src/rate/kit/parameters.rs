@@ -12,7 +12,7 @@ pub trait PortParameters: Parameters + Default {
     /// Checks the parameters against each other.
     ///
     /// # Errors
-    /// The first parameter that does not fit to another.
+    /// The first parameter that conflicts with another one.
     fn check_relations(&self) -> Result<(), Problem> {
         Ok(())
     }

@@ -8,15 +8,15 @@ use crate::units::{Span, Time};
 
 /// Minimum RTT, and so the minimum time between two updates (ours).
 pub(in crate::rate) const RTT_MIN: Span = Span::from_micros(100);
-/// Maximum RTT (ours): two hops over geostationary satellites and a queue. It bounds how far one
-/// sender with false timestamps can slow the loop for all.
+/// Maximum RTT (ours): two hops over geostationary satellites and a queue. It limits the effect of a sender with
+/// false timestamps, which could otherwise slow the loop for all flows.
 pub(in crate::rate) const RTT_MAX: Span = Span::from_secs(2);
 
 /// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A sample below the estimate replaces
 /// it. The estimate is the time until a new rate takes effect, and queueing delay is not part of that time.
 const WEIGHT: u64 = 8;
-/// Maximum weight of one sample, in multiples of the estimate. An outage of five seconds gives a
-/// sample of five seconds; gates and periods of that length would keep flows slow long afterwards.
+/// Maximum weight of one sample, in multiples of the estimate. An outage of five seconds gives a sample of five
+/// seconds. Gates and periods of that length would keep flows slow long after the outage.
 const CLIP: u64 = 4;
 
 /// One half: from the switch to one end and back.
@@ -38,7 +38,7 @@ impl Half {
     }
 
     fn departs(&mut self, now: Time, value: u32) {
-        // One timestamp at a time. A newer packet replaces one whose echo never came.
+        // Only one timestamp is awaited. A newer one replaces it if its echo has not come within a second.
         if self.awaited.is_none_or(|(_, at)| now.since(at) > Span::from_secs(1)) {
             self.awaited = Some((value, now));
         }
@@ -74,17 +74,17 @@ impl RttEstimate {
         }
     }
 
-    /// The handshake gave the receiver's half.
+    /// Takes a sample of the receiver's half from the handshake.
     pub(in crate::rate) fn receiver_half(&mut self, sample: Span) {
         self.receiver.sample(sample);
     }
 
-    /// The handshake gave the sender's half.
+    /// Takes a sample of the sender's half from the handshake.
     pub(in crate::rate) fn sender_half(&mut self, sample: Span) {
         self.sender.sample(sample);
     }
 
-    /// A data packet passes with these timestamps (value, echo).
+    /// Takes a data packet with these timestamps (value, echo).
     pub(in crate::rate) fn on_data(&mut self, now: Time, (value, echo): (u32, u32)) {
         // After a pause of the application the time since the ACK measures the pause, not the path.
         let paused =
@@ -98,7 +98,7 @@ impl RttEstimate {
         self.receiver.departs(now, value);
     }
 
-    /// A packet of the reverse direction passes with these timestamps (value, echo).
+    /// Takes a packet of the reverse direction with these timestamps (value, echo).
     pub(in crate::rate) fn on_reverse(&mut self, now: Time, (value, echo): (u32, u32)) {
         if let Some(sample) = self.receiver.returns(now, echo) {
             self.receiver.sample(sample);

@@ -41,7 +41,7 @@ fn obp_1_by_hand() {
     assert_eq!(answer(&law, None), rate(3_750_000), "AB + CB / 10");
     assert_eq!(answer(&law, Some(rate(1_500_000))), rate(3_600_000), "0.9 of 4,000,000");
     assert_eq!(answer(&law, Some(rate(0))), rate(2_250_000));
-    // An empty link: 1.1 of it, clipped.
+    // An empty link gives 1.1 times its capacity, which is clipped.
     assert_eq!(answer(&port(C, 0, 0), None), C);
 }
 

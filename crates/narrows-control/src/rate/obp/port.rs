@@ -1,5 +1,4 @@
-//! OBP at a port: the adapter of the law to [`HeaderController`],
-//! without a flow table.
+//! OBP at a port, without a flow table: the adapter of the law to [`HeaderController`].
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
@@ -33,7 +32,7 @@ impl HeaderController for ObpPort {
         self.update(now, port);
     }
 
-    /// OBP-1, with the bandwidth left when the packet departs.
+    /// Writes the bandwidth left at the departure of the packet (OBP-1).
     fn on_departure(&mut self, _now: Time, _size: Bytes, header: &mut Header, _queued: Bytes) {
         if let Header::Obp(header) = header {
             self.law.stamp(header);

@@ -23,7 +23,7 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
     ) {
         match event.from {
             Side::Sender => {
-                // Its bytes are counted.
+                // No bytes, because the counts contain them.
                 self.on_tcp(now, event, Bytes::ZERO, actions);
             }
             Side::Receiver if event.segment == Segment::Rst => self.close(&event.key, actions),
@@ -71,8 +71,8 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
         None
     }
 
-    /// The first newcomer takes the whole grant, as it does when the controller sees its SYN. Flows that
-    /// begin at another port get no rate here.
+    /// The first newcomer takes the whole grant, as if the controller had seen its SYN. Flows that begin at another
+    /// port get no rate here.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate> {
         let rate = match newcomers {
             _ if !self.params.edge || !self.is_guided(self.at) => return None,

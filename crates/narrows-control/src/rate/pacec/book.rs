@@ -10,7 +10,7 @@ use crate::units::{Rate, Span, Time};
 
 /// Destinations kept per ingress. Newcomers to other destinations begin at the floor.
 const DESTINATIONS: usize = 1024;
-/// A destination without flows is forgotten after this.
+/// A destination without flows is removed after this time.
 const DESTINATION_KEPT: Span = Span::from_secs(60);
 
 /// A flow.
@@ -27,7 +27,7 @@ pub(super) struct Flow<K> {
     /// The rate last sent to its ingress, bytes/s, and the period of that message.
     pub(super) said: Option<u64>,
     pub(super) said_in: u64,
-    /// Announced last.
+    /// The time of the last announcement.
     heard: Time,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Destination {
     heard: Time,
 }
 
-/// All of them.
+/// The flows, paths and destinations of the domain.
 #[derive(Debug)]
 pub(super) struct Book<K: FlowIdentity> {
     flows: Vec<Flow<K>>,
@@ -51,8 +51,8 @@ pub(super) struct Book<K: FlowIdentity> {
     numbers: FxHashMap<Vec<u32>, u32>,
     /// By link.
     pub(super) destinations: Vec<BTreeMap<K::Host, Destination>>,
-    /// By link: a flow has begun on this link since the last update, and may have taken a part of
-    /// the remainder.
+    /// By link: whether a flow has begun on this link since the last update. Such a flow may have taken a part of the
+    /// remainder.
     pub(super) begun: Vec<bool>,
 }
 
@@ -69,7 +69,7 @@ impl<K: FlowIdentity> Book<K> {
         }
     }
 
-    /// A flow begins on these links, or is announced again, perhaps with a new path.
+    /// Records a flow that begins on these links, or that is announced again, perhaps with a new path.
     pub(super) fn announce(&mut self, now: Time, key: K, ingress: u32, hops: Vec<u32>, demand: Option<Rate>) {
         let demand = demand.map_or(UNBOUNDED, Rate::as_bytes_per_sec);
         let path = self.number(hops);
@@ -107,7 +107,7 @@ impl<K: FlowIdentity> Book<K> {
         }
     }
 
-    /// A flow that began at this link has ended.
+    /// Removes a flow that began at this link and has ended.
     pub(super) fn end(&mut self, key: &K, ingress: u32) {
         if let Some(at) = self.index.get(key).copied()
             && self.flows.get(at).is_some_and(|flow| flow.ingress == ingress)

@@ -136,7 +136,8 @@ fn pac_20_links_that_paths_share() {
 
 #[test]
 fn pac_22_a_newcomer_between_updates_gets_the_unallocated_rate() {
-    // Flows 0 and 100 have the same destination. The ingress learns its rate with the first.
+    // Flows 0 and 100 have the same destination. The ingress learns the rate for this destination with the first
+    // flow.
     let paths: Vec<&[u32]> = vec![&[1]; 102];
     let mut network = Network::new(params(Mode::Resolved), &[100.0], &paths, Span::from_millis(5));
     network.begin(0);
@@ -175,13 +176,13 @@ fn a_flow_that_ended_makes_room() {
     course(&mut network, 3);
     assert_near(&network.rates()[..1], &[98.0], 0.01);
     assert_eq!(network.domain.flows(), 1);
-    // By silence (PAC-21): after one second, plus the time to report it.
+    // The flow ends by silence (PAC-21): after one second, plus the time to report the end.
     network.sources[0].off = true;
     course(&mut network, 19);
     assert_eq!(network.domain.flows(), 1);
     course(&mut network, 3);
     assert_eq!(network.domain.flows(), 0);
-    // It resumes, at once with all that is left.
+    // The flow resumes, at once with all remaining capacity.
     network.sources[0].off = false;
     network.sources[0].rate = mbit(1.0);
     network.step();

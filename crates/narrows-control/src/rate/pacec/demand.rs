@@ -6,11 +6,10 @@ use crate::units::{Bytes, Rate, Span};
 
 /// Number of windows evaluated together.
 const WINDOWS: u32 = 4;
-/// A flow that uses less than this share of its grant in all these windows is limited elsewhere.
+/// A flow is limited elsewhere if it uses less than this share of its grant in all these windows.
 const LIMITED: f64 = 0.9;
-/// A flow that uses this share of its grant in one of these windows is not limited. This share must
-/// exceed 1 / [`HEADROOM`]; otherwise a limited flow would count as unlimited as soon as it got its
-/// request (as in BRF-39).
+/// A flow is not limited if it uses this share of its grant in one of these windows. The share must exceed 1 /
+/// [`HEADROOM`]. Otherwise a limited flow would count as unlimited as soon as it got its request (as in BRF-39).
 const FULL: f64 = 0.95;
 /// Ratio of a limited flow's request to its use.
 const HEADROOM: f64 = 1.1;
@@ -61,7 +60,7 @@ impl Meter {
         }
         let (peak, least) = (self.peak, self.least);
         *self = Meter { demand: self.demand, ..Meter::default() };
-        // Use the minimum grant, because after an increase the sender needs an RTT to learn it.
+        // The minimum grant counts, because after an increase the sender needs an RTT to learn its grant.
         if self.demand.is_none() && peak >= least.mul_f64(LIMITED) {
             return false;
         }

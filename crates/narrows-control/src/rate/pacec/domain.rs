@@ -1,6 +1,6 @@
-//! The controller of a PACEC domain. It receives reports of all ports and of the flows that begin
-//! at them. Once per control period Tc it computes every flow's rate and sends it to the flow's
-//! first port (PAC-1, PAC-11).
+//! The controller of a PACEC domain. It receives reports of all ports, and announcements of the flows that begin at
+//! them. Once per control period Tc it computes every flow's rate and sends it to the flow's first port (PAC-1,
+//! PAC-11).
 
 use super::book::Book;
 use super::fill::{Claim, Filler, UNBOUNDED};
@@ -13,7 +13,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// After this many periods an unchanged rate is sent again, because the message may have been lost.
 const REFRESH: u64 = 5;
-/// A change of a rate below a thousandth is not sent.
+/// A rate is sent only if it changes by at least one part in this number.
 const SAME: u64 = 1000;
 /// A flow is announced every `idle_after`. After this many missed announcements, the flow or its ingress is
 /// assumed to be gone.
@@ -71,9 +71,9 @@ struct OfPath {
 impl<K: FlowIdentity> Pacec<K> {
     /// A controller of these ports, without flows. Full packets are `mtu` bytes long.
     ///
-    /// The first port determines, for all ports, the period and whether the mode is literal. The other two
-    /// modes may differ: a port whose counters do not separate classes of traffic is [`Mode::Incremental`]
-    /// next to [`Mode::Resolved`] ones.
+    /// The first port determines, for all ports, the period and whether the mode is literal. Ports may differ in the
+    /// other two modes: a port whose counters do not separate classes of traffic can be [`Mode::Incremental`] while
+    /// others are [`Mode::Resolved`].
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, mtu: Bytes, now: Time) -> Self {
         let mut ports: Vec<_> = ports.into_iter().collect();
         ports.sort_by_key(|(port, _)| *port);
@@ -143,13 +143,14 @@ impl<K: FlowIdentity> Pacec<K> {
             return self.book.end(&key, from);
         }
         let hops: Vec<u32> = network.path(&key).into_iter().filter_map(|port| self.link(port)).collect();
-        // Links without an agent, or without sources, may precede it.
+        // Links without an agent, or without sources, may precede this link.
         let begins = |hop: &&u32| self.links.get(**hop as usize).is_some_and(Link::is_edge);
         let ingress = hops.iter().find(begins).copied();
         if ingress == Some(from) {
             self.book.announce(now, key, from, hops, demand);
         } else if let Some(port) = self.ports.get(from as usize) {
-            // The flow only passes there, or its route is unknown: that port does not limit it.
+            // The flow only passes this port, or its route is unknown. In both cases the port does not limit the
+            // flow.
             let (flows, newcomers) = (vec![(key, Rate::MAX)], Vec::new());
             out.push((*port, Message::Grants { port: *port, flows, newcomers }));
         }
@@ -202,10 +203,10 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// PAC-18 and PAC-19: max-min fair shares of what is available.
+    /// Computes max-min fair shares of the available capacity (PAC-18, PAC-19).
     fn fill(&mut self) {
         self.claims.clear();
-        // All greedy flows of a path form one claim. Every other flow is a claim.
+        // All greedy flows of a path form one claim. Each other flow is a claim of its own.
         for (at, path) in self.paths.iter_mut().enumerate().filter(|(_, path)| path.greedy > 0) {
             path.claim = self.claims.len();
             self.claims.push(Claim { path: at as u32, demand: UNBOUNDED, flows: path.greedy });
@@ -225,7 +226,7 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// Equation 9: every path divides the smallest residual of its links among its flows (PAC-13, PAC-14),
+    /// Applies equation 9: every path divides the smallest residual of its links among its flows (PAC-13, PAC-14),
     /// independently of other paths.
     fn divide(&mut self) {
         let mut flows_on = vec![0u64; self.links.len()];
@@ -253,8 +254,8 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// The rate for a newcomer on this path until the next update: min(r_max of its path,
-    /// unallocated remainder) (PAC-22).
+    /// The rate for a newcomer on this path until the next update (PAC-22): the smaller of r_max of its path and the
+    /// unallocated remainder.
     fn for_newcomer(&self, path: u32) -> u64 {
         let spare = match self.mode {
             Mode::Literal => self.paths.get(path as usize).map_or(0, |path| path.literal),
@@ -263,7 +264,7 @@ impl<K: FlowIdentity> Pacec<K> {
         spare.max(self.floor)
     }
 
-    /// Fills the outbox with changed rates, and with those not sent for a long time.
+    /// Fills the outbox with changed rates, and with rates that were not sent for a long time.
     fn collect(&mut self) {
         let (turn, paths) = (self.periods, &self.paths);
         let known = |path: u32| paths.get(path as usize).is_some_and(|path| path.known);
@@ -297,7 +298,8 @@ impl<K: FlowIdentity> Pacec<K> {
         if let Some(begun) = self.book.begun.get_mut(at) {
             new |= core::mem::take(begun);
         }
-        // All or none: an ingress that gets a message restarts its count of grants.
+        // Either all rates for newcomers are sent or none, because an ingress that gets a message restarts its count
+        // of grants.
         if new
             && let Some(destinations) = self.book.destinations.get_mut(at)
             && let Some((_, newcomers)) = self.outbox.get_mut(at)
@@ -335,7 +337,7 @@ impl<K: FlowIdentity> DomainController<K> for Pacec<K> {
             Message::Report(report) if report.port == from => {
                 let Some(link) = self.links.get_mut(at as usize) else { return };
                 if !link.is_known() {
-                    // One of the two has just started, so ask for the flows.
+                    // The port or the controller has just started, so ask for the flows.
                     out.push((from, Message::Poll));
                 }
                 link.on_report(report);

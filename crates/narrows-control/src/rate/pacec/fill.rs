@@ -1,10 +1,10 @@
 //! Max-min fair rates across many links: progressive filling (PAC-18; Bertsekas and Gallager, *Data Networks*, sec. 6.5.2).
 //!
-//! All rates rise together from the floor. A flow stops at its demand, or when one of its links is full; this
-//! link is its bottleneck. The *level* of a link is the rate at which the link would be full if it were the
-//! next link to fill. A level never falls while flows stop below it, so the heap may hold outdated levels;
-//! they are updated when they reach the top. Rates are whole bytes/s and levels are rounded down, so the sum
-//! on a link exceeds its capacity only if the floors alone do.
+//! All rates rise together from the floor. A flow stops at its demand, or when one of its links is full; this link is
+//! its bottleneck. The *level* of a link is the rate at which the link would be full if it were the next link to
+//! fill. A level never falls while flows stop below it. So the heap may hold outdated levels, which are updated when
+//! they reach the top. Rates are whole bytes/s, and levels are rounded down. So the sum on a link exceeds its
+//! capacity only if the floors alone exceed it.
 //!
 //! The cost is O(claims * (log claims + hops) + stops * log links). A change of one link often affects most
 //! of the network, so every run starts again from the floor. The sorted lists (claims by path, paths by link,
@@ -53,12 +53,12 @@ impl Paths {
         self.ends.get(path).and_then(|end| self.hops.get(start..*end)).unwrap_or(&[])
     }
 
-    /// The count.
+    /// Number of paths.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// There are none.
+    /// Whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -69,7 +69,7 @@ impl Paths {
 pub struct Claim {
     /// Their path.
     pub path: u32,
-    /// Demand of each, bytes/s; [`UNBOUNDED`] if greedy.
+    /// Demand of each flow, bytes/s; [`UNBOUNDED`] if the flows are greedy.
     pub demand: u64,
     /// Number of flows.
     pub flows: u64,
@@ -84,7 +84,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// Builds it from (group, number) with groups below `groups`: a counting sort.
+    /// Builds the groups from pairs (group, number) with groups below `groups`: a counting sort.
     fn build(&mut self, groups: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) {
         self.starts.clear();
         self.starts.resize(groups + 1, 0);
@@ -139,14 +139,14 @@ impl Progress {
         let taken = rate.saturating_mul(claim.flows);
         for link in hops {
             let (left, open) = (&mut self.left[*link as usize], &mut self.open[*link as usize]);
-            // Both are exact unless floors exceed the capacity.
+            // The subtractions are exact unless floors exceed the capacity.
             *left = left.saturating_sub(taken);
             *open = open.saturating_sub(claim.flows);
         }
     }
 }
 
-/// The last claims.
+/// The claims of the last run.
 #[derive(Debug, Default)]
 struct Asked {
     capacities: Vec<u64>,
@@ -156,7 +156,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// The claims with changed demands; `None` if they are more than a few, or the paths changed.
+    /// The claims with changed demands; `None` if more than [`FEW`] have changed, or the paths changed.
     fn changed(&self, paths: &Paths, claims: &[Claim], least: u64) -> Option<Vec<u32>> {
         if self.least != least || self.claims.len() != claims.len() || self.paths != *paths {
             return None;
@@ -190,9 +190,8 @@ pub struct Filler {
 }
 
 impl Filler {
-    /// Divides `capacities` (bytes/s by link; a link without an entry has no limit). No flow gets
-    /// less than `least`. On every link the sum is at most the capacity, or the sum of the floors
-    /// if that is larger.
+    /// Divides `capacities` (bytes/s by link; a link without an entry has no limit). No flow gets less than `least`.
+    /// On every link the sum is at most the capacity, or the sum of the floors if that sum is larger.
     pub fn fill(&mut self, capacities: &[u64], paths: &Paths, claims: &[Claim], least: u64) {
         match self.asked.changed(paths, claims, least) {
             Some(changed) if changed.is_empty() && self.asked.capacities == capacities => return,

@@ -1,6 +1,5 @@
-//! A fluid network: real ports under the real controller, sources that follow at once, and messages
-//! with delay and loss. Time advances in samples Ts. A link carries its capacity and queues the
-//! rest.
+//! A fluid network for tests: real ports under the real controller, sources that follow their rates at once, and
+//! messages with delay and loss. Time advances in samples Ts. Each link sends at its capacity and queues the rest.
 
 use core::net::{IpAddr, Ipv4Addr};
 
@@ -76,16 +75,16 @@ impl Topology for Routes {
 pub(super) struct Port {
     pub(super) control: PacecPort,
     pub(super) counters: PortCounters,
-    /// Other traffic on this link, which does not follow rates.
+    /// Rate of other traffic on this link, which does not follow rates.
     pub(super) background: Rate,
-    /// Its reports are lost.
+    /// Whether the link's reports are lost.
     pub(super) lost: bool,
 }
 
 pub(super) struct Source {
     pub(super) key: FlowKey,
     pub(super) rate: Rate,
-    /// The data it has to send.
+    /// Rate of the data that the source has to send.
     pub(super) demand: Rate,
     /// The flow has not begun, or has ended.
     pub(super) off: bool,
@@ -137,7 +136,7 @@ impl Network {
         network
     }
 
-    /// The controller fails, and a new one without state replaces it.
+    /// Replaces the controller, as after a failure, by a new one without state.
     pub(super) fn restart_controller(&mut self) {
         let ports = (1..=self.ports.len() as u32).map(|p| (p, self.params.clone()));
         self.domain = Pacec::new(ports, MTU, self.now);
@@ -191,7 +190,7 @@ impl Network {
         }
     }
 
-    /// One sample.
+    /// Advances by one sample.
     pub(super) fn step(&mut self) {
         let ts = self.params.sample;
         self.now += ts;
@@ -220,7 +219,7 @@ impl Network {
         }
     }
 
-    /// One control period.
+    /// Advances by one control period.
     pub(super) fn period(&mut self) {
         (0..self.params.samples).for_each(|_| self.step());
     }
@@ -279,7 +278,7 @@ impl Network {
 }
 
 impl Port {
-    /// A sample of the link: it serves every leaf in proportion to its queue.
+    /// Advances the link by one sample. It serves every leaf in proportion to its queue.
     fn pass(&mut self, ts: Span) {
         let counters = &mut self.counters;
         let other = self.background.bytes_in(ts);

@@ -6,8 +6,8 @@ use super::utilisation::{Sample, Samples, residual};
 use crate::rate::Report;
 use crate::units::{Bytes, Rate, Time};
 
-/// Number of periods (or of reports, if they are rarer) for which the last samples replace missing ones
-/// (PAC-24). It is also the maximum length of a sample, because reports may be lost.
+/// If samples are missing, the last samples replace them for this number of periods, or of reports if reports are
+/// rarer (PAC-24). The number also limits the length of a sample, because reports may be lost.
 const STALE: u32 = 3;
 
 /// The counters of the last report.
@@ -120,7 +120,7 @@ impl Link {
                 let Params { eta, drain, .. } = self.params;
                 self.samples.available(self.capacity, eta, drain, self.params.period())
             }
-            // PAC-19 per link. Rates that flows leave unused must not raise it without bound.
+            // PAC-19 per link. Unused rates of flows must not raise the result without bound.
             Mode::Incremental => {
                 let step = self.params.kappa * self.capacity.as_f64() * (self.params.eta - utilisation);
                 Rate::from_f64(granted as f64 + step).min(self.target())
@@ -189,8 +189,7 @@ mod tests {
             link.on_report(&report(at, departed, 0, 0));
         }
         assert_eq!(available(&mut link), 780_000);
-        // A report from the future, from a faulty clock: valid reports are then ignored for some
-        // periods.
+        // A report from the future, from a faulty clock. For some periods after it, valid reports are ignored.
         link.on_report(&Report { at: Time::NEVER, ..report(0, 8_000, 0, 0) });
         for i in 1..=8 {
             for j in 0..5 {

@@ -12,8 +12,8 @@ crate::words! {
         Literal = "literal",
         /// Max-min fair shares of the capacity that other traffic leaves (PAC-18).
         Resolved = "resolved",
-        /// The same shares, but of a capacity that is approached in steps. This needs only counters of
-        /// all traffic (PAC-19).
+        /// The same shares, but of a capacity that is approached in steps. This mode needs only counters of all
+        /// traffic (PAC-19).
         Incremental = "incremental",
     }
 }
@@ -36,20 +36,20 @@ crate::parameters! {
         pub mode: Mode = Mode::Resolved, word(Mode::WORDS);
         /// Ts: time between a port's reports.
         pub sample: Span = Span::from_millis(10), time_from(Span::from_micros(100), Span::from_secs(10)).from("PAC-2, PAC-23");
-        /// m: samples per control period Tc = m * Ts. Tc should be at least the longest RTT plus both ways to the
-        /// controller, so that an update sees the effect of the previous one.
+        /// m: samples per control period Tc = m * Ts. Tc should be at least the longest RTT plus the delays to and
+        /// from the controller, so that an update sees the effect of the previous one.
         pub samples: u32 = 5, whole(1, 1000).from("PAC-11, PAC-23");
         /// Share of the link to allocate. Literal mode allocates all.
         pub eta: f64 = 0.98, number(0.01, 1.0).from("PAC-18");
-        /// w_q: weight of the queue in the utilisation. The default is Ts / Tc, and 1 in literal mode.
+        /// w_q: weight of the queue in the utilisation. The default is Ts / Tc; in literal mode it is 1.
         pub queue_weight: Option<f64> = None, number(0.0, 10.0).or_none().from("PAC-15");
         /// w_q': share of the mean queue to drain in one Tc, in resolved mode.
         pub drain: f64 = 1.0, number(0.0, 10.0).from("PAC-18");
-        /// Step of the incremental mode.
+        /// Incremental mode: the total rate of a link grows per Tc by this share of its unused capacity.
         pub kappa: f64 = 0.5, number(0.01, 1.0).from("PAC-19");
-        /// Minimum rate of an active flow in full packets per Tc. The default is 2, and 0 in literal mode.
+        /// Minimum rate of an active flow in full packets per Tc. The default is 2; in literal mode it is 0.
         pub floor_packets: Option<f64> = None, number(0.0, 1000.0).or_none().from("PAC-16");
-        /// A flow without data for this long has ended.
+        /// A flow has ended after this time without data.
         pub idle_after: Span = Span::from_secs(1), time_from(Span::from_millis(10), Span::from_secs(3600)).from("PAC-21");
         /// How sources receive their rates.
         pub signal: Signal = Signal::OutOfBand, word(Signal::WORDS);

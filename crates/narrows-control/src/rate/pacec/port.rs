@@ -1,6 +1,5 @@
-//! PACEC at one port. It reports every Ts (PAC-2) and keeps its flows. It announces flows that
-//! begin here to the controller, and tells their sources the controller's rates (PAC-3, PAC-21,
-//! PAC-22).
+//! PACEC at one port. The port reports every Ts (PAC-2) and keeps its flows. It announces flows that begin here to
+//! the controller, and tells their sources the controller's rates (PAC-3, PAC-21, PAC-22).
 //!
 //! A port does not know whether a flow begins at its switch. With `edge` it announces all flows.
 //! The controller knows the routes. For flows that begin elsewhere the controller answers that this port does
@@ -23,13 +22,13 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 /// For this long the port remembers that a silent flow follows rates.
 const REMEMBERED: Span = Span::from_secs(60);
-/// After this many periods the rate for newcomers is too old. The controller repeats it every fifth
+/// After this many periods the rate for newcomers is too old to use. The controller repeats the rate every fifth
 /// period.
 const OFFERS_KEPT: u64 = 10;
 
-/// After this time without a message the controller counts as failed, and nothing is written into
-/// ACKs: senders use CUBIC until it returns (ours). The controller repeats every rate five periods
-/// after the last message.
+/// After this time without a message the controller counts as failed, and the port writes nothing into ACKs. Senders
+/// use CUBIC until the controller returns (ours). The controller repeats every rate five periods after the last
+/// message.
 const ABANDONED: Span = Span::from_secs(2);
 
 /// PACEC at a port.
@@ -82,9 +81,9 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// The rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates
-    /// share at least this port. The rate of the first is therefore subtracted for the second, even
-    /// if their destinations differ. Newcomers at other ports are not known here.
+    /// The rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates share at least this
+    /// port. The rate of the first newcomer is therefore subtracted for the second, even if their destinations
+    /// differ. The port does not know of newcomers at other ports.
     fn offer(&mut self, now: Time, to: K::Host) -> Rate {
         let rate = self.ready(now, Some(to));
         self.taken += rate;
@@ -108,7 +107,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         self.params.signal == Signal::OutOfBand || now.since(self.heard) < ABANDONED
     }
 
-    /// A flow begins, or resumes. It gets a rate if this is certainly its beginning.
+    /// Begins or resumes a flow. The flow gets a rate only if this is certainly its beginning (`anew`).
     pub(super) fn begin(&mut self, now: Time, key: K, anew: bool, actions: &mut Vec<Action<K>>) {
         // Rates that were sent to an earlier flow do not apply.
         self.close(&key, actions);
@@ -126,7 +125,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// FIN or RST: the flow no longer counts.
+    /// Handles FIN or RST: the flow no longer counts.
     pub(super) fn close(&mut self, key: &K, actions: &mut Vec<Action<K>>) {
         let Some(flow) = self.table.get_mut(key) else { return };
         let was = core::mem::replace(&mut flow.state, State::Closed);
@@ -135,7 +134,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// A TCP packet of the data direction. Returns whether it belongs to a flow that follows rates.
+    /// Handles a TCP packet of the data direction. Returns whether the packet belongs to a flow that follows rates.
     pub(super) fn on_tcp(
         &mut self,
         now: Time,
@@ -152,11 +151,11 @@ impl<K: FlowIdentity> PacecPort<K> {
             (flow.state, flow.granted)
         });
         match known {
-            // The same SYN again.
+            // The same SYN has arrived again.
             Some((State::Active, None)) if opens && follows_rates => {}
             _ if opens && follows_rates => self.begin(now, key, true, actions),
-            // A new flow with the addresses and ports of one that followed, but from a sender that
-            // does not.
+            // A new flow from a sender that does not follow rates. An earlier flow with the same addresses and ports
+            // did.
             Some(_) if opens => {
                 self.close(&key, actions);
                 self.table.remove(&key);
@@ -176,7 +175,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         true
     }
 
-    /// Sends the source its rate if it is new, or was sent long ago and may have been lost.
+    /// Sends the source its rate if the rate is new, or was sent long ago and may have been lost.
     fn tell(&mut self, now: Time, key: &K, actions: &mut Vec<Action<K>>) {
         let (signal, again) = (self.params.signal, self.params.idle_after);
         let Some(flow) = self.table.get_mut(key) else { return };
@@ -290,7 +289,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         self.sample_at = now + self.params.sample;
         self.window_at = now + self.params.period();
         self.window_from = now;
-        // The next sample is compared with these.
+        // The next sample is the difference from these counters.
         self.report(now, port, actions);
         if port.capacity.is_none() {
             actions.push(Action::Log { event: "no-capacity-told", flow: None, value: f64::from(self.port) });
@@ -359,7 +358,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         if now >= self.sample_at || changed {
             self.report(now, port, actions);
         }
-        // Aligned to a grid, so that a late call does not shift later ones.
+        // Timers are aligned to a grid, so that a late call does not shift later ones.
         let next = |at: Time, every: Span| if now < at + every { at + every } else { now + every };
         if now >= self.sample_at {
             self.sample_at = next(self.sample_at, self.params.sample);

@@ -22,19 +22,19 @@ pub(super) enum State {
 pub(super) struct Flow<K> {
     pub(super) key: K,
     pub(super) state: State,
-    /// It had data. A SYN alone is not kept.
+    /// The flow has had data. A flow with only a SYN is not kept.
     pub(super) had_data: bool,
-    /// Last data.
+    /// The time of the last data.
     pub(super) heard: Time,
     pub(super) announced: Time,
     /// The rate until the controller answers; none for a flow older than this port's state.
     pub(super) initial: Option<Rate>,
     /// The controller's rate; [`Rate::MAX`] if the flow begins elsewhere.
     pub(super) granted: Option<Rate>,
-    /// The rate last sent to the source out of band, and when.
+    /// The rate last sent to the source out of band, and the time of sending.
     pub(super) told: Option<(Rate, Time)>,
-    /// For in-band signalling: when the next rate may be written, and the value of this before the last
-    /// write.
+    /// For in-band signalling: the time from which the next rate may be written, and the value of this field before
+    /// the last write.
     pub(super) gate: Time,
     pub(super) gate_before: Time,
     pub(super) meter: Meter,
@@ -73,7 +73,7 @@ impl<K> Flow<K> {
     }
 }
 
-/// All of them.
+/// The flows of a port.
 #[derive(Debug)]
 pub(super) struct Table<K> {
     flows: Slots<Flow<K>>,

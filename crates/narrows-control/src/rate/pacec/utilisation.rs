@@ -61,8 +61,7 @@ impl Samples {
         (self.passed / self.span + queue) / capacity.as_f64()
     }
 
-    /// A_i(s) of PAC-18: the capacity for rated flows, when `drain` of the mean queue is to drain
-    /// per `tc`.
+    /// A_i(s) of PAC-18: the capacity for rated flows if the link drains `drain` of the mean queue per `tc`.
     pub fn available(&self, capacity: Rate, eta: f64, drain: f64, tc: Span) -> Rate {
         let mut left = eta * capacity.as_f64();
         if !self.is_empty() {

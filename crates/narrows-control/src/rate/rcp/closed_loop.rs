@@ -63,7 +63,7 @@ struct Link {
     queued: f64,
     /// Fractions of bytes that the laws, which count whole bytes, have not seen yet.
     rest: f64,
-    /// The last slot with a rate outside 5 %.
+    /// The last slot in which a rate differed from C / N by more than 5 %.
     unsettled: usize,
     peak: f64,
     /// Figures of the last quarter: rates over C / N, maximum queue of its two halves, bytes carried.
@@ -91,7 +91,7 @@ impl Link {
         }
     }
 
-    /// The bytes of one or several flows in this slot, as the port counts them.
+    /// The bytes of one or several flows in this slot as whole bytes, which the port counts.
     fn whole(&mut self, bytes: f64) -> Bytes {
         self.rest += bytes;
         let whole = self.rest as u64;
@@ -156,7 +156,7 @@ fn rcp(params: Params, setting: Setting) -> Link {
     let slot = rtt.min(params.interval_max).scale(1, SLOTS);
     let mut law = Law::new(Params { rtt, ..params }, setting.capacity());
     let (mut now, mut link) = (Time::ZERO, Link::new(setting, slot));
-    // Rates in flight. At first nothing: a flow learns its first rate after an RTT.
+    // Rates that are on the way from the port to the flows. A flow has no rate before its first RTT has passed.
     let mut under_way: VecDeque<f64> = core::iter::repeat_n(0.0, link.slots / RTTS).collect();
     for _ in 0..link.slots {
         if now >= law.next() {
@@ -173,8 +173,8 @@ fn rcp(params: Params, setting: Setting) -> Link {
     link
 }
 
-/// Every flow sends one "packet" per slot with as many bytes as its rate allows. Windows may fall
-/// below the segment of XCP-5; otherwise 1000 flows of 1 ms would exceed the link.
+/// Every flow sends one "packet" per slot with as many bytes as its rate allows. Windows may be smaller than the
+/// segment that XCP-5 requires; otherwise 1000 flows of 1 ms would exceed the link.
 fn xcp(setting: Setting) -> Link {
     let Setting { rtt, flows, .. } = setting;
     let slot = rtt.scale(1, SLOTS);

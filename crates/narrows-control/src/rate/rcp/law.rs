@@ -60,7 +60,7 @@ impl Law {
         }
     }
 
-    /// This many L3 bytes arrived since the last call.
+    /// Counts L3 bytes that arrived since the last call.
     pub fn on_bytes(&mut self, bytes: Bytes) {
         self.arrived += bytes;
     }
@@ -83,7 +83,7 @@ impl Law {
             return;
         }
         self.updated = Some(now);
-        // The time that bytes before the clock started took is unknown.
+        // Bytes that arrived before the clock started are discarded, because their time is unknown.
         let arrived = core::mem::take(&mut self.arrived);
         let Some(elapsed) = elapsed else { return };
         let elapsed = elapsed.as_secs_f64();
@@ -105,8 +105,8 @@ impl Law {
         Rate::from_f64(self.rate + 0.5)
     }
 
-    /// The rate field of a departing packet that arrived with `field` (RCP-4). A router only lowers
-    /// it. [`Rate::MAX`] means no request; ns-2 uses a negative number.
+    /// The rate field of a departing packet that arrived with `field` (RCP-4). A router never raises the field.
+    /// [`Rate::MAX`] means no request; ns-2 uses a negative number.
     pub fn stamp(&self, field: Rate) -> Rate {
         field.min(self.rate())
     }
@@ -116,7 +116,7 @@ impl Law {
         Span::from_secs_f64(self.rtt)
     }
 
-    /// When [`on_interval`](Law::on_interval) is due: min(d, T_max) after the last (RCP-1).
+    /// When [`on_interval`](Law::on_interval) is due: min(d, T_max) after the last update (RCP-1).
     pub fn next(&self) -> Time {
         self.updated.map_or(Time::ZERO, |at| at + self.rtt().min(self.params.interval_max))
     }
@@ -141,7 +141,7 @@ impl Law {
         self.capacity.mul_f64(self.params.eta).as_f64()
     }
 
-    /// A port without capacity has no initial rate. It restarts when it gets one (RCP-3).
+    /// Sets the capacity. A port without capacity has no rate, and starts again when it gets a capacity (RCP-3).
     fn set_capacity(&mut self, capacity: Rate) {
         let had_none = self.target() < 1.0;
         self.capacity = capacity;
@@ -151,14 +151,14 @@ impl Law {
         self.clip();
     }
 
-    /// The calls are in this order so that NaN becomes the minimum.
+    /// Limits the rate to its bounds. The order of the calls turns NaN into the minimum.
     fn clip(&mut self) {
         let (least, most) = self.bounds();
         self.rate = self.rate.max(least).min(most);
     }
 
-    /// RCP-2. A longer average is adopted within an RTT. A shorter average may come from only a few
-    /// of the flows, so it is adopted more slowly, in proportion to the rate.
+    /// Updates d (RCP-2). A longer average is adopted within an RTT. A shorter average may come from only a few of
+    /// the flows, so it is adopted more slowly, in proportion to the rate.
     fn learn_rtt(&mut self, elapsed: f64) {
         let (told, by) = (core::mem::take(&mut self.told), core::mem::take(&mut self.told_by));
         if by <= 0.0 {

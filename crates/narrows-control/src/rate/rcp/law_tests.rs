@@ -155,7 +155,8 @@ proptest! {
                     now += Span::from_nanos(after);
                     law.on_interval(now, Bytes::new(queued), Rate::from_bytes_per_sec(capacity));
                     prop_assert!(law.next() > now || now == Time::NEVER, "an update that is due again at once");
-                    // As floats, and with one step of a float: capacities above 2^52 are rounded.
+                    // Compared as floats, with a tolerance of one step of a float, because capacities above 2^52 are
+                    // rounded.
                     let most = Rate::from_bytes_per_sec(capacity).as_f64() * (1.0 + f64::EPSILON);
                     prop_assert!(law.rate().as_f64() <= most);
                 }

@@ -65,7 +65,7 @@ pub(super) fn beta_max_once_per_rtt(alpha: f64) -> f64 {
     alpha * (1.0 - alpha)
 }
 
-/// For XCP.
+/// The same limit for XCP.
 pub(super) fn beta_max_dealt_out(alpha: f64) -> f64 {
     beta_max_by_recursion(alpha, 0.5)
 }

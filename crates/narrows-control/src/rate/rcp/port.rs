@@ -1,5 +1,5 @@
-//! RCP at a port: the adapter of the law to [`HeaderController`]. One
-//! rate for all flows, without a flow table.
+//! RCP at a port: the adapter of the law to [`HeaderController`]. The port gives all flows one rate and has no flow
+//! table.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
@@ -32,13 +32,13 @@ impl HeaderController for RcpPort {
         self.update(now, port);
     }
 
-    /// RCP-2: all bytes count, but only packets with an RTT count for the average.
+    /// Counts all bytes, but averages only over packets with an RTT (RCP-2).
     fn on_arrival(&mut self, _now: Time, size: Bytes, header: &mut Header, _port: &PortCounters) {
         let rtt = if let Header::Rcp(header) = header { header.rtt } else { None };
         self.law.on_packet(size, rtt);
     }
 
-    /// RCP-4.
+    /// Lowers the rate in the header to the port's rate (RCP-4).
     fn on_departure(&mut self, _now: Time, _size: Bytes, header: &mut Header, _queued: Bytes) {
         if let Header::Rcp(header) = header {
             header.rate = self.law.stamp(header.rate);

@@ -40,7 +40,7 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         if event.has_data
             && let Some(id) = found
         {
-            // Its bytes are counted.
+            // No bytes, because the counts contain them.
             self.record_data(now, id, Bytes::ZERO);
         }
     }

@@ -25,11 +25,11 @@ impl Port {
 /// their guarantee.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Offered to it.
+    /// Bytes offered to the port.
     pub arrived: Bytes,
-    /// Sent by rated flows.
+    /// Bytes sent by rated flows.
     pub own: Bytes,
-    /// Sent by all others.
+    /// Bytes sent by all other flows.
     pub other: Bytes,
 }
 
@@ -38,16 +38,16 @@ pub trait Law: Send {
     /// Name of the controller in scenarios and results.
     const NAME: &'static str;
 
-    /// The port is up.
+    /// Called when the port is up.
     fn start(&mut self, now: Time, port: &Port);
-    /// A flow begins, or resumes after idle time.
+    /// Called when a flow begins, or resumes after idle time.
     fn on_begin(&mut self, _now: Time, _port: &Port) {}
-    /// L3 bytes of a flow's data arrived. The RTT is given if known.
+    /// Called when L3 bytes of a flow's data have arrived. The RTT is given if known.
     fn on_data(&mut self, _bytes: Bytes, _rtt: Option<Span>) {}
-    /// A flow has lived for this time since it began or since the last call for this flow. Called
-    /// once per RTT of the flow, and with `last` when it ends or becomes idle.
+    /// Called once per RTT of a flow, with the time that the flow has lived since it began or since its last report.
+    /// Also called, with `last`, when the flow ends or becomes idle.
     fn on_report(&mut self, _now: Time, _lived: Span, _first: bool, _last: bool, _port: &Port) {}
-    /// The deadline of [`next`](Law::next) has passed, or the capacity changed.
+    /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed.
     fn on_timer(&mut self, now: Time, port: &Port, passed: Passed);
     /// When [`on_timer`](Law::on_timer) must be called next.
     fn next(&self) -> Time;

@@ -33,7 +33,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
                 }
                 self.begin(now, event, &half)?
             }
-            // It gets the rate like any other packet.
+            // A repeated SYN-ACK gets the rate like any other packet.
             Step::Repeats => found?,
             Step::Continues => match found {
                 Some(id) => id,
@@ -44,7 +44,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         Some(id)
     }
 
-    /// A SYN-ACK begins a flow.
+    /// Begins a flow at its SYN-ACK.
     fn begin(&mut self, now: Time, event: &FlowEvent<K>, half: &HalfOpen) -> Option<FlowId> {
         if !self.has_room() {
             return None;
@@ -58,9 +58,9 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         self.table.insert(flow)
     }
 
-    /// A packet of a flow without a record, because its handshake got none or was not seen. There are two differences
-    /// from BRF. If the packet completes a handshake, the flow is confirmed at once and gets no RTT sample. Data with
-    /// a FIN creates no record.
+    /// Begins a flow at a packet without a record, because the flow's handshake got no record or was not seen. There
+    /// are two differences from BRF. If the packet completes a handshake, the flow is confirmed at once and gets no
+    /// RTT sample. Data with a FIN creates no record.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>) -> Option<FlowId> {
         let half = self.half_open.get(&event.key);
         let life = match half {
@@ -80,7 +80,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         accepts_unconfirmed(self.table.unconfirmed_and_confirmed())
     }
 
-    /// A packet of a known flow from this side.
+    /// Handles a packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId) {
         let Some(flow) = self.table.get_mut(id) else { return };
         // One data segment per RTT carries this, and none from senders with little data. ACKs leave
@@ -102,7 +102,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         }
     }
 
-    /// Data of a known flow arrived. Returns whether the flow was idle.
+    /// Records the arrival of a known flow's data. Returns whether the flow was idle.
     pub(super) fn record_data(&mut self, now: Time, id: FlowId, bytes: Bytes) -> bool {
         let Some(flow) = self.table.get_mut(id) else { return false };
         (flow.life.last_data, flow.life.last_seen) = (now, now);
@@ -111,7 +111,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         }
         let rtt = flow.rtt();
         self.law.on_data(bytes, rtt);
-        // Data after a FIN was sent before it.
+        // Data that arrives after a FIN was sent before the FIN.
         if flow.life.fin.0 {
             return false;
         }
@@ -136,7 +136,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         flow.life.last_data + flow.rtt().unwrap_or(self.ageing.rtt_default)
     }
 
-    /// The flow's last report, at its end.
+    /// Makes the flow's last report, which covers the time up to `until`.
     fn finish(&mut self, now: Time, id: FlowId, until: Time) {
         let Some(flow) = self.table.get_mut(id) else { return };
         let counted = flow.is_counted();
@@ -158,7 +158,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         let slots = self.table.slots();
         let passed = now.since(self.swept).min(SWEEP_EVERY);
         self.swept = now;
-        // At most `slots`.
+        // The part is at most `slots`.
         let part = (slots as u128 * u128::from(passed.as_nanos()))
             .div_ceil(u128::from(SWEEP_EVERY.as_nanos())) as usize;
         for _ in 0..part {
@@ -174,7 +174,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         let rtt = flow.rtt().unwrap_or(self.ageing.rtt_default);
         let (unseen, last_data) = (now.since(flow.life.last_seen), flow.life.last_data);
         let over = self.acknowledged(id);
-        // Packets within the next RTT are repetitions, or ACKs.
+        // Packets in the first RTT after both FINs are repetitions or ACKs, so the record stays until then.
         let closed = flow.closed_at.is_some_and(|at| now.since(at) >= rtt);
         let unanswered =
             flow.life.awaited.is_some() && now.since(flow.opened) >= self.ageing.handshake_timeout;

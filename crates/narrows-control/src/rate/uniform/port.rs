@@ -180,7 +180,7 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
             return None;
         }
         self.at = self.at.max(now);
-        // Computed before the flow is counted, as in a data plane with prepared grants.
+        // The rate is computed before the flow is counted, as in a data plane with prepared grants.
         let answers = packet.flags.syn && packet.flags.ack;
         let granted = answers.then(|| self.law.grant(now, 1).max(Rate::from_bytes_per_sec(1)));
         let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Receiver));

@@ -13,7 +13,7 @@ use crate::units::{Span, Time};
 #[derive(Clone, Debug)]
 pub(super) struct Flow<K> {
     pub(super) key: K,
-    /// It uses the rate option.
+    /// The flow uses the rate option.
     pub(super) follows_rates: bool,
     pub(super) life: Life,
     /// The time until which the flow's life has been reported; `None` while the flow is idle or has

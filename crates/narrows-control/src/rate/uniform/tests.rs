@@ -282,8 +282,8 @@ proptest! {
     #[test]
     fn counts_decide_as_packets_do(
         law in 0..2usize,
-        // A step is a millisecond, and its bursts are a queue for flows with RTTs of a few
-        // milliseconds.
+        // The test advances in steps of a millisecond. The bursts of a step would be a queue for flows with RTTs of a
+        // few milliseconds.
         flows in prop::collection::vec((20..80u64, 0..1000u64, prop::option::of(1500..2500u64)), 2..7),
     ) {
         let mean_told = |report_every| {
@@ -291,7 +291,7 @@ proptest! {
             for (n, (rtt, start, end)) in (1..).zip(&flows) {
                 net.sender(n, *rtt, *start, end.unwrap_or(60_000));
             }
-            // The last flow stays, to have one to ask.
+            // The last flow stays, so that the test can read its rate.
             if let Some(last) = net.senders.last_mut() {
                 last.end = 60_000;
             }
@@ -301,8 +301,8 @@ proptest! {
             told.iter().sum::<f64>() / told.len() as f64
         };
         let (packets, counts) = (mean_told(0), mean_told(10));
-        // The count of one flow ripples by a tenth and is never read below one, so the time of
-        // reading matters.
+        // The count of a single flow varies by a tenth and is never read below one, so its value depends on the time
+        // of reading.
         prop_assert!((counts / packets - 1.0).abs() < 0.05, "{}: {packets} and {counts}", LAWS[law]);
     }
 }

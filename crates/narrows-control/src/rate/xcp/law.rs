@@ -97,7 +97,8 @@ impl Law {
     /// without one.
     pub fn on_arrival(&mut self, size: Bytes, header: &Header) {
         self.sums.bytes += size;
-        // Its X would lower the average RTT and take a share that it cannot be given (XCP-4).
+        // A packet without an RTT can get no share (XCP-4). Its X would lower the average RTT and take a share from
+        // others.
         let Some(rtt) = header.rtt() else { return };
         let x = header.x_secs();
         self.sums.x += x;
@@ -118,11 +119,11 @@ impl Law {
         let feedback = positive - negative;
         let asked = header.delta as f64;
         if asked >= feedback {
-            // Truncation towards zero, so that whole bytes/s never hand out more than there is.
+            // Truncates towards zero, so that the rounded shares never exceed the amount to distribute.
             header.delta = feedback as i64;
         } else {
-            // Another router grants less. Take back the difference here, which leaves it for
-            // others.
+            // Another router grants less. The difference counts towards the amount that this router must take back,
+            // so other packets lose less.
             negative = self.negative.left.min(negative + feedback - asked);
             positive = (asked + negative).max(0.0);
         }

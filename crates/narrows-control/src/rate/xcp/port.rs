@@ -1,5 +1,5 @@
-//! XCP at a port: the adapter of the law to [`HeaderController`]. It
-//! reads every packet's header on arrival and writes it on departure.
+//! XCP at a port: the adapter of the law to [`HeaderController`]. The port reads every packet's header on arrival and
+//! writes it on departure.
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
@@ -29,7 +29,7 @@ impl HeaderController for XcpPort {
         self.law = Law::new(self.params.clone(), port.capacity.unwrap_or_default(), now);
     }
 
-    /// XCP-1. Packets without XCP count as traffic without a request.
+    /// Counts the packet and its request (XCP-1). Packets without XCP count as traffic without a request.
     fn on_arrival(&mut self, _now: Time, size: Bytes, header: &mut Header, _port: &PortCounters) {
         match header {
             Header::Xcp(header) => self.law.on_arrival(size, header),
@@ -37,7 +37,7 @@ impl HeaderController for XcpPort {
         }
     }
 
-    /// XCP-3, XCP-4.
+    /// Measures the queue (XCP-3), and lowers the request to the packet's share (XCP-4).
     fn on_departure(&mut self, now: Time, size: Bytes, header: &mut Header, queued: Bytes) {
         match header {
             Header::Xcp(header) => self.law.on_departure(header, size, queued, now),

@@ -36,8 +36,7 @@ impl Queue {
         if now < self.due {
             return;
         }
-        // Without a departure the queue is what the last one left behind, or longer if the link is
-        // stopped.
+        // If no packet departed, the queue is as the last departure left it, or longer if the link is stopped.
         self.lasting = self.least.take().unwrap_or(self.last);
         self.due = now + look(rtt, capacity.time_for(self.last));
     }
@@ -52,7 +51,7 @@ impl Queue {
     }
 }
 
-/// Tq for this average RTT, with `waiting` the queueing delay in it.
+/// Tq for this average RTT, of which `waiting` is queueing delay.
 fn look(rtt: Span, waiting: Span) -> Span {
     (rtt - waiting).scale(1, 2).max(LOOK_MIN)
 }

@@ -48,13 +48,13 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// This ACK has no valid sample.
+    /// Handles an ACK without a valid sample.
     #[inline]
     pub fn on_nothing(&mut self) {
         self.loss_round_start = false;
     }
 
-    /// A valid sample, before it is used (`UpdateLatestDeliverySignals`).
+    /// Takes a valid sample before other code uses it (`UpdateLatestDeliverySignals`).
     #[inline]
     pub fn on_sample(&mut self, ack: &Ack, bw: Rate) {
         self.bw_latest = self.bw_latest.max(bw);
@@ -65,7 +65,7 @@ impl Bounds {
         }
     }
 
-    /// A valid sample, after all other updates (`AdvanceLatestDeliverySignals`).
+    /// Takes a valid sample after all other updates (`AdvanceLatestDeliverySignals`).
     #[inline]
     pub fn on_sample_done(&mut self, ack: &Ack, bw: Rate) {
         if self.loss_round_start {
@@ -78,8 +78,8 @@ impl Bounds {
     /// begins an episode, which may turn out to be spurious.
     pub fn on_loss(&mut self, delivered: u64, fresh: bool) {
         if fresh {
-            // Also if this round has had a loss or an echo: the values from before an older episode
-            // must not be restored.
+            // Saves the values even if this round has had a loss or an echo already. Otherwise an undo would restore
+            // the values from before an older episode.
             self.before = Some((self.longterm, self.shortterm, self.bw_shortterm));
         }
         if !core::mem::replace(&mut self.loss_in_round, true) {
@@ -92,7 +92,7 @@ impl Bounds {
         self.before = None;
     }
 
-    /// Once per round, after the bandwidth update (`AdaptLowerBoundsFromCongestion`; BBR3-7).
+    /// Called once per round, after the bandwidth update (`AdaptLowerBoundsFromCongestion`; BBR3-7).
     #[inline]
     pub fn on_round(&mut self, probing: bool, max_bw: Rate, cwnd: u32, beta: Percent) {
         if !self.loss_round_start {
@@ -104,7 +104,8 @@ impl Bounds {
         self.loss_in_round = false;
     }
 
-    /// At the first loss of a cycle, the reduction starts from the bandwidth and the window in use.
+    /// Lowers the short-term bounds. At the first loss of a cycle, it starts from the bandwidth and the window in
+    /// use.
     fn tighten(&mut self, max_bw: Rate, cwnd: u32, beta: Percent) {
         if self.bw_shortterm == Rate::MAX {
             self.bw_shortterm = max_bw;
@@ -122,7 +123,7 @@ impl Bounds {
         }
     }
 
-    /// Called when Down begins: losses of the probe do not affect the short-term bounds
+    /// Called when Down begins, so that losses of the probe do not affect the short-term bounds
     /// (`ResetCongestionSignals`).
     pub fn forget_round(&mut self) {
         self.loss_in_round = false;
@@ -130,19 +131,19 @@ impl Bounds {
         self.inflight_latest = 0;
     }
 
-    /// A probe begins (`ResetShortTermModel`).
+    /// Called when a probe begins: removes the short-term bounds (`ResetShortTermModel`).
     pub fn forget_shortterm(&mut self) {
         self.shortterm = UNBOUNDED;
         self.bw_shortterm = Rate::MAX;
     }
 
-    /// Losses end Startup. The bound is the BDP, or the volume delivered in a round (BBR3-3).
+    /// Called when losses end Startup. Sets the long-term bound to the BDP, or to the volume delivered in a round if
+    /// that is larger (BBR3-3).
     pub fn on_full_startup(&mut self, bdp: u32, delivered_counts: bool) {
         self.longterm = if delivered_counts { bdp.max(self.inflight_latest) } else { bdp };
     }
 
-    /// The long-term bound minus the headroom, which is at least one segment
-    /// (`InflightWithHeadroom`).
+    /// The long-term bound minus the headroom. The headroom is at least one segment (`InflightWithHeadroom`).
     #[inline]
     pub fn with_headroom(&self, headroom: Percent, min_cwnd: u32) -> u32 {
         if self.longterm == UNBOUNDED {
@@ -152,7 +153,7 @@ impl Bounds {
         self.longterm.saturating_sub(left).max(min_cwnd)
     }
 
-    /// The latest episode was spurious: no bound stays below its earlier value
+    /// Called when the latest episode was spurious. Raises each bound to at least its earlier value
     /// (`HandleSpuriousLossDetection`).
     pub fn undo(&mut self) {
         self.loss_in_round = false;
@@ -234,8 +235,8 @@ mod tests {
         assert_eq!(crossing(&lost(3), THRESHOLD), Some(99));
     }
 
-    /// Passes a round to the bounds. The round has a loss outside of probes, and `latest` is its
-    /// best sample.
+    /// Passes a round with a loss outside of probes to the bounds. The best sample of the round is `latest` with
+    /// `volume`.
     fn tighten(bw: u64, latest: u64, inflight: u32, volume: u32) -> (u64, u32) {
         let mut bounds = Bounds { bw_shortterm: rate(bw), shortterm: inflight, ..Bounds::default() };
         bounds.on_loss(10, true);

@@ -1,7 +1,7 @@
 //! The history of probing over the cycles Down, Cruise, Refill, Up (BBR2-4, BBR2-5, BBR3-5, BBR3-6).
 //!
-//! It outlives the phases: the time of the next probe, whether ACKs show the effect of a probe, how
-//! the last probe ended, and how fast the long-term bound may grow.
+//! The history is kept across phases: the time of the next probe, whether ACKs show the effect of a probe, how the
+//! last probe ended, and how fast the long-term bound may grow.
 
 use super::bounds::Bounds;
 use super::params::Params;
@@ -11,14 +11,14 @@ use crate::units::{Span, Time};
 /// The data that the present ACKs acknowledge, relative to the latest probe.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 enum Acks {
-    /// Nothing.
+    /// Data unrelated to a probe.
     #[default]
     Init,
-    /// Refill.
+    /// Data sent before or in Refill.
     Refilling,
     /// Data sent before the probe.
     Starting,
-    /// The probe.
+    /// Data of the probe.
     Feedback,
     /// Data of the probe; the probe itself is over.
     Stopping,
@@ -27,11 +27,11 @@ enum Acks {
 /// The meaning of an ACK for the end of a probe.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Feedback {
-    /// Nothing particular.
+    /// No particular meaning.
     None,
     /// The last data of a probe was acknowledged: the bandwidth filter's period is over.
     Over,
-    /// As above. The probe was stopped as a precaution and had no excessive loss, so BBR probes again.
+    /// As [`Feedback::Over`]. The probe was stopped as a precaution and had no excessive loss, so BBR probes again.
     Safe,
 }
 
@@ -44,7 +44,7 @@ pub struct Cycle {
     wait: Span,
     /// Rounds since the latest probe, with a random start value.
     rounds: u32,
-    /// Losses belong to a probe (`is_bw_probe_sample`).
+    /// Losses count as losses of a probe (`is_bw_probe_sample`).
     pub sampling: bool,
     /// The latest probe had excessive loss (`prev_probe_too_high`).
     pub too_high: bool,
@@ -57,14 +57,13 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// A round has begun.
+    /// Called when a round has begun.
     #[inline]
     pub fn on_round(&mut self) {
         self.rounds = self.rounds.saturating_add(1);
     }
 
-    /// Down begins. `random` is uniform and determines the time until the next probe
-    /// (`PickProbeWait`).
+    /// Called when Down begins. `random` is uniform and determines the time until the next probe (`PickProbeWait`).
     pub fn start_down(&mut self, now: Time, random: u64, params: &Params) {
         self.acks = Acks::Stopping;
         self.acked_per_segment = u32::MAX;
@@ -74,7 +73,7 @@ impl Cycle {
         self.wait = params.probe_wait + params.probe_wait_random.scale(random & 0xffff_ffff, 1 << 32);
     }
 
-    /// Refill begins.
+    /// Called when Refill begins.
     pub fn start_refill(&mut self) {
         self.acks = Acks::Refilling;
         self.up_rounds = 0;
@@ -82,19 +81,19 @@ impl Cycle {
         self.cautious = false;
     }
 
-    /// Up begins: from now on losses belong to the probe.
+    /// Called when Up begins. From now on losses count as losses of the probe.
     pub fn start_up(&mut self, cwnd: u32) {
         self.acks = Acks::Starting;
         self.sampling = true;
         self.raise_slope(cwnd);
     }
 
-    /// ProbeRTT begins.
+    /// Called when ProbeRTT begins.
     pub fn interrupt(&mut self) {
         self.acks = Acks::Stopping;
     }
 
-    /// A probe's losses crossed the threshold. It reacts once.
+    /// Called when a probe's losses cross the threshold. Further losses of the probe have no effect.
     pub fn on_too_high(&mut self) {
         self.too_high = true;
         self.sampling = false;
@@ -127,7 +126,7 @@ impl Cycle {
         }
     }
 
-    /// In Up without excessive loss the bound grows while the window fills it
+    /// Raises the long-term bound in Up, if there is no excessive loss and the window fills the bound
     /// (`ProbeInflightLongtermUpward`).
     pub fn grow(&mut self, ack: &Ack, round_start: bool, cwnd: u32, bounds: &mut Bounds) {
         if !ack.cwnd_limited || cwnd < bounds.longterm {
@@ -145,8 +144,8 @@ impl Cycle {
         }
     }
 
-    /// Whether a probe is due: by time, or after the number of rounds in which Reno would cause a
-    /// loss with `inflight` segments (BBR3-5).
+    /// Whether a probe is due. The reason is the time, or the number of rounds after which Reno would cause a loss
+    /// with `inflight` segments (BBR3-5).
     #[inline]
     pub fn is_due(&self, now: Time, inflight: impl FnOnce() -> u32, params: &Params) -> bool {
         now.since(self.since) > self.wait

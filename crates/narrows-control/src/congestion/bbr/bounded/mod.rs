@@ -1,9 +1,8 @@
 //! BBR versions 2 and 3: v1's model of the path, with bounds that follow from losses.
 //!
-//! Source: draft-ietf-ccwg-bbr-06 (July 2026) for the order of steps and for v3; Google's
-//! `tcp_bbr2.c` where v2 differs. The versions differ only in [`params`]. [`bounds`] follow from
-//! losses, [`cycle`] schedules probes and evaluates them, and `phase` has the states. This file
-//! computes rate and window, with v1's `model` and `pacing`.
+//! Source: draft-ietf-ccwg-bbr-06 (July 2026) for the order of steps and for v3; Google's `tcp_bbr2.c` where v2
+//! differs. The versions differ only in [`params`]. [`bounds`] follow from losses, [`cycle`] schedules and evaluates
+//! probes, and `phase` contains the phases. This file computes rate and window, with v1's `model` and `pacing`.
 //!
 //! Deviations from the draft:
 //! * Drain follows the long-term bound, as in the draft's table but not in its pseudocode.
@@ -16,15 +15,14 @@
 //!
 //! Deviations of v2 from its module:
 //! * It does not react to ECN (off by default in the module), so there is no `bw_hi`.
-//! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 %, and headroom is 15 %. The module counts in
-//!   1/256 and gets 70.3 and 14.8 (it removes 76 and 38 of 256).
+//! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 %, and headroom is 15 %. The module counts in 1/256:
+//!   a reduction keeps 70.3 % (it removes 76 of 256), and headroom is 14.8 % (38 of 256).
 //! * The send quantum gets no allowance for short RTTs.
-//! * Cruise does not lower `inflight_lo` to `inflight_hi`, because the latter limits the window
-//!   anyway.
-//! * Excessive loss is detected when segments are marked, not on each ACK as well.
-//! * Drain and Down use the amount of data that is in flight now. The module estimates the amount
-//!   at the departure of the next segment. Drain compares it with the bandwidth in use, as in the
-//!   draft, not with the maximum.
+//! * Cruise does not lower `inflight_lo` to `inflight_hi`, because `inflight_hi` limits the window anyway.
+//! * Excessive loss is detected only when segments are marked lost. The module also detects it on each ACK.
+//! * Drain and Down use the amount of data that is in flight now. The module estimates the amount at the departure of
+//!   the next segment. Drain compares the amount with the bandwidth in use, as in the draft, not with the maximum
+//!   bandwidth.
 
 pub mod bounds;
 pub mod cycle;
@@ -94,8 +92,8 @@ impl Bounded {
         self.phase.gains(&self.shared.params)
     }
 
-    /// Losses of a probe crossed the threshold at this volume in flight (`HandleInflightTooHigh`;
-    /// BBR2-3, BBR3-6).
+    /// Called when the losses of a probe crossed the threshold, with the volume in flight at that point
+    /// (`HandleInflightTooHigh`; BBR2-3, BBR3-6).
     fn on_too_high(&mut self, lost: &Lost, inflight: u32, window: &Window) {
         let shared = &mut self.shared;
         shared.cycle.on_too_high();
@@ -169,7 +167,7 @@ impl Bounded {
         }
     }
 
-    /// BBR3-8 (`SetCwnd`).
+    /// Sets the window (BBR3-8, `SetCwnd`).
     fn set_cwnd(&mut self, ack: &Ack, window: &mut Window) {
         let shared = &self.shared;
         let bw = shared.bw();
@@ -213,8 +211,8 @@ impl Controller for Bounded {
     }
 
     fn on_lost(&mut self, lost: &Lost, window: &Window) {
-        // This round ends with data sent from now on, because the ACK that reports the loss is
-        // counted before it.
+        // The present round ends with data sent from now on, because the ACK that reports the loss is counted before
+        // the loss.
         self.shared.delivered = lost.delivered;
         let fresh = !core::mem::replace(&mut self.repairing, true);
         self.shared.bounds.on_loss(lost.delivered, fresh);
@@ -250,7 +248,7 @@ impl Controller for Bounded {
         shared.saved.save(window.cwnd, matches!(self.phase, Phase::ProbeRtt(_)));
         match event.signal {
             Signal::Ecn => {
-                // Neither an echo nor the reductions before it can be undone.
+                // Neither an echo nor the reductions before an echo can be undone.
                 shared.bounds.forget_before();
                 self.undo_state = None;
                 if shared.params.ce_is_loss {
@@ -290,7 +288,7 @@ impl Controller for Bounded {
                 }
             }
             UndoState::Up if !in_probe_rtt && !matches!(self.phase, Phase::Up(_)) => {
-                // There is no sample as a reference. The next one begins the search.
+                // No sample can serve as the reference. The next sample begins the search.
                 self.phase = Up::enter(shared, now, window, Rate::ZERO);
             }
             _ => {}

@@ -43,7 +43,7 @@ crate::parameters! {
 /// The condition that ends a probe for bandwidth if there is no loss.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum UpExit {
-    /// v2: after a propagation time, with this many bandwidth-delay products in flight.
+    /// v2: after a propagation time, if this many bandwidth-delay products are in flight.
     Queue(Gain),
     /// v3: when the delivery rate stops growing, as in Startup (BBR3-2).
     Plateau,
@@ -53,49 +53,49 @@ crate::parameters! {
     /// All parameters. Names in parentheses are from the draft (draft-ietf-ccwg-bbr) or from Google's
     /// module.
     pub struct Params without default {
-        /// Growth of the bandwidth per round below which the pipe may be full.
+        /// If the bandwidth grows by a smaller factor in a round, the pipe may be full.
         pub full_bw_growth: Gain, gain(1.0, 4.0).from("StartupFullBWThresh");
-        /// Consecutive rounds below that growth that mean a full pipe.
+        /// The pipe is full after this number of consecutive rounds with a smaller growth than `full_bw_growth`.
         pub full_bw_rounds: u32, whole(1, 1000).unit("rounds").from("the draft, section 5.3.1.2");
         /// Maximum rounds in Drain.
         pub drain_rounds: Option<u64>, whole(1, 1000).unit("rounds").or_none().from("BBR3-4");
-        /// Share of the data in flight whose loss is excessive.
+        /// Loss is excessive if it exceeds this share of the data in flight.
         pub loss_threshold: Percent, number(0.0, 1.0).per(100).from("LossThresh");
-        /// Minimum share that a reduction leaves.
+        /// Share of a bound that a reduction leaves at least.
         pub beta: Percent, number(0.1, 0.99).per(100).from("Beta");
-        /// Share of the long-term bound that Cruise and ProbeRTT leave to others.
+        /// Share of the long-term bound that Cruise and ProbeRTT leave to other flows.
         pub headroom: Percent, number(0.0, 0.9).per(100).from("Headroom");
-        /// Losses in a round that end Startup. Each ACK that reports losses counts as a lost range.
+        /// Number of losses in a round that ends Startup. Each ACK that reports losses counts as one lost range.
         pub startup_losses: u32, whole(1, 100_000).from("StartupFullLossCnt");
-        /// Whether the bound at the end of Startup is at least the volume delivered in a round.
+        /// Whether the long-term bound at the end of Startup is at least the volume delivered in a round.
         pub startup_bound_delivered: bool, flag().from("BBR3-3");
-        /// Whether a spurious episode of losses restores the state in which it began, Startup or Up, and not
-        /// only the bounds.
+        /// Whether, after a spurious episode of losses, the flow returns to the phase in which the episode began
+        /// (Startup or Up). The bounds are always restored.
         pub undo_returns: bool, flag().from("HandleSpuriousLossDetection");
         /// Whether an ECN echo counts as a loss.
         pub ce_is_loss: bool, flag().from("BBR3-10");
         /// Minimum time from the end of a probe to the next probe.
         pub probe_wait: Span, time_from(Span::from_millis(1), Span::from_secs(1000)).from("bw_probe_base_us");
-        /// Maximum random addition to that time.
+        /// Maximum of the random time that is added to `probe_wait`.
         pub probe_wait_random: Span, time_from(Span::ZERO, Span::from_secs(1000)).from("bw_probe_rand_us");
-        /// Maximum rounds until the next probe.
+        /// Maximum number of rounds until the next probe.
         pub probe_rounds: u32, whole(1, 100_000).unit("rounds").from("bw_probe_max_rounds");
         /// The count of rounds starts at a random value below this number.
         pub probe_rounds_random: u32, whole(1, 100_000).unit("rounds").from("bw_probe_rand_rounds");
-        /// Life of the estimate of the propagation time.
+        /// Lifetime of the estimate of the propagation time.
         pub min_rtt_window: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("MinRTTFilterLen");
-        /// ProbeRTT begins when no RTT was as low as the recent minimum for this time.
+        /// ProbeRTT begins if no RTT was as low as the recent minimum for this time.
         pub probe_rtt_interval: Span, time_from(Span::from_millis(10), Span::from_secs(10000)).from("ProbeRTTInterval");
-        /// Whether an RTT equal to the recent minimum postpones ProbeRTT. The module of v2 has `<=`, as Linux's
-        /// v1 before 5.10.
+        /// Whether an RTT equal to the recent minimum postpones ProbeRTT. It does so in the module of v2, as in
+        /// Linux's v1 before 5.10.
         pub equal_rtt_renews: bool, flag().from("tcp_bbr2.c");
         /// Minimum length of ProbeRTT.
         pub probe_rtt_stay: Span, time_from(Span::ZERO, Span::from_secs(100)).from("ProbeRTTDuration").named("probe_rtt_duration");
-        /// Least window.
+        /// Minimum window.
         pub min_cwnd: u32, whole(1, 10_000).unit("segments").from("MinPipeCwnd");
         /// Window before the first RTT sample.
         pub initial_cwnd: u32, whole(1, 10_000).unit("segments").from("TCP_INIT_CWND");
-        /// Minimum window in send quanta: sender, offload and receiver.
+        /// Minimum window in send quanta, for bursts of sender, offload and receiver.
         pub offload_quanta: u32, whole(0, 1000).unit("quanta").from("offload_budget");
         /// Segments added to the window in Up, so that a probe exceeds a small bandwidth-delay product.
         pub up_segments: u32, whole(0, 10_000).unit("segments").from("ours");
@@ -107,18 +107,18 @@ crate::parameters! {
         pub startup: Gains;
         /// Drains the queue that Startup built.
         pub drain: Gains;
-        /// Leaves room.
+        /// Drains the queue of a probe and leaves room for other flows.
         pub down: Gains;
         /// Holds the measured bandwidth.
         pub cruise: Gains;
         /// Fills the pipe, so that a probe that overflows a shallow buffer starts from a full pipe.
         pub refill: Gains;
-        /// Looks for more.
+        /// Probes for more bandwidth.
         pub up: Gains;
         /// Drains the pipe to measure the propagation time; `cwnd` is the whole window
         /// (`ProbeRTTCwndGain`).
         pub probe_rtt: Gains;
-        /// When Up ends. With [`UpExit::Plateau`] the full-pipe detector compares samples; otherwise it
+        /// The condition that ends Up. With [`UpExit::Plateau`] the full-pipe detector compares samples. Otherwise it
         /// compares the maximum, as in v1.
         pub up_exit: UpExit;
         /// The aggregation filter (`ExtraAckedFilterLen`).

@@ -27,7 +27,7 @@ pub(super) struct Shared {
     pub(super) min_rtt: MinRtt,
     pub(super) saved: SavedWindow,
     rng: Pcg32,
-    /// ACKs of the present round of Startup that reported losses. ProbeRTT may interrupt Startup.
+    /// Number of ACKs in the present round of Startup that reported losses. ProbeRTT may interrupt Startup.
     pub(super) startup_losses: u32,
     /// All segments delivered, as of the last ACK.
     pub(super) delivered: u64,
@@ -55,7 +55,7 @@ impl Shared {
         }
     }
 
-    /// The handshake is complete.
+    /// Called when the handshake is complete.
     pub(super) fn on_established(&mut self, connection: &Connection) {
         let bytes = connection.packet_bytes.max(1);
         let initial_cwnd = self.params.initial_cwnd;
@@ -107,7 +107,7 @@ impl Shared {
         self.bounds.with_headroom(self.params.headroom, self.params.min_cwnd)
     }
 
-    /// A cycle of ProbeBW begins, with a random time until its probe.
+    /// Begins a cycle of ProbeBW, with a random time until its probe.
     pub(super) fn start_cycle(&mut self, now: Time) {
         self.bounds.forget_round();
         self.cycle.start_down(now, self.rng.next_u64(), &self.params);
@@ -121,8 +121,8 @@ impl Shared {
         }
     }
 
-    /// Raises the long-term bound to a volume in flight that was safe, whatever the phase in which it was
-    /// sent. Returns whether there is a bound and no excessive loss (second half of `AdaptLongTermModel`).
+    /// Raises the long-term bound to a volume in flight that was safe, whatever the phase in which the data was sent.
+    /// Returns whether there is a bound and no excessive loss (second half of `AdaptLongTermModel`).
     #[inline]
     pub(super) fn raise_longterm(&mut self, ack: &Ack) -> bool {
         let too_high = is_too_high(ack.rate.lost, ack.rate.tx_in_flight, self.params.loss_threshold);

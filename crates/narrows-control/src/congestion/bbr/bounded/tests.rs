@@ -6,7 +6,7 @@ use crate::congestion::bbr::{v2, v3};
 use crate::congestion::harness::{Path, Sender, ack_at, connection, initial_window};
 use crate::congestion::{RateSample, State};
 
-/// Share of a link: pacing leaves 1 % unused, and v3 spends 0.2 s of every 5 s at half a window
+/// Share of the link that a flow uses. Pacing leaves 1 % unused, and v3 spends 0.2 s of every 5 s at half a window
 /// (ProbeRTT).
 const UTILISED: f64 = 0.965;
 
@@ -128,7 +128,7 @@ fn a_probe_that_loses_more_than_two_per_cent_sets_the_bound_there_and_ends() {
         assert_eq!(bbr.shared.bounds.longterm, 199, "{}", bbr.name());
         assert!(matches!(bbr.phase, Phase::Down(_)));
         assert!(bbr.shared.cycle.too_high);
-        // It reacts once.
+        // Further losses of the probe have no effect.
         bbr.on_lost(&loss(120, 50), &window);
         assert_eq!(bbr.shared.bounds.longterm, 199);
     }
@@ -283,7 +283,7 @@ fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u
         let rate = RateSample {
             delivered: 180,
             interval: Span::from_millis(20),
-            // The last one was sent after the first loss.
+            // The last segment was sent after the first loss.
             prior_delivered: 4900 + n,
             tx_in_flight: 200,
             lost,
@@ -341,8 +341,7 @@ fn a_lone_flow_fills_the_link_with_less_of_a_queue_than_v1() {
     }
 }
 
-/// The purpose of the bounds. Without them, v1 keeps two bandwidth-delay products in flight, however much it
-/// loses.
+/// The purpose of the bounds: v1 has none, so it keeps two bandwidth-delay products in flight, however much it loses.
 #[test]
 fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost() {
     let path = || Path { queue: 83, ..Path::new(LINK, 20) };
@@ -379,12 +378,12 @@ fn probe_rtt_comes_after_five_seconds_with_half_a_bandwidth_delay_product() {
         let name = bbr.name();
         let mut sender = Sender::new(bbr, Path { queue: 5000, ..Path::new(LINK, 20) });
         sender.run_for(Span::from_secs(1));
-        // The old propagation time does not occur again.
+        // A longer path: the old propagation time does not occur again.
         sender.path().rtt = Span::from_millis(32);
         sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") == 3.0);
         let entered = sender.now();
         assert!((5.0..6.3).contains(&entered.as_secs_f64()), "{name}: entered at {entered:?}");
-        // With the old 20 ms, which is still the estimate.
+        // The window follows from the old 20 ms, which is still the estimate.
         assert!((70..=84).contains(&sender.window().cwnd), "{name}: {} segments", sender.window().cwnd);
         sender.run_until(Time::from_secs_f64(20.0), |s| s.figure("phase") != 3.0);
         let visit = sender.now().since(entered).as_secs_f64();
@@ -397,7 +396,8 @@ fn probe_rtt_comes_after_five_seconds_with_half_a_bandwidth_delay_product() {
     }
 }
 
-/// Linux "tcp: only postpone PROBE_RTT if RTT is < current min_rtt estimate". v2's module is older.
+/// As Linux's "tcp: only postpone PROBE_RTT if RTT is < current min_rtt estimate". v2's module is older than this
+/// change.
 #[test]
 fn a_constant_rtt_postpones_probe_rtt_in_v2_only() {
     for ((mut bbr, mut window), expected) in both().map(established).into_iter().zip([None, Some(5020)]) {

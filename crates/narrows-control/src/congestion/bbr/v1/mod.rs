@@ -2,11 +2,11 @@
 //!
 //! Source: Cardwell et al., "BBR: Congestion-Based Congestion Control" (ACM Queue 14(5), 2016);
 //! draft-cardwell-iccrg-bbr-congestion-control-00; order and constants of Linux `tcp_bbr.c`.
-//! [`phase`] and [`probe_bw`] are the states, and this file computes rate and window.
+//! [`phase`] and [`probe_bw`] contain the phases, and this file computes rate and window.
 //!
-//! Deviations from Linux: Bandwidth and pacing count L3 bytes, but Linux counts payload. This
-//! transport paces every packet, so it needs no estimate of the earliest departure time (see
-//! `probe_bw`). Only gains are fixed-point numbers.
+//! Deviations from Linux: Bandwidth and pacing count L3 bytes, but Linux counts payload. This transport paces every
+//! packet, so it needs no estimate of the earliest departure time (see `probe_bw`). Only gains are fixed-point
+//! numbers here.
 
 pub mod params;
 pub mod phase;
@@ -42,7 +42,7 @@ pub struct Bbr {
     phase: Phase,
     saved: SavedWindow,
     rng: Pcg32,
-    /// The last ACK in the policer's terms.
+    /// The policer detector's view of the last ACK.
     seen: Observation,
     /// The sender restarted from idle and has no delivery yet.
     idle_restart: bool,
@@ -118,8 +118,7 @@ impl Bbr {
             window.pacing_rate = Some(self.initial_pacing_rate(window.cwnd, Some(ack.srtt)));
         }
         let rate = self.pacing_rate(self.bw(), self.phase.pacing_gain(&self.params, self.is_policed()));
-        // Before the pipe is full, an estimate below the initial rate only means that data is
-        // missing.
+        // Before the pipe is full, an estimate below the initial rate only means that there is too little data.
         if self.model.full_pipe.has_been_full() || window.pacing_rate.is_none_or(|current| rate > current) {
             window.pacing_rate = Some(rate);
         }
@@ -202,13 +201,12 @@ impl Bbr {
         self.update_min_rtt(ack, window);
     }
 
-    /// BBR-11 and BBR-17.
+    /// Updates the propagation time, and enters and leaves ProbeRTT (BBR-11, BBR-17).
     fn update_min_rtt(&mut self, ack: &Ack, window: &mut Window) {
         let expired = self.model.update_min_rtt(ack, self.params.min_rtt_window);
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
-            // `true`: Linux changes the mode first and so keeps the largest window saved. The
-            // target caps it.
+            // `true`: Linux changes the mode first and so keeps the larger window saved. The target limits it.
             self.saved.save(window.cwnd, true);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }
@@ -222,7 +220,7 @@ impl Bbr {
         }
     }
 
-    /// BBR-19 and BBR-21.
+    /// Sets the window (BBR-19, BBR-21).
     fn set_cwnd(&mut self, ack: &Ack, window: &mut Window) {
         if ack.acked > 0 {
             window.cwnd = self.cwnd_after(ack, window);
@@ -290,8 +288,8 @@ impl Controller for Bbr {
         if event.signal == Signal::Timeout {
             self.saved.on_timeout();
             self.model.full_pipe.on_timeout();
-            // For the policer a timeout ends a round with a loss. The next ACK brings the number of
-            // losses; Linux knows it here already.
+            // For the policer detector a timeout ends a round with a loss. The detector learns the number of losses
+            // with the next ACK; Linux knows the number here already.
             let seen =
                 Observation { losses: true, app_limited: false, round_start: true, ..self.seen.clone() };
             if self.policer.on_ack(&seen) {

@@ -17,19 +17,19 @@ crate::parameters! {
         pub cwnd_gain: Gain = Gain::ratio(2, 1), gain(1.0, 10.0).from("bbr_cwnd_gain");
         /// Window of the bandwidth filter.
         pub bw_rounds: u64 = 10, whole(1, 1000).unit("rounds").from("bbr_bw_rtts");
-        /// Lifetime of the RTT estimate. ProbeRTT begins when it ends.
+        /// Lifetime of the estimate of the propagation time. When it ends, ProbeRTT begins.
         pub min_rtt_window: Span = Span::from_secs(10), time_from(Span::from_millis(10), Span::from_secs(10000)).from("bbr_min_rtt_win_sec");
-        /// Growth of the bandwidth per round below which the pipe may be full.
+        /// If the bandwidth grows by a smaller factor in a round, the pipe may be full.
         pub full_bw_growth: Gain = Gain::ratio(5, 4), gain(1.0, 4.0).from("bbr_full_bw_thresh");
-        /// Consecutive rounds below that growth that mean a full pipe.
+        /// The pipe is full after this number of consecutive rounds with a smaller growth than `full_bw_growth`.
         pub full_bw_rounds: u32 = 3, whole(1, 1000).unit("rounds").from("bbr_full_bw_cnt");
-        /// Minimum window; also ProbeRTT's window.
+        /// Minimum window, which is also the window of ProbeRTT.
         pub min_cwnd: u32 = 4, whole(1, 10_000).unit("segments").from("bbr_cwnd_min_target");
         /// Window before the first RTT sample.
         pub initial_cwnd: u32 = 10, whole(1, 10_000).unit("segments").from("TCP_INIT_CWND");
         /// Segments added to the window in the probing phase, so that a probe exceeds a small BDP.
         pub probe_segments: u32 = 2, whole(0, 10_000).unit("segments").from("bbr_quantization_budget");
-        /// Minimum time at the smallest window.
+        /// Minimum time that ProbeRTT keeps the minimum window.
         pub probe_rtt: Span = Span::from_millis(200), time_from(Span::ZERO, Span::from_secs(100)).from("bbr_probe_rtt_mode_ms").named("probe_rtt_duration");
     }
     and {
@@ -45,15 +45,15 @@ crate::parameters! {
 crate::parameters! {
     /// Parameters of the long-term bandwidth sampling (BBR-22).
     pub struct PolicerParams {
-        /// Minimum rounds of an interval; the maximum is four times this.
+        /// Minimum number of rounds of an interval; the maximum is four times this number.
         pub min_rounds: u32 = 4, whole(1, 1000).unit("rounds").from("bbr_lt_intvl_min_rtts");
-        /// In a policed interval, lost / delivered is at least this.
+        /// An interval is policed if the segments lost are at least this share of the segments delivered.
         pub loss_threshold: Gain = Gain::from_256ths(50), gain(0.0, 1.0).from("bbr_lt_loss_thresh");
-        /// Two intervals agree if they differ by at most this share or by at most `policer_difference`.
+        /// The rates of two intervals agree if they differ by at most this share or by at most `policer_difference`.
         pub ratio: Gain = Gain::ratio(1, 8), gain(0.0, 1.0).from("bbr_lt_bw_ratio");
-        /// Two intervals agree if they differ by at most this rate.
+        /// The rates of two intervals agree if they differ by at most this rate.
         pub difference: Rate = Rate::from_bits_per_sec(4000), rate_from(Rate::ZERO, Rate::from_bits_per_sec(1_000_000_000_000)).from("bbr_lt_bw_diff");
-        /// Rounds for which the policed rate is used.
+        /// Number of rounds for which BBR uses the policed rate.
         pub max_rounds: u32 = 48, whole(0, 100_000).unit("rounds").from("bbr_lt_bw_max_rtts");
     }
 }

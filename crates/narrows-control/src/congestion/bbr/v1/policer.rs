@@ -1,8 +1,8 @@
 //! The policer detector ("lt_bw"): a high loss rate at a constant rate indicates a token bucket
 //! (BBR-22).
 //!
-//! Source: Linux `tcp_bbr.c`; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016). Probing a
-//! policed path only loses packets, so BBR uses the policed rate, with gain 1, for 48 rounds.
+//! Source: Linux `tcp_bbr.c`; Flach et al., "An Internet-Wide Analysis of Traffic Policing" (2016). On a policed path
+//! a probe only loses packets, so BBR uses the policed rate, with gain 1, for 48 rounds.
 
 use super::params::PolicerParams;
 use crate::units::{Bytes, Rate, Time};
@@ -22,7 +22,7 @@ pub struct Observation {
     pub app_limited: bool,
     /// The ACK begins a round.
     pub round_start: bool,
-    /// BBR is in ProbeBW, the only state in which the use of the policed rate ends.
+    /// BBR is in ProbeBW. The use of the policed rate ends only in this phase.
     pub probing_bw: bool,
 }
 
@@ -76,7 +76,8 @@ impl Policer {
         if self.in_use {
             return self.on_ack_in_use(seen);
         }
-        // Before the first loss the bucket still has tokens, so the rate would be overestimated.
+        // Sampling begins with the first loss. Before that the bucket still has tokens, so the rate would be
+        // overestimated.
         if !self.sampling {
             if !seen.losses {
                 return false;
@@ -122,7 +123,7 @@ impl Policer {
         let policed = delivered > 0
             && u128::from(lost) << 8 >= self.params.loss_threshold.of(u128::from(delivered) << 8);
         let span = seen.now.since(self.started);
-        // Linux counts in milliseconds and waits for the first.
+        // Linux counts whole milliseconds, and waits if less than one has passed.
         if !policed || span.as_micros() < 1000 {
             return;
         }
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn an_interval_without_loss_in_sixteen_rounds_is_discarded() {
-        // Two equal intervals, but the second would be 20 rounds long.
+        // Two equal intervals, but the second interval would be 20 rounds long.
         let mut rounds = vec![(100, 25); 5];
         rounds.extend([(100, 0); 19]);
         rounds.push((100, 500));

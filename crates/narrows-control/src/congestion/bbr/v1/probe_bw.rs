@@ -21,7 +21,7 @@ pub enum ProbeEnd {
     Both,
     /// There was a loss, this many BDP are in flight, or the entry's length has passed.
     Either(Gain),
-    /// Its length alone.
+    /// The entry's length has passed.
     Time,
 }
 
@@ -35,7 +35,7 @@ pub trait GainCycle: Send {
         8
     }
 
-    /// The pacing gain of an entry. It is called once, when the entry begins.
+    /// The pacing gain of an entry. The method is called once, when the entry begins.
     fn gain(&mut self, index: usize) -> Gain;
 
     /// Minimum length of an entry: one propagation time.
@@ -128,9 +128,9 @@ impl ProbeBw {
         self.gain = cycle.gain(self.index);
     }
 
-    /// BBR-16, unless the cycle defines its own end of a probe. Linux estimates the data in flight
-    /// at the earliest departure of the next burst. This transport paces single packets, so it uses
-    /// the data in flight now, plus the packet about to leave when probing.
+    /// Whether the entry is over (BBR-16), unless the cycle defines its own end of a probe. Linux estimates the data
+    /// in flight at the earliest departure of the next burst. This transport paces single packets, so it uses the
+    /// data in flight now, plus, in a probe, the packet that is about to leave.
     fn is_over(&self, view: &View<'_>, cycle: &dyn GainCycle) -> bool {
         let length = cycle.length(self.index, view.model.min_rtt);
         let long_enough = view.ack.now.since(self.since) > length;

@@ -36,8 +36,8 @@ pub(in super::super) fn run(controller: Box<dyn Controller>, path: Path, seconds
     }
 }
 
-/// A link doubles its rate at 3 s and later halves it. The estimate follows each change within this many
-/// seconds.
+/// Checks that the estimate follows the link within this many seconds, when the link doubles its rate at 3 s and when
+/// it later halves its rate.
 pub(in super::super) fn follows_the_link(controller: Box<dyn Controller>, seconds: u64) {
     let name = controller.name();
     let mut sender = Sender::new(controller, Path::new(LINK, 20));
@@ -214,7 +214,7 @@ fn a_policed_path_is_recognised_and_its_losses_avoided() {
     assert_eq!(sender.figure("policed"), 1.0, "not recognised in 20 s");
     let bw = sender.figure("bw") * 8.0 / 1e6;
     assert!((17.0..23.0).contains(&bw), "policed rate {bw:.1} Mbit/s at {:?}", sender.now());
-    // First, the data sent too fast before must be accounted for.
+    // First, the data that was sent too fast before must be delivered or lost.
     sender.run_for(Span::from_millis(100));
     let (lost, delivered) = (sender.lost(), sender.delivered());
     sender.run_for(Span::from_millis(500));

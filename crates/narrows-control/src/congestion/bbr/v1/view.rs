@@ -16,7 +16,7 @@ pub struct View<'a> {
     pub params: &'a Params,
     /// Segments in one send quantum at the current pacing rate.
     pub quantum: u32,
-    /// The policer detector holds a rate, so there is no probing.
+    /// The policer detector has found a policed rate, so BBR does not probe.
     pub policed: bool,
 }
 
@@ -29,14 +29,14 @@ impl View<'_> {
     }
 }
 
-/// BBR-13: three quanta for sender, offload and receiver, rounded up to an even number for delayed
+/// Adds three quanta, for sender, offload and receiver (BBR-13). The sum is rounded up to an even number for delayed
 /// ACKs.
 pub fn quantise(segments: u32, quantum: u32, probing: bool, params: &Params) -> u32 {
     let roomy = segments.saturating_add(quantum.saturating_mul(3)).saturating_add(1) & !1;
     if probing { roomy.saturating_add(params.probe_segments) } else { roomy }
 }
 
-/// Whether the data in flight fits the pipe. If it does, Drain ends.
+/// Whether the data in flight is at most the capacity of the pipe, which ends Drain.
 pub fn is_drained(view: &View<'_>) -> bool {
     view.ack.in_flight <= view.inflight(view.model.max_bw(), Gain::ONE, false)
 }

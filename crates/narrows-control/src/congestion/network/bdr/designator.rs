@@ -65,17 +65,17 @@ struct Outstanding {
     sent: Time,
 }
 
-/// Chooses the designated packets of one flow and measures the time between them. The reports add
-/// up to the flow's life time, to the nanosecond (BDR-20).
+/// Chooses the designated packets of one flow and measures the time between them. The reports add up to the flow's
+/// lifetime, to the nanosecond (BDR-20).
 ///
-/// The time begins when a designated packet is *sent*, even if the packet is lost later, because the router
-/// that drops it has counted it on arrival. Routers behind that router do not get the report.
+/// The time begins when a designated packet is *sent*, even if the packet is lost later, because the router that
+/// drops the packet has counted it on arrival. Routers behind that router do not get the report.
 #[derive(Clone, Debug, Default)]
 pub struct Designator {
     /// When the last designated packet was sent; `None` before the SYN.
     last_sent: Option<Time>,
     outstanding: Option<Outstanding>,
-    /// Packets since the last designated one, including it.
+    /// Number of packets since the last designated packet, including that packet.
     packets: u32,
     /// `time_per_cwin` of the last window.
     window_time: Span,
@@ -84,22 +84,21 @@ pub struct Designator {
 }
 
 impl Designator {
-    /// A SYN is sent (BDR-31). A repeated SYN carries the same report. The first data packet reports the time
-    /// of the whole handshake, including repeated SYNs.
+    /// Makes the report of a SYN (BDR-31). A repeated SYN carries the same report. The first data packet reports the
+    /// time of the whole handshake, including repeated SYNs.
     pub fn connect(&mut self, now: Time, packet_size: Bytes) -> Report {
         let first = *self.last_sent.get_or_insert(now);
         self.outstanding = Some(Outstanding { seq: None, sent: first });
         Report { syn: true, packet_size, ..Report::default() }
     }
 
-    /// The SYN-ACK arrived (BDR-32), with an echo or without.
+    /// Called when the SYN-ACK has arrived (BDR-32), with or without an echo.
     pub fn on_established(&mut self) {
         self.outstanding = None;
     }
 
-    /// A packet of new data with number `seq` is sent. If the result is `Some`, the packet is
-    /// designated (BDR-33). `rto` is the current timeout; after twice that time the last designated
-    /// packet counts as lost (BDR-27).
+    /// Called when packet `seq` of new data is sent. If the result is `Some`, the packet is designated (BDR-33).
+    /// `rto` is the current timeout. After twice that time the last designated packet counts as lost (BDR-27).
     pub fn on_send(&mut self, now: Time, seq: u64, rto: Span, packet_size: Bytes) -> Option<Report> {
         let patience = rto.max(RTO_MIN).scale(2, 1);
         let waiting = self.outstanding.is_some_and(|dp| now.since(dp.sent) < patience);
@@ -130,16 +129,16 @@ impl Designator {
         }
     }
 
-    /// Packet `seq` is retransmitted. If it was designated, the next new packet becomes designated
-    /// (BDR-27).
+    /// Called when packet `seq` is retransmitted. If this packet was designated, the next new packet becomes
+    /// designated (BDR-27).
     pub fn on_retransmission(&mut self, seq: u64) {
         if self.outstanding.is_some_and(|dp| dp.seq == Some(seq)) {
             self.outstanding = None;
         }
     }
 
-    /// The last data packet, or a separate FIN, is sent (BDR-36). It is designated even if another
-    /// is outstanding. `None` if it is a retransmission.
+    /// Called when the last data packet, or a separate FIN, is sent (BDR-36). This packet is designated even if
+    /// another designated packet is in flight. `None` if it is a retransmission.
     pub fn finish(&mut self, now: Time, packet_size: Bytes) -> Option<Report> {
         if self.finished {
             return None;
@@ -150,7 +149,7 @@ impl Designator {
         Some(report)
     }
 
-    /// A designated packet is in flight.
+    /// Whether a designated packet is in flight.
     pub fn is_outstanding(&self) -> bool {
         self.outstanding.is_some()
     }
@@ -368,7 +367,7 @@ mod tests {
                             free = true;
                         }
                     }
-                    // A SYN that is retransmitted because its ACK was lost.
+                    // The SYN is retransmitted because its ACK was lost.
                     Step::Connect => {
                         prop_assert_eq!(d.connect(now, PACKET).t_rep, Span::ZERO);
                         d.on_established();

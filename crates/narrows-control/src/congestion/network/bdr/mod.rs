@@ -60,24 +60,24 @@ impl Bdr {
         self.reading == Reading::Literal
     }
 
-    /// BDR-25: pacing over srtt.
+    /// Sets the pacing rate to a window per srtt (BDR-25).
     fn pace(&self, srtt: Span, window: &mut Window) {
         let bytes = Bytes::new(u64::from(window.cwnd).saturating_mul(self.packet.get()));
         window.pacing_rate =
             (srtt > Span::ZERO).then(|| Rate::of(bytes, srtt).max(Rate::from_bytes_per_sec(1)));
     }
 
-    /// An echoed recommendation sets the window at once, up or down (BDR-34).
+    /// Sets the window to an echoed recommendation at once, up or down (BDR-34).
     fn on_echo(&mut self, echo: Echo, min_rtt: Span, window: &mut Window) {
         match echo {
-            // Resolved: a rate. The least RTT keeps the queue out of the window (BDR-25).
+            // Resolved mode: a rate. The minimum RTT keeps the queue out of the window (BDR-25).
             Echo::Rate(rate) => {
                 self.advice = rate;
                 window.cwnd = window_of(rate, min_rtt, self.packet);
             }
-            // Literal: the paper's packets to add (BDR-26).
+            // Literal mode: the packets to add, as in the paper (BDR-26).
             Echo::Gain(gain) => window.cwnd = apply_gain(window.cwnd, gain),
-            // XCP's feedback.
+            // A change is XCP's feedback, which BDR ignores.
             Echo::Change(_) => return,
         }
         self.backoff.on_echo();
@@ -95,9 +95,9 @@ impl Controller for Bdr {
         let rtt = connection.rtt.unwrap_or(Span::ZERO);
         match connection.echo {
             Some(echo) => self.on_echo(echo, rtt, window),
-            // The paper's SYN carries no header, so its first window needs no router.
+            // In the paper the SYN carries no header, so the first window needs no router.
             None if self.is_literal() => {}
-            // No router on the path (BDR-32).
+            // There is no BDR router on the path (BDR-32).
             None => {
                 let mut cubic = Cubic::default();
                 cubic.on_established(connection, window);
@@ -146,7 +146,7 @@ impl Controller for Bdr {
     fn on_restart(&mut self, now: Time, idle: Span, app_limited: bool, window: &mut Window) {
         match &mut self.fallback {
             Some(cubic) => cubic.on_restart(now, idle, app_limited, window),
-            // The share may have changed meanwhile (BDR-28).
+            // The share may have changed during the idle time (BDR-28).
             None => window.cwnd = after_idle(window.cwnd),
         }
     }
@@ -176,9 +176,9 @@ impl Controller for Bdr {
             self.designator.on_retransmission(packet.seq);
             None
         } else if packet.fin && !self.is_literal() {
-            // BDR-36 puts the last report into the last data packet. That would omit the time until
-            // it is acknowledged, half the life of a flow of one window. The FIN that closes the
-            // connection includes that time.
+            // BDR-36 puts the last report into the last data packet. That report would omit the time until the packet
+            // is acknowledged, which is half the life of a flow of one window. The FIN that closes the connection
+            // includes that time.
             self.designator.finish(packet.now, size)
         } else {
             self.designator.on_send(packet.now, packet.seq, packet.rto, size)

@@ -1,4 +1,4 @@
-//! The phases. Each has its own file with its gains, its limit of data in flight and the events that end it.
+//! The phases. Each phase has a file with its gains, its limit of data in flight, and the events that end it.
 
 mod cruise;
 mod down;
@@ -44,19 +44,19 @@ trait Rules {
         segments
     }
 
-    /// The model of the path was updated.
+    /// Called when the model of the path was updated.
     fn on_model(&self, _: &mut Shared, _: &Ack, _: &mut Window) -> Option<Phase> {
         None
     }
 
-    /// A valid sample with this delivery rate after Startup (`UpdateProbeBWCyclePhase`).
+    /// Called for a valid sample with this delivery rate after Startup (`UpdateProbeBWCyclePhase`).
     fn on_sample(&self, shared: &mut Shared, ack: &Ack, _: &Window, _: Rate) -> Option<Phase> {
         shared.cycle.follow(shared.model.round_start);
         shared.raise_longterm(ack);
         None
     }
 
-    /// The losses of a probe crossed the threshold.
+    /// Called when the losses of a probe crossed the threshold.
     fn on_too_high(&self, _: &mut Shared, _: Time) -> Option<Phase> {
         None
     }
@@ -146,7 +146,7 @@ impl Phase {
         }
     }
 
-    /// Enters and leaves ProbeRTT (`CheckProbeRTT`). `expired`: the propagation time is old.
+    /// Enters and leaves ProbeRTT (`CheckProbeRTT`). `expired`: the estimate of the propagation time has expired.
     #[inline]
     pub(super) fn on_rtt(&mut self, shared: &mut Shared, ack: &Ack, window: &mut Window, expired: bool) {
         if expired && !shared.idle_restart && !matches!(self, Phase::ProbeRtt(_)) {

@@ -13,7 +13,7 @@ pub(in super::super) struct ProbeRtt(probe_rtt::ProbeRtt);
 
 impl ProbeRtt {
     pub(super) fn enter(shared: &mut Shared, ack: &Ack, window: &Window) -> Phase {
-        // `true`: the state changes first, so the largest window stays saved.
+        // `true`: the phase changes first, so the larger of the two windows stays saved.
         shared.saved.save(window.cwnd, true);
         shared.cycle.interrupt();
         shared.model.start_round(ack.delivered);
@@ -26,7 +26,7 @@ impl ProbeRtt {
         self.0.on_ack(ack, &mut shared.model, few, stay).then(|| leave(shared, ack.now, window))
     }
 
-    /// The sender restarts from idle, so the queue has been empty.
+    /// Called when the sender restarts from idle. The queue has been empty in the idle time.
     pub(in super::super) fn on_restart(
         &self,
         shared: &mut Shared,
@@ -44,7 +44,7 @@ fn leave(shared: &mut Shared, now: Time, window: &mut Window) -> Phase {
     if !shared.has_been_full() {
         return Phase::Startup(Startup);
     }
-    // A cycle without Down: the data in flight is already below the bandwidth-delay product.
+    // This cycle begins without Down, because the data in flight is already below the bandwidth-delay product.
     shared.start_cycle(now);
     Phase::Cruise(Cruise)
 }

@@ -19,8 +19,8 @@ impl Refill {
         Phase::Refill(Refill)
     }
 
-    /// Probes again if the last data of a probe was acknowledged, and the probe was stopped as a
-    /// precaution and had no excessive loss (first half of `AdaptLongTermModel`).
+    /// Begins another probe if the last data of a probe was acknowledged, and that probe was stopped as a precaution
+    /// and had no excessive loss (first half of `AdaptLongTermModel`).
     #[inline]
     pub(super) fn if_safe(shared: &mut Shared, ack: &Ack) -> Option<Phase> {
         let feedback = shared.cycle.follow(shared.model.round_start);
@@ -30,7 +30,7 @@ impl Refill {
         (feedback == Feedback::Safe).then(|| Refill::enter(shared))
     }
 
-    /// Probes if it is time to do so.
+    /// Begins a probe if one is due.
     #[inline]
     pub(super) fn if_due(shared: &mut Shared, ack: &Ack, window: &Window) -> Option<Phase> {
         let is_due = shared.cycle.is_due(ack.now, || shared.target(window), &shared.params);

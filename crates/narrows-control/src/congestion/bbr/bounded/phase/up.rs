@@ -37,7 +37,7 @@ impl Up {
             }
             UpExit::Plateau => {
                 if ack.cwnd_limited && window.cwnd >= shared.bounds.longterm {
-                    // The bound limits the bandwidth, so this is no plateau.
+                    // The long-term bound limits the bandwidth, so the lack of growth is no plateau.
                     shared.model.full_pipe.restart(bw);
                     return false;
                 }
