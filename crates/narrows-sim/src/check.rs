@@ -11,7 +11,7 @@ use crate::plan::{
 };
 use crate::world::build_rate_controller;
 
-/// Longest run. The clock counts nanoseconds in 64 bits, and 36 bits count events.
+/// Longest duration of a run. A time has 64 bits of nanoseconds, and the number of an event has 36 bits.
 const MAX_DURATION: Span = Span::from_secs(1_000_000);
 /// Largest delay and jitter of a link.
 const MAX_DELAY: Span = Span::from_secs(1_000);
@@ -146,7 +146,7 @@ fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
     check_queue(&format!("{at}.queue"), &link.queue)
 }
 
-/// The ends of a link or flow.
+/// Checks the nodes at both ends of a link or flow.
 fn check_ends(plan: &Plan, at: &str, from: u32, to: u32) -> Result<(), Error> {
     let is_node = |n: u32| (n as usize) < plan.nodes.len();
     let is_valid = is_node(from) && is_node(to) && from != to;
@@ -173,7 +173,7 @@ fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: &dyn Controll
         TransportPlan::Udp { rate, packet } => {
             let size = (28..=60_000).contains(packet);
             require(&format!("{at}.packet"), packet, size, "28 to 60000 bytes")?;
-            // Time must advance from packet to packet.
+            // The time between two packets must not be zero, or the run would not advance.
             let gap = rate.time_for(Bytes::new(*packet as u64));
             let is_valid = *rate > Rate::ZERO && gap > Span::ZERO;
             require(&format!("{at}.rate"), rate, is_valid, "above 0, at most a packet per nanosecond")?;

@@ -58,14 +58,14 @@ impl FlowIdentity for FlowIndex {
         self.proto
     }
 
-    /// Each flow plan is a service. Late packets belong to none.
+    /// The service of the flow: each flow plan is a service of its own. Late packets belong to no service.
     fn service(&self) -> u32 {
         self.plan.wrapping_add(1)
     }
 }
 
 impl Host for Node {
-    /// Nodes have consecutive addresses: a /24 contains 256 nodes.
+    /// The network of the node. Nodes have consecutive addresses, so a /24 contains 256 nodes.
     fn network(self, ipv4: u8, _ipv6: u8) -> Node {
         Node(self.0 & u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0))
     }
@@ -179,7 +179,7 @@ pub(crate) struct Meta {
     pub(crate) stop: Time,
     pub(crate) size: u64,
     pub(crate) empty: EmptyPath,
-    /// The flow gets samples and a histogram. Flows of a Poisson source do not.
+    /// Whether the flow gets samples and a histogram. Flows of a Poisson source get neither.
     pub(crate) is_sampled: bool,
     /// In-order bytes at the start and the end of the flow's measurement interval.
     pub(crate) delivered_at_start: u64,

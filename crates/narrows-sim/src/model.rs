@@ -1,5 +1,5 @@
-//! The parts of the simulator that a backend in real time shares, so that both run the same plan: the link
-//! model, the application model and its arrivals with their random streams, and the result tables.
+//! The parts of the simulator that the real-time backend shares, so that both run the same plan. They are the link
+//! model, the application model, the arrivals of flows with their random streams, and the result tables.
 
 pub use crate::engine::Random;
 pub use crate::flow::EmptyPath;

@@ -1,12 +1,11 @@
 //! The event queue: a 4-ary heap of 16-byte keys. Events at the same time are processed in the order of scheduling.
 //!
-//! A key is the whole event: time (64 bits), sequence number (36), kind (3) and index (25).
-//! Comparing two events is therefore one comparison of integers, without access to other memory.
-//! One key is kept outside of the heap, in front of it. An event that is due next (the arrival at
-//! the end of a short link) therefore never enters the heap. If another event is due first, the key
-//! in front takes the place of this event in the heap. This sifts through the heap once, not twice.
-//! With few pending events, mispredicted branches take more time than comparisons, so the code
-//! compares siblings without a branch.
+//! A key is the whole event: time (64 bits), sequence number (36), kind (3) and index (25). Comparing two events is
+//! therefore one comparison of integers, without access to other memory. One key is kept outside of the heap, in
+//! front of it. An event that is due next (the arrival at the end of a short link) therefore never enters the heap.
+//! If an event of the heap is due first, this event is removed, and the key in front takes its place. The heap is
+//! then sifted once, not twice. With few pending events, mispredicted branches take more time than comparisons, so
+//! the code compares siblings without a branch.
 
 use std::hint::select_unpredictable;
 
@@ -47,7 +46,7 @@ const KINDS: [Kind; 8] = [
 ];
 const INDEX_BITS: u32 = 25;
 const KIND_BITS: u32 = 3;
-/// The sequence number takes the other bits of the lower half of the key.
+/// Increment of the sequence number, which occupies the remaining bits of the lower half of the key.
 const SEQ_STEP: u64 = 1 << (INDEX_BITS + KIND_BITS);
 /// The highest index that an event can carry.
 pub(crate) const MAX_INDEX: u32 = (1 << INDEX_BITS) - 1;
@@ -134,7 +133,7 @@ impl EventQueue {
         } else {
             let filler =
                 if self.front == NONE { self.last() } else { std::mem::replace(&mut self.front, NONE) };
-            // The last entry may be the one that is taken out.
+            // The removed event may itself be the last entry.
             if filler != key {
                 self.sift_down(at, filler);
             }

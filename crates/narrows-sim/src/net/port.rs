@@ -95,7 +95,7 @@ struct Scheduled {
     wake_at: Option<Time>,
 }
 
-/// Removes a packet from the counters that left the queue or was not admitted to it.
+/// Subtracts a packet from the counters after it has left the queue or was not admitted.
 fn remove_queued(counters: &mut PortCounters, leaf: usize, size: Bytes) {
     counters.queued[leaf] -= size;
     counters.queued_packets[leaf] -= 1;
@@ -240,7 +240,8 @@ impl Port {
         Enqueue::Accepted
     }
 
-    /// Handles a Ready event of a scheduling queue: transmits the next packet, or sleeps until a packet may leave.
+    /// Handles a Ready event of a scheduling queue: transmits the next packet, or schedules the next attempt for the
+    /// time at which a packet may leave.
     pub(crate) fn ready(
         &mut self,
         now: Time,
@@ -258,8 +259,8 @@ impl Port {
             Next::Packet(w) => {
                 let (start, finish) = self.service.serve(now.max(self.free_at), w.size);
                 self.free_at = finish;
-                // With a trace, the transmission may start later than the scheduler chose the packet. This wait counts as
-                // sojourn time.
+                // If the link follows a trace, the transmission may start after the scheduler has chosen the packet.
+                // The time between the two counts as sojourn time.
                 let (packets_left, _) = scheduled.discipline.backlog();
                 if packets_left > 0 && finish != Time::NEVER {
                     scheduled.wake_at = Some(finish);
@@ -377,9 +378,8 @@ impl Port {
         }
     }
 
-    /// Inserts a packet into the flight in order of arrival. If the packet becomes the first packet
-    /// in flight, it gets an event of its own. The event of the packet that was first before stays
-    /// valid.
+    /// Inserts a packet into the flight in order of arrival. If the packet becomes the first packet in flight, it
+    /// gets an event of its own. The event of the previous first packet stays valid.
     fn insert_into_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
         let at = self.flight.partition_point(|&(t, _)| t <= arrival);
         if at == 0 {
@@ -479,8 +479,8 @@ impl Port {
         }
     }
 
-    /// The port's counters for its rate controller; `None` at a port without a rate controller. They include the current
-    /// capacity if `capacity_is_configured`.
+    /// The port's counters for its rate controller; `None` at a port without a rate controller. The counters include
+    /// the current capacity if `capacity_is_configured`.
     pub(crate) fn counters(&mut self, now: Time, capacity_is_configured: bool) -> Option<&PortCounters> {
         let counters = self.counters.as_deref_mut()?;
         counters.capacity = capacity_is_configured.then(|| self.service.configured_rate(now));

@@ -17,7 +17,7 @@ pub(crate) const HOST: u32 = u32::MAX;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
-    /// Start of the path along these nodes, or of the shortest path between these two.
+    /// Start of each known path: the path along the nodes of the key, or the shortest path between its two nodes.
     known: FxHashMap<Vec<u32>, u32>,
     /// (from, to, delay) of each link, and the links that leave each node.
     edges: Vec<(u32, u32, Span)>,

@@ -76,7 +76,8 @@ impl Service {
             Service::Constant { rate, last } => {
                 // Nearly all packets of a link have one of two sizes, and a division costs more than a comparison.
                 if last.0 != bytes {
-                    // At least a nanosecond, or an infinite rate would carry infinitely many packets at one time.
+                    // The time is at least a nanosecond. Otherwise an infinite rate would carry infinitely many
+                    // packets at one time.
                     *last = (bytes, rate.time_for(Bytes::new(bytes as u64)).max(Span::from_nanos(1)));
                 }
                 (turn, turn + last.1)
@@ -229,13 +230,14 @@ impl Opportunities {
             + Span::from_millis((k / n).saturating_mul(self.period) + self.millis[(k % n) as usize] as u64)
     }
 
-    /// Opportunities before `t`.
+    /// Number of opportunities before `t`.
     fn count(&self, t: Time) -> u64 {
         let n = self.millis.len() as u64;
         let ms = t.as_nanos().div_ceil(1_000_000);
         let (whole, local) = (ms / self.period, ms % self.period);
         let before = |local: u64| self.millis.partition_point(|&m| (m as u64) < local) as u64;
-        // A mahimahi trace ends with an opportunity at the end of its period, which falls into the next repetition.
+        // A mahimahi trace ends with an opportunity at the end of its period. This opportunity falls into the next
+        // repetition.
         let previous = if whole > 0 { (whole - 1) * n + before(self.period + local) } else { 0 };
         previous + before(local)
     }

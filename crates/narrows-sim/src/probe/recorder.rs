@@ -137,7 +137,7 @@ impl Recorder {
         Recorder { flows, flow_samples, links, link_samples, signalling, distributions, events, traces }
     }
 
-    /// Adds the quantiles of a histogram: one per per cent, and further ones in the tail.
+    /// Adds the quantiles of a histogram: one for each per cent, and further quantiles in the tail.
     pub fn record_distribution(&mut self, entity: &str, id: u32, quantity: &str, histogram: &Histogram) {
         if histogram.is_empty() {
             return;

@@ -1,6 +1,6 @@
 //! The sending application, as a function of time. It needs no timer while the sender is busy.
 //!
-//! `transmit` takes each new segment from it, and the source of the flow creates it.
+//! `transmit` takes the data of each new segment from the application. The flow's source creates the application.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
@@ -112,7 +112,7 @@ impl App {
                 }
                 let busy = rate.time_for(Bytes::new(self.taken + mss as u64)) + Span::from_nanos(1);
                 let next = (self.start + wall_time(busy, on, off)).max(now + Span::from_nanos(1));
-                // The application closes at its stop time, not at the first chunk after that.
+                // The application closes at its stop time, not at the first chunk after the stop time.
                 Chunk::Wait(next.min(self.stop))
             }
         }
@@ -130,7 +130,7 @@ fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     on.scale(whole, 1) + rest.min(on)
 }
 
-/// The inverse: the elapsed time after which the on periods add up to `busy`.
+/// The inverse of `on_time`: the elapsed time after which the on periods add up to `busy`.
 fn wall_time(busy: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX || on == Span::ZERO {
         return busy;

@@ -27,7 +27,7 @@ impl Control {
         Control { cc, window: Window::new(INITIAL_WINDOW_SEGMENTS), usage: Usage::default() }
     }
 
-    /// Whether the transport sets the window during recovery, and shrinks an unused window.
+    /// Whether the transport, not the controller, sets the window during recovery and shrinks an unused window.
     #[inline]
     pub(super) fn is_window_of_transport(&self) -> bool {
         self.cc.recovery() == Recovery::Transport
@@ -91,7 +91,8 @@ impl Control {
         self.usage.restart(now);
     }
 
-    /// The first transmission after an idle time: RFC 2861 as in Linux, and the controller's own rule.
+    /// Adapts the window before the first transmission after an idle time. RFC 2861 (as in Linux) and the
+    /// controller's own rule apply.
     pub(super) fn restart_after_idle(&mut self, now: Time, idle: Span, rto: Span, app_limited: bool) {
         if self.is_window_of_transport() && idle > rto {
             let restart = self.window.cwnd.min(INITIAL_WINDOW_SEGMENTS);
@@ -107,7 +108,7 @@ impl Control {
         self.cc.on_restart(now, idle, app_limited, &mut self.window);
     }
 
-    /// Linux `tcp_update_pacing_rate`, in windows per srtt.
+    /// The pacing rate in windows per srtt (Linux `tcp_update_pacing_rate`).
     pub(super) fn pacing_ratio(&self) -> f64 {
         if self.window.cwnd < self.window.ssthresh / 2 { PACING_SLOW_START } else { PACING_AVOIDANCE }
     }

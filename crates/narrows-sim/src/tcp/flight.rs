@@ -22,7 +22,7 @@ pub(crate) struct Flight {
 pub(super) struct Losses {
     /// A retransmission was lost.
     pub(super) retransmission: bool,
-    /// The time of the next search, if no ACK arrives before.
+    /// The time of the next search, if no ACK arrives before this time.
     pub(super) timeout: Option<Time>,
 }
 
@@ -52,7 +52,7 @@ impl Flight {
         Losses { retransmission: self.board.retrans_out < before, timeout: found.timeout }
     }
 
-    /// Marks all segments as lost that are not SACKed, except segments that RACK would still wait for.
+    /// Marks all segments as lost that are neither SACKed nor so recent that RACK would still wait for them.
     pub(super) fn mark_all_lost(&mut self, now: Time, control: &mut Control) {
         let (una, nxt) = (self.board.una, self.board.nxt());
         for seq in una..nxt {

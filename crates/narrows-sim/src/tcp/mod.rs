@@ -1,10 +1,10 @@
 //! TCP as in Linux, without I/O: the inputs are packets and timers, the outputs are packets.
 //!
-//! Reading order: [`scoreboard`] (state of each segment), [`rtt`], [`sampler`], [`rack`] (loss detection) and their whole,
-//! [`flight`]; [`control`] (the controller and its window); [`recovery`] (the congestion states and the timer, after Linux
-//! `tcp_input.c`) with [`prr`] and [`undo`]; [`sender`] (ACKs) and [`transmit`] (transmission) with [`pacer`]; [`receiver`],
-//! [`offer`] (the receiver's window).
-//! Sequence numbers count segments. LIMITATIONS.md lists what is not modelled.
+//! Begin with [`scoreboard`] (state of each segment), [`rtt`], [`sampler`] and [`rack`] (loss detection), which
+//! [`flight`] combines. Then read [`control`] (the controller and its window), and [`recovery`] (the congestion
+//! states and the timer, after Linux `tcp_input.c`) with [`prr`] and [`undo`]. The remaining modules are [`sender`]
+//! (ACKs), [`transmit`] (transmission) with [`pacer`], [`receiver`] and [`offer`] (the receiver's window). Sequence
+//! numbers count segments. LIMITATIONS.md lists what is not modelled.
 
 mod app;
 mod control;

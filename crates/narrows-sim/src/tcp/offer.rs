@@ -39,7 +39,7 @@ impl Opening {
     }
 }
 
-/// The memory that an out-of-order segment takes if an open window does not limit the sender.
+/// Value of `Offer::cost` if a completely open window does not limit the sender.
 const UNLIMITED: u32 = u32::MAX;
 
 /// The window that a receiver has offered, derived by its sender.
@@ -73,7 +73,7 @@ impl Offer {
         Offer { opening: Opening { segments, most }, cost, edge: segments }
     }
 
-    /// The same state, as the receiver itself computes it.
+    /// How far the window has opened. The receiver itself computes the same state.
     pub(crate) fn opening(&self) -> Opening {
         self.opening
     }

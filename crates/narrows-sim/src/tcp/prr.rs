@@ -1,7 +1,7 @@
 //! Proportional rate reduction (RFC 6937, Linux `tcp_cwnd_reduction`).
 //!
-//! `recovery` starts it at each reduction. `transmit` counts the segments that were sent, and each ACK in CWR or Recovery asks for
-//! the window.
+//! `recovery` starts PRR at each reduction, and `transmit` counts the segments that were sent. At each ACK in the
+//! states CWR and Recovery, `sender` sets the window to the result of PRR.
 
 /// State of one reduction.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +18,8 @@ impl Prr {
         *self = Prr { prior_cwnd: cwnd, delivered: 0, out: 0 };
     }
 
-    /// The window after an ACK that delivered `delivered` segments and showed that `lost` segments
-    /// were lost; `None` if it delivered nothing.
+    /// The window after an ACK that delivered `delivered` segments and showed that `lost` segments were lost; `None`
+    /// if the ACK delivered nothing.
     pub(crate) fn window(
         &mut self,
         delivered: u32,

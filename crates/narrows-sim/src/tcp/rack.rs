@@ -1,8 +1,8 @@
 //! RACK: a segment is lost if a segment sent later was delivered more than a reordering window ago (RFC 8985, Linux
 //! `tcp_recovery.c`).
 //!
-//! Each ACK reports its delivered segments. `recovery` asks for losses after ACKs that may show one, and when the reordering
-//! timer expires.
+//! RACK is informed of each segment that an ACK delivers. `recovery` searches for losses after ACKs that may indicate
+//! a loss, and when the reordering timer expires.
 
 use narrows_control::congestion::State;
 use narrows_control::units::{Span, Time};
@@ -64,8 +64,9 @@ impl Rack {
         }
     }
 
-    /// Starts the processing of an ACK. The order of arrival of the segments that one ACK delivers is unknown: an
-    /// out-of-order segment may trigger an ACK that was delayed, and this ACK then reports both (Linux `prior_fack`).
+    /// Starts the processing of an ACK. The order in which the segments of one ACK arrived is unknown. For example,
+    /// an out-of-order segment may trigger an ACK that was delayed for an earlier segment. This ACK then reports both
+    /// segments (Linux `prior_fack`).
     #[inline]
     pub(crate) fn begin_ack(&mut self) {
         self.prior_fack = self.fack;
@@ -173,8 +174,8 @@ impl Rack {
                 break;
             }
             if !self.is_overdue(now, s.sent, window) {
-                // Later segments of the list were sent later. If the newest delivery is an original transmission, no original
-                // above it was sent before it.
+                // The list is in the order of transmission. If the newest delivered segment is an original
+                // transmission, all originals above this segment were sent after it.
                 let original = board.get(self.seq).is_some_and(|s| !s.was_retransmitted());
                 let above = if original { self.seq } else { board.nxt() };
                 due = board.last_original_before(newest, above).map(|sent| sent + self.rtt + window);

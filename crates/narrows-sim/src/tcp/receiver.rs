@@ -1,6 +1,6 @@
 //! The receiving end: reassembly, delayed ACKs after an initial quick-ACK phase, SACK and DSACK (RFC 2018, 2883), ECN echo.
 //!
-//! `Flow` calls it for each packet of the data direction, and when the timer of a delayed ACK expires.
+//! `Flow` calls the receiver for each packet of the data direction, and when the timer of a delayed ACK expires.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::Echo;
@@ -39,10 +39,10 @@ pub(crate) struct Receiver {
     template: Template,
     pub(crate) phase: Phase,
     ecn: bool,
-    /// Echo CE exactly for each packet (RFC 8257). Otherwise the receiver echoes it until the sender sets
-    /// CWR.
+    /// Whether the receiver echoes CE exactly for each packet (RFC 8257). Otherwise, after a CE mark, the receiver
+    /// sets ECE in all ACKs until the sender sets CWR.
     exact_ce: bool,
-    /// The sender requested rates: each ACK carries the rate option.
+    /// Whether the sender requested rates. If so, each ACK carries the rate option.
     rate_option: bool,
     /// The echo of received congestion headers that the receiver has not sent yet.
     echo: Option<Echo>,
@@ -195,8 +195,8 @@ impl Receiver {
         if self.ecn && self.exact_ce {
             let ce = p.is(flag::CE);
             if ce != self.echo_ce {
-                // RFC 8257 section 3.2: segments before the change are acknowledged with their own mark. Linux then also
-                // acknowledges the packet with the change at once.
+                // The CE mark has changed: the segments before the change are acknowledged with their own mark (RFC
+                // 8257 section 3.2). Linux then also acknowledges the packet with the new mark at once.
                 if self.unacked > 0 {
                     self.send_ack(io);
                 }
@@ -209,7 +209,7 @@ impl Receiver {
                 self.quick = self.quick.max(1);
             }
             if p.is(flag::CE) && !self.echo_ce {
-                // The sender's window may be very small (Linux __tcp_ecn_check_ce).
+                // Acknowledge at once, as the sender's window may be very small (Linux __tcp_ecn_check_ce).
                 self.echo_ce = true;
                 self.quick = self.quick.max(2);
             }
@@ -269,7 +269,7 @@ impl Receiver {
         self.delivered += payload as u64;
     }
 
-    /// Removes the stored segments that have become in order.
+    /// Removes the stored segments that are now in order.
     fn drain(&mut self) {
         while let Some(&stored) = self.out_of_order.front() {
             if stored == 0 {
@@ -350,8 +350,9 @@ impl Receiver {
         }
         let duplicate = self.duplicate.take();
         let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
-        // Only two blocks fit into a header with a rate option. At 10 % loss every ACK has more blocks to report. A sender without rates
-        // would assume that its switch has failed, so the option takes precedence (BRF-11 leaves this open).
+        // Only two blocks fit into a header with a rate option, but at 10 % loss every ACK has more blocks to report.
+        // The option takes precedence, because a sender without rates would assume that its switch has failed.
+        // (BRF-11 leaves the choice open.)
         let room = if self.rate_option { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;
         for (slot, &block) in p.sack.iter_mut().zip(all).take(room) {

@@ -1,8 +1,8 @@
 //! Loss recovery: the congestion states and their transitions (Linux `tcp_fastretrans_alert()` and its callees; RFC 6675), and
 //! the timer.
 //!
-//! The sender calls `update_state` for each ACK before the window is updated, and `arm` after it. `transmit` handles the timer
-//! and calls `enter_loss` and `enter_by_timer`.
+//! For each ACK, the sender calls `update_state` before it updates the window, and `arm` afterwards. `transmit`
+//! handles the timer and calls `enter_loss` and `enter_by_timer`.
 
 use narrows_control::congestion::{INFINITE_SSTHRESH, Signal, State};
 use narrows_control::units::{Span, Time};
@@ -80,7 +80,7 @@ impl LossRecovery {
         control: &mut Control,
     ) -> Rexmit {
         if progress.ece {
-            // A reduction by an ECN echo must not be undone.
+            // A reduction that an ECN echo caused must not be undone.
             self.undo.prior_ssthresh = 0;
         }
         if self.state == State::Open {
@@ -94,8 +94,9 @@ impl LossRecovery {
                         flight.rack.on_recovered();
                         self.end_reduction(now, control);
                     } else if control.is_window_of_transport() {
-                        // With SACK, Linux's tcp_try_undo_recovery() returns false, and tcp_end_cwnd_reduction() follows. As the
-                        // undo has cleared the marker, the window stays, but the controller gets CA_EVENT_COMPLETE_CWR.
+                        // With SACK, Linux's tcp_try_undo_recovery() returns false, so Linux also calls
+                        // tcp_end_cwnd_reduction(). As the undo has cleared the marker, this call leaves the window
+                        // unchanged, but sends CA_EVENT_COMPLETE_CWR to the controller.
                         control.cc.on_recovered(now, &mut control.window);
                         control.window.cwnd = control.window.cwnd.max(1);
                     }
@@ -310,7 +311,7 @@ impl LossRecovery {
         }
     }
 
-    /// Restores the window before the reduction (Linux `tcp_undo_cwnd_reduction`).
+    /// Restores the window to its size before the reduction (Linux `tcp_undo_cwnd_reduction`).
     fn restore(&mut self, now: Time, unmark: bool, flight: &mut Flight, control: &mut Control) {
         if unmark {
             flight.board.unmark_lost();

@@ -1,6 +1,6 @@
 //! RTT estimation and the retransmission timeout (RFC 6298, with Linux's 200 ms floor).
 //!
-//! The handshake and each ACK with a sample update it. Timeouts double the retransmission timeout.
+//! The handshake and each ACK with a sample update the estimate. Each timeout doubles the retransmission timeout.
 
 use narrows_control::units::Span;
 
@@ -8,7 +8,7 @@ use narrows_control::units::Span;
 pub(crate) const RTO_MIN: Span = Span::from_millis(200);
 /// Linux TCP_RTO_MAX.
 const RTO_MAX: Span = Span::from_secs(120);
-/// RFC 6298 (2.1); also for the first SYN.
+/// Timeout before the first sample, also for the first SYN (RFC 6298, 2.1).
 pub(crate) const RTO_INITIAL: Span = Span::from_secs(1);
 
 /// The smoothed RTT, its mean deviation, and the timeout.
@@ -17,7 +17,7 @@ pub(crate) struct Rtt {
     /// Zero before the first sample.
     pub(crate) srtt: Span,
     pub(crate) rttvar: Span,
-    /// Minimum sample; [`Span::MAX`] before the first. Linux expires it after 300 s; the simulator does not.
+    /// Minimum sample; [`Span::MAX`] before the first. Linux discards a minimum after 300 s; the simulator does not.
     pub(crate) min: Span,
     pub(crate) last: Span,
     backoff: u32,
@@ -28,8 +28,8 @@ impl Rtt {
         Rtt { srtt: Span::ZERO, rttvar: Span::ZERO, min: Span::MAX, last: Span::ZERO, backoff: 0 }
     }
 
-    /// RFC 6298 (2.2), (2.3). Linux lowers rttvar at most once per RTT (`tcp_rtt_estimator`) and keeps 4 * rttvar at
-    /// 200 ms or more, which equals its RTO floor above srtt.
+    /// Updates srtt and rttvar (RFC 6298, 2.2 and 2.3). Linux lowers rttvar at most once per RTT
+    /// (`tcp_rtt_estimator`). It also keeps 4 * rttvar at 200 ms or more; here, [`rto`](Rtt::rto) applies this bound.
     pub(crate) fn sample(&mut self, rtt: Span) {
         self.last = rtt;
         self.min = self.min.min(rtt);
@@ -58,7 +58,7 @@ impl Rtt {
         self.backoff += 1;
     }
 
-    /// An ACK of new data ends the backoff.
+    /// Ends the backoff after an ACK of new data.
     pub(crate) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }

@@ -1,6 +1,7 @@
 //! Delivery-rate samples (BBR-1 to BBR-5; Linux `tcp_rate.c`).
 //!
-//! Each transmission stamps its segment, each delivered segment is added to a draft, and each ACK finishes one sample.
+//! Each transmission stores the sampler's state in its segment. Each delivered segment updates a draft of the sample,
+//! and the ACK that delivered the segments completes it.
 
 use narrows_control::congestion::{Lost, RateSample};
 use narrows_control::units::{Span, Time};
@@ -113,7 +114,7 @@ impl Sampler {
         lost
     }
 
-    /// BBR-5: marks the flow as application-limited, because its window has room but it has no data.
+    /// BBR-5: marks the flow as application-limited, because its window has room but the application has no data.
     pub(crate) fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited = (self.delivered + in_flight as u64).max(1);
     }

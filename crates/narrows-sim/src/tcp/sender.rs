@@ -1,8 +1,8 @@
 //! The sending end: the connection, and ACK processing in the order of Linux `tcp_ack()`.
 //!
-//! `Flow` calls it for each packet of the reverse direction. Its parts own their state: `flight` (segments and the path),
-//! `control` (the controller and its window), `recovery` (congestion states, timer) and `pacer`. `transmit` holds the methods
-//! that send.
+//! `Flow` calls the sender for each packet of the reverse direction. Each part of the sender owns its state: `flight`
+//! (segments and the path), `control` (the controller and its window), `recovery` (congestion states, timer) and
+//! `pacer`. `transmit` holds the methods that send.
 
 use narrows_control::congestion::{Ack, Connection, Controller, Departing, RateSample, State, Timestamps};
 use narrows_control::feedback::code::RateCode;
@@ -79,7 +79,7 @@ pub(crate) struct Sender {
     pub(crate) recovery: LossRecovery,
     pub(super) pacer: Pacer,
     pub(super) last_sent: Time,
-    /// The most recent rate in an ACK, and the time from which on a segment carries the rate option.
+    /// The most recent rate in an ACK, and the earliest time at which a segment carries the rate option again.
     pub(crate) feedback: Option<Rate>,
     pub(super) option_at: Time,
     /// The flow's packets carry congestion headers.
@@ -325,8 +325,9 @@ impl Sender {
 
         let rate = self.flight.sampler.finish(io.now, &progress.draft, self.flight.rtt.min);
         self.update_window(io.now, &progress, delivered_now, prior_in_flight, rate, (feedback, p.echo()));
-        // A SACK postpones the timeout only if it reports a segment that was sent before the last transmission of the first
-        // segment. Otherwise a lost retransmission could wait forever while others arrive (Linux tcp_clean_rtx_queue).
+        // A SACK postpones the timeout only if it reports a segment that was sent before the last transmission of the
+        // first segment. Otherwise a lost retransmission would never time out while other segments arrive (Linux
+        // tcp_clean_rtx_queue).
         let head_sent = self.flight.board.get(self.flight.board.una).map(|s| s.sent);
         let before_head = |(first, _): (Span, Span)| head_sent.is_some_and(|t| first > io.now.since(t));
         if progress.una_advanced
@@ -399,7 +400,8 @@ impl Sender {
             }
             self.flight.deliver(now, seq, &segment, &mut progress.draft);
         }
-        // Karn: an ACK that covers a retransmission gives no sample. Next choices are the SACKs and the timestamp echo.
+        // Karn's rule: an ACK that covers a retransmission gives no sample. Without this sample, the RTT comes from
+        // the SACKs or, if they give none, from the timestamp echo.
         let acked = acked.filter(|_| !retransmitted);
         let echo = || {
             let rtt = echo_rtt(io.timestamp(), progress.ts_echo).filter(|_| progress.una_advanced)?;
@@ -444,7 +446,8 @@ impl Sender {
         ack.rate = rate;
         ack.state = self.recovery.state;
         ack.cwnd_limited = self.control.is_window_limited();
-        // Linux sets this for a lone segment below the MSS over a round trip; here any lone segment counts.
+        // Linux sets this flag only if the lone segment of a round trip is shorter than the MSS. Here, its length
+        // does not matter.
         ack.delayed = acked == 1 && prior_in_flight == 1 && progress.una_advanced;
         ack.ece = progress.ece;
         ack.feedback = feedback;

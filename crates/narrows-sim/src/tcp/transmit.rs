@@ -1,7 +1,7 @@
 //! Transmission: retransmissions first, then new data, as the congestion window, the pacer and the receiver's window allow.
 //!
-//! The sender calls `send_after_ack` at the end of an ACK. The flow's events call `transmit` when the pacer or the application
-//! permits the next segment, and `on_timer`.
+//! The sender calls `send_after_ack` when it has processed an ACK. A Send event of the flow calls `transmit` when the
+//! pacer or the application permits the next segment. A Timer event calls `on_timer`.
 
 use narrows_control::congestion::State;
 use narrows_control::feedback::code::RateCode;
@@ -25,7 +25,7 @@ impl Sender {
     /// The next time at which the pacer or the application may allow a transmission.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
-        // A segment that was permitted by now but not sent waits for an ACK, not for a time.
+        // If a segment is permitted already but was not sent, it waits for an ACK, not for a time.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
         ahead(self.pacer.next()).min(ahead(self.app_wait))
     }
@@ -181,11 +181,10 @@ impl Sender {
         }
     }
 
-    /// Linux `tcp_event_data_sent`: a transmission with nothing in flight is a start
-    /// (CA_EVENT_TX_START), even if SACKed or lost segments are outstanding. An example is the
-    /// first transmission after a timeout. Network controllers and BBR are notified only after idle
-    /// times. A switch does not need to know of losses, and Linux's BBR reacts to a start only if
-    /// the application limited the flow.
+    /// Notifies the controller of a transmission with nothing in flight. Linux treats it as a start
+    /// (`tcp_event_data_sent`, CA_EVENT_TX_START) even if SACKed or lost segments are outstanding, for example after
+    /// a timeout. Network controllers and BBR are notified only after idle times: a switch does not need to know of
+    /// losses, and Linux's BBR reacts to a start only if the application limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.flight.board.packets_out() > 0
             && self.flight.board.in_flight() == 0
@@ -305,7 +304,7 @@ impl Sender {
         self.pacer.charge(now, size, rate);
     }
 
-    /// Linux `tcp_update_pacing_rate`.
+    /// The pacing rate that follows from the window (Linux `tcp_update_pacing_rate`).
     fn window_pacing_rate(&self) -> Rate {
         let segments = self.control.window.cwnd.max(self.flight.board.packets_out());
         let window = segments as u64 * (self.config.mss as u64 + 52);

@@ -1,6 +1,6 @@
 //! The state that undoes a window reduction, and the choice of what to transmit after an ACK.
 //!
-//! `recovery` fills it when a reduction begins and asks it on later ACKs.
+//! `recovery` stores this state when a reduction begins, and reads it at later ACKs.
 
 use crate::packet::SackBlock;
 

@@ -21,7 +21,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Records a flight of `out` segments up to `nxt`. `limited`: the window stopped the transmission.
+    /// Records a flight of `out` segments up to `nxt`. `limited` is set if the window stopped the transmission.
     #[inline]
     pub(super) fn record(&mut self, una: u32, nxt: u32, out: u32, limited: bool) {
         if una >= self.round_end || limited || (!self.limited && out > self.max_out) {
@@ -38,7 +38,7 @@ impl Usage {
         self.limited || (window.cwnd < window.ssthresh && window.cwnd < 2 * self.max_out)
     }
 
-    /// The window limits the sender now, or has just been fitted to its use.
+    /// Restarts the measurement of use: the window limits the sender now, or has just been reduced to its used part.
     #[inline]
     pub(super) fn restart(&mut self, now: Time) {
         (self.used, self.stamp) = (0, now);

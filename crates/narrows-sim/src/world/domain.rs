@@ -25,7 +25,7 @@ pub(super) type Message = rate::Message<FlowIndex>;
 
 /// A controller, its control network and its outages.
 pub(super) struct Domain {
-    /// Kind of the rate controllers, and the ports that they control with their parameters.
+    /// Kind of the rate controllers, and the ports that they control, each with its parameters.
     kind: String,
     ports: Vec<(PortId, Values)>,
     /// `None` during an outage.
@@ -84,7 +84,8 @@ impl Domain {
         }
     }
 
-    /// Lets the controller handle messages that have arrived, and its timer. Its answers are in `out`.
+    /// Lets the controller handle the messages that have arrived, and its timer. The controller's answers are put
+    /// into `out`.
     fn react(&mut self, now: Time, routes: &Routes<'_>) {
         while let Some((_, from, message)) = take_arrived(&mut self.to_controller, now) {
             if let Some(controller) = &mut self.controller {
@@ -98,7 +99,7 @@ impl Domain {
         }
     }
 
-    /// The time of the next event after `now`, if it is earlier than that of the pending event.
+    /// Returns the time of the next event after `now`, if this event is earlier than the pending event.
     fn schedule(&mut self, now: Time) -> Option<Time> {
         let heads = [&self.to_controller, &self.to_switch].map(|q| q.front().map_or(Time::NEVER, |m| m.0));
         let timer = self.controller.as_ref().map_or(Time::NEVER, |c| c.next_timer());

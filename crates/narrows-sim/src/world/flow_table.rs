@@ -1,7 +1,7 @@
 //! The table of flows: one flow after another uses a slot.
 //!
-//! `flows` adds flows when a source starts them and ends them. The other modules of the run look them up by slot, for
-//! a packet, an event or a sample, or by the identity that a rate controller knows.
+//! The module `flows` adds a flow when a source starts it, and frees its slot when it ends. The other modules find a
+//! flow by its slot (for a packet, an event or a sample), or by the identity that a rate controller knows.
 
 use std::ops::{Index, IndexMut, Range};
 

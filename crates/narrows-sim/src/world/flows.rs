@@ -1,6 +1,6 @@
 //! Flows in a run: how they start, are woken, end, and release their storage.
 //!
-//! The event loop calls it for events of sources and flows, and for each packet that reaches its host.
+//! The event loop calls this module for events of sources and flows, and for each packet that reaches its host.
 
 use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::units::{Bytes, Time};
@@ -244,7 +244,7 @@ impl World<'_> {
     fn end_flow(&mut self, slot: u32) {
         self.record_flow(slot, true);
         self.flows.free(slot);
-        // Free the scoreboard of a long flow at its end.
+        // Free the scoreboard now, because a long flow has a large scoreboard.
         let flow = &mut self.flows[slot];
         flow.timer_at = Time::NEVER;
         flow.send_at = Time::NEVER;

@@ -1,7 +1,8 @@
 //! A run: the network, the flows, and the event loop.
 //!
-//! [`run`] and its variants build a [`World`] and process its events. Each module handles some kinds of events and owns the
-//! state that only it needs: `flow_table` the slots of flows, `switches` and `domain` the controllers.
+//! [`run`] and its variants build a [`World`] and process its events. Each module handles some kinds of events, and
+//! owns the state that only it needs. For example, `flow_table` owns the slots of flows, and `switches` and `domain`
+//! own the controllers.
 
 mod arrivals;
 mod domain;
@@ -80,8 +81,8 @@ pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: &dyn Controllers)
     run_observed(plan, cancel, &AtomicU64::new(0), controllers)
 }
 
-/// Like [`run_with`], but also stores the simulated time (ns) in `clock`, for a progress bar in another
-/// thread. The time is stored every few ten thousand events; at the end it is the plan's duration.
+/// Like [`run_with`], but also stores the simulated time (ns) in `clock`, for a progress bar in another thread. The
+/// time is stored every few tens of thousands of events. At the end it is the plan's duration.
 ///
 /// # Errors
 /// As [`run`].

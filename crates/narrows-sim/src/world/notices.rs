@@ -19,8 +19,8 @@ pub(super) struct Notice {
 }
 
 impl World<'_> {
-    /// Sends a rate from a switch to a flow's source. The message takes as long as the links between switch
-    /// and source delay it, but uses none of their capacity.
+    /// Sends a rate from a switch to a flow's source. The links between switch and source delay the message, but the
+    /// message uses none of their capacity.
     pub(super) fn notify_source(&mut self, port: PortId, key: &FlowIndex, rate: Rate) {
         let Some(flow) = self.flows.find(key) else { return };
         let plan = flow.meta.plan as usize;

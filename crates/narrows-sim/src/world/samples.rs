@@ -1,6 +1,7 @@
 //! Samples at fixed intervals, and the rows written at the end of a flow or of the run.
 //!
-//! The event loop calls `sample_event`, the end of a flow `record_flow`, and the end of the run `finish`.
+//! The event loop calls `sample_event`. `record_flow` is called at the end of a flow, and `finish` at the end of the
+//! run.
 
 use narrows_control::congestion::INFINITE_SSTHRESH;
 use narrows_control::units::{Bytes, Rate, Time};
@@ -179,9 +180,9 @@ impl World<'_> {
         let seconds = until.since(begin).as_secs_f64();
         let goodput = if seconds > 0.0 { measured as f64 * 8.0 / seconds } else { nan };
         let since_start = |t: Option<Time>| t.map(|t| t.since(m.start).as_secs_f64());
-        // MET-71: one RTT for the handshake, one from the first data to the last ACK, and the transmission time of all bytes at
-        // the bottleneck's rate. The RTTs contain only the propagation, since the last term contains the transmission. So no
-        // flow is faster than ideal.
+        // The ideal time (MET-71) has three terms: one RTT for the handshake, one RTT from the first data to the last
+        // ACK, and the transmission time of all bytes at the bottleneck's rate. The RTTs contain only propagation,
+        // since the last term contains the transmission. No flow can therefore be faster than the ideal.
         let segments = match &plan.transport {
             TransportPlan::Tcp { mss, .. } => m.size.div_ceil(*mss as u64),
             TransportPlan::Udp { .. } => 0,

@@ -1,4 +1,4 @@
-//! Switches: they show packets to the rate controllers of `narrows-control`.
+//! Switches, which pass the packets' fields to the rate controllers of `narrows-control`.
 //!
 //! The event loop calls `admit` for each packet at a controlled port, `pass_switches` for each packet at the end of a link to a
 //! switch, and `switch_timer`. The modules `domain` and `samples` pass messages and ask for allocations.
@@ -194,7 +194,8 @@ impl World<'_> {
         port.ready(self.now, link, &mut self.packets, &mut self.events, writer);
     }
 
-    /// Passes a packet through the switches of a node. They may write a rate into packets of the reverse direction.
+    /// Passes a packet through the switches of a node. The switches may write a rate into packets of the reverse
+    /// direction.
     pub(super) fn pass_switches(&mut self, link: u32, packet: u32) {
         let p = *self.packets.get(packet);
         if !p.is(flag::REVERSE) {

@@ -7,7 +7,7 @@ use crate::engine::Slab;
 use crate::packet::Packet;
 use crate::plan::LimitPlan;
 
-/// RFC 8289 section 5.5: MAXPACKET, bytes.
+/// MAXPACKET of RFC 8289 section 5.5, in bytes.
 const MAX_PACKET: u64 = 1500;
 
 /// Parameters; RFC 8289 sections 4.3 and 4.4 recommend 5 ms and 100 ms.
@@ -42,7 +42,7 @@ impl Law {
         from + params.interval.mul_f64(1.0 / libm::sqrt(self.count.max(1) as f64))
     }
 
-    /// Section 5.5 (`dodequeue`): takes the head, and returns whether it may be dropped.
+    /// Takes the packet at the head, and returns it and whether it may be dropped (section 5.5, `dodequeue`).
     fn head(&mut self, now: Time, leaf: &mut Leaf, params: &Params) -> (Option<Waiting>, bool) {
         let Some(waiting) = leaf.pop() else {
             self.first_above = None;
@@ -105,7 +105,7 @@ impl Law {
         head
     }
 
-    /// Marks the packet (`true`: it is sent) or drops it (`false`).
+    /// Marks the packet and returns `true`, or drops it and returns `false`. A marked packet is sent.
     fn mark_or_drop(
         &self,
         w: Waiting,

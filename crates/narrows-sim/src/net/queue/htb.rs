@@ -45,7 +45,7 @@ enum Band {
 }
 
 impl Band {
-    /// Adds a packet. `false`: its queue is full.
+    /// Adds a packet. Returns `false` if the packet's queue is full.
     fn push(&mut self, waiting: Waiting, packets: &Slab<Packet>) -> bool {
         match self {
             Band::Fifo(queue) => {
@@ -107,7 +107,8 @@ impl Bucket {
         self.at = now;
     }
 
-    /// Whether a packet may leave. HTB sends a packet while the tokens are not negative, and charges it afterwards.
+    /// Whether a packet may leave. HTB sends a packet if the number of tokens is not negative, and subtracts the
+    /// packet's tokens afterwards.
     fn has_credit(&self) -> bool {
         self.tokens >= 0
     }
@@ -137,7 +138,7 @@ impl Bucket {
     }
 }
 
-/// BRF-22: two packets, or the bytes that are sent in a millisecond, whichever is more.
+/// Size of a bucket (BRF-22): two packets, or the bytes that are sent in a millisecond, whichever is more.
 fn burst(rate: Rate) -> Bytes {
     Bytes::new(2 * MTU_BYTES).max(rate.bytes_in(Span::from_millis(1)))
 }
@@ -149,8 +150,8 @@ impl Htb {
         Htb::with(classes)
     }
 
-    /// The queue of a port with a rate controller: rated flows in two bands, other TCP, and UDP. UDP is policed, or has a
-    /// queue for each flow and borrows last.
+    /// The queue of a port with a rate controller. Its classes are rated flows (in two bands), other TCP, and UDP.
+    /// UDP is either policed, or has a queue for each flow and borrows last.
     pub(crate) fn controlled(capacity: Rate, limit: LimitPlan, queues_udp: bool) -> Self {
         let mut udp = Class::new(capacity, capacity, u8::from(queues_udp), &[limit], !queues_udp);
         if queues_udp {
@@ -180,15 +181,15 @@ impl Htb {
         }
     }
 
-    /// The next class among those that may send at `level`; lower priority values first.
+    /// Picks the next of the classes that may send at `level`. Classes with lower priority values come first.
     fn pick(&self, level: usize) -> Option<usize> {
         let n = self.classes.len();
         let order = (0..n).map(|k| (self.turn[level] + k) % n);
         order.filter(|&i| self.classes[i].may_send(level)).min_by_key(|&i| self.classes[i].priority)
     }
 
-    /// Sends from a class. When the class has used its quantum at this level, it is the turn of the
-    /// next class (deficit round robin).
+    /// Sends a packet of a class. When the class has used its quantum at this level, it is the turn of the next class
+    /// (deficit round robin).
     fn send(&mut self, class: usize, level: usize) -> Next {
         let n = self.classes.len();
         let c = &mut self.classes[class];
@@ -228,8 +229,8 @@ impl Class {
         self.bands.iter().all(|band| band.len() == 0)
     }
 
-    /// The bytes that are sent in 10 ms, but at least one packet. Linux takes 0.1 s (r2q = 10); our classes
-    /// change every 10 ms.
+    /// The quantum: the bytes that are sent in 10 ms at the class's rate, but at least one packet. Linux uses 0.1 s
+    /// (r2q = 10), but the classes here change every 10 ms.
     fn quantum(&self) -> i64 {
         (self.rate.rate.bytes_in(Span::from_millis(10)).get() as i64).clamp(MTU_BYTES as i64, 200_000)
     }

@@ -33,8 +33,8 @@ pub(crate) enum Next {
     Empty,
 }
 
-/// The packets that a queue dropped, and the number of packets that it marked. Both count from the
-/// last time at which the caller read them.
+/// The packets that a queue dropped, and the number of packets that it marked. Both cover the time since the caller
+/// last read them.
 #[derive(Default, Debug)]
 pub(crate) struct Losses {
     pub(crate) dropped: Vec<u32>,
@@ -43,7 +43,8 @@ pub(crate) struct Losses {
 
 /// A queue that decides at dequeue time.
 pub(crate) trait Discipline: Send {
-    /// Adds a packet to leaf `leaf`: its class, or the leaf chosen by a rate controller. Dropped packets are added to `losses`.
+    /// Adds a packet to leaf `leaf`, which is the packet's class or the leaf chosen by a rate controller. Dropped
+    /// packets are added to `losses`.
     fn enqueue(&mut self, waiting: Waiting, leaf: usize, packets: &mut Slab<Packet>, losses: &mut Losses);
 
     /// The next packet to transmit at `now`.
@@ -115,13 +116,13 @@ impl Leaf {
     }
 }
 
-/// Whether another packet of `size` bytes fits a queue of `packets` and `bytes` under `limit`.
+/// Whether another packet of `size` bytes fits into a queue that holds `packets` and `bytes` and has this `limit`.
 #[inline]
 pub(crate) fn fits(limit: LimitPlan, packets: u32, bytes: u64, size: u32) -> bool {
     limit.packets.is_none_or(|l| packets < l) && limit.bytes.is_none_or(|l| bytes + size as u64 <= l.get())
 }
 
-/// Marks a packet if it is ECN-capable. `false`: it cannot be marked and must be dropped.
+/// Marks a packet if it is ECN-capable. Returns `false` if the packet cannot be marked and must be dropped.
 pub(crate) fn mark(packet: &mut Packet) -> bool {
     let capable = packet.is(flag::ECT);
     if capable {

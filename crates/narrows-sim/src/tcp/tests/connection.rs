@@ -102,7 +102,7 @@ fn the_window_opens_by_two_segments_per_arrival_and_each_is_acknowledged_meanwhi
     let app = segments(6_000);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.sender.control.window.cwnd = 10_000;
-    // Segments out after ACKs for none, for the first 45, and for 45 + 135 segments.
+    // Number of segments in flight after ACKs for no segment, for the first 45, and for 45 + 135 segments.
     for (rounds, out) in [(2, 45), (3, 45 + 2 * 45), (4, 45 + 2 * 180)] {
         pair.run_until(at(rounds * 40 - 1));
         assert_eq!(pair.sender.flight.board.packets_out(), out, "after {rounds} rounds");

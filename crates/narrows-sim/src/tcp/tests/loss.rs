@@ -11,7 +11,8 @@ fn a_lost_segment_is_repaired_one_round_trip_later_without_a_timeout() {
     pair.run_until(at(60_000)).assert_complete(100 * MSS);
     assert_eq!((pair.sender.counters.retransmits, pair.sender.counters.timeouts), (1, 0));
     let times = pair.times_of(30);
-    // The SACK of the third segment after it arrives 0.3 ms after its own ACK would have.
+    // The retransmission follows the SACK of the third segment after the lost one. This SACK arrives 0.3 ms after the
+    // ACK of the lost segment would have arrived.
     let gap = times[1].since(times[0]);
     assert!(gap > ms(40) && gap < ms(42), "{gap:?}");
     assert_eq!(pair.sender.counters.spurious, 0);

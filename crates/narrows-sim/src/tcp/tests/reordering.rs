@@ -185,8 +185,8 @@ fn events_of(network: impl FnMut(&Packet, Time) -> Fate) -> Vec<String> {
     events.clone()
 }
 
-/// Linux calls tcp_end_cwnd_reduction() after tcp_try_undo_recovery(). It sends CA_EVENT_COMPLETE_CWR, on which Westwood+ sets
-/// its window.
+/// After tcp_try_undo_recovery(), Linux calls tcp_end_cwnd_reduction(). The latter sends CA_EVENT_COMPLETE_CWR, at
+/// which Westwood+ sets its window.
 #[test]
 fn the_controller_is_notified_of_the_end_of_a_recovery_that_its_last_ack_undoes() {
     // The late segment arrives after the rest of the last flight, and before its retransmission.
