@@ -48,7 +48,7 @@ crate::parameters! {
     pub struct Params {
         /// Maximum factor by which the rate grows per RTT.
         pub up_per_rtt: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-104");
-        /// The flow sends at least one segment per this time, even if the rate is lower. The default is the minimum RTO.
+        /// The flow sends at least one segment per this time, even at a lower rate. The default is the minimum RTO.
         pub slowest_segment: Span = Span::from_secs(1), time_from(Span::from_millis(1), Span::from_secs(100)).from("RFC 6298, 2.4");
         /// The window is this multiple of the data that the rate sends per srtt.
         pub window_srtts: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-91");
