@@ -357,10 +357,9 @@ impl Brf {
 
     /// Chooses the next gap of a sparse flow.
     ///
-    /// The flows of a crowd that start together would send together for ever, because each sends a
-    /// segment once per gap, and all gaps are equal. So gaps vary uniformly by up to a third of their
-    /// mean. With each gap, a sixteenth of the sum of all variations is taken back. So long-term
-    /// rates are exact, and the flow's segments still spread over most of a gap.
+    /// With equal gaps, flows that start together would send together forever, because each flow sends one segment
+    /// per gap. So gaps vary uniformly by up to a third of their mean. Each gap also takes back a sixteenth of the
+    /// sum of all variations. So long-term rates are exact, and the flow's segments still spread over most of a gap.
     fn choose_gap(&mut self) {
         let vary = i64::from(self.rng.next_u32()) % (2 * MOST_VARIED) - MOST_VARIED;
         self.gap = (EVEN + vary - self.varied / 16).clamp(EVEN / 4, EVEN * 7 / 4);
