@@ -71,7 +71,7 @@ pub struct Service {
 /// Requirements on the network.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// The algorithm that this one behaves as if there are no ECN marks.
+    /// The algorithm whose behaviour is the same if there are no ECN marks.
     pub marks_or_else: Option<&'static str>,
     /// The rate controller that serves it.
     pub service: Option<Service>,

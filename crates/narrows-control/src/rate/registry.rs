@@ -104,8 +104,8 @@ macro_rules! controllers {
             }
         }
 
-        /// Builds the domain's controller for all ports of the kind `name`; `None` if the kind has
-        /// none.
+        /// Builds the domain's controller for all ports of the kind `name`; `None` if this kind needs no domain's
+        /// controller.
         ///
         /// # Errors
         /// The first unknown or invalid parameter.

@@ -15,7 +15,7 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Whether the pipe has been full once. Stays true.
+    /// Whether the pipe has ever been full.
     pub fn has_been_full(&self) -> bool {
         self.reached
     }

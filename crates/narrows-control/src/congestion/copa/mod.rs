@@ -15,9 +15,9 @@
 //! - An ECN echo counts as a loss.
 //! - Flows that resume after an idle time begin in default mode, because they have not seen the queue.
 //!
-//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. On a shorter path the queue
-//! never empties, and flows of Copa take each other for flows that fill the buffer. The same happens for a while after the
-//! rate of a path has fallen, and until a loss if 1/delta has grown beyond the product meanwhile.
+//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. On a shorter path
+//! the queue never empties, and flows of Copa take each other for flows that fill the buffer. The same happens for a
+//! while after the rate of a path has fallen. It lasts until a loss if 1/delta has grown beyond the product by then.
 
 pub mod mode;
 pub mod path;

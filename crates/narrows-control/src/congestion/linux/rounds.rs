@@ -15,7 +15,7 @@ pub struct Rounds {
     pub least: u32,
     /// Samples since the last reset (`cntRTT`).
     pub samples: u32,
-    /// The sender is in state Open. Queues are not measured during recovery (`doing_vegas_now`).
+    /// Whether the sender is in state Open. Queues are not measured during recovery (`doing_vegas_now`).
     pub open: bool,
     /// The round is over when `snd_una` passes this (`beg_snd_nxt`).
     end: u64,

@@ -48,7 +48,7 @@ crate::parameters! {
     pub struct Params {
         /// Maximum factor by which the rate grows per RTT.
         pub up_per_rtt: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-104");
-        /// The flow sends at least one segment per this time, even if the rate is lower. The default is the minimum RTO.
+        /// The flow sends at least one segment per this time, even at a lower rate. The default is the minimum RTO.
         pub slowest_segment: Span = Span::from_secs(1), time_from(Span::from_millis(1), Span::from_secs(100)).from("RFC 6298, 2.4");
         /// The window is this multiple of the data that the rate sends per srtt.
         pub window_srtts: Option<u64> = Some(2), whole(1, 1000).or_none().from("BRF-91");
@@ -357,10 +357,9 @@ impl Brf {
 
     /// Chooses the next gap of a sparse flow.
     ///
-    /// The flows of a crowd that start together would send together for ever, because each sends a
-    /// segment once per gap, and all gaps are equal. So gaps vary uniformly by up to a third of their
-    /// mean. With each gap, a sixteenth of the sum of all variations is taken back. So long-term
-    /// rates are exact, and the flow's segments still spread over most of a gap.
+    /// With equal gaps, flows that start together would send together forever, because each flow sends one segment
+    /// per gap. So gaps vary uniformly by up to a third of their mean. Each gap also takes back a sixteenth of the
+    /// sum of all variations. So long-term rates are exact, and the flow's segments still spread over most of a gap.
     fn choose_gap(&mut self) {
         let vary = i64::from(self.rng.next_u32()) % (2 * MOST_VARIED) - MOST_VARIED;
         self.gap = (EVEN + vary - self.varied / 16).clamp(EVEN / 4, EVEN * 7 / 4);

@@ -191,9 +191,8 @@ impl Law {
         counted.max(1.0) + if self.params.anticipation { self.newcomers.excess(now, tau) } else { 0.0 }
     }
 
-    /// The rate of any flow now, L3 bytes/s: B_fair times g (BDR-23, BDR-24), for packets that are
-    /// stamped but not designated. In literal mode it is C / N, the paper's other reading of the
-    /// recommendation (BDR-D3).
+    /// The present rate of each flow, L3 bytes/s: B_fair times g (BDR-23, BDR-24). It is for packets that are stamped
+    /// but not designated. In literal mode it is C / N, another reading of the paper's recommendation (BDR-D3).
     pub fn rate(&self, now: Time) -> Rate {
         self.share_of(self.flows(now))
     }

@@ -69,7 +69,7 @@ impl Newcomers {
         self.ages.iter_mut().take(halves).for_each(|n| *n = 0);
     }
 
-    /// The addition to the count of flows.
+    /// The number to add to the count of flows.
     pub(super) fn excess(&self, now: Time, tau: f64) -> f64 {
         WEIGHT * (self.waiting() - self.mean(now, tau)).max(0.0)
     }

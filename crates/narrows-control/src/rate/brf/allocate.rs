@@ -8,7 +8,7 @@ use crate::rate::kit::subscriber::Subscriber;
 use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::units::{Bytes, Rate, Span};
 
-/// The limit of a flow (BRF-38).
+/// The cause that limits a flow (BRF-38).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum AppClass {
     /// The flow is new and not measured yet.

@@ -184,7 +184,7 @@ fn after_release(before: u16, wanted: u16) -> u16 {
 
 /// The measured traffic of a flow.
 struct Evidence {
-    /// L3 bytes, including those lost on the way here.
+    /// L3 bytes, including bytes that were lost on the way here.
     sent: Bytes,
     lost: Bytes,
     span: Span,

@@ -76,9 +76,8 @@ impl<K: FlowIdentity> Brf<K> {
         Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows)
     }
 
-    /// The time between two full packets of a flow with this rate; the paper does not consider that
-    /// it can exceed the RTT. Senders send at least a packet per second (BRF-104), which is also the
-    /// longest period.
+    /// The time between two full packets of a flow with this rate. It can exceed the RTT, which the paper does not
+    /// consider. Senders send at least one packet per second (BRF-104), and a second is also the longest period.
     pub(super) fn packet_gap(&self, rate: Rate) -> Span {
         if self.is_literal() || self.shares.flows() == 0 {
             return Span::ZERO;

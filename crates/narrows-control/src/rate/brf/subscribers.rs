@@ -4,9 +4,9 @@
 //! own level limits the demand of each of its flows. The demand of a subscriber is the sum of its flows' demands. A
 //! subscriber without active flows takes no part, so the others get its share.
 //!
-//! A change of one flow changes the levels of many subscribers. So each subscriber computes its level
-//! when a flow asks for it, and keeps it until its flows or its share change. A subscriber with one flow
-//! needs no level of its own: the port's level gives the same rate to the bit.
+//! A change of one flow changes the levels of many subscribers. So a subscriber's level is computed only when a
+//! flow's rate is needed, and kept until the subscriber's flows or share change. A subscriber with one flow needs no
+//! level of its own: the port's level gives the same rate to the bit.
 
 use core::cell::Cell;
 

@@ -62,7 +62,7 @@ fn at_most_one_feedback_per_rtt() {
     net.sender(2, 50, 5);
     net.run(3_000);
     for s in &net.senders {
-        // The first two are SYN-ACK and the first ACK of data.
+        // The first two feedbacks are in the SYN-ACK and in the first ACK of data.
         assert!(s.feedbacks.windows(2).skip(1).all(|w| w[1] - w[0] >= s.rtt), "{:?}", s.feedbacks);
         assert!(s.feedbacks.len() as u64 > 2_000 / s.rtt);
     }
@@ -111,7 +111,7 @@ fn loss_before_the_switch_does_not_look_like_an_application_limit() {
             assert!(sent >= mbit(0.95 * 49.0), "says: {says}, {sent:?}");
         }
     }
-    // The paper's rule shrinks them, which BRF-100 prevents.
+    // With the paper's rule, losses shrink the demands of the flows. BRF-100 prevents that.
     let mut net =
         Net::new(Params { believe_senders: false, spread_residual: false, ..Params::resolved() }, LINK);
     net.sender(1, 20, 0).lose_every = 5;
@@ -148,8 +148,8 @@ fn a_flood_of_syns_does_not_affect_established_flows() {
     }
     assert_eq!(net.brf.table.len(List::Rated), 2);
     assert!(near(net.allocated(1), mbit(49.0), 0.01));
-    // A flood with answers evicts none either, beyond the bound on unconfirmed flows, and that only
-    // for seconds.
+    // A flood with answers evicts no established flow either. It adds at most the permitted number of unconfirmed
+    // flows, and only for seconds.
     for n in 100_000..110_000 {
         net.offer(&packet(n, 0, SYN, RateOption::Unassigned));
         net.reverse(&packet(n, 0, SYN_ACK, RateOption::Unassigned));

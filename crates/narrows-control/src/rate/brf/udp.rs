@@ -14,13 +14,14 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// The ceiling changes in steps of this share of the link, because each change is a request to the kernel.
 const STEP: f64 = 0.01;
 
-/// The reserve is the share divided by a power of two, at most 2 to this: a change of the reserve changes all rates.
+/// The reserve is the share divided by a power of two, because each change of the reserve changes all rates. This is
+/// the largest exponent.
 const HALVINGS_MAX: u8 = 4;
 
 /// The reserve is at least this multiple of UDP's load, so that UDP can grow.
 const ROOM: f64 = 2.0;
 
-/// UDP's load is the largest load of the last one to two of these times.
+/// UDP's load is its maximum over this time, or over up to twice this time.
 const HELD: Span = Span::from_secs(1);
 
 /// Measures the rates of TCP and UDP, and polices UDP if it may not borrow.

@@ -101,8 +101,8 @@ impl<K: FlowIdentity> PacecPort<K> {
         (offered - self.taken).max(self.floor)
     }
 
-    /// Whether the controller works, or may still work. A flow that gets its rate by messages keeps it in any
-    /// case (PAC-4).
+    /// Whether the controller works, or may still work. With out-of-band signalling the result is always true,
+    /// because flows keep their rates (PAC-4).
     pub(super) fn is_guided(&self, now: Time) -> bool {
         self.params.signal == Signal::OutOfBand || now.since(self.heard) < ABANDONED
     }

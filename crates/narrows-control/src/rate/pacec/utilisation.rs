@@ -42,7 +42,7 @@ impl Samples {
         self.count += 1.0;
     }
 
-    /// There are none.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.count == 0.0
     }

@@ -51,7 +51,7 @@ pub trait Law: Send {
     fn on_timer(&mut self, now: Time, port: &Port, passed: Passed);
     /// When [`on_timer`](Law::on_timer) must be called next.
     fn next(&self) -> Time;
-    /// The rate of any flow now, L3 bytes/s.
+    /// The present rate of each flow, L3 bytes/s.
     fn rate(&self, now: Time) -> Rate;
     /// The rate that the `newcomers`-th newcomer from now on would have.
     fn grant(&self, now: Time, newcomers: u64) -> Rate;

@@ -83,8 +83,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// Handles a packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId) {
         let Some(flow) = self.table.get_mut(id) else { return };
-        // One data segment per RTT carries this, and none from senders with little data. ACKs leave
-        // room for a rate.
+        // Only one data segment per RTT shows this, and senders with little data send no such segment. ACKs show it
+        // too, because they leave room for a rate.
         flow.follows_rates |= flow.life.guessed && event.follows_rates;
         if flow.life.hear(now, event) {
             self.table.confirm(id);

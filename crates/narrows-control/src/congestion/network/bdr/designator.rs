@@ -331,8 +331,8 @@ mod tests {
     }
 
     proptest! {
-        /// BDR-20: the reports add up to the life time, whichever packets are designated. Only a
-        /// packet that was acknowledged, retransmitted or declared lost has a successor.
+        /// BDR-20: the reports add up to the flow's lifetime, whichever packets are designated. The next packet is
+        /// designated only after the last designated packet was acknowledged, retransmitted or declared lost.
         #[test]
         fn reports_add_up_to_any_life_time(
             start in 0..1_000_000_000_000u64,

@@ -29,7 +29,7 @@ trait Rules {
     /// Pacing rate and window.
     fn gains(&self, params: &Params) -> Gains;
 
-    /// Whether the phase looks for more bandwidth. If so, losses do not lower the short-term bounds.
+    /// Whether the phase probes for more bandwidth. In such a phase, losses do not lower the short-term bounds.
     fn is_probing(&self) -> bool {
         false
     }
@@ -100,7 +100,7 @@ impl Phase {
         rules!(self, rules => rules.gains(params))
     }
 
-    /// Whether the phase looks for more bandwidth.
+    /// Whether the phase probes for more bandwidth.
     #[inline]
     pub(super) fn is_probing(&self) -> bool {
         rules!(self, rules => rules.is_probing())

@@ -7,7 +7,7 @@ use crate::congestion::bbr::bounded::shared::Shared;
 use crate::congestion::bbr::gain::Gain;
 use crate::congestion::{Ack, State, Window};
 
-/// Looks for the bandwidth.
+/// Searches for the bandwidth.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Startup;
 
