@@ -37,7 +37,7 @@ impl Moment {
 pub(crate) struct FlowBoard {
     /// The sender's socket, while it is open.
     socket: Mutex<Option<Arc<OwnedFd>>>,
-    /// The figures that the kernel gave last about the connection.
+    /// The kernel's most recent figures about the connection.
     last: Mutex<Option<TcpInfo>>,
     /// Three times: when connect() was called, when all data was acknowledged, and when the last byte arrived.
     pub(crate) started: Moment,

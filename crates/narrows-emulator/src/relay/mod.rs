@@ -75,7 +75,7 @@ pub(crate) struct RelayReport {
     pub(crate) links: Vec<LinkReport>,
     /// CPU time divided by run time.
     pub(crate) cpu: f64,
-    /// The reason why the thread has no real-time priority; `None` if it has this priority.
+    /// `Ok` if the thread has real-time priority; otherwise the reason why not.
     pub(crate) priority: Result<(), String>,
 }
 
