@@ -1,4 +1,4 @@
-//! The sampler: takes samples during a run and writes the tables at its end.
+//! The sampler: takes samples during a run, and writes the tables at the end of the run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -62,7 +62,7 @@ fn controller(own: &Path, own_key: &Path, trusted: &Path) -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-/// The agent's end, and the controller that it talks to.
+/// The agent's end, and the controller at the other end.
 struct Ends {
     agent: Transport,
     session: Session,

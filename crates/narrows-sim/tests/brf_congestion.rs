@@ -58,7 +58,8 @@ fn brf_81_a_burst_of_new_flows_is_absorbed() {
     }
 }
 
-/// The paper's threshold equals its own target: a port in the steady state always counts as congested and oscillates (BRF-41).
+/// The paper's threshold equals its own target, so a port in the steady state always counts as congested and
+/// oscillates (BRF-41).
 #[test]
 fn brf_41_the_literal_steady_state_is_congestion() {
     let found = |params| {

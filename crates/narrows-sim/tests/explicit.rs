@@ -143,7 +143,7 @@ fn obp_is_stable_with_two_flows_and_not_with_four() {
     assert!(jain(&four) > 0.9 && queue > 20.0, "{queue} BDP, {four:?}");
 }
 
-/// A header takes its bytes from the payload of a full packet, which reduces goodput by this share.
+/// A header takes its bytes from the payload of a full packet. Goodput is lower by the header's share of the packet.
 #[test]
 fn headers_reduce_goodput_by_their_size() {
     let goodput = |kind: &str| {

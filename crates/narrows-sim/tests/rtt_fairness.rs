@@ -1,5 +1,5 @@
-//! BBR v1, and the algorithms that repair its preference for long paths: flows of 10 ms and 50 ms on 100 Mbit/s (G1 of
-//! `narrows study bbr-gain`).
+//! BBR v1, and the algorithms that remove its preference for long paths. Flows with RTTs of 10 ms and 50 ms share 100
+//! Mbit/s (G1 of `narrows study bbr-gain`).
 #![allow(missing_docs)]
 
 mod common;

@@ -1,5 +1,5 @@
-//! A link of the plan as a pure function of time. The input is a packet, and the output is what happens to
-//! the packet. Link model, impairments and random streams are those of the simulator (`narrows-sim`, `net`).
+//! A link of the plan as a pure function of time. The input is a packet, and the output is the packet's fate. Link
+//! model, impairments and random streams are those of the simulator (`narrows-sim`, `net`).
 
 use std::collections::VecDeque;
 
