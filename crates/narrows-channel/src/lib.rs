@@ -19,12 +19,12 @@ pub use schema::schema;
 
 /// The version of the protocol.
 pub const VERSION: u32 = 2;
-/// The longest line in bytes, including its end.
+/// Maximum length of a line in bytes, including the end of the line.
 pub const LINE_MAX: usize = 1 << 20;
-/// The longest greeting, and the longest answer to it, in bytes, including its end. Without TLS, any program on the host
-/// can send them.
+/// Maximum length of a greeting and of the answer to it, in bytes, including the end of the line. Without TLS, any
+/// program on the host can send them.
 pub const GREETING_MAX: usize = 4096;
-/// The controller's body that only shows that it is alive.
+/// The body by which the controller only shows that it is alive.
 pub const ALIVE: &str = r#"{"type":"alive"}"#;
 /// Maximum number of flows in one body. The controller displays flows to people, and grants for 9,000 flows would exceed
 /// the longest line.

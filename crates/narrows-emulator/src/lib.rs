@@ -4,11 +4,11 @@
 //! [`emulate`] carries packets over the links, runs the flows, takes samples, and returns the simulator's tables.
 //!
 //! * [`spec`], `check`: the input.
-//! * `relay`: the simulator's link model moving packets between interfaces.
+//! * `relay`: moves packets between interfaces, with the simulator's link model.
 //! * `endpoint`: senders and receivers on the kernel's sockets.
 //! * `sample`: the kernel's figures about connections, queues and processors.
-//! * `track`, `watch`: from samples to tables.
-//! * `sound`: the verdict whether the run can be trusted.
+//! * `track`, `watch`: turn samples into tables.
+//! * `sound`: decides whether the run can be trusted.
 //! * [`clock`], `netns`, `raw`: CLOCK_MONOTONIC, namespaces, system calls.
 //!
 //! Reading order: [`spec`], `run`, `relay`, `endpoint`.

@@ -14,7 +14,7 @@ pub struct Soundness {
     pub sound: bool,
     /// Reasons not to trust the run, one line for each.
     pub reasons: Vec<String>,
-    /// Further information that does not affect the run.
+    /// Further information that does not affect the verdict.
     pub notes: Vec<String>,
     /// CLOCK_MONOTONIC at time zero, nanoseconds.
     pub start_ns: u64,
@@ -133,7 +133,7 @@ impl Soundness {
             let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.is_sampled) else { continue };
             let share = |us: u64| us as f64 / info.busy_us as f64;
             let window = spec.plan.flows[flow.member.plan as usize].limits_window();
-            // A limit that the simulator's receivers have too is not a disturbance.
+            // If the simulator's receivers have the same limit, the limit is not a disturbance.
             let (limited, by) = if spec.plan.receive_memory {
                 (share(info.sndbuf_limited_us), "by the send buffer; set a larger receive_buffer")
             } else {

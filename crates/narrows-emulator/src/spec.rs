@@ -81,7 +81,7 @@ pub enum RelayModel {
     /// Delay, jitter, loss and duplication. The kernel has the queue and the rate.
     #[default]
     Delay,
-    /// In addition the rate, including traces, and the queue. The queue must be a FIFO without marking.
+    /// In addition to these: the rate (including traces) and the queue. The queue must be a FIFO without marking.
     Rate,
 }
 
@@ -101,9 +101,10 @@ pub struct FlowSpec {
     /// a group nor a Poisson source.
     #[serde(default)]
     pub external: bool,
-    /// Port of the sender, by which other programs can identify a flow. For an external flow it is the port of `iperf3 --cport`;
-    /// without it, the flow is the connection to `port` that has sent most. A TCP flow of the emulator uses this port, and the
-    /// members of a group use this port and the following ones; without it, the kernel chooses.
+    /// Port of the sender, by which other programs can identify a flow. For an external flow it is the port of
+    /// `iperf3 --cport`. If it is not set, the external flow is the connection to `port` that has sent most. A TCP
+    /// flow of the emulator sends from this port, and the members of a group send from this port and the following
+    /// ones. If it is not set, the kernel chooses their ports.
     #[serde(default)]
     pub source_port: Option<u16>,
     /// The kernel's name of the congestion controller; `None`: the name in the plan.
@@ -139,7 +140,8 @@ pub enum QueueRole {
     /// The link's queue: its waiting, departed and dropped packets.
     #[default]
     Queue,
-    /// The link's random loss (netem): dropped packets are lost after the queue, waiting packets are in flight.
+    /// The link's random loss (netem). Dropped packets count as lost after the queue, and waiting packets as in
+    /// flight.
     Loss,
 }
 

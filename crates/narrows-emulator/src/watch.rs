@@ -1,4 +1,4 @@
-//! The sampler: takes samples during a run and writes the tables at its end.
+//! The sampler: takes samples during a run, and writes the tables at the end of the run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -112,7 +112,7 @@ impl Watch<'_> {
                 if !sampled {
                     self.sample(now, false, false);
                 }
-                // A late row covers the time since the last row, and has the time at which it was due.
+                // A late row covers the time since the previous row, but its time is the time at which it was due.
                 let at = next_row;
                 while next_row <= now {
                     next_row += row;
@@ -150,7 +150,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Writes the rows of the interval that should have ended at the time `at`, and ended at the time `now`.
+    /// Writes the rows of an interval that was due to end at the time `at`, but ended at the time `now`.
     fn rows(&mut self, last: Time, at: Time, now: Time) {
         let plan = &self.spec.plan;
         let seconds = now.since(last).as_secs_f64().max(1e-9);

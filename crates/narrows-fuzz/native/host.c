@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One connection of a host with the sender's and the receiver's programs, which see headers, packets
- * and calls of TCP that the input determines. A failed check or undefined behaviour ends the process.
+ * Runs the sender's and the receiver's programs on one connection of a host. The input determines the
+ * headers, packets and calls of TCP that the programs see. A failed check or undefined behaviour
+ * ends the process.
  *
- * The input: settings, then events. An event is a byte with its kind, and the bytes that it
- * takes. After the end of the input all bytes are zero.
+ * The input has settings, then events. An event is a byte with its kind, and the bytes that this
+ * kind needs. After the end of the input all bytes are zero.
  */
 #include <linux/types.h>
 #include <linux/stddef.h>
@@ -46,11 +47,11 @@ static void callback(__u32 op)
 	nrw_sockops(&ctx);
 	nrw_receiver(&ctx);
 	callback_flags = ctx.bpf_sock_ops_cb_flags;
-	/* Without a callback the programs see nothing of a connection outside of their scope. */
+	/* Connections outside of the scope get no callbacks, so the programs see no more of them. */
 	CHECK(!callback_flags || !nrw_scoped || !w.is_foreign);
 }
 
-/* A packet leaves: its length is asked for, then its header is written. */
+/* Sends a packet: the programs reserve room for options in its header, then write them. */
 static void leave(__u8 flags, __u32 payload)
 {
 	struct bpf_sock_ops ctx;
@@ -62,7 +63,7 @@ static void leave(__u8 flags, __u32 payload)
 	ctx.skb_len = payload;
 	ctx.args[0] = byte() & 1 ? BPF_WRITE_HDR_TCP_CURRENT_MSS : 0;
 	nrw_sockops(&ctx);
-	/* The sender takes room in handshakes only, so data keeps its MSS. */
+	/* The sender reserves room in handshake segments only, so data segments keep their MSS. */
 	CHECK(is_syn || !w.reserved);
 	nrw_receiver(&ctx);
 	CHECK(is_syn || !payload || !w.reserved);
@@ -109,7 +110,7 @@ static void set_state(void)
 	tp->write_seq = byte();
 }
 
-/* The rate's rules, whatever the network and the host did. */
+/* Checks the rules of the rate, which hold for any behaviour of network and host. */
 static void check_rate(void)
 {
 	struct sock *sk = (struct sock *)&w.tp;
@@ -117,7 +118,7 @@ static void check_rate(void)
 
 	if (!w.has_conn || conn->mode != NRW_MODE_RATED)
 		return;
-	/* No rate is believed on a connection whose handshake had no option (BRF-104). */
+	/* A rate is used only if the handshake of the connection had an option (BRF-104). */
 	CHECK(conn->possible);
 	CHECK(w.handshake_has_option || nrw_format == NRW_FORMAT_PADDING);
 	CHECK(conn->granted && conn->granted <= nrw_max(nrw_max_rate, SEGMENT_MAX));
@@ -163,7 +164,7 @@ static void wait(void)
 	w.tp.tcp_wstamp_ns = w.now_ns + (byte() & 1 ? up_to(1 << 30) : 0);
 }
 
-/* A packet of an Ethernet interface through a traffic control program. */
+/* Passes a packet of an Ethernet interface through a traffic control program. */
 static void packet(int leaves)
 {
 	struct __sk_buff skb = { .gso_segs = byte() };
@@ -191,7 +192,7 @@ static void packet(int leaves)
 	CHECK((leaves ? nrw_mark(&skb) : nrw_restore(&skb)) == NRW_TCX_NEXT);
 	if (!memcmp(before, w.packet, sizeof(before)))
 		return;
-	/* Only the padding and the checksum change, in both directions only in Linux's layout. */
+	/* Only the padding and the checksum change, and only in packets with Linux's layout. */
 	CHECK(!nrw_segment_read(&skb, &seg));
 	CHECK(leaves ? seg.padding == NRW_MARK_LIMITED || seg.padding == NRW_MARK_UNLIMITED
 		     : seg.padding == NRW_NOP_NOP);

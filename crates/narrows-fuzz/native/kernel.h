@@ -29,14 +29,14 @@ static struct {
 	int handshake_has_option;
 	int is_foreign;			/* the connection is in another namespace than the scope */
 
-	__u8 header[HEADER_MAX];	/* of the callback */
+	__u8 header[HEADER_MAX];	/* the header that the callback sees */
 	__u32 header_len;
 	__u8 syn[HEADER_MAX];		/* the saved SYN */
 	__u32 syn_len;
 	__u32 reserved, stored;
-	int may_write;			/* the callback that writes */
+	int may_write;			/* in the callback that writes options */
 
-	__u8 packet[PACKET_MAX];	/* of traffic control */
+	__u8 packet[PACKET_MAX];	/* the packet that traffic control sees */
 	__u32 packet_len;
 } w;
 
@@ -59,7 +59,7 @@ static __u32 word(void)
 	return value << 24 | byte() << 16 | byte() << 8 | byte();
 }
 
-/* A value up to `most`, small ones as likely as large ones. */
+/* A value up to `most`. Small values are as likely as large values. */
 static __u64 up_to(__u64 most)
 {
 	__u64 value = (__u64)word() << 32 | word();
@@ -76,7 +76,7 @@ static __u32 fill(__u8 *to, __u32 most)
 	return len;
 }
 
-/* A TCP header with the input's options. Most have a rate option, at its place or elsewhere. */
+/* Writes a TCP header with the input's options. Most headers have a rate option at any place. */
 static __u32 tcp_header(__u8 *to, __u8 flags)
 {
 	__u8 options[40];

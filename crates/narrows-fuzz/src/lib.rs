@@ -1,4 +1,4 @@
-//! Bounds for all fuzzers of this crate: the memory that one input may take.
+//! Bounds the memory that one input may take, for all fuzzers of this crate.
 //!
 //! libFuzzer finds panics (the code is built with overflow checks) and inputs that take too long. Its limit for memory
 //! is checked once per second for the whole process, so a single large allocation could go unnoticed.
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, which counts.
+/// The system's allocator with a count of the bytes in use.
 struct Counting;
 
 #[global_allocator]

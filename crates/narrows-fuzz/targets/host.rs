@@ -1,5 +1,5 @@
-//! The programs of senders and receivers on one connection, with any headers, packets and states of TCP. The kernel does
-//! not run sock_ops programs by BPF_PROG_TEST_RUN, so they are compiled as normal code (`native/host.c`).
+//! Fuzzes the programs of senders and receivers on one connection, with any headers, packets and states of TCP. The
+//! kernel does not run sock_ops programs by BPF_PROG_TEST_RUN, so they are compiled as normal code (`native/host.c`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +13,7 @@ unsafe extern "C" {
 fuzz_target!(|input: &[u8]| {
     bounded(1 << 12, || {
         #[allow(unsafe_code, reason = "C code")]
-        // SAFETY: it reads `len` bytes, keeps no pointer, and is called by one thread.
+        // SAFETY: the function reads `len` bytes, keeps no pointer, and is called by one thread.
         let done = unsafe { nrw_fuzz_host(input.as_ptr(), input.len()) };
         assert_eq!(done, 0);
     });

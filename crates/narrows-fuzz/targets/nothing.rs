@@ -1,5 +1,6 @@
-//! A fuzzer of nothing. It is declared as a test, and where a test is built, dependencies have the features that
-//! `cargo test` needs. The fuzzers that are built with it then use the builds of the tests.
+//! An empty fuzzer, declared as a test. If a test is among the targets, Cargo builds dependencies with the features
+//! that `cargo test` needs. The fuzzers that are built together with this one therefore reuse the dependencies that
+//! the tests have built.
 
 #![no_main]
 

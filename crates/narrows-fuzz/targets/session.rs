@@ -1,7 +1,7 @@
 //! The agent's end of its connection to the controller: TLS, the greeting and the lines.
 //!
-//! The input is a list of steps of the controller: lines, bytes that are no record, changed records, and pieces. The
-//! first byte selects TLS, and whether the handshake is completed before the steps.
+//! The input is a list of steps of the controller: lines, bytes that are not a TLS record, changed records, and
+//! pieces of records. The first byte selects TLS, and whether the handshake is completed before the steps.
 #![no_main]
 
 use std::cell::OnceCell;
@@ -25,7 +25,8 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const STEPS_MAX: usize = 64;
 const REPEAT_MAX_LOG2: u8 = 13;
-/// Memory of one input: twice the longest line, because its buffer grows, as much for the sent text, and TLS.
+/// Memory limit for one input. The line's buffer can take twice the longest line, because the buffer doubles when it
+/// grows. The sent text takes as much, and TLS takes the rest.
 const MEMORY_MAX: usize = 8 << 20;
 
 thread_local! {
@@ -61,7 +62,7 @@ fn controller(own: &Path, own_key: &Path, trusted: &Path) -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-/// The agent's end, and the controller that it talks to.
+/// The agent's end, and the controller at the other end.
 struct Ends {
     agent: Transport,
     session: Session,
@@ -69,17 +70,17 @@ struct Ends {
     messages: Vec<Message>,
     /// The text that the controller sent in records.
     sent: Vec<u8>,
-    /// How much of it the agent has read.
+    /// Number of bytes of `sent` that the agent has read.
     read: usize,
 }
 
 impl Ends {
-    /// Gives bytes to the agent as its worker does. `Err`: the agent closes the connection.
+    /// Passes bytes to the agent's end, as the agent's worker does. Returns `Err` if the agent closes the connection.
     fn receive(&mut self, wire: &[u8]) -> std::result::Result<(), ()> {
         let mut lines = Vec::new();
         let received = self.agent.receive(wire, &mut lines);
         if self.controller.is_some() {
-            // The agent reads only what the controller sent, also if records are changed.
+            // The agent reads only text that the controller sent, even if records were changed.
             assert!(self.sent[self.read..].starts_with(&lines), "the agent reads {lines:?}");
             self.read += lines.len();
         }
@@ -107,7 +108,7 @@ impl Ends {
         }
     }
 
-    /// The bytes in which the controller sends this text.
+    /// The bytes that the controller sends for this text.
     fn record(&mut self, text: &[u8]) -> Vec<u8> {
         use std::io::Write;
         match &mut self.controller {
@@ -184,7 +185,7 @@ fuzz_target!(|input: &[u8]| {
     KEYS.with(|keys| {
         let (agent, controller) = keys.get_or_init(configurations);
         bounded(MEMORY_MAX, || {
-            // An input that ends in the middle of a step is shorter than it could be, and no error.
+            // An input may end in the middle of a step. This is not an error.
             let _ = run(&mut Unstructured::new(input), agent, controller);
         });
     });

@@ -1,5 +1,5 @@
-//! The control loop over slots with any contents, as a pinned data plane can have them, with any messages from the
-//! controller and any counters. The input is a list of steps.
+//! Fuzzes the control loop with slots of any contents (a pinned data plane can have any), any messages from the
+//! controller, and any counters. The input is a list of steps.
 #![no_main]
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use narrows_fuzz::bounded;
 const SLOTS: u32 = 8;
 const STEPS_MAX: usize = 200;
 const CAPACITY: Rate = Rate::from_bits_per_sec(100_000_000);
-/// The controllers that an agent can run. Addresses are few, so that flows meet.
+/// The rate controllers that an agent can run.
 const PORTS: [&str; 4] = ["brf", "pacec", "rcp", "bdr"];
 
 #[derive(Clone, Copy, Default)]
@@ -62,6 +62,7 @@ impl FlowTable for Plane {
     }
 }
 
+/// One of a few addresses, so that flows meet, or sometimes any address.
 fn address(input: &mut Unstructured<'_>) -> Result<IpAddr> {
     Ok(match input.arbitrary::<u8>()? {
         n @ 0..16 => Ipv4Addr::new(10, 0, 0, n).into(),
@@ -123,7 +124,7 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
             0 => slots.borrow_mut()[place % SLOTS as usize] = slot(input)?,
             1 => switch.newcomers(now, &[place as u32 % 16], &mut asked),
             2 => {
-                // A message arrives as JSON, and the loop takes it for each of its ports.
+                // A message arrives as JSON, and the loop handles it once for each port of the loop.
                 let text: &[u8] = input.arbitrary()?;
                 if let Ok(message) = serde_json::from_slice(text) {
                     (0..=PORTS.len()).for_each(|port| switch.on_message(now, port, &message, &mut asked));
@@ -162,7 +163,7 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
 
 fuzz_target!(|input: &[u8]| {
     bounded(1 << 22, || {
-        // An input that ends in the middle of a step is shorter than it could be, and no error.
+        // An input may end in the middle of a step. This is not an error.
         let _ = run(&mut Unstructured::new(input));
     });
 });

@@ -10,7 +10,8 @@ fuzz_target!(|input: &[u8]| {
     bounded(1 << 20, || {
         if let Ok(Ok(request)) = read_request(input) {
             let again = serde_json::to_vec(&request).expect("JSON");
-            // Not through `read_request`: with its defaults, the request may exceed the longest line.
+            // `read_request` is not used here: with all defaults written out, the request may exceed the longest
+            // line.
             assert_eq!(serde_json::from_slice::<Request>(&again).expect("a request"), request);
         }
         if let Ok(snapshot) = serde_json::from_slice::<Snapshot>(input) {

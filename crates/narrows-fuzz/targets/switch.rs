@@ -36,7 +36,8 @@ const GROWTH: usize = 8;
 #[unsafe(link_section = "__libfuzzer_extra_counters")]
 static EFFECTS: [AtomicU8; 1 << 14] = [const { AtomicU8::new(0) }; 1 << 14];
 
-/// Source port of the next input's flow, so that no input sees what an earlier one left in the tables.
+/// Source port of the next input's flow. It differs for each input, so that no input finds table entries of an
+/// earlier input.
 static PORT: AtomicU16 = AtomicU16::new(1024);
 
 thread_local! {
@@ -55,7 +56,7 @@ fn changed<T: PartialEq>(before: &[T], after: &[T]) -> Vec<usize> {
     (0..before.len().max(after.len())).filter(|i| before.get(*i) != after.get(*i)).collect()
 }
 
-/// The port's counters without those of bytes, which have too many values.
+/// The port's counters, except the counters of bytes, which have too many values.
 fn counters(port: &narrows_agent::dataplane::ports::Port<'_>) -> Vec<u64> {
     let all = port.counters();
     let packets = all.arrived_packets;
@@ -78,7 +79,7 @@ fn counters(port: &narrows_agent::dataplane::ports::Port<'_>) -> Vec<u64> {
     packets.into_iter().chain(events).collect()
 }
 
-/// The next packet of the flow. Numbers continue the flow, unless the input says otherwise.
+/// The next packet of the flow. Its sequence numbers continue the flow, unless the input says otherwise.
 fn packet(input: &mut Unstructured<'_>, flow: &Packet, next: &mut [u32; 2]) -> Result<Packet> {
     let kind: u8 = input.arbitrary()?;
     let mut packet = flow.clone();
@@ -177,7 +178,7 @@ fn check(
     };
     let seen = |rig: &Rig| [counters(&rig.data_port()), counters(&rig.acks_port())].concat();
     let (before, slot_before) = (seen(rig), image(rig));
-    // The kernel runs no frame without an Ethernet header, and none that its own checks refuse.
+    // The kernel does not run the program on a frame that lacks an Ethernet header or fails the kernel's own checks.
     let leaves = rig.ifindex[usize::from(port)];
     let Ok(tried) = rig.switch.try_packet_from(ingress, leaves, gso, bytes) else { return };
     let (after, slot_after) = (seen(rig), image(rig));
@@ -226,7 +227,7 @@ fuzz_target!(|input: &[u8]| {
             rig_with(sizes, Tunables::default()).map(RefCell::new)
         });
         let Some(rig) = rig else { return };
-        // An input that ends in the middle of a packet is shorter than it could be, and no error.
+        // An input may end in the middle of a packet. This is not an error.
         let _ = run(&mut rig.borrow_mut(), &mut Unstructured::new(input));
     });
 });

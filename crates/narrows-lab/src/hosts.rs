@@ -115,7 +115,7 @@ impl Hosts {
     /// Runs a command at a host and returns its output.
     ///
     /// # Errors
-    /// Its error output, if it fails.
+    /// The command's error output, if the command fails.
     pub fn says(&self, host: &str, command: &str) -> Result<String, String> {
         says(&format!("nsenter --net={} {command}", self.path(host).display()))
     }
@@ -161,7 +161,7 @@ pub fn must(command: &str) {
 /// Runs a command and returns its output; its words are separated by single spaces.
 ///
 /// # Errors
-/// Its error output, if it fails.
+/// The command's error output, if the command fails.
 pub fn says(command: &str) -> Result<String, String> {
     let mut words = command.split(' ');
     let output = Command::new(words.next().unwrap_or_default())

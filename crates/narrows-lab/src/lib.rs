@@ -2,8 +2,9 @@
 //!
 //! - [`can_run`]: whether the test runs as root and has its tools. It prints what is missing, and fails with
 //!   NARROWS_REQUIRE_KERNEL=1.
-//! - [`Hosts`]: network namespaces and cables between them, removed on drop; only one test at a time has any.
-//! - [`with_own_mounts`]: a mount namespace, gone with the test.
+//! - [`Hosts`]: network namespaces and cables between them, removed on drop. They reserve a part of the machine
+//!   ([`Room`]) for their test.
+//! - [`with_own_mounts`]: a mount namespace that ends with the test.
 //! - [`patiently`]: repeats measurements that a disturbed machine may have spoiled.
 
 mod hosts;

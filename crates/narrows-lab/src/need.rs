@@ -55,7 +55,7 @@ pub fn skip(reason: &str) {
     shout(&format!("SKIPPED, nothing was tested: {reason}"));
 }
 
-/// The message is not printed by `eprintln`, because its output is hidden if a test passes.
+/// Prints a line to standard error. `eprintln` is not used, because its output is hidden if a test passes.
 pub(crate) fn shout(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -5,15 +5,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crate::need::shout;
 use crate::watch::Watch;
 
-/// Most attempts.
+/// Maximum number of attempts.
 const ATTEMPTS: usize = 5;
 /// After this many failures on an undisturbed machine, the test fails.
 const FAIR: usize = 3;
 
-/// Runs a test that judges measurements in real time, and repeats it if it fails. Virtual machines stop when
-/// their host has other work, and a rate measured meanwhile says nothing about the program. Failures on an
-/// undisturbed machine count, and the third one is final. If the machine was disturbed in every attempt, the
-/// figures are not judged, and a message says so.
+/// Runs a test that judges measurements in real time, and repeats it if it fails. Virtual machines stop when their
+/// host has other work, and a rate measured during such a stop says nothing about the program. Failures on an
+/// undisturbed machine count, and the third one is final. If the machine was disturbed in every attempt, the figures
+/// are not judged, and a message says so.
 ///
 /// # Panics
 /// With the panic of the last attempt on an undisturbed machine.

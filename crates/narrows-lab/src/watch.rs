@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 const TICK_NS: u64 = 1_000_000;
-/// A thread of the highest priority that wakes this late was not delayed by other threads.
+/// If a thread of the highest priority wakes this late, the delay does not come from other threads.
 const LATE_NS: u64 = 4_000_000;
 /// If the share of lost time is at least this, the machine counts as disturbed.
 const SERIOUS: f64 = 0.01;

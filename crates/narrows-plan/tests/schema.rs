@@ -1,4 +1,4 @@
-//! The checked-in JSON schema equals the one of the types.
+//! The checked-in JSON schema equals the schema that is generated from the types.
 
 #[test]
 fn the_checked_in_schema_is_current() {

@@ -94,8 +94,8 @@ pub(crate) struct PyController {
 }
 
 impl PyController {
-    /// Instantiates the class with the given parameters as keyword arguments. If the call raises an exception, records the exception and returns
-    /// `None`.
+    /// Instantiates the class with the given parameters as keyword arguments. If this raises an exception, records
+    /// the exception and returns `None`.
     pub(crate) fn new(class: &Py<PyAny>, params: &Values, failure: &Failure) -> Option<Self> {
         Python::attach(|py| match instantiate(class.bind(py), params) {
             Ok(object) => Some(PyController { object: object.unbind(), failure: failure.clone() }),

@@ -56,8 +56,8 @@ impl PyParams {
         self.0.period().as_nanos()
     }
 
-    /// The parameters of a port without an agent in the domain of this port. Its counters do not distinguish classes of
-    /// traffic, which resolved mode needs.
+    /// The parameters of a port that has no agent and is in the same domain as this port. The counters of such a port
+    /// do not distinguish classes of traffic, which resolved mode needs.
     fn of_counted(&self) -> Self {
         let &Params { sample, samples, eta, floor_packets, idle_after, max_flows, .. } = &self.0;
         let mode = if self.0.mode == Mode::Literal { Mode::Literal } else { Mode::Incremental };

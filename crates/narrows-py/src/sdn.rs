@@ -51,7 +51,7 @@ impl PySdn {
         (next != Time::NEVER).then(|| next.as_nanos())
     }
 
-    /// The values of equations 5 and 6, and arrivals as part of the rated class's share.
+    /// The values of equations 5 and 6, and the arrivals as a fraction of the rated class's share.
     fn verdict(&self, port: PortId) -> Option<(f64, f64, f64)> {
         self.sdn.verdict(port).map(|v| (v.netcard_rate, v.queue_utilisation, v.arrivals))
     }

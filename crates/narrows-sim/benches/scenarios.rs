@@ -160,7 +160,8 @@ fn many_flows() -> Plan {
     plan
 }
 
-/// Peak memory of the process in KiB. (The rusage of a child of a larger process includes the parent's.)
+/// Peak memory of the process in KiB. (The rusage of a child process would include the peak of a larger parent
+/// process.)
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));

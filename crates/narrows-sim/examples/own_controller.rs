@@ -1,4 +1,4 @@
-//! Adds an algorithm to the catalogue, with a parameter, and uses both by name in a plan: a constant window.
+//! Adds an algorithm with a constant window and one parameter to the catalogue. A plan then uses both by name.
 //!
 //! ```sh
 //! cargo run --release -p narrows-sim --example own_controller

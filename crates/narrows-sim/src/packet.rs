@@ -72,7 +72,7 @@ pub(crate) struct Packet {
     pub(crate) ack: u32,
     /// Timestamp value in milliseconds, plus one (`Timestamps::clock`).
     pub(crate) ts: u32,
-    /// Timestamp echo in the same unit; 0: none.
+    /// Timestamp echo, in the same unit as `ts`; 0: no echo.
     pub(crate) ts_echo: u32,
     /// SACK blocks; the first `sacks` are valid. Data packets have no SACK blocks and store the congestion
     /// header here.
@@ -142,7 +142,7 @@ impl Packet {
         Header::from_words([a.start, a.end, b.start, b.end, c.start])
     }
 
-    /// Writes the congestion header and replaces an existing one. The caller adds its bytes to the size.
+    /// Writes the congestion header, and replaces an existing header. The caller adds its bytes to the size.
     pub(crate) fn set_header(&mut self, header: Header) {
         let [a, b, c, d, e] = header.to_words();
         let block = |start, end| SackBlock { start, end };

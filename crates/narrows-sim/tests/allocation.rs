@@ -127,7 +127,7 @@ fn packets_in_flight(rate_mbit: u64) -> Plan {
 #[test]
 fn an_idle_flow_takes_less_than_two_kibibytes_and_a_packet_in_flight_less_than_200_bytes() {
     let _alone = ONE_AT_A_TIME.lock().expect("no test has panicked");
-    // Including its row in the results and the spare capacity of vectors.
+    // Memory per flow, including the flow's row in the results and the spare capacity of vectors.
     let flow = (peak(&idle_flows(32_768)) - peak(&idle_flows(1))) / 32_767;
     assert!(flow < 2048, "{flow} bytes for each idle flow");
     // 12,000 bits per packet: 65,536 and 655 packets.

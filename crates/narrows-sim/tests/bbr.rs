@@ -31,7 +31,8 @@ fn two_flows_of_the_same_kind_converge_to_similar_rates() {
     }
 }
 
-/// The purpose of the bounds and of slower probing (BBR3-5). With a buffer of one BDP or less, v3 still gets most of the link.
+/// This is the purpose of the bounds and of slower probing (BBR3-5). With a buffer of one BDP or less, v2 and v3
+/// still get more than a quarter of the link.
 #[test]
 fn cubic_gets_far_more_against_v2_and_v3_than_against_v1() {
     for bdps in [0.5, 1.0] {

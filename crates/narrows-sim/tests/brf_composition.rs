@@ -137,10 +137,11 @@ fn all_errors(seeds: u64) -> Vec<f64> {
     all
 }
 
-/// 98 of 100 flows are within 3 % of their rate; all are between 80 % and 105 %. The exceptions share a port with slow flows
-/// that an earlier switch limits. The port has to measure such flows. With a dozen packets per window, one packet more or
-/// less is 8 %. The headroom for three such flows costs a fourth one of the same rate up to a sixth. Limits of a later
-/// switch are exact, as a port reads them in ACKs.
+/// 98 of 100 flows are within 3 % of their rate; all are between 80 % and 105 %. The exceptions share a port with
+/// slow flows that an earlier switch limits. The port has to measure such flows. With a dozen packets per window, one
+/// packet more or less is 8 %. The port keeps headroom for such flows. If it does so for three flows, a fourth flow
+/// of the same rate loses up to a sixth of its rate. Limits of a later switch are exact, because a port reads them in
+/// ACKs.
 #[test]
 fn random_networks_reach_their_max_min_rates() {
     let all = all_errors(SEEDS);

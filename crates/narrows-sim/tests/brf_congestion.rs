@@ -58,7 +58,8 @@ fn brf_81_a_burst_of_new_flows_is_absorbed() {
     }
 }
 
-/// The paper's threshold equals its own target: a port in the steady state always counts as congested and oscillates (BRF-41).
+/// The paper's threshold equals its own target, so a port in the steady state always counts as congested and
+/// oscillates (BRF-41).
 #[test]
 fn brf_41_the_literal_steady_state_is_congestion() {
     let found = |params| {
@@ -76,7 +77,8 @@ fn brf_41_the_literal_steady_state_is_congestion() {
     assert_eq!(found(resolved()), 0);
 }
 
-/// BRF-101: with a configured capacity, a change takes effect within the RTTs of the feedback and the sender's doubling.
+/// BRF-101: with a configured capacity, a change takes effect within the RTTs that the feedback and the sender's
+/// doubling take.
 #[test]
 fn brf_101_a_configured_capacity_is_followed_up_and_down() {
     let r = varying(&[(0, 10), (2_000, 80), (4_000, 10), (6_000, 40)], true, 8).run();
@@ -135,7 +137,8 @@ fn brf_92_and_105_flows_survive_a_failure_of_their_switch() {
     }
 }
 
-/// The SDN controller fails instead: the switch uses its own detector (BRF-73), and the flows keep their shares.
+/// The SDN controller fails, not the agent. The switch uses its own detector (BRF-73), and the flows keep their
+/// shares.
 #[test]
 fn brf_105_a_switch_works_without_its_controller() {
     let (mut net, senders, client) = star(mbit(100), &[20, 40, 20], resolved(), 8);

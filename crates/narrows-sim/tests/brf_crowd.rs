@@ -41,7 +41,7 @@ fn the_queue_of_2500_flows_on_100_mbit_is_short_two_seconds_after_they_arrived()
     assert!(throughput(&r, 3.1) > 92.0, "{}", throughput(&r, 3.1));
 }
 
-/// All flows start at the same time. Their rates are reduced although each gets only its minimum.
+/// All flows start at the same time. The port reduces their rates, although each flow gets only its minimum.
 #[test]
 fn the_queue_of_100_simultaneous_flows_on_10_mbit_drains_within_two_seconds() {
     let r = crowd(100, 10, 0);

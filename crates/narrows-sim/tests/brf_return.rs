@@ -8,14 +8,15 @@ use brf_common::*;
 use narrows_control::units::Span;
 use narrows_sim::plan::AppPlan;
 
-/// Jain's index of fairness (Jain, Chiu and Hawe 1984, eq. 2).
+/// Jain's index of fairness (Jain, Chiu and Hawe 1984, equation 2).
 fn jain(x: &[f64]) -> f64 {
     let sum: f64 = x.iter().sum();
     sum * sum / (x.len() as f64 * x.iter().map(|x| x * x).sum::<f64>())
 }
 
-/// The switch fails in the tenth second for this time, and returns without state. By then, one segment per RTT shows that
-/// its sender supports BRF, and such a segment is rarely the first of its flow to pass.
+/// The switch fails in the tenth second for this time, and returns without state. At that time, only one segment per
+/// RTT shows that its sender supports BRF. The first segment of a flow that the switch sees is therefore rarely such
+/// a segment.
 #[test]
 fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     for (out, count, rtt) in [500, 5_000]
@@ -45,7 +46,8 @@ fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     }
 }
 
-/// An idle flow is forgotten after 60 s (BRF-15). If its application limits it, it has no segment that announces BRF.
+/// The switch forgets an idle flow after 60 s (BRF-15). If the application limits the flow, no segment of the flow
+/// announces BRF.
 #[test]
 fn a_flow_of_rare_bursts_is_rated_in_each() {
     let (mut net, senders, client) = star(mbit(100), &[20, 20], resolved(), 235);

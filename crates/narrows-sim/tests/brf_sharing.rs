@@ -50,8 +50,8 @@ fn brf_31_to_33_and_tv_12_a_new_flow_is_admitted_at_once() {
     net.add(senders[1], client, tcp("brf")).start = at(2_000);
     let r = net.run();
     assert_near(goodput(&r, 0, 1.0, 2.0), part(1.0), 0.01);
-    // The SYN is sent at 2.00 s, the first data a round trip later, and it arrives after another half: 45 segments, then three
-    // times as many. The share needs 163.
+    // The SYN is sent at 2.00 s, and the first data a round trip later. Half a round trip after that, 45 segments
+    // arrive, and then three times as many per round trip. The share needs 163.
     assert_near(goodput(&r, 1, 2.06, 2.1), 45.0 * 1448.0 * 8.0 / 40e3, 0.06);
     assert_near(goodput(&r, 1, 2.18, 2.3), part(0.5), 0.03);
     assert_near(goodput(&r, 0, 2.2, 4.0), part(0.5), 0.02);
@@ -176,7 +176,7 @@ fn brf_20_to_22_classes_share_by_their_number_of_flows_and_borrow() {
         let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 12);
         net.plan.rate_controllers[0].limit = packets(200);
         net.add(senders[0], client, tcp("brf")).count = rated;
-        // It starts later, because flows are numbered in the order of their starts.
+        // CUBIC starts later, because flows are numbered in the order of their starts.
         let cubic = net.add(senders[1], client, tcp("cubic"));
         (cubic.count, cubic.start) = (other, at(10));
         let r = net.run();

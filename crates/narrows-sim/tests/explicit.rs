@@ -42,7 +42,7 @@ fn bdr_d2_literal_gains_keep_an_unequal_split() {
     let run_of = |cc: &str, mode: &str| {
         let mut plan = dumbbell("bdr", 100, 5_000, 40);
         plan.rate_controllers[0].params = values(json!({ "mode": mode }));
-        // The second flow starts when the first has the whole link.
+        // The second flow starts when the first flow uses the whole link.
         plan.flows.push(group(cc, 2, 10_000));
         let r = run(&plan);
         shares(&r, 2, 30.0, 40.0)
@@ -122,8 +122,8 @@ fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
     assert!(rcp > 3.0 * xcp, "RCP {rcp}, XCP {xcp}");
 }
 
-/// OBP-1: two flows share a link equally, and queue at most four BDP until then. With more than 1 + 1 / a' flows the law has no
-/// equilibrium: four flows fill any buffer (here 300 BDP), although their shares become similar.
+/// OBP-1: two flows share a link equally, and their queue is at most four BDP until then. With more than 1 + 1 / a'
+/// flows the law has no equilibrium: four flows fill any buffer (here 300 BDP), although their shares become similar.
 #[test]
 fn obp_is_stable_with_two_flows_and_not_with_four() {
     let run_of = |flows: u32| {
@@ -143,7 +143,7 @@ fn obp_is_stable_with_two_flows_and_not_with_four() {
     assert!(jain(&four) > 0.9 && queue > 20.0, "{queue} BDP, {four:?}");
 }
 
-/// A header takes its bytes from the payload of a full packet, which reduces goodput by this share.
+/// A header takes its bytes from the payload of a full packet. Goodput is lower by the header's share of the packet.
 #[test]
 fn headers_reduce_goodput_by_their_size() {
     let goodput = |kind: &str| {

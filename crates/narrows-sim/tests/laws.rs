@@ -59,8 +59,8 @@ fn cubic_follows_its_response_function() {
     }
 }
 
-/// At windows of eight segments, integer arithmetic as in Linux costs CUBIC a fifth: 0.7 x 8 is 5, and the window follows the
-/// Reno estimate a round trip late in a cycle of six.
+/// At windows of eight segments, integer arithmetic as in Linux costs CUBIC a fifth of its goodput. 0.7 x 8 is
+/// rounded down to 5, and the window follows the Reno estimate one round trip late in a cycle of six round trips.
 #[test]
 fn integer_arithmetic_costs_cubic_a_fifth_at_small_windows() {
     for rtt in [20, 40] {
@@ -79,7 +79,7 @@ fn bbr_keeps_its_goodput_with_random_loss() {
 
 #[test]
 fn hystart_leaves_slow_start_before_the_buffer_overflows() {
-    // 100 Mbit/s x 100 ms = 833 packets, and a buffer of as many.
+    // The BDP is 100 Mbit/s x 100 ms = 833 packets, and the buffer has the same size.
     let dropped = |cc| {
         let mut plan = path(mbit(100), ms(100), fifo(packets(833)), 2);
         plan.flows = vec![bulk(cc)];

@@ -54,9 +54,11 @@ fn tv_p4_max_min_over_a_line() {
     }
 }
 
-/// PAC-18: the printed law divides the unused capacity. Two flows oscillate between half of the link and almost nothing. If
-/// feedback takes part of a period, as here, the measurement mixes two rates, and the oscillation decays. With a part `a` of
-/// the period at the new rate, the eigenvalues are the roots of x^2 + a x + 1 - a. Half of the link then stays idle.
+/// PAC-18: the law as printed in the paper divides the unused capacity. Two flows oscillate between half of the link
+/// and almost nothing. If feedback takes part of a period, as here, the measurement mixes two rates, and the
+/// oscillation decays. If the new rate applies during a part `a` of the period, the eigenvalues are the roots of x^2
+/// + a x + 1
+/// - a. Half of the link then stays idle.
 #[test]
 fn the_printed_law_oscillates_and_wastes_half_of_the_link() {
     let sent = |params: Value| {

@@ -1,5 +1,5 @@
-//! BBR v1, and the algorithms that repair its preference for long paths: flows of 10 ms and 50 ms on 100 Mbit/s (G1 of
-//! `narrows study bbr-gain`).
+//! BBR v1, and the algorithms that remove its preference for long paths. Flows with RTTs of 10 ms and 50 ms share 100
+//! Mbit/s (G1 of `narrows study bbr-gain`).
 #![allow(missing_docs)]
 
 mod common;
@@ -43,7 +43,8 @@ fn bbq_shares_the_link() {
     }
 }
 
-/// With a buffer of one BDP. With a larger one, the RTTs of Startup remain the largest ones, and omega is low (GAIN-5, GAIN-7).
+/// The buffer has one BDP. With a larger buffer, the largest RTTs would remain those of Startup, and omega would be
+/// low (GAIN-5, GAIN-7).
 #[test]
 fn the_gain_model_helps_the_shorter_path_where_the_buffer_is_small() {
     let bbr = long_over_short("bbr", 1.0);

@@ -1,4 +1,4 @@
-//! State of flows during a run: written by the hosts' threads, read by the sampler.
+//! State of flows during a run. The hosts' threads write it, and the sampler reads it.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,7 +37,7 @@ impl Moment {
 pub(crate) struct FlowBoard {
     /// The sender's socket, while it is open.
     socket: Mutex<Option<Arc<OwnedFd>>>,
-    /// The figures that the kernel gave last about the connection.
+    /// The kernel's most recent figures about the connection.
     last: Mutex<Option<TcpInfo>>,
     /// Three times: when connect() was called, when all data was acknowledged, and when the last byte arrived.
     pub(crate) started: Moment,

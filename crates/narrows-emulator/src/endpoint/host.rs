@@ -160,7 +160,7 @@ impl Host {
     /// # Errors
     /// The kernel refuses an operation that it permitted before.
     pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &AtomicBool) -> Result<(), Error> {
-        // A sender that does not get a processor for 10 ms would look like one that the network limits.
+        // A sender that does not get a processor for 10 ms would look like a sender that the network limits.
         crate::raw::high_priority();
         let mut events = vec![EpollEvent::empty(); 256];
         let is_over =
@@ -178,7 +178,8 @@ impl Host {
                 Err(nix::errno::Errno::EINTR) => 0,
                 Err(e) => return Err(Error::at(&self.netns, "epoll")(e)),
             };
-            // Another namespace may have ended while this one waited. Its resets are not failures.
+            // The host in another namespace may have ended while this host waited. The resets that the other host
+            // then sent are not failures.
             if is_over() {
                 break;
             }

@@ -26,11 +26,11 @@ static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
 /// Maximum number of bytes that one call discards at a receiving socket.
 const DISCARD_BYTES: usize = 1 << 20;
 
-/// The bytes by which a payload is smaller than the maximum segment size option: the timestamp option (RFC
-/// 7323).
+/// Bytes of the timestamp option (RFC 7323). The payload of a full segment is smaller than the MSS option by this
+/// number.
 const TIMESTAMPS_BYTES: u32 = 12;
 
-/// Payload of a full segment with an MTU of 1500. It needs no socket option.
+/// Payload of a full segment with an MTU of 1500. No socket option is set for this value.
 const DEFAULT_MSS_BYTES: u32 = 1448;
 
 /// Parameters of a connection.
@@ -137,7 +137,8 @@ impl Sender {
             raw::set_option(&fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, option)?;
         }
         if config.pacing {
-            // Any limit turns on the kernel's own pacing (net/core/sock.c, SO_MAX_PACING_RATE). This one is too high to matter.
+            // Any limit turns on the kernel's own pacing (net/core/sock.c, SO_MAX_PACING_RATE). This limit is too
+            // high to matter.
             raw::set_option(&fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 1u64 << 40)?;
         }
         bind(fd.as_raw_fd(), &SockaddrStorage::from(source))?;
@@ -179,8 +180,8 @@ impl Sender {
             self.connected = true;
         }
         if self.shut {
-            // The receiver closes after it has read the last byte, and its FIN acknowledges the sender's. The kernel does not
-            // report the acknowledgement of the last byte, so this time is used for it.
+            // The receiver closes after it has read the last byte, and its FIN acknowledges the sender's. The kernel
+            // does not report when the last byte was acknowledged, so the arrival of this FIN is used instead.
             match raw::discard(&*self.fd, DISCARD_BYTES) {
                 Ok(0) => {
                     self.board.sender_done.set(now);
@@ -266,8 +267,8 @@ impl Sender {
 pub(crate) struct Sink {
     pub(crate) stream: TcpStream,
     pub(crate) board: Arc<FlowBoard>,
-    /// The window clamp, which is set again after the first data: Linux 6.6 and later reset it at the first full segment, when
-    /// they measure the share of payload in the buffer (`tcp_measure_rcv_mss`).
+    /// The window clamp. It is set again after the first data, because Linux 6.6 and later reset it at the first full
+    /// segment. At that time they measure the share of payload in the buffer (`tcp_measure_rcv_mss`).
     pub(crate) clamp: Option<i32>,
 }
 

@@ -63,7 +63,7 @@ impl UdpSender {
             if due > now {
                 return Next::Time(due);
             }
-            // An error is a full device queue, which counts as a loss.
+            // An error means that the device's queue is full. The datagram then counts as lost.
             let _ = self.socket.send(&self.payload);
             self.sent += 1;
             self.board.sent_packets.store(self.sent, Ordering::Relaxed);

@@ -1,34 +1,36 @@
-//! How an application that always has data supplies the kernel: how much data it keeps unsent
-//! (TCP_NOTSENT_LOWAT), and how fast it writes.
+//! How an application that always has data passes it to the kernel: the amount of data that is kept unsent in the
+//! socket (TCP_NOTSENT_LOWAT), and the speed of writing.
 //!
-//! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited, net/ipv4/tcp_rate.c). BBR ignores
-//! such samples and may then stay in Startup for seconds, since a recovery can open a whole window before the sender is woken.
-//! Therefore the flows of a host together keep one RTT's amount of data unsent. More would do harm for two reasons:
-//! data that is unsent when the application stops is still sent, and large writes keep a slow processor from
-//! forwarding.
+//! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited, net/ipv4/tcp_rate.c). BBR
+//! ignores such samples and may then stay in Startup for seconds, since a recovery can open a whole window before the
+//! sender is woken. Therefore the flows of a host together keep as much data unsent as the bottleneck transmits in an
+//! RTT. More unsent data would be harmful for two reasons. Data that is unsent when the application stops is still
+//! sent. Large writes keep a slow processor from forwarding packets.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::model::EmptyPath;
 
-/// Minimum amount of unsent data, as time at the bottleneck's rate. With less, the sender would be woken for every
-/// packet.
+/// Minimum amount of unsent data, as the time that the bottleneck needs to transmit it. With less data, the sender
+/// would be woken for every packet.
 const LEAST: Span = Span::from_millis(10);
 /// Maximum amount of unsent data: the size to which Linux grows a send buffer (tcp_wmem's default).
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Speed of writing as a multiple of the bottleneck's rate. It is more than slow start and BBR's Startup need.
+/// Speed of writing as a multiple of the bottleneck's rate. This speed is higher than slow start and BBR's Startup
+/// need.
 const WRITE_SPEEDUP: u64 = 4;
-/// Time between two pauses of writing, as time at the bottleneck's rate.
+/// Determines how much is written without a pause: [`WRITE_SPEEDUP`] times the data that the bottleneck transmits in
+/// this time.
 const TURN: Span = Span::from_millis(1);
 
-/// With up to this many flows at the bottleneck, no flow has much unsent data when it stops.
+/// Number of flows that may share the bottleneck. With up to this many, no flow has much unsent data when it stops.
 const SHARERS: u64 = 8;
 
 /// Unsent data of one connection.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Unsent {
     bottleneck: Rate,
-    /// Target of the unsent data, as time at the bottleneck's rate.
+    /// Target amount of unsent data, as the time that the bottleneck needs to transmit it.
     worth: Span,
     /// Time at which the application stops. This time is never reached if the application sends until the end of the
     /// run.

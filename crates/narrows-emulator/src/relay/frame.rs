@@ -4,7 +4,7 @@
 /// Length in bytes of `struct virtio_net_hdr` (linux/virtio_net.h) before each frame of a socket with PACKET_VNET_HDR.
 pub(crate) const VNET_HEADER: usize = 10;
 
-/// Offset of its field `gso_type`.
+/// Offset of the field `gso_type` in this header.
 const GSO_TYPE: usize = 1;
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
@@ -41,7 +41,7 @@ pub(crate) fn classify(packet: &[u8]) -> Kind {
     let header_length = match (ethertype, l3) {
         (ETHERTYPE_IPV4, [_, _, a, b, ..]) => u16::from_be_bytes([*a, *b]) as usize,
         (ETHERTYPE_IPV6, [_, _, _, _, a, b, next, _, ..]) => {
-            // Multicast, including listener reports after a hop-by-hop header.
+            // Multicast frames, including listener reports that follow a hop-by-hop header.
             if l3.get(24) == Some(&0xff) {
                 return Kind::Housekeeping;
             }

@@ -1,5 +1,5 @@
-//! A link of the plan as a pure function of time. The input is a packet, and the output is what happens to
-//! the packet. Link model, impairments and random streams are those of the simulator (`narrows-sim`, `net`).
+//! A link of the plan as a pure function of time. The input is a packet, and the output is the packet's fate. Link
+//! model, impairments and random streams are those of the simulator (`narrows-sim`, `net`).
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub(crate) struct LinkStats {
     /// Number of packets offered to the queue, and number of packets that it dropped.
     pub(crate) offered: u64,
     pub(crate) dropped: u64,
-    /// L3 bytes accepted. Without the backlog, these are the bytes whose transmission has begun.
+    /// L3 bytes accepted. Subtract the backlog to get the bytes whose transmission has begun.
     pub(crate) accepted_bytes: u64,
     /// Packets lost at random and packets duplicated, after the queue.
     pub(crate) lost: u64,
@@ -177,9 +177,9 @@ impl Link {
 }
 
 impl Wire {
-    /// The time at which the packet leaves. At most as many packets as a full bucket holds can be ahead of the packet.
-    /// The bucket's bursts cause a backlog. Without this limit, the backlog would never shrink, because bucket and
-    /// relay send at the same rate.
+    /// The time at which the packet leaves. At most as many packets as a full bucket holds can be ahead of the
+    /// packet. The bucket's bursts cause a backlog on the wire. Without this limit the backlog would never shrink,
+    /// because the bucket and the wire send at the same rate.
     fn carry(&mut self, now: Time, bytes: u32) -> Time {
         let (start, finish) = self.service.serve(now, bytes);
         let own = finish.since(start);

@@ -36,7 +36,7 @@ fn a_step_of_the_delay_applies_from_its_time_on() {
     let mut p = plan();
     p.delay.push((ms(50), Span::from_millis(30)));
     let mut l = link(&p, RelayModel::Delay);
-    // 1500 bytes take 1 ms at 12 Mbit/s, even after a queue of the kernel.
+    // 1500 bytes take 1 ms at 12 Mbit/s, even if the kernel implements the queue.
     assert_eq!(l.offer(ms(48), 1500), Fate::Arrives { at: ms(59), is_duplicated: false });
     assert_eq!(l.offer(ms(49), 1500), Fate::Arrives { at: ms(80), is_duplicated: false });
     for n in [81, 82, 82] {

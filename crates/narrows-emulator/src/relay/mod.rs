@@ -1,4 +1,4 @@
-//! The relay: the simulator's link model between interfaces, in real time, by one thread.
+//! The relay: one thread that forwards frames between interfaces in real time, by the simulator's link model.
 //!
 //! The kernel stamps frames when they arrive, so the thread's delay in reading the frames does not add to the link's
 //! delay. Frames never leave before they are due, and their lateness is measured. Between frames the thread sleeps
@@ -38,7 +38,7 @@ const PACKET_MAX_BYTES: usize = VNET_HEADER + 18 + 65_536;
 /// Longest sleep between two checks of the cancel flag.
 const NAP: Span = Span::from_millis(50);
 
-/// Timestamps older than this are ignored: such an age means that the clock was set in the meantime.
+/// Timestamps older than this are ignored, because such an age means that the clock was set in the meantime.
 const STAMP_MAX_AGE_NANOS: u64 = 2_000_000_000;
 
 /// State of a link during a run: written by the relay's thread, read by the sampler.
@@ -75,7 +75,7 @@ pub(crate) struct RelayReport {
     pub(crate) links: Vec<LinkReport>,
     /// CPU time divided by run time.
     pub(crate) cpu: f64,
-    /// The reason why the thread has no real-time priority; `None` if it has this priority.
+    /// `Ok` if the thread has real-time priority; otherwise the reason why not.
     pub(crate) priority: Result<(), String>,
 }
 

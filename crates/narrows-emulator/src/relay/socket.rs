@@ -11,7 +11,8 @@ use crate::netns;
 use crate::raw;
 use crate::spec::InterfaceSpec;
 
-/// Kernel buffer for the time in which the relay does not get a processor: 0.3 s at 1 Gbit/s (the kernel counts frames twice).
+/// Size of the kernel's buffer, which stores frames while the relay has no processor. It suffices for 0.3 s at 1
+/// Gbit/s (the kernel counts frames twice).
 const RECEIVE_BUFFER_BYTES: i32 = 64 << 20;
 
 /// A packet socket.
@@ -31,7 +32,8 @@ impl PacketSocket {
         let fd = netns::inside(&spec.netns, || {
             let index = nix::net::if_::if_nametoindex(spec.interface.as_str())
                 .map_err(Error::system(at("find interface")))?;
-            // No protocol until all options are set, or the socket would receive frames without a header.
+            // The socket has no protocol until all options are set. Otherwise it would receive frames without a
+            // header.
             let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
             let fd = socket(AddressFamily::Packet, SockType::Raw, flags, None)
                 .map_err(Error::system(at("open packet socket")))?;

@@ -41,8 +41,8 @@ impl External {
         External { spec, from, to, info: TcpInfo::default(), received: 0, is_found: false }
     }
 
-    /// Samples the connection to the port that has sent most, because iperf3's control connection uses the
-    /// same port.
+    /// Samples one of the connections to the port: the connection that has sent most. (iperf3's control connection
+    /// uses the same port.)
     fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
         let (here, there) = (self.spec.source_port.unwrap_or(0), self.spec.port);
         let mut list = |netns: &Path, from, to| {
@@ -129,7 +129,7 @@ impl FlowTrack {
     pub(crate) fn update(&mut self, now: Time, measure: bool, diags: &mut BTreeMap<PathBuf, Diag>) {
         match &mut self.probe {
             Probe::Own(board) => {
-                // Read the end times before the figures, so that a flow that has ended has its final figures.
+                // Read the end times before the figures. If the flow has ended by then, the figures are final.
                 self.is_over = board.failed.load(Ordering::Relaxed)
                     || board.sender_done.get().is_some() && board.receiver_done.get().is_some();
                 self.info = board.sample();
@@ -143,8 +143,8 @@ impl FlowTrack {
         }
         let Some(info) = self.info.filter(|i| i.srtt_us > 0) else { return };
         if measure && !self.is_over && now < self.member.stop {
-            // The simulator has a sample for each ACK. Here a sample is weighted with the segments delivered since the last one.
-            // Otherwise slow phases of a flow would count as much as fast ones.
+            // The simulator has a sample for each ACK. Here a sample is weighted with the number of segments
+            // delivered since the previous sample. Otherwise slow phases of a flow would count as much as fast ones.
             let segments = info.delivered.wrapping_sub(self.rtt_delivered);
             let seconds = info.srtt_us as f64 / 1e6;
             self.rtt_sum += seconds * f64::from(segments);

@@ -1,4 +1,4 @@
-//! Figures of flows and links over a run, from samples to rows of the result tables.
+//! Figures of flows and links over a run: samples are turned into rows of the result tables.
 
 mod flow;
 mod link;

@@ -1,4 +1,4 @@
-//! Random numbers: one stream per entity, so that adding a flow does not change the losses of a link.
+//! Random numbers. Each entity has its own stream. Adding a flow therefore does not change the losses of a link.
 
 use rand_core::Rng;
 use rand_pcg::Pcg32;

@@ -42,7 +42,7 @@ pub(crate) struct Rack {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// If no ACK arrives before this time, all segments sent before the newest delivered one are overdue.
+    /// If no ACK arrives before this time, all segments sent before the newest delivered segment are overdue.
     pub(crate) timeout: Option<Time>,
 }
 

@@ -165,7 +165,7 @@ impl World<'_> {
         }
     }
 
-    /// Handles messages that arrive at the controller or at a switch, the controller's timer, and outages.
+    /// Handles the controller's timer, its outages, and messages that arrive at the controller or at a switch.
     fn domain_event(&mut self, index: usize) {
         let World { domains, flows, sources, paths, ports, switches, now, .. } = self;
         let (domain, now) = (&mut domains[index], *now);

@@ -132,7 +132,7 @@ pub fn secs(s: f64) -> Time {
     Time::ZERO + Span::from_secs_f64(s)
 }
 
-/// Asserts that `found` differs from `expected` by at most this part.
+/// Asserts that `found` differs from `expected` by at most this fraction.
 #[track_caller]
 pub fn assert_near(found: f64, expected: f64, part: f64) {
     assert!((found - expected).abs() <= part * expected.abs(), "{found:.3}, not {expected:.3} within {part}");

@@ -89,7 +89,7 @@ pub fn udp(rate: Rate) -> FlowPlan {
     flow(TransportPlan::Udp { rate, packet: 1500 }, AppPlan::Bulk)
 }
 
-/// Parameters in base units; null: none.
+/// Parameters in base units; null means no parameters.
 pub fn values(params: Value) -> Values {
     if params.is_null() {
         Values::new()

@@ -19,7 +19,7 @@ impl Priority {
 }
 
 impl Discipline for Priority {
-    /// A class above the last one is queued in the last one.
+    /// Packets of a class above the last class are added to the last class.
     fn enqueue(&mut self, waiting: Waiting, leaf: usize, _packets: &mut Slab<Packet>, losses: &mut Losses) {
         let last = self.classes.len().saturating_sub(1);
         match self.classes.get_mut(leaf.min(last)) {

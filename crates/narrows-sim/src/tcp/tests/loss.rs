@@ -62,8 +62,8 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
         let mut pair = Pair::new("reno", &app, lose(&lost));
         pair.run_until(at(60_000)).assert_complete(40 * MSS);
         assert_eq!(pair.sender.counters.timeouts, 0, "{lost:?}");
-        // Two RTTs until the probe, one until its ACK, one for the rest. For a lone segment the probe waits for the RTO of
-        // 240 ms, because the ACK could be delayed.
+        // The completion takes two RTTs until the probe, one until the probe's ACK, and one for the rest. For a lone
+        // segment the probe waits for the RTO of 240 ms, because the ACK could be delayed.
         let done = pair.sender.completed_at.unwrap().since(pair.times_of(39)[0]);
         let wait = if lost.len() == 1 { 330 } else { 2 * 40 };
         assert!(done < ms(wait + 5 * 40), "{lost:?}: {done:?}");
