@@ -60,7 +60,7 @@ pub struct PortInfo {
     pub port: PortId,
     /// Name of the interface.
     pub interface: String,
-    /// Its index.
+    /// Index of the interface (ifindex).
     pub ifindex: u32,
     /// Hardware address of the interface, by which the controller finds the OpenFlow port.
     pub mac: String,
@@ -83,13 +83,13 @@ fn brf() -> String {
     "brf".into()
 }
 
-/// A flow's [`Message::Flow`]. There may be many at a time.
+/// A flow's [`Message::Flow`]. One body may have many of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowChange {
     /// The flow.
     pub key: FlowKey,
-    /// Whether it started or changed. Otherwise it ended.
+    /// Whether the flow started or changed. If false, the flow ended.
     pub begun: bool,
     /// The largest rate that the flow can use, L3 bytes/s.
     #[serde(default)]

@@ -136,7 +136,7 @@ pub enum RatePlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JitterPlan {
-    /// The delay is uniform between 0 and this.
+    /// The delay is uniform between 0 and this value.
     pub max: Span,
     /// Packets may overtake each other.
     #[serde(default)]
@@ -148,16 +148,16 @@ pub struct JitterPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LossPlan {
-    /// Each packet independently.
+    /// Each packet is lost independently.
     Bernoulli {
         /// Probability.
         p: f64,
     },
     /// Two states with transition probabilities per packet and a loss probability in each.
     GilbertElliott {
-        /// Good to bad.
+        /// Probability of a transition from the good to the bad state.
         p: f64,
-        /// Bad to good.
+        /// Probability of a transition from the bad to the good state.
         r: f64,
         /// Loss probability in the good state.
         #[serde(default)]
@@ -257,7 +257,7 @@ pub enum MarkPlan {
     /// Tail drop only.
     #[default]
     None,
-    /// Mark a packet with CE if the queue is longer than this when it arrives (DCTCP's step).
+    /// Mark a packet with CE if the queue is longer than this when the packet arrives (DCTCP's step).
     Threshold {
         /// Packets waiting.
         packets: u32,
@@ -462,7 +462,7 @@ pub struct ControllerPlan {
     /// the bottleneck's rate. `None`: the link's own rate.
     #[serde(default)]
     pub shape: Option<Vec<(Time, Rate)>>,
-    /// Whether the controller is given the capacity (key `told`); if not, it measures the capacity.
+    /// Whether the controller is given the capacity (key `told`). If not, the controller measures the capacity.
     #[serde(default = "yes", rename = "told")]
     pub capacity_is_configured: bool,
     /// Limit of each leaf queue.
