@@ -67,7 +67,7 @@ def _drawn(path: Path) -> tuple[Figure, str]:
 
 
 def _check_names(files: list[Path], out: Path | None) -> None:
-    """Check that no figure, which has its file's name, would overwrite another figure or a file."""
+    """Check that no figure would overwrite another figure or a file. A figure has the name of its file."""
     from narrows.report import export  # noqa: PLC0415
 
     given = {path.resolve(): path for path in files}

@@ -252,7 +252,7 @@ _COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
 
 
 def point_text(value: Any) -> str:
-    """A factor's value as in the scenario."""
+    """The value of a factor as text, as a scenario writes it; numbers have at most six digits."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

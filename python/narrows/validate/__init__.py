@@ -3,7 +3,7 @@
 - `grid`: networks and their scenario files.
 - `runner`: runs them, and keeps finished runs.
 - `measures`: figures of a cell's runs, and errors between two sides.
-- `shape`: distances between two windows over time.
+- `shape`: the distance between the distributions of two congestion windows, and the period of their sawtooth.
 - `causes`: explanations of large errors, as data.
 - `page`, `charts`: the page of the docs, and figures.
 """

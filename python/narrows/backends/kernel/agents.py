@@ -258,7 +258,7 @@ def _port(controller: ControllerPlan, device: str, bytes_per_s: int, mtu: int) -
     known = rate.catalogue()[controller["kind"]].parameters
     params = {key: _in_units(known[key], value) for key, value in controller["params"].items()}
     if not controller["told"]:
-        # If the capacity is measured, this has no effect in the simulator, and the agent refuses it.
+        # If the capacity is measured, `udp_ceiling` has no effect in the simulator, and the agent refuses it.
         params.pop("udp_ceiling", None)
     elif controller["kind"] == BRF:
         params.setdefault("udp_ceiling", 0.0)  # the simulator's default, not the agent's

@@ -24,7 +24,7 @@ from narrows.signals import undisturbed
 RUN = Path("/run/netns")
 """Where ip(8) keeps named namespaces."""
 FILES = Path("/run/narrows")
-"""Folders of runs, for the sockets, logs and configurations of their programs."""
+"""Parent of the runs' folders. Each has the sockets, logs and configuration files of one run's programs."""
 _NAME = re.compile(r"nrw-(?P<pid>\d+)-(?P<run>\d+)-\w*")
 _numbers = itertools.count()
 _PATIENCE_SECONDS = 2.0
