@@ -218,8 +218,8 @@ impl Controller for Lp {
                 self.inference = self.params.inference_rtts.wrapping_mul(rtt);
             }
         }
-        // The paper's inference phase: the effect of a cut shows an RTT later, so the first further sign of a queue means
-        // that the cut was not enough.
+        // The paper's inference phase: the effect of a cut shows an RTT later, so the first further sign of a queue
+        // means that the cut was not enough.
         self.inferring = self.last_cut != 0 && now.wrapping_sub(self.last_cut) < self.inference;
         let shift = self.params.mean_shift.min(31);
         if !self.delays.is_congested(self.params.threshold, shift) {
