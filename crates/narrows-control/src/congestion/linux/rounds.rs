@@ -61,7 +61,7 @@ impl Rounds {
         self.least = u32::MAX;
     }
 
-    /// Called when the sender was idle, so that the path may have changed (Linux CA_EVENT_TX_START). The end of the
+    /// Called when the sender was idle, because the path may have changed (Linux CA_EVENT_TX_START). The end of the
     /// round does not change, because all data before it is acknowledged.
     pub fn restart(&mut self) {
         self.base = u32::MAX;
