@@ -162,7 +162,7 @@ pub struct Ack {
     pub rtt: Option<Span>,
     /// Smoothed RTT (RFC 6298); zero before the first sample.
     pub srtt: Span,
-    /// Least RTT of the connection; [`Span::MAX`] before the first sample.
+    /// Minimum RTT of the connection; [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
     /// Delivery-rate sample.
     pub rate: RateSample,
@@ -255,7 +255,7 @@ pub struct Departing {
     pub seq: u64,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
-    /// Least RTT; [`Span::MAX`] before the first sample.
+    /// Minimum RTT; [`Span::MAX`] before the first sample.
     pub min_rtt: Span,
     /// Retransmission timeout.
     pub rto: Span,

@@ -1,5 +1,5 @@
-//! The contract of controllers that read and write the congestion headers of packets, and keep no flows: RCP, XCP, BDR
-//! and OBP.
+//! The contract of controllers that read and write the congestion headers of packets, and keep no flows: RCP, XCP,
+//! BDR and OBP.
 
 use super::PortCounters;
 use crate::feedback::header::Header;

@@ -1,8 +1,8 @@
 //! The identity of a flow.
 //!
-//! A real switch knows a flow by the addresses and ports of its packets, the [`FlowKey`]. A simulator knows it by the index
-//! of its slot, and has no addresses. Rate controllers therefore take the type of the identity as a parameter, which is
-//! [`FlowKey`] unless the host names another type.
+//! A real switch knows a flow by the addresses and ports of its packets, the [`FlowKey`]. A simulator knows it by the
+//! index of its slot, and has no addresses. Rate controllers therefore take the type of the identity as a parameter,
+//! which is [`FlowKey`] unless the host names another type.
 
 use core::fmt::Debug;
 use core::hash::Hash;

@@ -5,8 +5,8 @@ use super::aggregate::Aggregated;
 use super::{Action, Admission, FlowIdentity, FlowKey, Message, PacketInfo, PortCounters, Requirements};
 use crate::units::{Rate, Time};
 
-/// A rate controller that keeps flows: a pure state machine. Its inputs are packets, timers and messages. It returns a
-/// leaf for each packet, a rate to write, and [`Action`]s.
+/// A rate controller that keeps flows: a pure state machine. Its inputs are packets, timers and messages. It returns
+/// a leaf for each packet, a rate to write, and [`Action`]s.
 pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
     /// The name in scenarios and results, e.g. `brf`.
     fn name(&self) -> &'static str;

@@ -22,8 +22,8 @@ pub const LEAVES: usize = 4;
 /// queues, which take turns. The number is small, because the agent reads the counters of each queue in every tick.
 pub const UDP_QUEUES: u16 = 32;
 
-/// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together then hold 3.2 times as
-/// many packets as another leaf, instead of 32 times as many.
+/// The limit of each UDP queue is the port's limit divided by this number. All 32 queues together then hold 3.2 times
+/// as many packets as another leaf, instead of 32 times as many.
 pub const UDP_QUEUE_PART: u32 = 10;
 
 /// A leaf of the port's queue: rated flows in two layers (strict priority), other TCP, UDP.

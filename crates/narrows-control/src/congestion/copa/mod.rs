@@ -1,8 +1,9 @@
 //! Copa: moves its window towards the rate 1/(delta dq), where dq is the queueing delay.
 //!
-//! Source: Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet" (NSDI 2018), sections 2.1
-//! and 2.2. [`path`] measures delays, [`velocity`] speeds up long changes, and [`mode`] detects flows that fill the
-//! buffer and sets delta. Losses only change delta in competitive mode: a lost packet does not reduce the window.
+//! Source: Arun and Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet" (NSDI 2018),
+//! sections 2.1 and 2.2. [`path`] measures delays, [`velocity`] speeds up long changes, and [`mode`] detects flows
+//! that fill the buffer and sets delta. Losses only change delta in competitive mode: a lost packet does not reduce
+//! the window.
 //!
 //! The paper leaves these points open, or this file deviates from it:
 //!

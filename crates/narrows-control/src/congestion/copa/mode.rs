@@ -65,8 +65,8 @@ impl Mode {
     /// Halves 1/delta, once per RTT. 1/delta never falls below its default. The paper's limit, delta <= 0.5 in
     /// competitive mode, follows from its default of 0.5.
     ///
-    /// Every loss counts, not only the one that begins a recovery. A small buffer may overflow for the whole recovery, and
-    /// 1/delta must not grow meanwhile.
+    /// Every loss counts, not only the one that begins a recovery. A small buffer may overflow for the whole
+    /// recovery, and 1/delta must not grow meanwhile.
     pub fn on_loss(&mut self) {
         if !std::mem::replace(&mut self.lost, true) {
             self.inverse = (self.inverse / 2).max(self.default);

@@ -1,7 +1,8 @@
 //! The velocity: how fast the window follows a target that is far away (section 2.1, step 4).
 //!
-//! With velocity 1 the window changes by 1/delta packets per RTT. In the steady state the window moves in one direction for
-//! 2.5 RTTs, and the velocity stays 1. If the window moves in one direction for longer, the velocity doubles every RTT.
+//! With velocity 1 the window changes by 1/delta packets per RTT. In the steady state the window moves in one
+//! direction for 2.5 RTTs, and the velocity stays 1. If the window moves in one direction for longer, the velocity
+//! doubles every RTT.
 
 use core::cmp::Ordering;
 
@@ -65,8 +66,8 @@ impl Velocity {
         if ack.rate.prior_delivered < self.start_delivered || ack.rate.delivered == 0 {
             return false;
         }
-        // The acknowledged segment is the first that was sent in this RTT, so `start` is the window at the time when it
-        // was sent.
+        // The acknowledged segment is the first that was sent in this RTT, so `start` is the window at the time when
+        // it was sent.
         let direction = cwnd.cmp(&self.start);
         if direction == self.direction && direction != Ordering::Equal {
             self.repeated += 1;

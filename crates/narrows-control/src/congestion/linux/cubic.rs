@@ -120,7 +120,7 @@ pub struct Cubic {
     /// Window at the last congestion, lowered by fast convergence; `None` before the first and after a timeout.
     w_max: Option<u32>,
     epoch: Option<Epoch>,
-    /// The least RTT; `None` before the first sample.
+    /// The minimum RTT; `None` before the first sample.
     delay_min: Option<Span>,
     /// ACKed segments per segment of growth (`cnt`), and the window and time for which it was
     /// computed.

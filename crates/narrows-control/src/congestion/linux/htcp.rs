@@ -232,8 +232,8 @@ impl Controller for Htcp {
             if in_slow_start(window) {
                 slow_start(window, ack.acked);
             } else {
-                // W += alpha / W per ACKed segment, in whole segments. Linux adds the credit of an ACK only if that ACK does
-                // not grow the window.
+                // W += alpha / W per ACKed segment, in whole segments. Linux adds the credit of an ACK only if that
+                // ACK does not grow the window.
                 if (u64::from(self.credit) * u64::from(self.alpha)) >> SHIFT >= u64::from(window.cwnd) {
                     window.cwnd = window.cwnd.saturating_add(1);
                     self.credit = 0;

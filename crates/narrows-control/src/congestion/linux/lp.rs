@@ -9,18 +9,18 @@
 //! - The mean is kept in eighths, modulo 2^32. For seven of eight offsets the difference exceeds 29
 //!   bits. The mean is then truncated and stays below the least delay, so no queue is ever
 //!   detected: LP is Reno.
-//! - For the eighth offset the difference fits. The first delay is then both the least and the
-//!   largest, which counts as a queue, so the window is halved. Linux then sets the largest delay
-//!   to twice the mean, offset included. No queue reaches the new threshold, so LP is Reno from
-//!   then on. LP yields repeatedly only if the receiver's clock is ahead by less than a second.
-//! - The delay includes an estimate of the receiver's clock rate: a mean of the ratios of ACK
-//!   distances in milliseconds at both ends. If the receiver counts one tick between two ACKs and this host
+//! - For the eighth offset the difference fits. The first delay is then both the least and the largest delay.
+//!   Such a delay counts as a queue, so the window is halved. Linux then sets the largest delay to twice the mean,
+//!   including the offset. No queue reaches the new threshold, so LP is Reno from then on. LP yields repeatedly
+//!   only if the receiver's clock is ahead by less than a second.
+//! - The delay depends on an estimate of the receiver's clock rate. The estimate is a mean of ratios: of the time
+//!   between two ACKs at the receiver, in milliseconds, to the time between them at this host. If the receiver counts one tick between two ACKs and this host
 //!   counts two, the result is 500 Hz. Two ticks at the receiver and one at this host give 2000 Hz. So for
 //!   ACKs 1 to 3 ms apart the mean exceeds 1000 Hz, although both clocks run at the same speed. With other
 //!   distances, the mean leaves the range of 501 to 1000 Hz when delays vary. Above 1000 Hz Linux multiplies
 //!   by 1000 / Hz = 0, so the delay becomes a different number. Then any of the cases above occurs, or the
-//!   window is cut without a queue. ACKs may be less than a tick apart. If there are
-//!   no two ACKs with a tick of both clocks between them, there is no estimate and no delay.
+//!   window is cut without a queue. If ACKs are less than a tick apart, no two ACKs may have a tick of both clocks
+//!   between them. Then there is no estimate and no delay.
 //!
 //! A cut leaves `ssthresh` unchanged. Before the first loss, a cut is therefore followed by slow start. At a
 //! window of one segment the receiver's delayed ACKs look like a queue.
@@ -218,8 +218,8 @@ impl Controller for Lp {
                 self.inference = self.params.inference_rtts.wrapping_mul(rtt);
             }
         }
-        // The paper's inference phase: the effect of a cut shows an RTT later, so the first further sign of a queue means
-        // that the cut was not enough.
+        // The paper's inference phase: the effect of a cut shows an RTT later, so the first further sign of a queue
+        // means that the cut was not enough.
         self.inferring = self.last_cut != 0 && now.wrapping_sub(self.last_cut) < self.inference;
         let shift = self.params.mean_shift.min(31);
         if !self.delays.is_congested(self.params.threshold, shift) {

@@ -5,13 +5,13 @@
 use crate::congestion::{Ack, State};
 use crate::units::Span;
 
-/// The least RTT of the path, and the least RTT of the present round trip.
+/// The minimum RTT of the path, and the minimum RTT of the present round trip.
 #[derive(Clone, Debug)]
 pub struct Rounds {
-    /// Least RTT since the start or the last [`Rounds::restart`], us; `u32::MAX` before the first
+    /// Minimum RTT since the start or the last [`Rounds::restart`], us; `u32::MAX` before the first
     /// sample (`baseRTT`).
     pub base: u32,
-    /// Least RTT since the last reset, us; `u32::MAX` without samples (`minRTT`).
+    /// Minimum RTT since the last reset, us; `u32::MAX` without samples (`minRTT`).
     pub least: u32,
     /// Samples since the last reset (`cntRTT`).
     pub samples: u32,
@@ -56,12 +56,12 @@ impl Rounds {
         self.forget_least();
     }
 
-    /// Forgets the least RTT of the round.
+    /// Forgets the minimum RTT of the round.
     pub fn forget_least(&mut self) {
         self.least = u32::MAX;
     }
 
-    /// Called when the sender was idle, so that the path may have changed (Linux CA_EVENT_TX_START). The end of the
+    /// Called when the sender was idle, because the path may have changed (Linux CA_EVENT_TX_START). The end of the
     /// round does not change, because all data before it is acknowledged.
     pub fn restart(&mut self) {
         self.base = u32::MAX;

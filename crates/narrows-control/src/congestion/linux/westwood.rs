@@ -117,7 +117,7 @@ impl Westwood {
         }
     }
 
-    /// The bandwidth times the least RTT, segments (Linux `tcp_westwood_bw_rttmin`).
+    /// The bandwidth times the minimum RTT, segments (Linux `tcp_westwood_bw_rttmin`).
     fn fair_window(&self) -> u32 {
         let bytes = u64::from(self.rate) * u64::from(self.min_rtt);
         let segments = bytes / u64::from(self.packet_bytes.max(1));

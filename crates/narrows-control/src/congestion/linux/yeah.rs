@@ -76,7 +76,7 @@ impl Yeah {
     /// Chooses the mode of the next round.
     fn judge(&mut self, window: &mut Window) {
         let p = &self.params;
-        // The least RTT of the round filters delayed ACKs, at the cost of noticing a queue later (tcp_yeah.c).
+        // The minimum RTT of the round filters delayed ACKs, at the cost of noticing a queue later (tcp_yeah.c).
         let delay = self.rounds.least.saturating_sub(self.rounds.base);
         // The part of the window that is beyond the bandwidth-delay product: W (RTT - RTTmin) / RTT.
         self.queued = part(window.cwnd, delay, self.rounds.least);
@@ -175,7 +175,7 @@ mod tests {
     use crate::congestion::harness::{Path, Sender, ack_at, congestion, window};
     use crate::units::Rate;
 
-    /// A controller on a path of 50 ms after a round with a least RTT of `rtt` ms, and its window.
+    /// A controller on a path of 50 ms after a round with a minimum RTT of `rtt` ms, and its window.
     fn after_round(mut yeah: Yeah, cwnd: u32, rtt: u64) -> (Yeah, Window) {
         let mut w = window(cwnd);
         yeah.rounds.base = 50_001;

@@ -24,7 +24,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Minimum RTT. Shorter RTTs are clock errors.
 const RTT_MIN: Span = Span::from_micros(10);
 
-/// An RTT sample counts for at most this multiple of the least RTT (ours). The first sample after
+/// An RTT sample counts for at most this multiple of the minimum RTT (ours). The first sample after
 /// an outage is the length of the outage. Without this limit the sender would send only two packets
 /// in a time as long as the outage, and the next RTT sample would come equally late.
 const LONGEST_RTT: u64 = 8;

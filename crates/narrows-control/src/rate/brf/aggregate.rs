@@ -83,8 +83,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
 
     fn on_udp(&mut self, now: Time, bytes: Bytes, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.refresh_capacity(now, port, actions);
-        // T may be much shorter than the time between two reports. All bytes of a report within one T would seem to be
-        // a multiple of UDP's load.
+        // T may be much shorter than the time between two reports. All bytes of a report within one T would seem to
+        // be a multiple of UDP's load.
         self.record_udp(now, bytes.min(self.mtu), actions);
     }
 

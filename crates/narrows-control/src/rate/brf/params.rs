@@ -156,8 +156,8 @@ impl PortParameters for Params {
         if self.mode == Reading::Literal && self.share != Share::Flow {
             return Err(Problem::relation("share", format!("\"{}\"", self.share), "flow if mode is literal"));
         }
-        // With a product of at most 1, a limited flow counts as unlimited in every other cycle, and gets the full share
-        // (BRF-39). The paper's ranges include such products, so literal mode permits them.
+        // With a product of at most 1, a limited flow counts as unlimited in every other cycle, and gets the full
+        // share (BRF-39). The paper's ranges include such products, so literal mode permits them.
         if self.mode == Reading::Resolved && self.a_cls * self.b_head <= 1.0 {
             let (least, a_cls) = (1.0 / self.a_cls, self.a_cls);
             let expected =

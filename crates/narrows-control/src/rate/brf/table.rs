@@ -379,8 +379,8 @@ impl<K: FlowIdentity> Table<K> {
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    /// Passes the slot and the meter of every flow on [`List::Rated`] to `visit`, in no particular order. The order is the
-    /// order in memory, unless most records in memory are on other lists.
+    /// Passes the slot and the meter of every flow on [`List::Rated`] to `visit`, in no particular order. The order
+    /// is the order in memory, unless most records in memory are on other lists.
     pub(super) fn each_rated(&mut self, mut visit: impl FnMut(u32, &mut Meter)) {
         if self.len(List::Rated) >= self.links.len() / 4 {
             let slots = self.links.iter().zip(&mut self.meters).zip(0..);

@@ -1,11 +1,11 @@
 //! UDP's part of the link (BRF-21, BRF-23): its share is guaranteed, and beyond it UDP borrows idle capacity.
 //!
-//! Where UDP may borrow, its class reserves only as much of the share as UDP needs: a few DNS queries must not take 5 %
-//! of the link from TCP. UDP that exceeds the reserve borrows until the next sample of its load raises the reserve.
+//! Where UDP may borrow, its class reserves only as much of the share as UDP needs: a few DNS queries must not take
+//! 5 % of the link from TCP. UDP that exceeds the reserve borrows until the next sample of its load raises the reserve.
 //!
-//! Whenever UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission time.
-//! The ceiling has a different purpose: it follows the measured rate of TCP, so that UDP does not fill the headroom that
-//! `eta` leaves on a busy link. On a busy link, UDP gets its share.
+//! Whenever UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission
+//! time. The ceiling has a different purpose: it follows the measured rate of TCP, so that UDP does not fill the
+//! headroom that `eta` leaves on a busy link. On a busy link, UDP gets its share.
 
 use super::params::Params;
 use crate::rate::kit::policer::Policer;

@@ -63,8 +63,8 @@ impl<K: FlowIdentity> HalfOpenTable<K> {
 pub(in crate::rate) struct Life {
     /// The handshake was not seen. Whether the flow follows rates is inferred from its packets.
     pub(in crate::rate) guessed: bool,
-    /// The side whose next packet confirms that the flow was not invented by forged packets; `None` if both sides were
-    /// seen.
+    /// The side whose next packet confirms that the flow was not invented by forged packets; `None` if both sides
+    /// were seen.
     pub(in crate::rate) awaited: Option<Side>,
     /// The time at which the SYN-ACK passed, if the last packet of the handshake is still expected.
     pub(in crate::rate) syn_ack_at: Option<Time>,

@@ -1,4 +1,5 @@
-//! Max-min fair rates across many links: progressive filling (PAC-18; Bertsekas and Gallager, *Data Networks*, sec. 6.5.2).
+//! Max-min fair rates across many links: progressive filling (PAC-18; Bertsekas and Gallager, *Data Networks*,
+//! sec. 6.5.2).
 //!
 //! All rates rise together from the floor. A flow stops at its demand, or when one of its links is full; this link is
 //! its bottleneck. The *level* of a link is the rate at which the link would be full if it were the next link to

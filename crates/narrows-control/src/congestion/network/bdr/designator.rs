@@ -13,7 +13,7 @@ pub const RESTART_WINDOW: u32 = 10;
 /// Minimum retransmission timeout, so that a packet is not declared lost before it can arrive.
 const RTO_MIN: Span = Span::from_millis(1);
 
-/// The window, segments, that sends at `recommended` on a path with this least RTT (BDR-25); at
+/// The window, segments, that sends at `recommended` on a path with this minimum RTT (BDR-25); at
 /// least 1. It is 1 without an RTT ([`Span::ZERO`] or [`Span::MAX`]) or a packet size.
 pub fn window(recommended: Rate, srtt_min: Span, packet: Bytes) -> u32 {
     if srtt_min == Span::MAX || packet == Bytes::ZERO {
