@@ -25,8 +25,8 @@ def rate_parameters() -> str:
             if by_mode:
                 defaults.insert(0, f"`{p.spelled(row.literal.get(p.name, p.default))}`")
             rows.append((f"`{p.name}`", _expected(p), *defaults, p.meaning, p.source))
-        columns = ["literal", "resolved"] if by_mode else ["default"]
-        table = markdown.table(["parameter", "takes", *columns, "meaning", "source"], rows)
+        modes = ["literal", "resolved"] if by_mode else ["default"]
+        table = markdown.table(["parameter", "takes", *modes, "meaning", "source"], rows)
         parts.append(f"### Parameters of {row.name}\n\n{table}\n")
     return "\n".join(parts)
 

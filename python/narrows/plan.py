@@ -17,13 +17,13 @@ Delayer: TypeAlias = Literal["relay", "netem"]
 Forwarding: TypeAlias = Literal["route", "bridge", "ovs"]
 """Forwarding of a node."""
 Rate: TypeAlias = int
-"""A rate in bytes per second. By default these are L3 bytes (whole IP datagrams, BRF-4); other uses say
-so."""
+"""A rate in bytes per second. These are L3 bytes (whole IP datagrams, BRF-4) unless a comment says
+otherwise."""
 Span: TypeAlias = int
 """A time span in nanoseconds."""
 Time: TypeAlias = int
-"""A point in time: nanoseconds since an epoch that the caller chooses. In the simulator it is the start of
-the run."""
+"""A point in time: nanoseconds since an epoch that the caller chooses. In the simulator the epoch is the
+start of the run."""
 Tool: TypeAlias = Literal["own", "iperf3"]
 """Generator of flows."""
 
@@ -85,7 +85,8 @@ class ControllerPlan(TypedDict):
     """Rate to which the port is shaped. A switch in front of a bottleneck link shapes its port to the
     bottleneck's rate. `None`: the link's own rate."""
     told: NotRequired[bool]
-    """Whether the controller is given the capacity (key `told`); if not, it measures the capacity."""
+    """Whether the controller is given the capacity (key `told`). If not, the controller measures the
+    capacity."""
 
 
 _FlowPlan = TypedDict(
@@ -139,7 +140,7 @@ class JitterPlan(TypedDict):
     """Random extra delay of a packet."""
 
     max: Span
-    """The delay is uniform between 0 and this."""
+    """The delay is uniform between 0 and this value."""
     reorder: NotRequired[bool]
     """Packets may overtake each other."""
 
@@ -147,7 +148,7 @@ class JitterPlan(TypedDict):
 class KernelPlan(TypedDict):
     """How real stacks are set up.
 
-    The simulator ignores it. The backend chooses each value that is `None`.
+    The simulator ignores these options. The backend chooses each value that is `None`.
     """
 
     datapath: NotRequired[Datapath | None]
@@ -205,7 +206,7 @@ class LinkPlan(_LinkPlan):
 
 
 class BernoulliLossPlan(TypedDict):
-    """Each packet independently."""
+    """Each packet is lost independently."""
 
     kind: Literal["bernoulli"]
     p: float
@@ -221,9 +222,9 @@ class GilbertElliottLossPlan(TypedDict):
     """Loss probability in the good state."""
     kind: Literal["gilbert-elliott"]
     p: float
-    """Good to bad."""
+    """Probability of a transition from the good to the bad state."""
     r: float
-    """Bad to good."""
+    """Probability of a transition from the bad to the good state."""
 
 
 class NoneMarkPlan(TypedDict):
@@ -233,7 +234,7 @@ class NoneMarkPlan(TypedDict):
 
 
 class ThresholdMarkPlan(TypedDict):
-    """Mark a packet with CE if the queue is longer than this when it arrives (DCTCP's step)."""
+    """Mark a packet with CE if the queue is longer than this when the packet arrives (DCTCP's step)."""
 
     kind: Literal["threshold"]
     packets: int

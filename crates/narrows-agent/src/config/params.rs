@@ -6,7 +6,7 @@ use narrows_control::parameter::{Problem, Shape, Takes, Value, Values};
 use narrows_control::rate::{PortId, PortParameters, RateController, brf, registry};
 use narrows_control::units::Bytes;
 
-use super::reader::{hint, share};
+use super::reader::{found, hint};
 use super::units;
 
 /// The rate controllers that real switches support, and the value of their parameter `signal`. Stock hosts send no
@@ -59,7 +59,7 @@ pub(super) fn in_base_units(name: &str, given: &toml::Table, problem: impl Fn(&s
                 Ok(()) => drop(values.insert(key.clone(), value)),
                 Err(wrong) => problem(key, format!("found {}, expected {}", wrong.found, wrong.expected)),
             },
-            Err(expected) => problem(key, format!("found {value}, expected {expected}")),
+            Err(expected) => problem(key, format!("found {}, expected {expected}", found(value))),
         }
     }
     values
@@ -70,7 +70,10 @@ fn in_base_unit(shape: &Shape, value: &toml::Value) -> Result<Value, String> {
     match (shape.takes, value) {
         (Takes::Time { .. }, _) => units::span(word).map(|span| Value::Number(span.as_nanos() as f64)),
         (Takes::Rate { .. }, _) => units::rate(word).map(|rate| Value::Number(rate.as_f64())),
-        _ if word.ends_with('%') => share(value).map(Value::Number),
+        (Takes::Number { .. }, toml::Value::String(word)) if word.ends_with('%') => {
+            let number = word.trim_end_matches('%').trim().parse::<f64>();
+            number.map(|hundredths| Value::Number(hundredths / 100.0)).map_err(|_| shape.expected())
+        }
         (_, toml::Value::Boolean(flag)) => Ok(Value::Flag(*flag)),
         (_, toml::Value::Integer(n)) => Ok(Value::Number(*n as f64)),
         (_, toml::Value::Float(n)) => Ok(Value::Number(*n)),

@@ -126,7 +126,7 @@ pub(super) fn hint<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Stri
 }
 
 /// A value, shortened for an error message.
-fn found(value: &Value) -> String {
+pub(super) fn found(value: &Value) -> String {
     let text = match value {
         Value::Table(_) => "a table".to_owned(),
         Value::Array(items) => format!("a list of {}", items.len()),

@@ -18,7 +18,7 @@ use crate::units::{Rate, Span};
 
 /// The value of a parameter in base units: times are in ns, rates in L3 bytes/s.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "true, false, a number or a string")]
 pub enum Value {
     /// `true` or `false`.
     Flag(bool),
@@ -210,7 +210,7 @@ impl Shape {
     pub fn expected(&self) -> String {
         let what = match self.takes {
             Takes::Flag => "true or false".to_owned(),
-            Takes::Word(words) => words.join(" or "),
+            Takes::Word(words) => either(words),
             Takes::Text(forms) => forms.to_owned(),
             Takes::Whole { min, max } => format!("a whole number from {min} to {max}"),
             Takes::Number { min, max, .. } => format!("a number from {min} to {max}"),
@@ -230,8 +230,8 @@ impl Shape {
         match (value, self.takes) {
             (Value::Flag(flag), _) => flag.to_string(),
             (Value::Word(word), _) => word.to_string(),
-            (&Value::Number(n), Takes::Time { .. }) => time(Span::from_nanos(n as u64)),
-            (&Value::Number(n), Takes::Rate { .. }) => rate(Rate::from_bytes_per_sec(n as u64)),
+            (&Value::Number(n), Takes::Time { .. }) if is_whole(n) => time(Span::from_nanos(n as u64)),
+            (&Value::Number(n), Takes::Rate { .. }) if is_whole(n) => rate(Rate::from_bytes_per_sec(n as u64)),
             (Value::Number(n), _) => n.to_string(),
         }
     }
@@ -272,6 +272,19 @@ pub const fn time_from(min: Span, max: Span) -> Shape {
 /// A rate.
 pub const fn rate_from(min: Rate, max: Rate) -> Shape {
     Shape::new(Takes::Rate { min, max })
+}
+
+/// Whether the number is an exact whole number that is not negative.
+fn is_whole(n: f64) -> bool {
+    n.fract() == 0.0 && (0.0..EXACT).contains(&n)
+}
+
+/// A list of words such as "literal, resolved or incremental".
+fn either(words: &[&str]) -> String {
+    match words {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
 }
 
 /// A time in the largest unit that gives a whole number.

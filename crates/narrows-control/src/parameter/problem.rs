@@ -42,6 +42,11 @@ impl Problem {
         Problem::relation(name, time(found), format!("a time up to {other} ({})", time(most)))
     }
 
+    /// A time that is shorter than another parameter.
+    pub fn shorter(name: &str, found: Span, other: &str, least: Span) -> Self {
+        Problem::relation(name, time(found), format!("a time from {other} ({}) on", time(least)))
+    }
+
     /// No congestion controller has this name.
     pub fn unknown(name: &str) -> Self {
         let expected = "the name of a congestion controller".to_owned();

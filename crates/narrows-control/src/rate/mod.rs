@@ -31,7 +31,7 @@ pub mod xcp;
 #[cfg(test)]
 mod header_tests;
 #[cfg(test)]
-mod random_parameters;
+mod random_parameters_tests;
 
 pub use controller::{RateController, Requirements};
 pub use counters::PortCounters;

@@ -1,15 +1,14 @@
 //! The constants of BRF with their sources.
 
-use crate::parameter::{
-    Parameters, Problem, Reading, Values, flag, number, rate_from, text, time_from, whole, word,
-};
+use crate::parameter::{Problem, Reading, Value, Values, flag, number, rate_from, text, time_from, whole, word};
 use crate::rate::PortParameters;
 use crate::rate::kit::classes::UDP_SHARE;
 use crate::rate::kit::subscriber::{FORMS, Share};
 use crate::units::{Rate, Span};
 
 const SHORTEST: Span = Span::from_micros(10);
-const HOUR: Span = Span::from_secs(3600);
+/// Longest time that scenarios and configurations can state.
+const LONGEST: Span = Span::from_secs(1_000_000);
 /// Largest count.
 const COUNT: u64 = u32::MAX as u64;
 /// Most entries of a table.
@@ -54,7 +53,7 @@ params! {
     /// Q_TH: share of the queue limit above which the detector reports congestion.
     q_th: f64 = 0.1, 0.1, number(0.0, 1.0).from("paper 0.1");
     /// Queueing delay at link rate that counts as congestion; zero disables it.
-    q_delay_max: Span = Span::ZERO, Span::from_millis(5), time_from(Span::ZERO, HOUR).from("BRF-74");
+    q_delay_max: Span = Span::ZERO, Span::from_millis(5), time_from(Span::ZERO, LONGEST).from("BRF-74");
     /// A queue of fewer packets is no standing queue, whatever its delay. On a slow link two bursts exceed
     /// `q_delay_max`.
     q_packets_min: u32 = 0, 8, whole(0, COUNT).from("ours");
@@ -72,15 +71,15 @@ params! {
     floor_share: f64 = 0.0, 0.001, number(0.0, 1.0).from("BRF-47");
     /// Minimum period T. The paper has no minimum. In literal mode, a minimum of 1 ms keeps the timer from firing
     /// constantly.
-    period_min: Span = Span::from_millis(1), Span::from_millis(10), time_from(SHORTEST, HOUR).from("BRF-30");
+    period_min: Span = Span::from_millis(1), Span::from_millis(10), time_from(SHORTEST, LONGEST).from("BRF-30");
     /// Maximum period T.
-    period_max: Span = Span::from_secs(3600), Span::from_secs(1), time_from(SHORTEST, HOUR).from("BRF-30");
+    period_max: Span = Span::from_secs(3600), Span::from_secs(1), time_from(SHORTEST, LONGEST).from("BRF-30");
     /// After an allocation, wait for one period T before measuring.
     settle: bool = false, true, flag().from("BRF-36");
     /// Maximum time between runs of the detector. If T is shorter, the time is T.
-    poll: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, HOUR).from("BRF-73");
+    poll: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, LONGEST).from("BRF-73");
     /// After this time without a poll, the controller counts as failed and the switch uses its own detector.
-    controller_timeout: Span = Span::from_millis(500), Span::from_millis(500), time_from(Span::ZERO, HOUR).from("BRF-105");
+    controller_timeout: Span = Span::from_millis(500), Span::from_millis(500), time_from(Span::ZERO, LONGEST).from("BRF-105");
     /// Distribute the capacity that limited flows do not use.
     spread_residual: bool = false, true, flag().from("BRF-42");
     /// Serve mice before elephants. The paper announces the layers but does not use them.
@@ -107,15 +106,15 @@ params! {
     /// Maximum number of keys in the predictor.
     predictor_entries: usize = 65_536, 65_536, whole(0, ENTRIES);
     /// Assumed RTT of a flow whose handshake was not seen.
-    rtt_default: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, HOUR).from("ours");
+    rtt_default: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
     /// A flow is idle after this time without data; after two periods T or two packet gaps if that is longer.
-    idle_after: Span = Span::from_millis(200), Span::from_millis(200), time_from(Span::ZERO, HOUR).from("BRF-16");
+    idle_after: Span = Span::from_millis(200), Span::from_millis(200), time_from(Span::ZERO, LONGEST).from("BRF-16");
     /// A handshake without an answer is removed after this time.
-    handshake_timeout: Span = Span::from_secs(3), Span::from_secs(3), time_from(Span::ZERO, HOUR).from("BRF-15");
+    handshake_timeout: Span = Span::from_secs(3), Span::from_secs(3), time_from(Span::ZERO, LONGEST).from("BRF-15");
     /// T_gc: a flow without packets is removed after this time.
-    forget_after: Span = Span::from_secs(60), Span::from_secs(60), time_from(Span::ZERO, HOUR).from("BRF-15");
+    forget_after: Span = Span::from_secs(60), Span::from_secs(60), time_from(Span::ZERO, LONGEST).from("BRF-15");
     /// A flow without an ACK for this time (or three RTTs, if longer) is advertised to other switches.
-    ack_timer_min: Span = Span::from_secs(1), Span::from_secs(1), time_from(Span::ZERO, HOUR).from("BRF-63");
+    ack_timer_min: Span = Span::from_secs(1), Span::from_secs(1), time_from(Span::ZERO, LONGEST).from("BRF-63");
     /// Maximum number of flows in the table; half a kilobyte each.
     max_flows: usize = 262_144, 262_144, whole(1, ENTRIES).from("ours");
     /// Maximum number of half-open handshakes; a full table discards the oldest.
@@ -140,11 +139,8 @@ impl Default for Params {
 
 impl PortParameters for Params {
     fn defaults(given: &Values) -> Self {
-        let mut of_mode = Params::resolved();
-        if let Some(mode) = given.get("mode") {
-            of_mode.set("mode", mode);
-        }
-        if of_mode.mode == Reading::Literal { Params::literal() } else { of_mode }
+        let is_literal = given.get("mode") == Some(&Value::Word("literal".into()));
+        if is_literal { Params::literal() } else { Params::resolved() }
     }
 
     fn check_relations(&self) -> Result<(), Problem> {
@@ -159,9 +155,10 @@ impl PortParameters for Params {
         // With a product of at most 1, a limited flow counts as unlimited in every other cycle, and gets the full
         // share (BRF-39). The paper's ranges include such products, so literal mode permits them.
         if self.mode == Reading::Resolved && self.a_cls * self.b_head <= 1.0 {
-            let (least, a_cls) = (1.0 / self.a_cls, self.a_cls);
+            // Rounded up, so that the stated number is accepted.
+            let (least, a_cls) = ((1e4 / self.a_cls).ceil() / 1e4, self.a_cls);
             let expected =
-                format!("a number above {least:.4}, so that a_cls * b_head exceeds 1 (a_cls is {a_cls})");
+                format!("at least {least:.4}, so that a_cls * b_head exceeds 1 (a_cls is {a_cls})");
             return Err(Problem::relation("b_head", self.b_head, expected));
         }
         Ok(())
@@ -171,7 +168,6 @@ impl PortParameters for Params {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parameter::Value;
 
     fn read(pairs: &[(&str, Value)]) -> Result<Params, String> {
         let values = pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -198,7 +194,7 @@ mod tests {
     #[test]
     fn the_papers_unstable_corner_is_for_literal_mode_only() {
         let said = Params { b_head: 1.05, ..Params::resolved() }.check().unwrap_err().to_string();
-        let expected = "a number above 1.0526, so that a_cls * b_head exceeds 1 (a_cls is 0.95)";
+        let expected = "at least 1.0527, so that a_cls * b_head exceeds 1 (a_cls is 0.95)";
         assert_eq!(said, format!("b_head: found 1.05, expected {expected}"));
         assert_eq!(Params { b_head: 1.05, ..Params::literal() }.check(), Ok(()));
         assert_eq!((Params::resolved().check(), Params::literal().check()), (Ok(()), Ok(())));
@@ -238,7 +234,7 @@ mod tests {
             ),
             (
                 Params { period_min: Span::ZERO, ..Params::resolved() },
-                "period_min: found 0, expected a time from 10us to 3600s",
+                "period_min: found 0, expected a time from 10us to 1000000s",
             ),
         ] {
             assert_eq!(bad.check().unwrap_err().to_string(), text);

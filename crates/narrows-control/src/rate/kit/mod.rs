@@ -18,7 +18,7 @@ pub mod demand_list;
 pub(super) mod flow_id;
 pub(super) mod half_open;
 pub mod lifecycle;
-pub mod parameters;
+pub(super) mod parameters;
 pub mod policer;
 pub(super) mod rtt;
 pub mod service;

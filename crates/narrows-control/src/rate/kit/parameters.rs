@@ -33,18 +33,14 @@ pub trait PortParameters: Parameters + Default {
     /// # Errors
     /// The first unknown or invalid parameter.
     fn read(controller: &str, given: &Values) -> Result<Self, Problem> {
+        let mut params = Self::defaults(given);
         for (name, value) in given {
             let Some(parameter) = Self::TABLE.iter().find(|parameter| parameter.name == name) else {
                 let known: Vec<_> = Self::TABLE.iter().map(|parameter| parameter.name.to_owned()).collect();
                 return Err(Problem::unknown_parameter(name, controller, &known));
             };
             parameter.check(value)?;
-        }
-        let mut params = Self::defaults(given);
-        for (name, value) in given {
-            if !params.set(name, value)
-                && let Some(parameter) = Self::TABLE.iter().find(|parameter| parameter.name == name)
-            {
+            if !params.set(name, value) {
                 return Err(Problem::of(name, &parameter.shape, value));
             }
         }

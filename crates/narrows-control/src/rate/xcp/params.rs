@@ -33,7 +33,7 @@ impl PortParameters for Params {
             }
         }
         if self.te_first < self.te_min {
-            return Err(Problem::longer("te_min", self.te_min, "te_first", self.te_first));
+            return Err(Problem::shorter("te_first", self.te_first, "te_min", self.te_min));
         }
         Ok(())
     }
@@ -57,7 +57,7 @@ mod tests {
             ),
             (
                 Params { te_first: Span::from_micros(500), ..Params::default() },
-                "te_min: found 1ms, expected a time up to te_first (500us)",
+                "te_first: found 500us, expected a time from te_min (1ms) on",
             ),
         ] {
             assert_eq!(bad.check().unwrap_err().to_string(), text);

@@ -1,4 +1,5 @@
-//! Valid parameters, often at the ends of their ranges, stop no rate controller and no domain's controller.
+//! Valid parameters, often at the ends of their ranges, stop no rate controller and no domain's controller. Controllers
+//! that use headers get timers only.
 
 use proptest::prelude::*;
 
