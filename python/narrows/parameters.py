@@ -63,12 +63,12 @@ class Parameter:
             raise Expected(self.expected)
         try:
             if self.kind == "number" and isinstance(value, str):
-                value = units.parse_share(value)
+                value = float(value.removesuffix("%")) / 100
             elif self.kind == "time":
                 value = units.parse_duration(value)
             elif self.kind == "rate":
                 value = units.parse_rate(value) // 8
-        except Expected:
+        except (Expected, ValueError):
             raise Expected(self.expected) from None
         assert isinstance(value, bool | int | float | str)
         if self.min is not None and self.max is not None and not self.min <= float(value) <= self.max:

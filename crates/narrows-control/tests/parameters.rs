@@ -21,9 +21,9 @@ fn an_error_names_the_parameter_the_value_and_what_was_expected() {
         (json!({ "believe_senders": 1 }), "believe_senders: found 1, expected true or false"),
         (
             json!({ "poll": "a, expected `b`" }),
-            "poll: found \"a, expected `b`\", expected a time from 10us to 3600s",
+            "poll: found \"a, expected `b`\", expected a time from 10us to 1000000s",
         ),
-        (json!({ "poll": 1000 }), "poll: found 1us, expected a time from 10us to 3600s"),
+        (json!({ "poll": 1000 }), "poll: found 1us, expected a time from 10us to 1000000s"),
         (json!({ "mode": "x" }), "mode: found \"x\", expected resolved or literal"),
         (json!({ "mode": 3 }), "mode: found 3, expected resolved or literal"),
     ] {

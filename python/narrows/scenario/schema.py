@@ -54,7 +54,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         "word": {"enum": list(parameter.words)},
         "text": {"type": "string"},
         "whole": {"type": "integer", **bounds},
-        "number": {"anyOf": [{"type": "number", **bounds}, {"type": "string", "pattern": "%$"}]},
+        "number": {"anyOf": [{"type": "number", **bounds}, {"type": "string", "pattern": "^ *[0-9.]+ *%$"}]},
         "time": _schema_of(fields.Duration),
         "rate": _schema_of(fields.RateOrZero),
     }
