@@ -84,7 +84,6 @@ cc = "reno"
             "eta = 0.9, b_head = 'x', u_th = 1",
             "rate_controllers.0.params.b_head: found 'x', expected a number",
         ),
-        ("eta = '101%'", "rate_controllers.0.params.eta: found '101%', expected a number from 0.01 to 1"),
         ("eta = [1]", "rate_controllers.0.params.eta: found a list of 1, expected a number"),
         ("mode = 3", "rate_controllers.0.params.mode: found 3, expected resolved or literal"),
     ],

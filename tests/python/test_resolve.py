@@ -196,7 +196,7 @@ def test_controllers():
         [rate_controllers.params]
         mode = "literal"
         period_min = "10ms"
-        b_head = 1.5
+        b_head = "150%"
         capacity_initial = "8kbit"
         udp_share = "5%"
         [sdn]

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 HYSTERESIS = 0.1
-"""Half width of the band around the mean, as a fraction of the mean. A window counts as up or down only if it is
-outside of this band."""
+"""Half width of the band around the mean, as a fraction of the mean. A window counts as up or down only if it
+is outside of this band."""
 
 _QUANTILES = np.linspace(0.005, 0.995, 100)
 

@@ -102,7 +102,9 @@ fn times_in_brfs_parameters_require_units() {
     );
     assert_eq!(
         problems(&with("max_flows = [1]")),
-        ["f.toml: ports[0].params.max_flows: found a list of 1, expected a whole number from 1 to 2147483647"]
+        [
+            "f.toml: ports[0].params.max_flows: found a list of 1, expected a whole number from 1 to 2147483647"
+        ]
     );
 }
 

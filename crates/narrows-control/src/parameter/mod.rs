@@ -231,7 +231,9 @@ impl Shape {
             (Value::Flag(flag), _) => flag.to_string(),
             (Value::Word(word), _) => word.to_string(),
             (&Value::Number(n), Takes::Time { .. }) if is_whole(n) => time(Span::from_nanos(n as u64)),
-            (&Value::Number(n), Takes::Rate { .. }) if is_whole(n) => rate(Rate::from_bytes_per_sec(n as u64)),
+            (&Value::Number(n), Takes::Rate { .. }) if is_whole(n) => {
+                rate(Rate::from_bytes_per_sec(n as u64))
+            }
             (Value::Number(n), _) => n.to_string(),
         }
     }

@@ -1,6 +1,8 @@
 //! The constants of BRF with their sources.
 
-use crate::parameter::{Problem, Reading, Value, Values, flag, number, rate_from, text, time_from, whole, word};
+use crate::parameter::{
+    Problem, Reading, Value, Values, flag, number, rate_from, text, time_from, whole, word,
+};
 use crate::rate::PortParameters;
 use crate::rate::kit::classes::UDP_SHARE;
 use crate::rate::kit::subscriber::{FORMS, Share};
