@@ -77,7 +77,7 @@ TIME = "expected a time from 0 to 100s"
         ("cubic", "beta", "[0.5, 0.7]", f"found a list of 2, {SHARE}"),
         ("cubic", "bet", "0.5", "found an unknown key, expected a parameter of cubic; nearest is 'beta'"),
         ("vegas", "alpha", "2.5", "found 2.5, expected a whole number from 0 to 1000000"),
-        ("cubic", "slow_start", '"fast"', "found 'fast', expected hystart or hystart++ or plain"),
+        ("cubic", "slow_start", '"fast"', "found 'fast', expected hystart, hystart++ or plain"),
         ("bbr", "probe_rtt_duration", "200", f"found 200, {TIME}"),
         ("bbr", "probe_rtt_duration", '"300s"', f"found '300s', {TIME}"),
         ("bbr", "policer_difference", '"5"', "found '5', expected a rate from 0 to 1000gbit"),

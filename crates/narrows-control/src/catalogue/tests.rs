@@ -202,7 +202,7 @@ fn errors_name_the_parameter_and_what_it_takes() {
     );
     assert_eq!(
         refused("cubic", &[("slow_start", Value::Word("fast".into()))]),
-        "slow_start: found \"fast\", expected hystart or hystart++ or plain"
+        "slow_start: found \"fast\", expected hystart, hystart++ or plain"
     );
     assert_eq!(
         refused("bbr3", &[("drain_rounds", Value::Word("no".into()))]),
