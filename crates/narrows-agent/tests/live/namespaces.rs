@@ -92,8 +92,10 @@ fn assert_in_use(net: &Net, sender: &mut Agent, i: usize, port: u16) {
     let (asked, marked) = (sender_counter(sender, "asked"), sender_counter(sender, "marked"));
     let flow = Flow::from_sender(net, i, port);
     flow.wait_for_data();
-    wait_until(sender, "no marks", |sender| sender_counter(sender, "marked") > marked + 2);
-    assert!(sender_counter(sender, "asked") > asked, "{}", sender.log());
+    // An earlier flow can still cause marks, so both counters are waited for.
+    wait_until(sender, "no request or no marks", |sender| {
+        sender_counter(sender, "asked") > asked && sender_counter(sender, "marked") > marked + 2
+    });
     all_well(&[&flow]);
 }
 
@@ -208,10 +210,9 @@ fn a_namespace_that_flaps_is_damped_and_nothing_leaks() {
     assert!(receiver.log().contains(flaps), "{}", receiver.log());
     let lines = receiver.log().lines().filter(|line| line.contains(&name)).count();
     assert!(lines <= 20, "{lines} lines:\n{}", receiver.log());
-    assert_eq!(
-        fs::read_dir(format!("/proc/{}/fd", receiver.pid())).expect("descriptors").count(),
-        descriptors
-    );
+    // A connection to the status socket may be open at either count. A leak would be one descriptor per round.
+    let after = fs::read_dir(format!("/proc/{}/fd", receiver.pid())).expect("descriptors").count();
+    assert!(after <= descriptors + 2, "{descriptors} descriptors at first, {after} at last");
 }
 
 #[test]
