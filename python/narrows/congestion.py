@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from narrows.parameters import Parameter, Value, by_name, in_base_units
+from narrows.parameters import Parameter, Value, by_name
 from narrows.plan import FlowPlan
 
 EBPF = {
@@ -84,14 +84,6 @@ class Algorithm:
     look: Look | None
     parameters: Mapping[str, Parameter]
     presets: Mapping[str, Preset]
-
-    def base(self, given: Mapping[str, object], key: str = "cc") -> dict[str, Value]:
-        """A scenario's parameters in base units.
-
-        Raises:
-            ScenarioError: for an unknown parameter, or a value of another kind or outside the range.
-        """
-        return in_base_units(given, self.parameters, self.name, key)
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint
 
 NONE = "none"
-"""The word for "no limit" or "not used" of parameters that may be absent."""
+"""The word for "no limit", "not used" or "as another parameter says" of parameters that may be absent."""
 
 Value = bool | int | float | str
 """A parameter's value: as given in a scenario, or in base units (ns, bytes/s)."""

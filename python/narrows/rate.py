@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from narrows.parameters import Parameter, Value, by_name, in_base_units
+from narrows.parameters import Parameter, Value, by_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,22 +19,11 @@ class RateController:
 
     name: str
     summary: str
-    signal_on_switches: str | None
-    """The value of its parameter ``signal`` with which real switches and stock hosts can use it.
-
-    It is empty if the rate controller has no such parameter, and None if they cannot use it.
-    """
+    on_switches: Mapping[str, Value] | None
+    """The parameters with which real switches and stock hosts can use it; None if they cannot."""
     parameters: Mapping[str, Parameter]
     literal: Mapping[str, Value]
     """Defaults with ``mode = "literal"`` that differ from those without a mode, in base units."""
-
-    def base(self, given: Mapping[str, object], key: str = "params") -> dict[str, Value]:
-        """A scenario's parameters in base units.
-
-        Raises:
-            ScenarioError: for an unknown parameter, or a value of another kind or outside the range.
-        """
-        return in_base_units(given, self.parameters, self.name, key)
 
 
 @functools.cache
@@ -46,10 +35,6 @@ def catalogue() -> Mapping[str, RateController]:
     return {row["name"]: RateController(**{**row, "parameters": by_name(row["parameters"])}) for row in rows}
 
 
-def on_switches() -> dict[str, str]:
-    """The rate controllers that real switches support, and the value of their parameter ``signal``.
-
-    It is empty if they have no such parameter.
-    """
-    rows = catalogue().values()
-    return {row.name: row.signal_on_switches for row in rows if row.signal_on_switches is not None}
+def on_switches() -> dict[str, Mapping[str, Value]]:
+    """The rate controllers that real switches support, and the parameters that they need there."""
+    return {row.name: row.on_switches for row in catalogue().values() if row.on_switches is not None}

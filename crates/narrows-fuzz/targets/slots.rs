@@ -11,7 +11,6 @@ use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use narrows_agent::switch::core::{Port, Switch};
 use narrows_agent::switch::table::{Flags, FlowTable, Head, Orders, Tags, Tail};
-use narrows_control::parameter::Value;
 use narrows_control::rate::{Action, FlowKey, LEAVES, PortCounters, Proto, registry};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_fuzz::bounded;
@@ -103,10 +102,8 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
     let counters =
         PortCounters { capacity: Some(CAPACITY), limit_packets: [1000; LEAVES], ..PortCounters::default() };
     let ports = PORTS.iter().zip(0..).map(|(name, number)| {
-        let signal =
+        let params =
             registry::find(name).and_then(|entry| entry.on_switches()).expect("real switches support it");
-        let given = (!signal.is_empty()).then(|| ("signal".to_owned(), Value::Word(signal.into())));
-        let params = given.into_iter().collect();
         let controller = registry::build(name, &params, number, Bytes::new(1500)).expect("parameters");
         let controller = controller.into_aggregated().expect("a controller that takes counts");
         Port::new(controller, counters.clone())

@@ -21,7 +21,7 @@ fn rate_controller(entry: &registry::Entry) -> Json {
     json!({
         "name": entry.name,
         "summary": entry.summary,
-        "signal_on_switches": entry.on_switches(),
+        "on_switches": entry.on_switches(),
         "parameters": defaults.map(|(p, default)| parameter(p.name, p, &default)).collect::<Vec<_>>(),
         "literal": literal(entry),
     })

@@ -9,7 +9,7 @@ from typing import TypeVar
 from narrows import congestion as catalogue
 from narrows import units
 from narrows.errors import ScenarioError, found
-from narrows.parameters import Value
+from narrows.parameters import Value, in_base_units
 from narrows.plan import AppPlan, LossPlan, SizePlan, StepsRatePlan, TransportPlan
 from narrows.scenario.network import Bernoulli, Change, GilbertElliott
 from narrows.scenario.traffic import MAX_FLOWS, Flow, SizeDistribution
@@ -80,7 +80,7 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
         return flow.cc.name
     row = catalogue.find(flow.cc.name)
     if row is not None:
-        return {"name": flow.cc.name, **row[0].base(params, key)}
+        return {"name": flow.cc.name, **in_base_units(params, row[0].parameters, row[0].name, key)}
     # A class of the user: it checks its parameters itself.
     for name, value in params.items():
         if not isinstance(value, bool | int | float | str):

@@ -15,7 +15,7 @@ from typing import TypedDict
 from narrows import rate, units
 from narrows.errors import ScenarioError, found, one_of
 from narrows.packets import FULL_PACKET
-from narrows.parameters import Value
+from narrows.parameters import Value, in_base_units
 from narrows.plan import (
     ControllerPlan,
     FlowPlan,
@@ -426,7 +426,8 @@ class _Resolver:
         known = rate.catalogue()
         if controller.kind not in known:
             raise ScenarioError(one_of(controller.kind, known, "a rate controller", "rate"), f"{key}.kind")
-        return known[controller.kind].base(controller.params, f"{key}.params")
+        row = known[controller.kind]
+        return in_base_units(controller.params, row.parameters, row.name, f"{key}.params")
 
     def _probes(self, controlled: list[int], flows: int) -> ProbePlan:
         probes, everything = self.scenario.probes, range(len(self.graph.links))

@@ -89,6 +89,7 @@ def unserved(runs: Iterable[Run]) -> list[str]:
 
 def _kind(controller: RateController) -> str:
     """The kind of a rate controller as its senders see it."""
-    # With this signal, rate controllers write rates into ACKs with BRF's option. By default they do not.
-    signal = controller.params.get("signal")
-    return "brf" if signal and signal == rate.on_switches().get(controller.kind) else controller.kind
+    # With the parameters for stock hosts, rate controllers write rates into ACKs with BRF's option.
+    needed = rate.on_switches().get(controller.kind)
+    writes = needed is not None and all(controller.params.get(key) == value for key, value in needed.items())
+    return "brf" if writes else controller.kind

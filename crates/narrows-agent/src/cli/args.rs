@@ -279,8 +279,8 @@ mod tests {
         assert_eq!(kinds(&format!("{line} bdr")).unwrap(), ["bdr"]);
         let wrong = kinds(&format!("{line} xcp")).unwrap_err();
         std::fs::remove_file(&file).unwrap();
-        let expected = "ports[0].rate_controller: found \"xcp\", which real switches do not support, expected one of \"brf\", \
-                        \"rcp\", \"bdr\", \"pacec\"";
+        let expected = "ports[0].rate_controller: found \"xcp\", which real switches do not support, expected one of \"bdr\", \
+                        \"brf\", \"pacec\", \"rcp\"";
         assert!(wrong.ends_with(expected), "{wrong}");
     }
 

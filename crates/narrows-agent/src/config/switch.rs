@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use narrows_control::parameter::{Value, Values};
 use narrows_control::rate::aggregate::Aggregated;
-use narrows_control::rate::{PortId, brf};
+use narrows_control::rate::{FlowKey, PortId, brf, registry};
 use narrows_control::units::{Bytes, Rate, Span};
+use toml::Table;
 
 use crate::channel::KeyFiles;
 use crate::dataplane::layout;
@@ -171,7 +172,7 @@ impl Port {
     /// # Errors
     /// Never for a port of a checked configuration.
     pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn Aggregated>, String> {
-        let controller = params::build(&self.rate_controller, &self.params, port, mtu)
+        let controller = registry::build(&self.rate_controller, &self.params, port, mtu)
             .map_err(|problem| problem.to_string())?;
         controller.into_aggregated().ok_or_else(|| format!("{} needs each packet", self.rate_controller))
     }
@@ -285,51 +286,9 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         table.problem("syn_share", format_args!("found {found}%, expected from 0.1% to 100%"));
     }
     let rate_controller = table.get("rate_controller", text).unwrap_or_else(|| "brf".to_owned());
-    let mut params = Values::new();
-    if let Some(given) = table.get("params", |v| v.as_table().ok_or_else(|| "a table [ports.params]".into()))
-    {
-        params = params::in_base_units(&rate_controller, given, |key, text| {
-            table.problem(&format!("params.{key}"), text)
-        });
-    }
-    let mut needs_controller = false;
-    if measured && params.contains_key("udp_ceiling") {
-        let text =
-            "found it with capacity = \"measured\", expected `rate`, because UDP cannot borrow otherwise";
-        table.problem("params.udp_ceiling", text);
-    }
-    params::set_defaults(&rate_controller, max_flows, &mut params);
-    if params::KINDS.iter().all(|(kind, _)| *kind != rate_controller) {
-        // The others need each packet, or headers that no stock host sends. They run in the simulator only.
-        let kinds: Vec<_> = params::KINDS.iter().map(|(kind, _)| format!("{kind:?}")).collect();
-        let kinds = kinds.join(", ");
-        let text =
-            format!("found {rate_controller:?}, which real switches do not support, expected one of {kinds}");
-        table.problem("rate_controller", text);
-    } else {
-        match params::build(&rate_controller, &params, 0, mtu.unwrap_or(Bytes::new(1500))) {
-            Err(problem) => {
-                // Unknown names were reported before.
-                let key = format!("params.{}", problem.parameter.unwrap_or_default());
-                table.problem(&key, format!("found {}, expected {}", problem.found, problem.expected));
-            }
-            Ok(built) => {
-                let requirements = built.requirements();
-                needs_controller = requirements.domain;
-                let (signal, expected) = (params.get("signal"), params::signal(&rate_controller));
-                if let (Some(Value::Word(signal)), Some(expected)) = (signal, expected)
-                    && signal != expected
-                {
-                    let text =
-                        format!("found {signal:?}, which stock hosts do not support, expected {expected:?}");
-                    table.problem("params.signal", text);
-                } else if requirements.configured_capacity && measured {
-                    let text = format!("found \"measured\", expected `rate`: {rate_controller} needs it");
-                    table.problem("capacity", text);
-                }
-            }
-        }
-    }
+    let (params, needs_controller) =
+        params(table, &rate_controller, max_flows, mtu.unwrap_or(Bytes::new(1500)), measured)
+            .unwrap_or_default();
     let (interface, capacity) = (interface?, capacity?);
     Some(Port {
         interface,
@@ -344,6 +303,61 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         needs_controller,
         params,
     })
+}
+
+/// The parameters of a port's rate controller, and whether it needs the SDN controller. `None` if one is invalid.
+fn params(
+    table: &Reader<'_>,
+    rate_controller: &str,
+    max_flows: u32,
+    mtu: Bytes,
+    measured: bool,
+) -> Option<(Values, bool)> {
+    let Some(needed) = params::KINDS.get(rate_controller) else {
+        // The others need each packet, or headers that no stock host sends. They run in the simulator only.
+        let kinds: Vec<_> = params::KINDS.keys().map(|kind| format!("{kind:?}")).collect();
+        let kinds = kinds.join(", ");
+        let text =
+            format!("found {rate_controller:?}, which real switches do not support, expected one of {kinds}");
+        table.problem("rate_controller", text);
+        return None;
+    };
+    let given = table.get("params", |v| v.as_table().ok_or_else(|| "a table [ports.params]".into()));
+    let no_params = Table::new();
+    let mut params = params::in_base_units(rate_controller, given.unwrap_or(&no_params), |key, text| {
+        table.problem(&format!("params.{key}"), text);
+    })?;
+    if measured && params.contains_key("udp_ceiling") {
+        let text =
+            "found it with capacity = \"measured\", expected `rate`, because UDP cannot borrow otherwise";
+        table.problem("params.udp_ceiling", text);
+    }
+    for (key, expected) in needed {
+        if let (Some(Value::Word(found)), Value::Word(expected)) = (params.get(key), expected)
+            && found != expected
+        {
+            let text = format!("found {found:?}, which stock hosts do not support, expected {expected:?}");
+            table.problem(&format!("params.{key}"), text);
+            return None;
+        }
+    }
+    params::set_defaults(rate_controller, max_flows, &mut params);
+    match registry::build::<FlowKey>(rate_controller, &params, 0, mtu) {
+        Err(problem) => {
+            let key =
+                problem.parameter.map_or("params".to_owned(), |parameter| format!("params.{parameter}"));
+            table.problem(&key, format!("found {}, expected {}", problem.found, problem.expected));
+            None
+        }
+        Ok(built) => {
+            let requirements = built.requirements();
+            if requirements.configured_capacity && measured {
+                let text = format!("found \"measured\", expected `rate`: {rate_controller} needs it");
+                table.problem("capacity", text);
+            }
+            Some((params, requirements.domain))
+        }
+    }
 }
 
 fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {

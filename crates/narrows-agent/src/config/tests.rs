@@ -214,7 +214,7 @@ fn rcp_and_bdr_are_configured() {
         problems(&measured),
         ["f.toml: ports[0].capacity: found \"measured\", expected `rate`: rcp needs it"]
     );
-    let expected = "rate_controller: found \"xcp\", which real switches do not support, expected one of \"brf\", \"rcp\", \"bdr\", \"pacec\"";
+    let expected = "rate_controller: found \"xcp\", which real switches do not support, expected one of \"bdr\", \"brf\", \"pacec\", \"rcp\"";
     assert_eq!(port_problem(&port_of("xcp", "")), expected);
     assert_eq!(port_problem(&port_of("brv", "")), expected.replace("xcp", "brv"));
     let literal = port_problem(&port_of("bdr", "params = { mode = 'literal' }"));

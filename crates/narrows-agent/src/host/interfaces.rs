@@ -24,17 +24,21 @@ impl AtInterface {
         Ok(AtInterface { program, hook })
     }
 
-    fn attach(&self, index: u32) -> Result<OwnedFd, HostError> {
-        tcx::attach(self.program.as_fd(), index, self.hook).map_err(|error| HostError::Missing {
-            what: "attaching to an interface (tcx)",
-            remedy: match error.raw_os_error() {
+    fn attach(&self, name: &str, index: u32) -> Result<OwnedFd, HostError> {
+        tcx::attach(self.program.as_fd(), index, self.hook).map_err(|error| {
+            let remedy = match error.raw_os_error() {
+                // The interface was deleted after its name was looked up.
+                Some(libc::ENODEV) => return htb::Error::NoInterface(name.to_owned()).into(),
                 Some(libc::EINVAL) => "Linux 6.6 or later with CONFIG_NET_XGRESS is needed",
                 Some(libc::ERANGE) => "at most 63 programs fit; `bpftool net` lists them",
                 Some(libc::EPERM) => "run as root, or with CAP_NET_ADMIN and CAP_BPF",
                 _ => "`ip -d link` describes the interface",
+            };
+            HostError::Missing {
+                what: "attaching to an interface (tcx)",
+                remedy: remedy.to_owned(),
+                found: error.to_string(),
             }
-            .to_owned(),
-            found: error.to_string(),
         })
     }
 }
@@ -89,7 +93,8 @@ impl Interface {
             Ok(index) => index,
             Err(missing) => {
                 self.damping.missing();
-                return self.wait(missing.into(), now);
+                let was_attached = self.lose(now);
+                return self.wait(missing.into(), was_attached, now);
             }
         };
         let is_there = |(link, at): (&OwnedFd, &AtInterface)| tcx::is_attached(link.as_fd(), index, at.hook);
@@ -99,14 +104,11 @@ impl Interface {
         }
         // Another interface has the name now: the old one was renamed, moved or deleted.
         let is_new = !self.is_attached() && self.trouble.is_none();
-        if self.is_attached() {
-            self.damping.lost(now);
-            self.detach();
-        }
+        let was_attached = self.lose(now);
         if let Err(flaps) = self.damping.admit(now, index.into()) {
-            return self.wait(flaps.into(), now);
+            return self.wait(flaps.into(), was_attached, now);
         }
-        match programs.iter().map(|program| program.attach(index)).collect() {
+        match programs.iter().map(|program| program.attach(&self.name, index)).collect() {
             Ok(links) => {
                 (self.links, self.trouble) = (links, None);
                 if !is_new {
@@ -114,15 +116,26 @@ impl Interface {
                     tracing::info!(event = "interface-back", interface = self.name, netns, index);
                 }
             }
-            Err(refused) => self.wait(refused, now),
+            Err(refused) => self.wait(refused, was_attached, now),
         }
     }
 
     /// Notices the end of an interface in a namespace that cannot be entered.
     pub(super) fn look_from_outside(&mut self, now: Time) {
         if self.links.iter().any(|link| !tcx::has_interface(link.as_fd()).unwrap_or(true)) {
-            self.wait(htb::Error::NoInterface(self.name.clone()).into(), now);
+            let was_attached = self.lose(now);
+            self.wait(htb::Error::NoInterface(self.name.clone()).into(), was_attached, now);
         }
+    }
+
+    /// Gives up the interface. Returns whether it was attached.
+    fn lose(&mut self, now: Time) -> bool {
+        let was_attached = self.is_attached();
+        if was_attached {
+            self.damping.lost(now);
+            self.detach();
+        }
+        was_attached
     }
 
     /// Detaches the programs, also from an interface that was renamed or moved.
@@ -134,12 +147,8 @@ impl Interface {
         self.netns.as_ref().map(|path| tracing::field::display(path.display()))
     }
 
-    fn wait(&mut self, trouble: HostError, now: Time) {
-        let was_attached = self.is_attached();
-        if was_attached {
-            self.damping.lost(now);
-            self.detach();
-        }
+    /// Logs why the interface is not used, unless this is known. `was_attached`: it was used until now.
+    fn wait(&mut self, trouble: HostError, was_attached: bool, now: Time) {
         let error = trouble.to_string();
         let is_known = self.trouble.as_ref().is_some_and(|known| known.to_string() == error);
         if is_known || (!was_attached && trouble.is_missing() && self.damping.flaps(now)) {

@@ -33,7 +33,7 @@ impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Value::Flag(flag) => serializer.serialize_bool(*flag),
-            &Value::Number(n) if n.fract() == 0.0 && n.abs() < EXACT => serializer.serialize_i64(n as i64),
+            &Value::Number(n) if is_whole(n.abs()) => serializer.serialize_i64(n as i64),
             Value::Number(n) => serializer.serialize_f64(*n),
             Value::Word(word) => serializer.serialize_str(word),
         }
@@ -69,7 +69,7 @@ crate::words! {
     }
 }
 
-/// The word for "no limit" or "not used" of parameters that may be absent.
+/// The word for "no limit", "not used" or "as another parameter says" of parameters that may be absent.
 pub const NONE: &str = "none";
 
 /// Given parameters, by name.

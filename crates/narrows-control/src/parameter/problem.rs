@@ -19,7 +19,11 @@ pub struct Problem {
 impl Problem {
     /// The value `found`, which the parameter does not accept.
     pub fn of(name: &str, shape: &Shape, found: &Value) -> Self {
-        Problem { parameter: Some(name.to_owned()), found: shape.quoted(found), expected: shape.expected() }
+        Problem {
+            parameter: Some(name.to_owned()),
+            found: shortened(shape.quoted(found)),
+            expected: shape.expected(),
+        }
     }
 
     /// A parameter that the algorithm does not have. Its parameters are `known`.
@@ -29,7 +33,7 @@ impl Problem {
         } else {
             format!("a parameter of {algorithm}: {}", known.join(", "))
         };
-        Problem { parameter: None, found: format!("{name:?}"), expected }
+        Problem { parameter: None, found: shortened(format!("{name:?}")), expected }
     }
 
     /// A value that conflicts with other parameters.
@@ -52,6 +56,11 @@ impl Problem {
         let expected = "the name of a congestion controller".to_owned();
         Problem { parameter: None, found: format!("{name:?}"), expected }
     }
+}
+
+/// The text, cut to the length of a line: names and words can come from other hosts.
+fn shortened(text: String) -> String {
+    if text.chars().count() > 60 { text.chars().take(57).chain("...".chars()).collect() } else { text }
 }
 
 impl fmt::Display for Problem {

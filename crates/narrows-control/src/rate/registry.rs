@@ -17,16 +17,11 @@ pub struct Entry {
     /// Its parameters.
     pub parameters: &'static [Parameter],
     defaults: fn(&Values) -> Vec<Value>,
-    check: fn(&Values) -> Result<(), Problem>,
 }
 
 impl Entry {
-    const fn new<P: PortParameters>(
-        name: &'static str,
-        summary: &'static str,
-        check: fn(&Values) -> Result<(), Problem>,
-    ) -> Self {
-        Entry { name, summary, parameters: P::TABLE, defaults: |given| P::defaults(given).values(), check }
+    const fn new<P: PortParameters>(name: &'static str, summary: &'static str) -> Self {
+        Entry { name, summary, parameters: P::TABLE, defaults: |given| P::defaults(given).values() }
     }
 
     /// The definition of a parameter.
@@ -39,26 +34,20 @@ impl Entry {
         self.parameters.iter().zip((self.defaults)(given))
     }
 
-    /// The value of the parameter `signal` that the controller needs on real switches with stock hosts; empty if it
-    /// has no such parameter. `None` if it does not run on real switches.
-    pub fn on_switches(&self) -> Option<&'static str> {
+    /// The parameters with which real switches and stock hosts can use the rate controller: none, or a `signal`.
+    /// `None` if they cannot use it.
+    pub fn on_switches(&self) -> Option<Values> {
         let signals = match self.parameter("signal").map(|parameter| parameter.shape.takes) {
             Some(Takes::Word(words)) => words,
-            _ => &[""],
+            _ => &[],
         };
-        signals.iter().copied().find(|&signal| {
-            let given = (!signal.is_empty()).then(|| ("signal".to_owned(), Value::Word(signal.into())));
-            let built = build::<FlowKey>(self.name, &given.into_iter().collect(), 0, Bytes::new(1500));
+        let with = |word: &&'static str| Values::from([("signal".to_owned(), Value::Word((*word).into()))]);
+        // The values of `signal`, or no parameters if there is no `signal`.
+        let mut candidates = signals.iter().map(with).chain(signals.is_empty().then(Values::new));
+        candidates.find(|given| {
+            let built = build::<FlowKey>(self.name, given, 0, Bytes::new(1500));
             built.is_ok_and(|controller| controller.into_aggregated().is_some())
         })
-    }
-
-    /// Checks parameters.
-    ///
-    /// # Errors
-    /// The first unknown or invalid one.
-    pub fn check(&self, given: &Values) -> Result<(), Problem> {
-        (self.check)(given)
     }
 }
 
@@ -82,8 +71,7 @@ macro_rules! controllers {
     ($($name:literal, $summary:literal: $params:ty => $build:expr $(, with domain $domain:expr)?;)*) => {
         /// All rate controllers, in the order of the rows.
         pub fn all() -> &'static [Entry] {
-            static ALL: &[Entry] =
-                &[$(Entry::new::<$params>($name, $summary, |given| <$params>::read($name, given).map(|_| ())),)*];
+            static ALL: &[Entry] = &[$(Entry::new::<$params>($name, $summary),)*];
             ALL
         }
 
@@ -168,16 +156,18 @@ mod tests {
 
     #[test]
     fn stock_hosts_have_no_headers_and_get_no_messages() {
-        let signals: Vec<_> = all().iter().map(|entry| (entry.name, entry.on_switches())).collect();
+        let needed: Vec<_> = all().iter().map(|entry| (entry.name, entry.on_switches())).collect();
+        let signal =
+            |word: &'static str| Some(Values::from([("signal".to_owned(), Value::Word(word.into()))]));
         let expected = [
-            ("brf", Some("")),
-            ("rcp", Some("ack")),
+            ("brf", Some(Values::new())),
+            ("rcp", signal("ack")),
             ("xcp", None),
-            ("bdr", Some("ack")),
+            ("bdr", signal("ack")),
             ("obp", None),
-            ("pacec", Some("in-band")),
+            ("pacec", signal("in-band")),
         ];
-        assert_eq!(signals, expected);
+        assert_eq!(needed, expected);
     }
 
     #[test]
@@ -189,9 +179,19 @@ mod tests {
                     mode.iter().map(|&word| ("mode".to_owned(), Value::Word(word.into()))).collect();
                 let all: Values =
                     entry.defaults(&given).map(|(p, value)| (p.name.to_owned(), value)).collect();
-                assert_eq!(entry.check(&all), Ok(()), "{} {mode:?}", entry.name);
+                let built = build::<FlowKey>(entry.name, &all, 1, Bytes::new(1500));
+                assert_eq!(built.err(), None, "{} {mode:?}", entry.name);
             }
         }
+    }
+
+    #[test]
+    fn every_parameter_has_a_source() {
+        let lacks = |entry: &Entry| {
+            let without = entry.parameters.iter().filter(|parameter| parameter.shape.source.is_empty());
+            without.map(|parameter| (entry.name, parameter.name)).collect::<Vec<_>>()
+        };
+        assert_eq!(all().iter().flat_map(lacks).collect::<Vec<_>>(), []);
     }
 
     #[test]

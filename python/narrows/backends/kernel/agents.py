@@ -217,13 +217,13 @@ def _check_kind(controller: ControllerPlan, number: int) -> None:
             f"found {share!r}, expected an address or a prefix: packets of a run have no VLANs or marks",
             f"rate_controllers.{number}.params.share",
         )
-    expected, signal = known[kind], controller["params"].get("signal", "")
-    if signal != expected:
-        given = repr(signal) if signal else "nothing"
-        raise ScenarioError(
-            f"found {given}, expected {expected!r}: stock hosts support no other",
-            f"rate_controllers.{number}.params.signal",
-        )
+    for key, expected in known[kind].items():
+        if (given := controller["params"].get(key)) != expected:
+            found = "nothing" if given is None else repr(given)
+            raise ScenarioError(
+                f"found {found}, expected {expected!r}: stock hosts support no other",
+                f"rate_controllers.{number}.params.{key}",
+            )
 
 
 def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:

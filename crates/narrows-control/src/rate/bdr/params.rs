@@ -2,7 +2,8 @@
 
 use crate::parameter::{Problem, Reading, flag, number, time_from, whole, word};
 use crate::rate::PortParameters;
-use crate::rate::uniform::{ENTRIES, MAX_FLOWS, Signal};
+use crate::rate::kit::parameters::ENTRIES;
+use crate::rate::uniform::{MAX_FLOWS, Signal};
 use crate::units::Span;
 
 const SHORTEST: Span = Span::from_millis(1);
@@ -23,7 +24,7 @@ crate::parameters! {
     pub struct Params {
         /// Use the paper's gains in packets (`literal`), or absolute rates (`resolved`). Literal mode ignores the
         /// parameters below, except `t_rep_*`.
-        pub mode: Reading = Reading::Resolved, word(Reading::WORDS);
+        pub mode: Reading = Reading::Resolved, word(Reading::WORDS).from("the BDR paper");
         /// Share of the link to allocate.
         pub eta: f64 = 0.98, number(0.01, 1.0).from("BDR-23");
         /// Minimum time constant tau of the flow count.

@@ -5,6 +5,7 @@ use crate::parameter::{
 };
 use crate::rate::PortParameters;
 use crate::rate::kit::classes::UDP_SHARE;
+use crate::rate::kit::parameters::ENTRIES;
 use crate::rate::kit::subscriber::{FORMS, Share};
 use crate::units::{Rate, Span};
 
@@ -13,8 +14,6 @@ const SHORTEST: Span = Span::from_micros(10);
 const LONGEST: Span = Span::from_secs(1_000_000);
 /// Largest count.
 const COUNT: u64 = u32::MAX as u64;
-/// Most entries of a table.
-const ENTRIES: u64 = COUNT / 2;
 const FASTEST: Rate = Rate::from_bits_per_sec(1_000_000_000_000_000);
 
 /// Declares [`Params`] with the values of both modes.
@@ -25,7 +24,7 @@ macro_rules! params {
             pub struct Params without default {
                 /// The rules: the paper's printed ones as far as they can be computed, contradictions included
                 /// (`literal`), or the repaired ones (`resolved`).
-                pub mode: Reading, word(Reading::WORDS);
+                pub mode: Reading, word(Reading::WORDS).from("the BRF paper");
                 $($(#[doc = $doc])+ pub $name: $unit, $shape;)*
             }
         }
@@ -106,7 +105,7 @@ params! {
     /// Number of samples that a key of the predictor needs.
     predictor_samples: u32 = 3, 3, whole(0, COUNT).from("BRF-31");
     /// Maximum number of keys in the predictor.
-    predictor_entries: usize = 65_536, 65_536, whole(0, ENTRIES);
+    predictor_entries: usize = 65_536, 65_536, whole(0, ENTRIES).from("ours");
     /// Assumed RTT of a flow whose handshake was not seen.
     rtt_default: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
     /// A flow is idle after this time without data; after two periods T or two packet gaps if that is longer.
@@ -121,16 +120,16 @@ params! {
     max_flows: usize = 262_144, 262_144, whole(1, ENTRIES).from("ours");
     /// Maximum number of half-open handshakes; a full table discards the oldest.
     max_half_open: usize = 4_096, 4_096, whole(1, ENTRIES).from("BRF-104");
-    /// Capacity that is assumed at first if the capacity must be measured. The default is ours.
-    capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000), rate_from(Rate::ZERO, FASTEST).from("BRF-101");
+    /// Capacity that is assumed at first if the capacity must be measured.
+    capacity_initial: Rate = Rate::from_bits_per_sec(10_000_000), Rate::from_bits_per_sec(10_000_000), rate_from(Rate::ZERO, FASTEST).from("BRF-101; ours");
     /// Size of the first probe of a series, as a multiple of the measured capacity.
     probe_gain: f64 = 1.05, 1.05, number(1.0, 2.0).from("BRF-101");
     /// Growth factor from a successful probe to the next. With 1, all probes have the same size and are two periods
     /// apart.
     probe_growth: f64 = 1.0, 2.0, number(1.0, 4.0).from("BRF-101; ours");
-    /// Maximum size of a probe, as a multiple of the measured capacity. The default is ours: a sender can at most
-    /// double its rate per RTT (BRF-104).
-    probe_max: f64 = 1.05, 2.0, number(1.0, 4.0);
+    /// Maximum size of a probe, as a multiple of the measured capacity. A sender can at most double its rate per RTT
+    /// (BRF-104).
+    probe_max: f64 = 1.05, 2.0, number(1.0, 4.0).from("BRF-101; ours");
 }
 
 impl Default for Params {

@@ -2,6 +2,9 @@
 
 use crate::parameter::{Parameters, Problem, Values};
 
+/// Most entries that a table of flows may have.
+pub(in crate::rate) const ENTRIES: u64 = u32::MAX as u64 / 2;
+
 /// Parameters of a rate controller at a port.
 pub trait PortParameters: Parameters + Default {
     /// Defaults of the parameters that are not among the given ones.

@@ -33,7 +33,7 @@ crate::parameters! {
     /// the values of its first port.
     pub struct Params {
         /// The law that computes rates.
-        pub mode: Mode = Mode::Resolved, word(Mode::WORDS);
+        pub mode: Mode = Mode::Resolved, word(Mode::WORDS).from("PAC-18, PAC-19");
         /// Ts: time between a port's reports.
         pub sample: Span = Span::from_millis(10), time_from(Span::from_micros(100), Span::from_secs(10)).from("PAC-2, PAC-23");
         /// m: samples per control period Tc = m * Ts. Tc should be at least the longest RTT plus the delays to and
@@ -41,20 +41,20 @@ crate::parameters! {
         pub samples: u32 = 5, whole(1, 1000).from("PAC-11, PAC-23");
         /// Share of the link to allocate. Literal mode allocates all.
         pub eta: f64 = 0.98, number(0.01, 1.0).from("PAC-18");
-        /// w_q: weight of the queue in the utilisation. The default is Ts / Tc; in literal mode it is 1.
+        /// w_q: weight of the queue in the utilisation. `none` stands for Ts / Tc, and for 1 in literal mode.
         pub queue_weight: Option<f64> = None, number(0.0, 10.0).or_none().from("PAC-15");
         /// w_q': share of the mean queue to drain in one Tc, in resolved mode.
         pub drain: f64 = 1.0, number(0.0, 10.0).from("PAC-18");
         /// Incremental mode: the total rate of a link grows per Tc by this share of its unused capacity.
         pub kappa: f64 = 0.5, number(0.01, 1.0).from("PAC-19");
-        /// Minimum rate of an active flow in full packets per Tc. The default is 2; in literal mode it is 0.
+        /// Minimum rate of an active flow in full packets per Tc. `none` stands for 2, and for 0 in literal mode.
         pub floor_packets: Option<f64> = None, number(0.0, 1000.0).or_none().from("PAC-16");
         /// A flow has ended after this time without data.
         pub idle_after: Span = Span::from_secs(1), time_from(Span::from_millis(10), Span::from_secs(3600)).from("PAC-21");
         /// How sources receive their rates.
-        pub signal: Signal = Signal::OutOfBand, word(Signal::WORDS);
+        pub signal: Signal = Signal::OutOfBand, word(Signal::WORDS).from("PAC-3");
         /// Whether flows may begin at this port's switch. If not, the port announces no flows and sends no rates.
-        pub edge: bool = true, flag();
+        pub edge: bool = true, flag().from("ours");
         /// Maximum number of flows that a port keeps. The domain keeps four times as many.
         pub max_flows: usize = 262_144, whole(1, 268_435_456).from("ours");
     }

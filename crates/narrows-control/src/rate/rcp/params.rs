@@ -2,8 +2,9 @@
 
 use crate::parameter::{number, time_from, whole, word};
 use crate::rate::PortParameters;
+use crate::rate::kit::parameters::ENTRIES;
 use crate::rate::kit::rtt::{RTT_MAX, RTT_MIN};
-use crate::rate::uniform::{ENTRIES, MAX_FLOWS, Signal};
+use crate::rate::uniform::{MAX_FLOWS, Signal};
 use crate::units::Span;
 
 crate::parameters! {

@@ -27,8 +27,8 @@ mod port;
 mod table;
 
 pub use law::{Law, Passed, Port};
+pub(super) use params::MAX_FLOWS;
 pub use params::Signal;
-pub(super) use params::{ENTRIES, MAX_FLOWS};
 pub use port::Uniform;
 
 #[cfg(test)]

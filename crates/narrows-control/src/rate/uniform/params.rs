@@ -12,5 +12,3 @@ crate::words! {
 
 /// Default number of flows that a port keeps; a third of a kilobyte each.
 pub(in crate::rate) const MAX_FLOWS: usize = 131_072;
-/// Largest number of flows that a port may keep.
-pub(in crate::rate) const ENTRIES: u64 = u32::MAX as u64 / 2;
