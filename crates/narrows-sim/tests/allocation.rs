@@ -1,6 +1,8 @@
 //! Memory: no allocation per packet, and bounded memory for a flow and for a packet in flight.
 #![allow(missing_docs)]
 
+#[allow(dead_code, unreachable_pub)]
+#[path = "networks/common.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};

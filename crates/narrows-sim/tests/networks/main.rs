@@ -1,0 +1,23 @@
+//! Whole networks: laws, properties and snapshots. One program, because each program links the simulator again, and so
+//! that the tests of all modules run at the same time.
+#![allow(missing_docs, unreachable_pub)]
+
+mod bbr;
+mod behaviour;
+mod brf_common;
+mod brf_composition;
+mod brf_congestion;
+mod brf_crowd;
+mod brf_paths;
+mod brf_return;
+mod brf_sharing;
+mod catalogue;
+mod common;
+mod explicit;
+mod laws;
+mod pacec;
+mod queues;
+mod rtt_fairness;
+mod runs;
+mod signalling;
+mod stamped;

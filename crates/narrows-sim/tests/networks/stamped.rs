@@ -1,0 +1,157 @@
+//! RCP and BDR with rates in ACKs, as on a switch for stock Linux: their own control laws, with BRF's senders.
+
+use crate::common::*;
+use narrows_sim::Results;
+use narrows_sim::plan::{AppPlan, ControllerPlan, FlowPlan, LimitPlan, Plan, SizePlan};
+use serde_json::json;
+
+const LAWS: [&str; 2] = ["rcp", "bdr"];
+
+/// One bottleneck of 100 Mbit/s whose controller writes into ACKs.
+fn stamped(kind: &str, rtt: u64, seconds: u64) -> Plan {
+    let mut plan = dumbbell(kind, rtt, 1_000, seconds);
+    plan.rate_controllers[0].params = values(json!({ "signal": "ack" }));
+    plan
+}
+
+/// Goodput of `flows` flows in the second half of the run, in Mbit/s.
+fn settled(kind: &str, cc: &str, flows: u32, rtt: u64) -> (Vec<f64>, Results) {
+    let mut plan = if cc == "brf" { stamped(kind, rtt, 12) } else { dumbbell(kind, rtt, 1_000, 12) };
+    plan.warmup = ms(6_000);
+    plan.probes.traces = true;
+    plan.flows.push(group(cc, flows, 100));
+    let r = run(&plan);
+    (shares(&r, flows as usize, 6.0, 12.0), r)
+}
+
+#[test]
+fn any_number_of_flows_share_a_link_equally_and_fill_it() {
+    for (kind, least) in [("rcp", 0.95), ("bdr", 0.90)] {
+        for flows in [1, 2, 4, 16] {
+            let (shares, r) = settled(kind, "brf", flows, 20);
+            assert!(jain(&shares) > 0.99, "{kind}: {shares:?}");
+            assert!(utilisation(&r) > least, "{kind}, {flows}: {}", utilisation(&r));
+            assert_eq!(r.u("links", "dropped_packets", 0), 0, "{kind}, {flows}");
+        }
+    }
+}
+
+/// The mean of a controller's trace from second 6 on.
+fn traced(r: &Results, wanted: &str) -> f64 {
+    let traces = r.tables.iter().find(|t| t.name == "traces").expect("traces");
+    let (key, value) = (traces.str("key").expect("text"), traces.f64("value").expect("numbers"));
+    let at = traces.f64("t_s").expect("numbers");
+    let values: Vec<f64> =
+        (0..at.len()).filter(|&i| key[i] == wanted && at[i] > 6.0).map(|i| value[i]).collect();
+    assert!(values.len() > 100, "{}", values.len());
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// A law's rate does not depend on the form of the feedback. Goodput would be the wrong measure: BDR's own sender rounds its
+/// window down to whole packets, which costs 5 % at 20 packets.
+#[test]
+fn both_forms_of_a_law_give_the_same_rate() {
+    for (kind, key) in [("rcp", "rate"), ("bdr", "share")] {
+        for (flows, rtt) in [(1, 20), (2, 20), (4, 40), (8, 20), (16, 100)] {
+            let given = |cc: &str| {
+                let (_, r) = settled(kind, cc, flows, rtt);
+                traced(&r, key)
+            };
+            let (header, stamped) = (given(kind), given("brf"));
+            assert!((stamped / header - 1.0).abs() < 0.05, "{kind}, {flows}, {rtt}: {header} and {stamped}");
+        }
+    }
+}
+
+/// All flows get the same rate, independent of their RTTs.
+#[test]
+fn flows_with_different_rtts_get_equal_shares() {
+    for kind in LAWS {
+        let mut plan = stamped(kind, 10, 14);
+        plan.warmup = ms(7_000);
+        // A third node with 90 ms more delay.
+        plan.nodes.push("c".into());
+        let fast = mbit(10_000);
+        plan.links.push(link(1, 2, fast, ms(0), fifo(LimitPlan::default())));
+        plan.links.push(link(2, 1, fast, ms(90), fifo(LimitPlan::default())));
+        plan.flows.push(group("brf", 2, 300));
+        plan.flows.push(FlowPlan { to: 2, ..group("brf", 2, 300) });
+        let r = run(&plan);
+        let shares = shares(&r, 4, 7.0, 14.0);
+        assert!(jain(&shares) > 0.99, "{kind}: {shares:?}");
+        assert!(utilisation(&r) > 0.9, "{kind}: {}", utilisation(&r));
+    }
+}
+
+/// The lowest rate on a path applies, independent of the law.
+#[test]
+fn on_a_path_with_two_controllers_the_lower_rate_applies() {
+    for kinds in [("rcp", "bdr"), ("bdr", "rcp")] {
+        let mut plan = stamped(kinds.0, 20, 10);
+        plan.warmup = ms(5_000);
+        plan.nodes.push("c".into());
+        plan.links.push(link(1, 2, mbit(30), ms(0), fifo(packets(1_000))));
+        plan.links.push(link(2, 1, mbit(1_000), ms(0), fifo(LimitPlan::default())));
+        plan.rate_controllers.push(ControllerPlan { link: 2, ..plan.rate_controllers[0].clone() });
+        plan.rate_controllers[1].kind = kinds.1.into();
+        plan.flows.push(FlowPlan { to: 2, ..group("brf", 2, 500) });
+        let r = run(&plan);
+        let shares = shares(&r, 2, 5.0, 10.0);
+        let sum: f64 = shares.iter().sum();
+        assert!((25.0..30.0).contains(&sum) && jain(&shares) > 0.99, "{kinds:?}: {shares:?}");
+        assert_eq!(r.u("links", "dropped_packets", 0), 0, "{kinds:?}");
+    }
+}
+
+/// CUBIC gets the share of its class, and the law divides the rest among the other flows.
+#[test]
+fn flows_keep_the_guarantee_of_their_class_against_cubic() {
+    for kind in LAWS {
+        let mut plan = stamped(kind, 20, 12);
+        plan.warmup = ms(6_000);
+        plan.flows.push(group("brf", 2, 300));
+        plan.flows.push(bulk("cubic"));
+        let r = run(&plan);
+        // Flows are numbered by their starts: CUBIC is the second.
+        let shares = shares(&r, 3, 6.0, 12.0);
+        assert!(jain(&[shares[0], shares[2]]) > 0.99, "{kind}: {shares:?}");
+        assert!(shares[0] + shares[2] > 82.0 && shares[1] > 4.0, "{kind}: {shares:?}");
+        assert!(utilisation(&r) > 0.95, "{kind}: {}", utilisation(&r));
+    }
+}
+
+/// Short flows start at the common rate, and BDR counts starting and ending flows.
+#[test]
+fn hundreds_of_short_flows_are_counted() {
+    let mut plan = stamped("bdr", 100, 20);
+    plan.probes.traces = true;
+    plan.flows.push(FlowPlan {
+        app: AppPlan::Poisson { per_sec: 400.0, size: SizePlan::Pareto { mean: 12_500.0, shape: 1.8 } },
+        ..bulk("brf")
+    });
+    let r = run(&plan);
+    let (start, fct) = (r.all("flows", "start_s"), r.all("flows", "fct_s"));
+    let alive = |at: f64| {
+        (0..start.len()).filter(|&f| start[f] <= at && (fct[f].is_nan() || start[f] + fct[f] > at)).count()
+    };
+    let true_ones = (6..20).map(|at| alive(f64::from(at)) as f64).sum::<f64>() / 14.0;
+    let counted = traced(&r, "flows");
+    assert!((counted / true_ones - 1.0).abs() < 0.15, "{counted} of {true_ones}");
+    let done = fct.iter().filter(|fct| !fct.is_nan()).count();
+    assert!(done as f64 > 0.97 * fct.len() as f64, "{done} of {}", fct.len());
+}
+
+/// The controller stops for two seconds. The flows continue with CUBIC, and get rates again after its return.
+#[test]
+fn flows_survive_an_outage_of_the_controller() {
+    for kind in LAWS {
+        let mut plan = stamped(kind, 20, 14);
+        plan.warmup = ms(9_000);
+        plan.rate_controllers[0].outages = vec![(at(3_000), at(5_000))];
+        plan.flows.push(group("brf", 3, 100));
+        let r = run(&plan);
+        let shares = shares(&r, 3, 9.0, 14.0);
+        assert!(jain(&shares) > 0.99, "{kind}: {shares:?}");
+        assert!(utilisation(&r) > 0.9, "{kind}: {}", utilisation(&r));
+    }
+}
