@@ -1,4 +1,4 @@
-"""The scenario: the content of a TOML file, typed and checked key by key. `resolve` makes a plan from it."""
+"""The scenario: the content of a TOML file, typed and checked key by key. `resolve` makes a plan of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from narrows.scenario.topologies import Topology
 from narrows.scenario.traffic import Flow
 
 Outage = Annotated[list[Duration], Field(min_length=2, max_length=2)]
-"""From and to."""
+"""Start and end."""
 
 
 def _ordered(outages: list[list[int]]) -> list[list[int]]:

@@ -84,7 +84,7 @@ class Congestion(Table):
 
 
 def _congestion(value: object) -> object:
-    """A name as a table."""
+    """Converts a name into a table."""
     if isinstance(value, str):
         return {"name": value}
     if isinstance(value, dict | Congestion):
@@ -93,7 +93,7 @@ def _congestion(value: object) -> object:
 
 
 def _shortest(congestion: Congestion) -> str | dict[str, Any]:
-    """A name alone if there are no parameters."""
+    """The name alone if there are no parameters, otherwise a table."""
     return {"name": congestion.name, **congestion.params} if congestion.params else congestion.name
 
 
@@ -173,7 +173,7 @@ class Flow(Table):
         return self
 
     def _check_many(self) -> None:
-        """Raise an error for ends together with demands or groups, which define the ends themselves."""
+        """Raise an error for keys that contradict `demands` or `groups`, such as ends, which they define."""
         many = [key for key in ("demands", "groups") if getattr(self, key) is not None]
         if len(many) > 1:
             raise Expected("one of demands and groups")
@@ -203,5 +203,5 @@ class Flow(Table):
 
     @property
     def kind(self) -> str:
-        """The controller's name, or ``udp``."""
+        """Name of the congestion controller, or ``udp``."""
         return "udp" if self.transport == "udp" else self.cc.name
