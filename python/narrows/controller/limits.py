@@ -51,8 +51,8 @@ class _Budget:
     def take(self) -> int | None:
         """Takes an entry if one is left in this interval.
 
-        Returns None if no entry is left. The first entry of an interval returns the number of calls that got
-        none before.
+        Returns None if no entry is left. The first entry of an interval returns the number of entries that
+        were refused before it, and the others return 0.
         """
         with self._lock:
             now_s = time.monotonic()

@@ -173,7 +173,7 @@ class Flow(Table):
         return self
 
     def _check_many(self) -> None:
-        """Raise an error for keys that contradict `demands` or `groups`, such as ends, which they define."""
+        """Raise an error for keys that contradict `demands` or `groups`, which define the ends of flows."""
         many = [key for key in ("demands", "groups") if getattr(self, key) is not None]
         if len(many) > 1:
             raise Expected("one of demands and groups")
