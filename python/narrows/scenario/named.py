@@ -73,7 +73,7 @@ class Named(Table):
     rate: Rate | None = None
     """L3 rate of every link; required if the topology has no capacities (fat-tree, topohub)."""
     scale: Annotated[Float, Field(gt=0, le=1e6)] | None = None
-    """Factor of the topology's own capacities; instead of `rate`."""
+    """Factor for the topology's own capacities; instead of `rate`."""
     queue: Queue | None = None
     """Queue of every link in both directions; one BDP if left out."""
     delay: Distance = "distance"

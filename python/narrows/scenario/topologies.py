@@ -70,7 +70,7 @@ class Dumbbell(Bottlenecked):
     pairs: Annotated[Int, Field(ge=1, le=4096)] | None = None
     """Number of pairs of hosts; the number of `rtts` or of `flows` if left out."""
     rtt: Rtt | None = None
-    """Two-way propagation delay between the hosts of a pair; instead: `rtts`, or `delay` (of r1->r2)."""
+    """Two-way propagation delay between the hosts of a pair. Alternatives: `rtts`, or `delay` (of r1->r2)."""
     rtts: Annotated[list[Rtt], Field(min_length=1, max_length=4096)] | None = None
     """Two-way propagation delay of each pair."""
 

@@ -137,8 +137,8 @@ class Flow(Table):
     arrivals: Arrivals | None = None
     """Makes this entry a source of flows."""
     demands: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Makes this entry one flow per demand, limited to that demand:  'sndlib' (the topology's matrix) or a
-    CSV file."""
+    """Traffic matrix: a CSV file, or 'sndlib' for the topology's own matrix. The entry becomes one flow per
+    demand, which is limited to the demand."""
     scale: Annotated[Float, Field(gt=0, le=1e9)] | None = None
     """Factor of `demands`; 1 if left out."""
     groups: Literal["gfc"] | None = None
@@ -146,9 +146,10 @@ class Flow(Table):
     ecn: Flag = False
     """TCP: negotiate ECN."""
     pacing: Flag = False
-    """TCP: pace window-based congestion controllers too, as Linux with sch_fq."""
+    """TCP: pace window-based congestion controllers, too, as Linux does with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
-    """TCP: maximum receive window in segments; no limit if left out. It opens as in Linux, from 64 KiB."""
+    """TCP: maximum receive window in segments; no limit if left out. The window opens as in Linux, from
+    64 KiB."""
     mss: Annotated[Int, Field(ge=64, le=60000)] = MSS
     """TCP: payload bytes of a full segment."""
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
