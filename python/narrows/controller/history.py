@@ -105,13 +105,11 @@ class History:
             own.interval.add(_values(port))
 
     def read(self, port: str, after: int) -> tuple[int, dict[str, list[float | None]]] | None:
-        """The number of the first interval that is returned, and the series of a port from it on.
+        """The series of a port: number of their first interval, and values by name of the series.
 
         Args:
-            port: identifier of the port.
+            port: identifier of the port. The result for an unknown port is None.
             after: number of an interval. Only later intervals are returned.
-
-        Returns none for an unknown port.
         """
         own = self._ports.get(port)
         if own is None:

@@ -1,4 +1,4 @@
-"""The listening socket for switches. Unlike os-ken's, it limits connections, checks messages and has TLS."""
+"""The listening socket for switches, instead of os-ken's. It has TLS, limits connections, checks messages."""
 
 from __future__ import annotations
 

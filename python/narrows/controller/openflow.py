@@ -128,7 +128,7 @@ class Switch:
         """Refuses a switch that describes too much.
 
         Raises:
-            ValueError: there are more ports or entries than any switch has.
+            ValueError: there are more than `PORTS_MAX` ports or `RULES_MAX` entries.
         """
         if len(self.ports) > PORTS_MAX or len(self.rules) > RULES_MAX:
             raise ValueError(f"more than {PORTS_MAX} ports or {RULES_MAX} entries")
