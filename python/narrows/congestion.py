@@ -78,7 +78,7 @@ class Algorithm:
     family: Literal["loss", "delay", "model", "marks", "network"]
     summary: str
     marks_or_else: str | None
-    """The algorithm like which it behaves without ECN marks (None: it does not depend on marks)."""
+    """Without ECN marks, it behaves like the algorithm with this name (None: it does not depend on marks)."""
     service: Service | None
     linux: Linux | None
     look: Look | None

@@ -1,6 +1,6 @@
 """Reads the docstrings of a model's fields from its source, when they are needed.
 
-pydantic could do this as well, but it would do so at each start.
+pydantic could read them, too, but would read them at each start.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Converts a scenario into the plan that a backend runs. A plan has indices instead of names.
+"""Converts a scenario into the plan that a backend runs.
 
-`crates/narrows-plan` defines the plan: times in ns, rates in L3 bytes/s, sizes in bytes.
+In a plan, indices replace names, and defaults are explicit. `crates/narrows-plan` defines the plan.
+Times are in ns, rates in L3 bytes/s, sizes in bytes.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Routes:
         self._found: dict[tuple[int, int], list[int] | None] = {}
 
     def hop(self, source: int, to: int) -> int | None:
-        """The link from a node to its neighbour: the first one of parallel links. None without a link."""
+        """The link from a node to its neighbour, or the first of several. None if they are not neighbours."""
         return self._direct.get((source, to))
 
     def between(self, source: int, to: int) -> list[int] | None:

@@ -11,12 +11,12 @@ from narrows.scenario.network import Queue, Threshold
 
 
 def served_by() -> dict[str, str]:
-    """The rate controller that is needed, by congestion controller that follows rates from the network."""
+    """For each congestion controller that follows rates from the network: the rate controller it needs."""
     return {name: row.service.kind for name, row, _ in congestion.names() if row.service is not None}
 
 
 def marked() -> dict[str, str]:
-    """The controller like which a congestion controller behaves without marks, by name of the latter."""
+    """For each congestion controller that depends on marks: the controller that it equals without marks."""
     return {name: row.marks_or_else for name, row, _ in congestion.names() if row.marks_or_else is not None}
 
 
@@ -30,7 +30,7 @@ def notes(runs: Iterable[Run]) -> list[str]:
 
 
 def unmarked(runs: Iterable[Run]) -> list[str]:
-    """A sentence for each congestion controller that reacts to marks, if it has a run without any."""
+    """A sentence for each congestion controller that reacts to marks, if one of its runs has no marks."""
     missing: dict[str, None] = {}
     otherwise = marked()
     for run in runs:
