@@ -1,4 +1,4 @@
-"""The catalogue of congestion controllers, as the native module has it: names, parameters, looks and needs.
+"""The native module's catalogue of congestion controllers: their names, parameters, looks and needs.
 
 Nothing is imported before the first use, because the native module takes long to load.
 """
@@ -20,7 +20,7 @@ EBPF = {
     "bbr-c": "narrows_bbr_c",
     "bbr": "narrows_bbr",
 }
-"""Algorithms that `narrows-agent cc` loads as eBPF programs, and their names in the kernel
+"""Names in the kernel of the algorithms that `narrows-agent cc` loads as eBPF programs
 (crates/narrows-agent/src/cc/place.rs).
 """
 
@@ -45,7 +45,7 @@ class Preset:
     params: Mapping[str, Value]
     """In base units."""
     mode: str | None
-    """``mode`` of the rate controller that serves it, if it differs from the algorithm's."""
+    """The rate controller's ``mode`` for this preset, if it differs from the mode for the algorithm."""
     look: Look
 
 
@@ -56,9 +56,9 @@ class Service:
     kind: str
     mode: str | None
     domain: bool
-    """Whether a controller of the domain is needed too."""
+    """Whether the algorithm also needs an SDN controller for the domain."""
     feedback: Literal["option", "header", "message"]
-    """How its answers reach the sender."""
+    """How the rate controller's answers reach the sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Linux:
 
     name: str
     module: str | None
-    """None if the code is part of TCP itself."""
+    """The kernel module. None if the code is part of TCP itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Algorithm:
     family: Literal["loss", "delay", "model", "marks", "network"]
     summary: str
     marks_or_else: str | None
-    """Without ECN marks it behaves as this algorithm."""
+    """Without ECN marks, it behaves like the algorithm with this name (None: it does not depend on marks)."""
     service: Service | None
     linux: Linux | None
     look: Look | None
@@ -115,7 +115,7 @@ def _algorithm(row: dict[str, object]) -> Algorithm:
 
 
 def find(name: str) -> tuple[Algorithm, Preset | None] | None:
-    """The algorithm with this name, or the algorithm and its preset."""
+    """The algorithm with this name, and its preset if the name is a preset's. None for an unknown name."""
     known = catalogue()
     if name in known:
         return known[name], None
@@ -123,7 +123,7 @@ def find(name: str) -> tuple[Algorithm, Preset | None] | None:
 
 
 def names() -> Iterator[tuple[str, Algorithm, Preset | None]]:
-    """All names that `cc` may have in the simulator: of each family the algorithms, then the presets."""
+    """All names that `cc` may have in the simulator, by family: first the algorithms, then their presets."""
     families = dict.fromkeys(row.family for row in catalogue().values())
     for family in families:
         rows = [row for row in catalogue().values() if row.family == family]
@@ -132,7 +132,7 @@ def names() -> Iterator[tuple[str, Algorithm, Preset | None]]:
 
 
 def spelled(row: Algorithm, preset: Preset) -> str:
-    """A preset as a scenario would write it without its name."""
+    """The value of `cc` that a scenario could have instead of the preset's name."""
     params = (f"{key} = {row.parameters[key].spelled(value)}" for key, value in preset.params.items())
     return f'{{ name = "{row.name}", {", ".join(params)} }}'
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 _LONGEST_FOUND = 60
 _ALIKE = 0.6
-"""Smallest difflib ratio of near names: 'brv' is near 'brf' (0.67), 'copa' is not near 'xcp' (0.57)."""
+"""Smallest difflib ratio of two near names. 'brv' is near 'brf' (0.67); 'copa' is not near 'xcp' (0.57)."""
 
 
 class NarrowsError(Exception):
@@ -19,7 +19,7 @@ class NarrowsError(Exception):
 
 
 class ScenarioError(NarrowsError):
-    """A scenario that is not valid: location (file and key), what was found, what was expected.
+    """A scenario that is not valid. The text has the file, the key, what was found and what was expected.
 
     Args:
         message: the problem, e.g. ``found '10 apples', expected a rate such as '100mbit'``.
@@ -34,7 +34,7 @@ class ScenarioError(NarrowsError):
         super().__init__(": ".join(part for part in (self.source, self.key, self.message) if part))
 
     def at(self, key: str) -> ScenarioError:
-        """The same error with `key` in front of its key, for the table that contains it."""
+        """The same error with `key` in front of its own key, which is relative to the table `key`."""
         return ScenarioError(self.message, f"{key}.{self.key}" if self.key else key, self.source)
 
     def in_source(self, source: str) -> ScenarioError:
@@ -63,7 +63,7 @@ TYPES = {
     "model_attributes_type": "a table",
     "finite_number": "a finite number",
 }
-"""The types of values by pydantic's names of their errors, as the end of "expected ..."."""
+"""The expected type of a value, as the end of "expected ...", by the type of pydantic's error."""
 
 
 def one_line(text: str) -> str:
@@ -106,7 +106,7 @@ def found(value: object) -> str:
 
 
 def one_of(value: object, names: Iterable[str], what: str, listing: str = "") -> str:
-    """``found X, expected <what>``, with the nearest name, or all names if none is near; see `hint`."""
+    """``found X, expected <what>``, followed by the nearest name or by a list of names (see `hint`)."""
     known = list(names)
     return f"found {found(value)}, expected {what}{hint(value, known, listing=listing)}"
 
@@ -131,7 +131,8 @@ def hint(value: object, names: Iterable[str], most: int = 16, listing: str = "")
         value: the value found.
         names: the valid names.
         most: maximum number of names in the list.
-        listing: their kind in `narrows list`, which is mentioned if there are more than `most`.
+        listing: kind of the names in `narrows list`. If there are more than `most` names, the hint is to run
+            this command.
     """
     known = list(names)
     nearest = _nearest(value, known)

@@ -1,4 +1,4 @@
-"""Optional dependencies: the modules of each extra, and the one line that a user reads without them."""
+"""Optional dependencies: the modules of each extra, and the one-line message if a module is missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODULES = {
     "report": ("altair", "jinja2", "markupsafe", "vl_convert"),
     "topologies": ("topohub",),
 }
-"""Modules that an extra of pyproject.toml installs."""
+"""The modules that each extra of pyproject.toml installs."""
 
 
 class MissingExtraError(NarrowsError, ImportError):
@@ -46,7 +46,7 @@ def require(extra: str, feature: str) -> None:
 
 
 def explain(error: ModuleNotFoundError) -> str | None:
-    """The line for a failed import of an extra's module, or nothing for any other module."""
+    """The message for a failed import of an extra's module. None for any other module."""
     top = (error.name or "").split(".")[0]
     for extra, modules in MODULES.items():
         if top in modules:

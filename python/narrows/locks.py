@@ -13,14 +13,14 @@ from narrows.errors import OutputError
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Lock the file, which is created if necessary, while the block runs. Waits for other holders."""
+    """Lock a file while the block runs. Creates the file if necessary, and waits for other holders."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def take(file: int) -> bool:
-    """Try to lock an open file; returns whether no other process holds the lock."""
+    """Try to lock an open file. Returns false if another process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -41,7 +41,7 @@ def claim(folder: Path) -> int:
     try:
         is_free = take(held)
     except OSError:
-        return held  # no locks
+        return held  # this file system has no locks
     if not is_free:
         os.close(held)
         raise OutputError(f"{folder}: another run is writing there")

@@ -1,4 +1,4 @@
-"""The size of a full packet: that of Linux with Ethernet's MTU and TCP's timestamp option."""
+"""The size of a full packet, as Linux sends it with Ethernet's MTU and TCP's timestamp option."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters of congestion controllers and rate controllers, as the native module's catalogues state them."""
+"""Parameters of congestion controllers and rate controllers, from the native module's catalogues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint
 
 NONE = "none"
-"""The word for "no limit", "not used" or "as another parameter says" of parameters that may be absent."""
+"""Value of an optional parameter. Depending on the parameter, it means "no limit", "not used" or "as another
+parameter says"."""
 
 Value = bool | int | float | str
 """A parameter's value: as given in a scenario, or in base units (ns, bytes/s)."""
@@ -18,12 +19,12 @@ Value = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """The parameter of a Linux module with the same meaning."""
+    """A parameter of a Linux module that means the same as a parameter here."""
 
     parameter: str
-    """Its file in ``/sys/module/MODULE/parameters``."""
+    """Name of its file in ``/sys/module/MODULE/parameters``."""
     factor: float = 0.0
-    """The module's whole number is the value in base units times this."""
+    """The module's value, a whole number, is the value in base units times this factor."""
     words: Mapping[str, int] | None = None
     """The module's numbers for words; None if values are numbers."""
 
@@ -44,7 +45,7 @@ class Parameter:
     default: Value
     """In base units."""
     default_text: str
-    """As a scenario spells it, without quotes."""
+    """The default as a scenario spells it, without quotes."""
     expected: str
     """The end of "expected ..." in errors: kind and range."""
     meaning: str
@@ -55,7 +56,7 @@ class Parameter:
         """A scenario's value in base units. A number may be a share such as ``"95%"``.
 
         Raises:
-            Expected: if it is of another kind or outside the range.
+            Expected: if the value is of another kind or outside the range.
         """
         if self.optional and value == NONE:
             return NONE
@@ -123,7 +124,7 @@ def in_base_units(
     Args:
         given: values as in the scenario.
         known: the parameters of the algorithm.
-        owner: its name.
+        owner: name of the algorithm.
         key: the key of the table in the scenario, for errors.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The catalogue of rate controllers, as the native module has it: names and parameters.
+"""The native module's catalogue of rate controllers: their names and parameters.
 
 Nothing is imported before the first use, because the native module takes long to load.
 """
@@ -20,10 +20,10 @@ class RateController:
     name: str
     summary: str
     on_switches: Mapping[str, Value] | None
-    """The parameters with which real switches and stock hosts can use it; None if they cannot."""
+    """The parameters with which real switches and stock hosts can use it. None if they cannot use it."""
     parameters: Mapping[str, Parameter]
     literal: Mapping[str, Value]
-    """Defaults with ``mode = "literal"`` that differ from those without a mode, in base units."""
+    """The defaults that ``mode = "literal"`` changes, with their values in this mode (in base units)."""
 
 
 @functools.cache

@@ -1,7 +1,8 @@
 """Names of version 0.2 that are still accepted, with the names that replaced them.
 
-Each use of an old name is reported once, in one line on standard error. The release after the next one
-refuses the old names, and this module goes. docs/reference/glossary.md has the meaning of each current name.
+Each use of an old name is reported once, in one line on standard error. The first release after 0.2 accepts
+the old names. The second one refuses them, and does not have this module. docs/reference/glossary.md has the
+meaning of each current name.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def report(place: str, old: str, new: str) -> None:
 
 
 def caller() -> str:
-    """File and line of the code outside this package that called it."""
+    """File and line of the code outside this package that called the package."""
     for frame in inspect.stack(context=0):
         if not Path(frame.filename).is_relative_to(PACKAGE):
             return f"{frame.filename}:{frame.lineno}"
@@ -63,7 +64,7 @@ def current(name: str, names: Mapping[str, str], place: str) -> str:
 
 
 def dotted_key(key: str, place: str = "") -> str:
-    """The current spelling of a scenario's dotted key; reported if `place` is given."""
+    """The current spelling of a scenario's dotted key. An old spelling is reported if `place` is given."""
     first, dot, rest = key.partition(".")
     renamed = _QUEUE_KEY.sub(
         lambda found: found[1] + QUEUE_KEYS[found[2]], f"{SCENARIO_KEYS.get(first, first)}{dot}{rest}"
@@ -74,7 +75,7 @@ def dotted_key(key: str, place: str = "") -> str:
 
 
 def scenario(data: Mapping[str, Any], place: str | None = None) -> dict[str, Any]:
-    """The tables of a scenario under their current names, with those that its sweep changes.
+    """The tables of a scenario with current names, also in the keys that its sweep changes.
 
     Args:
         data: the scenario's tables, which may be unchecked.
@@ -103,7 +104,7 @@ def scenario(data: Mapping[str, Any], place: str | None = None) -> dict[str, Any
 
 
 def _queues(value: Any, place: str | None) -> Any:
-    """A part of a scenario in which the keys of queues have their current names."""
+    """Returns a part of a scenario with the current names of the keys of queues."""
     if isinstance(value, list):
         return [_queues(item, place) for item in value]
     if not isinstance(value, Mapping):
@@ -117,7 +118,7 @@ def _queues(value: Any, place: str | None) -> Any:
 
 
 def _table(data: Mapping[str, Any], place: str | None, at: str) -> dict[str, Any]:
-    """A table whose keys are dotted keys of a scenario, in the same order under their current names."""
+    """Returns a table whose keys are dotted keys of a scenario, in the same order, with current names."""
     renamed: dict[str, Any] = {}
     for key, value in data.items():
         new = dotted_key(key)
@@ -133,7 +134,7 @@ def _table(data: Mapping[str, Any], place: str | None, at: str) -> dict[str, Any
 _NAMED_BY_KEYS = ("factors", "keep", "where")
 """Tables of a study whose keys are factors."""
 _SCENARIO_VALUES = ("factors", "key", "omit")
-"""Keys of a study whose values are keys of its scenarios."""
+"""Keys of a study whose values are dotted keys of its scenarios."""
 
 
 def study(table: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -168,13 +169,13 @@ def study(table: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def columns(table: str, names: Iterable[str]) -> list[str]:
-    """Current names of the columns of a table that an earlier version may have written."""
+    """Current names of the columns of a table. An earlier version may have written the table."""
     known = COLUMNS.get(table, {})
     return [known.get(name, dotted_key(name) if table == "runs" else name) for name in names]
 
 
 def metadata(data: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of results under the current names. A later check tells whether its parts are valid."""
+    """The metadata of results with current names. Whether its parts are valid is checked later."""
     renamed = dict(data)
     if isinstance(data.get("scenario"), dict):
         renamed["scenario"] = {SCENARIO_KEYS.get(key, key): value for key, value in data["scenario"].items()}

@@ -13,7 +13,7 @@ _Handler = Callable[[int, FrameType | None], None]
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the block as Ctrl-C does, so that it cleans up."""
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C does, so that the block cleans up."""
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 (a handler's arguments)
         raise KeyboardInterrupt
@@ -27,7 +27,7 @@ def undisturbed() -> Iterator[None]:
     """Ignore Ctrl-C, SIGTERM and SIGHUP during a clean-up that must be complete."""
 
     def ignore(number: int, frame: FrameType | None) -> None:
-        """Do nothing. Programs that are started meanwhile do not inherit this handler, unlike SIG_IGN."""
+        """Do nothing. Unlike SIG_IGN, programs that are started meanwhile do not inherit this handler."""
 
     with _handled(ignore, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         yield

@@ -31,7 +31,8 @@ from narrows.version import release
 Progress = Callable[[int, int], None]
 """Called with the number of finished runs and the number of all runs."""
 Clock = Callable[[float, int], None]
-"""Called several times a second with simulated seconds (sum over active runs) and the number of all runs."""
+"""Called several times a second with the simulated seconds of all active runs together, and with the number
+of all runs."""
 
 RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
 """Counters of a run in the table of runs, for every backend."""
@@ -44,7 +45,7 @@ _NAP_SECONDS = 0.2
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user stopped the sweep. `results` has its finished runs."""
+    """The user stopped the sweep. `results` has the finished runs."""
 
     def __init__(self, results: Results, done: int, total: int) -> None:
         super().__init__(f"{done} of {total} runs finished")
@@ -99,7 +100,7 @@ def run(
 
 
 def _whole(folder: Path, metadata: dict[str, Any]) -> Results | None:
-    """The results in a folder, if they are complete and of the same runs."""
+    """The results in a folder, if they are complete and have the same metadata."""
     if not is_finished(folder):
         return None
     results = Results.read(folder)
@@ -117,7 +118,7 @@ def simulator() -> Backend:
 
 
 _KERNELS = {"kernel": "this kernel", "vm": "the guest's kernel"}
-"""Name in messages of the kernel whose congestion controllers a backend uses."""
+"""How messages call the kernel whose congestion controllers a backend uses, by backend."""
 
 
 class Resolver:
@@ -211,7 +212,8 @@ def _run_all(
                 break
             finished: set[Future[None]] = set()
             while not finished:
-                # If another thread starts a program, Ctrl-C may not wake this one (1 of 12 tries): poll.
+                # Poll, because Ctrl-C may not wake this thread while another one starts a program (1 of 12
+                # tries).
                 finished, active = wait(active, _NAP_SECONDS, FIRST_COMPLETED)
                 if not finished and clock is not None and isinstance(backend, HasClock):
                     clock(backend.active_seconds(), len(runs))

@@ -1,5 +1,6 @@
 """The SDN controller: topology, shortest-path forwarding, congestion signals to the switches' agents.
 
-The decisions are pure and return messages (`domain` and its parts). The input and output is thin (`openflow`,
-`channel`, `http`). All decisions are made in one thread, `runtime`. The detector is the simulator's, in Rust.
+`domain` and its parts make the decisions. They are pure and return messages. `openflow`, `channel` and `http`
+only do input and output. All decisions are made in one thread (`runtime`). The detector is the simulator's
+Rust code.
 """

@@ -25,17 +25,17 @@ class Application(Protocol):
     """Decides for the ports of one kind of rate controller. Ports have their numbers in the domain."""
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:
-        """A port joins, or starts again.
+        """Adds a port, or starts the control of a known port again.
 
         Raises:
-            ValueError: its parameters are invalid.
+            ValueError: the port's parameters are invalid.
         """
 
     def detach(self, port: int) -> None:
-        """A port leaves."""
+        """Removes a port."""
 
     def on_message(self, now_ns: int, port: int, body: Message | FlowChanges) -> Outgoing:
-        """Handles a message of a port. The body itself has the agent's number of the port.
+        """Handles a message of a port. The body contains the agent's number of the port, not `port`.
 
         Raises:
             ValueError: the application does not support the message.
@@ -74,7 +74,7 @@ class Agent:
     address: str
     since_ns: int
     ports: dict[int, AgentPort] = field(default_factory=dict)
-    """By the agent's number."""
+    """Ports by the number that the agent uses for them."""
     refused: int = 0
     """Number of invalid bodies."""
 
@@ -82,12 +82,13 @@ class Agent:
 class Numbers:
     """Numbers of ports in the domain. A port keeps its number when its agent reconnects.
 
-    Beyond `NUMBERS_MAX` ports, the one that was not used for longest gets another number when it returns.
+    If there are more than `NUMBERS_MAX` ports, the least recently used port is forgotten. It gets a new
+    number when it returns.
     """
 
     def __init__(self) -> None:
         self._of: dict[Hashable, int] = {}
-        """The port that was used last is the last one."""
+        """Numbers by port, in order of use: the port that was used last is at the end."""
         self._last = 0
 
     def of(self, port: Hashable) -> int:

@@ -30,7 +30,8 @@ VALID_S = 240.0
 """A firing alert ends after this time without a repetition: four intervals, as with Prometheus."""
 PAUSE_MIN_NS, PAUSE_MAX_NS = SECOND, 60 * SECOND
 KEEP_NS = 900 * SECOND
-"""The end of an alert is sent for this time. After that, the Alertmanager has ended it by itself."""
+"""Requests with the end of an alert are repeated for at most this time. After it, the Alertmanager has ended
+the alert by itself."""
 ENDED_MAX = 1000
 TIMEOUT_S = 10.0
 SAID_MAX = 200
@@ -125,7 +126,7 @@ def post(url: str, authorization: str | None, data: bytes) -> str | None:
         None if the Alertmanager accepted it, else the reason.
     """
     parts = urlsplit(url)
-    # Without a port, `http.client` would take the last part of an IPv6 address for it.
+    # Always pass a port. Without one, `http.client` would take the last part of an IPv6 address for the port.
     host, is_https = parts.hostname or "", parts.scheme == "https"
     port = parts.port or (443 if is_https else 80)
     connection: http.client.HTTPConnection
@@ -142,7 +143,7 @@ def post(url: str, authorization: str | None, data: bytes) -> str | None:
         answer = connection.getresponse()
         said = answer.read(SAID_MAX).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException, UnicodeError) as error:
-        # The text can be what the server sent instead of HTTP.
+        # The text of the error can contain what the server sent instead of HTTP.
         return one_line(str(error)[:SAID_MAX]).strip() or type(error).__name__
     finally:
         connection.close()
@@ -157,7 +158,7 @@ class Sender:
     Args:
         url: its address.
         controller: name of the controller, which becomes a label.
-        authorization: the header `Authorization`; none: no such header.
+        authorization: the value of the header `Authorization`; none: no such header.
         page: address of the controller's page for readers of alerts.
     """
 
@@ -178,13 +179,13 @@ class Sender:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tells the thread to end. It is not waited for, because it may wait for the network."""
+        """Tells the thread to end. Does not wait for its end, because the thread may wait for the network."""
         with self._changed:
             self._is_over = True
             self._changed.notify()
 
     def put(self, changes: list[Alert]) -> None:
-        """Adds alerts that have begun or ended. It never waits for the network."""
+        """Adds alerts that have begun or ended. Never waits for the network."""
         with self._changed:
             self._outbox.put(time.monotonic_ns(), changes)
             self._changed.notify()
@@ -209,7 +210,7 @@ class Sender:
                 self._outbox.finish(time.monotonic_ns(), sent, error is None)
 
     def _wait(self) -> list[Alert] | None:
-        """Waits for the next request; none: the end."""
+        """Waits for the time of the next request. Returns its alerts, or none if the thread must end."""
         with self._changed:
             while not self._is_over:
                 at_ns, now_ns = self._outbox.next_ns(), time.monotonic_ns()

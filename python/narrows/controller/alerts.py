@@ -83,7 +83,7 @@ class Alert:
     since_s: float
     """Unix time of the start."""
     text: str
-    """The values when it began, or at the last sample."""
+    """The condition in words, with the values of the last sample in which it held."""
     ends_s: float | None = None
     """Unix time of the end."""
 
@@ -100,14 +100,14 @@ class Alerts:
     """The state of all thresholds.
 
     Args:
-        now_ns: monotonic time of the start; expected agents are absent since then.
+        now_ns: monotonic time of the start. The absence of expected agents counts from this time.
         rules: the thresholds.
     """
 
     now_ns: int
     rules: Rules
     left_out: int = 0
-    """Number of alerts in the last sample that have no place."""
+    """Number of alerts in the last sample that exceed `ACTIVE_MAX`."""
     _pending: dict[Key, int] = field(default_factory=dict)
     _active: dict[Key, _Active] = field(default_factory=dict)
     _absent: dict[str, int] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class Alerts:
         return severity
 
     def _begin_ns(self, rule: RuleName) -> int:
-        # The time of the other rules is part of their condition.
+        # The conditions of the other rules already include their times.
         return self._end_ns(rule) if rule == "queue" else 0
 
     def _end_ns(self, rule: RuleName) -> int:
@@ -214,7 +214,7 @@ class Alerts:
     def _slow_at(
         self, now_ns: int, port: PortSample, rule: FlowRule, before: dict[tuple[str, FlowKey], int]
     ) -> str | None:
-        """The flows of a port that are slow for long enough, in words. One alert stands for all of them."""
+        """Describes the flows of a port that have been slow for long enough. All of them cause one alert."""
         count, worst_part, worst = 0, 1.0, None
         for flow in port.flows:
             part = share(flow)

@@ -28,7 +28,7 @@ SILENT_S = 30.0
 _ACCEPT_AGAIN_S = 1.0
 _LATE = f"no greeting within {GREETING_S:.0f} s"
 ALIVE_S = 1.0
-"""An agent gets at least one line in this time."""
+"""Longest time between two lines to an agent."""
 WAITING_MAX = 4096
 """Largest number of bodies that are queued for a slow agent. Beyond it the connection is closed, and the
 agent reconnects with a clean state."""
@@ -47,7 +47,8 @@ class _Connection:
     def run(self) -> None:
         """Serves the connection until it ends."""
         reason, is_expected = "it closed the connection", False
-        # The deadline is for the handshake and the whole greeting, not for each byte.
+        # The deadline applies to the handshake and the whole greeting. A timeout of the socket would start
+        # again with each byte.
         deadline = threading.Timer(GREETING_S, self._late)
         deadline.daemon = True
         deadline.start()
@@ -111,7 +112,7 @@ class _Connection:
         self.session = wire.Session(self.server.name, name, self.server.other)
 
     def send(self, body: str) -> None:
-        """Queues a body; never blocks."""
+        """Queues a body. Never blocks."""
         try:
             self.waiting.put_nowait(body)
         except queue.Full:
@@ -138,7 +139,7 @@ class _Connection:
             self.close()
 
     def _next(self) -> str | None:
-        """The next body; None at the end."""
+        """The next body, or a sign of life if there is none for `ALIVE_S`. None if the connection ends."""
         try:
             return self.waiting.get(timeout=ALIVE_S)
         except queue.Empty:
@@ -150,7 +151,7 @@ class Channel:
 
     Args:
         address: host and port; port 0 takes a free one, see `port`.
-        keys: files of the keys; None for loopback only, which the configuration checks.
+        keys: files of the keys. May be None on loopback only, which the configuration checks.
         name: name of the controller.
         on_event: takes `AgentUp`, `AgentMessage` and `AgentDown`; called from many threads.
         pair: this controller and its standby; None without one. A standby refuses agents.

@@ -43,7 +43,7 @@ def _port_key(value: object) -> PortKey:
 
 
 def _host(value: str) -> str:
-    if not value.strip():  # it would stand for all addresses of this host
+    if not value.strip():  # an empty host would mean all addresses
         raise Expected("an address such as '127.0.0.1', or the name of a host")
     return value
 
@@ -112,7 +112,7 @@ class Agents(Address):
 
 
 class Standby(_Table):
-    """The other controller of two, one of which is active."""
+    """The other controller of a pair. One controller of the pair is active."""
 
     name: Name
     host: Host
@@ -121,7 +121,7 @@ class Standby(_Table):
 
 
 class Http(Address):
-    """The address of the page, which is read-only, its token, and the files of TLS (both or none)."""
+    """The address of the read-only page, the page's token, and the files of TLS (both or none)."""
 
     port: TcpPort = 6680
     token: Path | None = None

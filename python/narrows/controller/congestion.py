@@ -1,6 +1,6 @@
 """The application of BRF's ports: polls, congestion, and advertisements of other ports.
 
-The detector is the simulator's (`rate::brf::Sdn`, in Rust).
+The detector is the simulator's code (`rate::brf::Sdn`, in Rust).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Congestion:
         self._sdn = Sdn()
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:
-        """A port joins, or starts again."""
+        """Adds a port, or starts the control of a known port again."""
         self._sdn.attach(now_ns, port, self.poll_ns, info)
 
     def detach(self, port: int) -> None:
-        """A port leaves."""
+        """Removes a port."""
         self._sdn.detach(port)
 
     def on_message(self, now_ns: int, port: int, body: Message | FlowChanges) -> Outgoing:
@@ -43,5 +43,9 @@ class Congestion:
         return self._sdn.next_timer()
 
     def verdict(self, port: int) -> tuple[float, float, float] | None:
-        """The detector's last figures: eq 5, eq 6, and arrivals as a fraction of the share."""
+        """The detector's last figures.
+
+        These are the results of the paper's equations 5 and 6, and the arrivals of the rated class as a
+        fraction of its share.
+        """
         return self._sdn.verdict(port)

@@ -53,9 +53,9 @@ class PortParams:
     rate_bps: int | None = None
     """Capacity of its outgoing link, bit/s."""
     delay_ns: int = 0
-    """Its propagation delay."""
+    """Propagation delay of its outgoing link."""
     counted: bool = True
-    """Whether PACEC reads its counters, if it has a rate and no agent."""
+    """Whether PACEC reads the port's counters, if its capacity is known and no agent of PACEC controls it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,16 @@ class Params:
     """Parameters of the domain. Times in ns."""
 
     lldp_ns: int = 1 * SECOND
-    """Interval between LLDP frames of a port: IEEE 802.1AB's fast transmission. The default of 30 s would
-    find loops too late."""
+    """Interval between LLDP frames of a port: that of fast transmission in IEEE 802.1AB. With the standard's
+    default of 30 s, loops would be found too late."""
     probe_ns: int = 2 * SECOND
-    """A port without LLDP from another switch for this time is an edge."""
+    """A port that receives no LLDP from another switch for this time becomes an edge."""
     link_expire_ns: int = 5 * SECOND
-    """A link without LLDP for this time is removed. It is five frames, because a busy switch loses some."""
+    """A link without LLDP for this time is removed. The time is that of five frames, because a busy switch
+    loses some of them."""
     counters_ns: int = 1 * SECOND
-    """Interval between readings of port counters. Below 0.1 s their cost exceeds their benefit: the p95 of an
-    answer is 12 ms."""
+    """Interval between readings of port counters. Below 0.1 s the readings cost more than they are worth: the
+    95th percentile of the time until a switch answers is 12 ms."""
     poll_ns: int = SECOND // 10
     """Longest interval between polls of an agent (BRF-73)."""
     host_idle_s: int = 300
@@ -115,7 +116,7 @@ class Domain:
         """Time of the next reading of PACEC's counters."""
         self._routes: Routes | None = None
         self._controlled: dict[PortKey, AgentPort] | None = None
-        """This and the routes are cached until something changes."""
+        """The result of `controlled`. It is cached until something changes, and so is `_routes`."""
 
     def handle(self, now_ns: int, event: Event) -> list[Effect]:
         """Handles an event."""
@@ -152,7 +153,7 @@ class Domain:
         return min(times)
 
     def is_held(self, dpid: int) -> bool:
-        """Whether a switch still works with the entries of an earlier controller."""
+        """Whether a switch still uses the entries of an earlier controller."""
         return dpid in self._held
 
     def controlled(self) -> Mapping[PortKey, AgentPort]:
@@ -174,7 +175,10 @@ class Domain:
         return self._controlled
 
     def _counted(self, controlled: Mapping[PortKey, AgentPort]) -> list[Place]:
-        """The ports whose counters PACEC reads, including those whose agent has another rate controller."""
+        """The ports whose counters PACEC reads.
+
+        They include ports that an agent controls with another rate controller.
+        """
         places: list[Place] = []
         for dpid, ports in self.topology.switches.items():
             for number, port in ports.items():
@@ -286,14 +290,15 @@ class Domain:
             port = (dpid, number)
             if self.topology.port(port) is None:
                 continue
-            # A busy switch answers late, so the next answer can seem early.
+            # Accept an answer a little early. If a busy switch answers one request late, the time to its next
+            # answer is shorter than the interval.
             if not often or self.loads.is_due(now_ns, port, self.params.counters_ns * 3 // 4):
                 self.loads.read(now_ns, port, counters, self.capacity_bps(port))
             effects += self.agents.translate(now_ns, None, self.path_rates.read(now_ns, port, counters))
         return effects
 
     def _path(self, source: str, to: str) -> list[int]:
-        """Numbers of the numbered ports on the path from one address to another."""
+        """Numbers of the ports on the path from one address to another, without ports that have no number."""
         # Addresses are compared in their canonical form.
         a, b = (self.hosts.find(str(ip_address(address))) for address in (source, to))
         if a is None or b is None:
@@ -316,7 +321,7 @@ class Domain:
         self.installed[event.dpid] = {rule.key: rule for rule in event.rules}
         if event.rules and now_ns < self._hold_until_ns:
             self._held.add(event.dpid)
-        # A new controller learns the known hosts from the entries that let their frames pass.
+        # After a restart, the controller learns the hosts from existing entries that let their frames pass.
         for port, mac in forwarding.adopted_hosts(event.rules):
             if self.topology.port((event.dpid, port)) is not None:
                 self.hosts.learn(now_ns, (event.dpid, port), mac, None)
@@ -395,8 +400,8 @@ class Domain:
     def _shrink_trees(self, now_ns: int, wanted: Mapping[int, Mapping[RuleKey, Rule]]) -> list[Effect]:
         """Starts a change of the tree: installs the common part of old and new tree, with a barrier.
 
-        The rest is added after the barriers. Every mixture of old and common entries is part of the old tree,
-        and every mixture of common and new ones is part of the new tree, so there is never a loop.
+        The rest of the new tree is installed after the barriers. A mixture of old and common entries is part
+        of the old tree. A mixture of common and new entries is part of the new tree. So there is no loop.
         """
         effects: list[Effect] = []
         for dpid, keep in wanted.items():

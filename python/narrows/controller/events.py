@@ -20,8 +20,8 @@ SUMMARY_NS = 300 * SECOND
 """With these two times, a port that flaps for hours adds at most 180 events an hour."""
 EVENTS_KEPT = 1000
 _AT_ONCE = {"host": 8, "agent": 4, "switch": 4}
-"""Changes that appear at once. The default is two: the start and the end of congestion. With four, a restart
-of an agent or of a switch appears at once."""
+"""Number of changes of a subject that appear at once, by kind of subject. For other subjects it is two, for
+the start and the end of congestion. With four, a restart of an agent or of a switch appears at once."""
 _SUBJECTS: dict[str, tuple[str, ...]] = {
     "congestion": ("agent", "port"),
     "clear": ("agent", "port"),
@@ -53,7 +53,7 @@ def _subject(note: Note) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class _Episode:
-    """The changes of a subject without a pause."""
+    """The changes of a subject without a pause of `HOLD_NS` between them."""
 
     last_ns: int
     shown: int = 0
@@ -76,7 +76,7 @@ class Events:
 
         Args:
             now_ns: monotonic time.
-            unix_s: the same time of the calendar.
+            unix_s: the same moment as Unix time.
             note: the change.
         """
         subject = _subject(note)
@@ -94,7 +94,7 @@ class Events:
         return new
 
     def tick(self, now_ns: int, unix_s: float) -> list[view.Event]:
-        """Returns the merged events of subjects that have become quiet, or have changed for too long."""
+        """Returns merged events of the subjects that no longer change, or have changed for `SUMMARY_NS`."""
         new = []
         for subject, episode in list(self._episodes.items()):
             is_over = now_ns - episode.last_ns >= HOLD_NS

@@ -15,7 +15,7 @@ _CREDENTIALS = "CREDENTIALS_DIRECTORY"
 
 
 def check_private(what: str, path: Path) -> None:
-    """Checks that only its owner can use a file.
+    """Checks that only the owner of a file can use it.
 
     Args:
         what: name of the key in the configuration.
@@ -35,8 +35,8 @@ def check_private(what: str, path: Path) -> None:
 def _is_credential(path: Path) -> bool:
     """Whether systemd has copied the file for this service (`LoadCredential`, systemd.exec(5)).
 
-    Where the file system has access control lists, such a file grants reading to the service's user alone.
-    Its mode then shows this permission in the place of the group's.
+    On a file system with access control lists, such a file can be read by the service's user alone. Its mode
+    then shows this permission as if it were the group's.
     """
     folder = os.environ.get(_CREDENTIALS)
     return folder is not None and path.resolve().is_relative_to(Path(folder).resolve())

@@ -80,7 +80,7 @@ def _rank(order: Order, flow: FlowInfo) -> float:
 
 
 def select(ports: Ports, query: Query) -> tuple[int, list[view.Flow]]:
-    """The number of matching flows, and the part of them that is wanted."""
+    """The number of matching flows, and those of them that `offset` and `limit` select."""
     words = query.search.lower().split()
     found = []
     for agent, interface, flows in ports:

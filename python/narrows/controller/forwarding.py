@@ -1,9 +1,9 @@
 """The desired entries of each switch: shortest paths to known hosts, and a tree for all other frames.
 
-Table 0 matches the source. Frames from trunks pass. Frames from an edge pass too, and the controller gets a
-copy unless the source is known there. All other frames are dropped. Table 1 matches the destination: frames
-to a known host take the shortest path, all others the tree. Forwarding a packet never needs the controller,
-so the network works without one.
+Table 0 matches the source. Frames from trunks pass. Frames from an edge pass too. If their source is not
+known at this edge, the controller gets a copy. All other frames are dropped. Table 1 matches the destination:
+frames to a known host take the shortest path, and all others take the tree. Forwarding a packet never needs
+the controller, so the network works without one.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Delay = Callable[[Link], int]
 """Propagation delay of a link in ns."""
 
 FLOOD_KEY: RuleKey = (DESTINATIONS, _P_FLOOD, Match())
-"""The entry with the lowest priority: for broadcast, multicast and unknown hosts."""
+"""Key of the entry with the lowest priority. It handles broadcast, multicast and unknown hosts."""
 
 
 def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int) -> list[tuple[int, Rule]]:
     """The entries of every connected switch, as pairs of datapath id and entry.
 
-    Entries for a host are ordered by distance from it, nearest first. If they are installed in this
-    order, a switch gets its entry only after the next switches on the path have theirs.
+    Entries for a host are ordered by their distance from the host, nearest first. If they are installed in
+    this order, a switch gets its entry only after the next switches on the path have theirs.
     """
     rules: list[tuple[int, Rule]] = []
 
@@ -57,7 +57,7 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
     for dpid, number in topology.ports(Kind.EDGE):
         match = Match(in_port=number)
         add(dpid, Rule(SOURCES, _P_PORT, match, to_controller=True, goto=DESTINATIONS))
-        # These entries report further addresses of a known host, by which users search for hosts.
+        # These entries report further IP addresses of a known host, so that users can search for them.
         arp = Match(in_port=number, eth_type=ETH_ARP)
         add(dpid, Rule(SOURCES, _P_ARP, arp, to_controller=True, goto=DESTINATIONS))
         for kind in (NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT):
@@ -73,7 +73,8 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
             continue
         source = Match(in_port=number, eth_src=host.mac)
         add(dpid, Rule(SOURCES, _P_SOURCE, source, goto=DESTINATIONS, idle_s=idle_s))
-        # A host from the entries of an earlier controller has no address yet; its next packet has one.
+        # The IP address of a host is unknown if the host was learnt from the entries of an earlier
+        # controller. These entries report the host's next packet, which contains the address.
         for eth_type in () if host.ips else (ETH_IP, ETH_IPV6):
             packet = Match(in_port=number, eth_src=host.mac, eth_type=eth_type)
             add(dpid, Rule(SOURCES, _P_ADDRESS, packet, to_controller=True, goto=DESTINATIONS))
@@ -87,8 +88,8 @@ def desired(topology: Topology, hosts: Iterable[Host], delay: Delay, idle_s: int
 def graph_of(topology: Topology, links: Iterable[Link], delay: Delay) -> nx.Graph[int]:
     """The graph of switches.
 
-    If several links are parallel, it has only the shortest one. If several are equally short, it has the one
-    with the lowest port.
+    The graph has only the shortest one of parallel links. If several are equally short, it has the link with
+    the lowest port.
     """
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(sorted(topology.switches))

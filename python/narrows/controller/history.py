@@ -16,9 +16,9 @@ from narrows.units import NANOS_PER_SEC as SECOND
 STEP_S = 5
 POINTS = 3600 // STEP_S
 PORTS_MAX = 1024
-"""With 4 bytes a value, this many ports take 15 MB."""
+"""Maximum number of ports. With 4 bytes per value they take 15 MB."""
 SERIES = {"tx_bps": 0, "rx_bps": 0, "flows_bps": 0, "queue_s": 6, "flows": 1}
-"""The series, and the decimal places that are returned."""
+"""Names of the series, and the number of decimal places of the values that `read` returns."""
 _QUEUE = list(SERIES).index("queue_s")
 _NAN = float("nan")
 
@@ -52,7 +52,7 @@ class _Interval:
                 self._worst = value
 
     def end(self) -> list[float]:
-        """The values of the interval; NaN if there are none."""
+        """One value for each series; NaN for a series without values in the interval."""
         means = [s / n if n else _NAN for s, n in zip(self._sums, self._counts, strict=True)]
         means[_QUEUE] = self._worst
         return means
@@ -80,10 +80,10 @@ class History:
     def __init__(self, now_ns: int) -> None:
         self._start_ns = now_ns
         self.number = 0
-        """Number of the current interval. The ring has the results of those before it."""
+        """Number of the current interval. The rings have the results of earlier intervals."""
         self._ports: dict[str, _Port] = {}
         self.left_out = 0
-        """Number of ports in the last sample that have no place."""
+        """Number of ports in the last sample that exceed `PORTS_MAX`."""
 
     def __len__(self) -> int:
         return len(self._ports)
@@ -105,7 +105,12 @@ class History:
             own.interval.add(_values(port))
 
     def read(self, port: str, after: int) -> tuple[int, dict[str, list[float | None]]] | None:
-        """The series of a port after an interval, and the number of the first; none for an unknown port."""
+        """The series of a port: number of their first interval, and values by name of the series.
+
+        Args:
+            port: identifier of the port. The result for an unknown port is None.
+            after: number of an interval. Only later intervals are returned.
+        """
         own = self._ports.get(port)
         if own is None:
             return None
@@ -122,7 +127,7 @@ class History:
         return unix_s - (now_ns - self._start_ns - self.number * STEP_S * SECOND) / SECOND
 
     def _end(self, number: int) -> None:
-        # A pause of the machine leaves a gap of at most the whole ring.
+        # If the machine paused, several intervals have no values: at most as many as the ring has places.
         gap = range(max(self.number + 1, number - POINTS), number)
         for name, port in list(self._ports.items()):
             if number - port.seen > POINTS:
@@ -137,7 +142,7 @@ class History:
 
     def _new(self, name: str) -> _Port | None:
         if len(self._ports) >= PORTS_MAX:
-            # A port that is present keeps its place; the one that is absent for longest loses it.
+            # The port that has been absent for longest loses its place. Present ports keep theirs.
             oldest = min(self._ports, key=lambda name: self._ports[name].seen)
             if self._ports[oldest].seen >= self.number - 1:
                 return None

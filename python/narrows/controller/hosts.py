@@ -8,12 +8,13 @@ from enum import Enum
 from narrows.controller.messages import PortKey
 
 HOSTS_PER_PORT = 1024
-"""Largest number of hosts. It limits the effect of invented addresses. Frames to hosts beyond it are flooded,
-as to unknown hosts."""
+"""Maximum number of hosts that are learnt at a port. It limits the effect of invented addresses. Frames to
+further hosts are flooded, like frames to unknown hosts."""
 ADDRESSES_PER_HOST = 16
-"""Largest number of IP addresses of a host. Forwarding does not need them; PACEC identifies flows by them."""
+"""Maximum number of IP addresses of a host. Forwarding does not need them, but PACEC finds the path of a flow
+by them."""
 HOSTS_REMEMBERED = 4096
-"""Largest number of hosts whose addresses are kept while their switch is disconnected."""
+"""Maximum number of hosts whose addresses are kept after their port was removed."""
 
 
 @dataclass(slots=True)
@@ -99,5 +100,5 @@ class Hosts:
 
 
 def is_group(mac: str) -> bool:
-    """Whether it is a multicast or broadcast address (IEEE 802: the lowest bit of the first octet)."""
+    """Whether `mac` is a multicast or broadcast address (IEEE 802: the lowest bit of the first octet)."""
     return int(mac[:2], 16) & 1 == 1

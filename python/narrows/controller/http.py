@@ -1,4 +1,4 @@
-"""REST, live events and the page. All of it is read-only and served by this process alone."""
+"""REST, live events and the page. All are read-only, and the page loads nothing from other servers."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _HOSTS_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 
 
 class _Guard:
-    """Refuses requests without the token and for other host names.
+    """Refuses requests that lack the token or are for another host name.
 
-    It forbids the browser everything that the page does not need.
+    Headers of its answers forbid the browser everything that the page does not need.
     """
 
     def __init__(self, app: ASGIApp, loopback: bool, token: str | None) -> None:
@@ -96,7 +96,7 @@ class _Guard:
                 given = value
             case _:
                 return False
-        # Digests have one length, so the comparison tells nothing about the token.
+        # All digests have the same length, so the time of the comparison reveals nothing about the token.
         return hmac.compare_digest(_digest(given), self._token)
 
 
@@ -111,10 +111,10 @@ def create(
 
     Args:
         runtime: the source of all data.
-        loopback: only this host is served, so a request for another name comes from a hostile web page (DNS
-            rebinding).
+        loopback: whether only this host is served. If so, a request for another host name is refused, because
+            it comes from a hostile web page (DNS rebinding).
         token: required of each request, as the password of any user (HTTP Basic) or as a bearer token.
-        watch: the source of the last hour; none: there is no history.
+        watch: the source of the last hour (none: without a history).
     """
     app = FastAPI(
         title="Narrows controller",

@@ -1,4 +1,4 @@
-"""Bounds for strangers: connections by address, and lines of the log."""
+"""Limits on what unknown peers can use: connections by address, and lines of the log."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Gate:
 
 
 class _Budget:
-    """`_LINES` entries in `_INTERVAL_S`."""
+    """Allows `_LINES` entries in `_INTERVAL_S`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -49,7 +49,11 @@ class _Budget:
         self._logged = self._left_out = 0
 
     def take(self) -> int | None:
-        """Takes an entry. Returns how many could not be taken before it; None if this one cannot."""
+        """Takes an entry if one is left in this interval.
+
+        Returns None if no entry is left. The first entry of an interval returns the number of entries that
+        were refused before it, and the others return 0.
+        """
         with self._lock:
             now_s = time.monotonic()
             left_out = 0
@@ -64,7 +68,7 @@ class _Budget:
 
 
 class Warnings:
-    """Logs at most `_LINES` lines in `_INTERVAL_S`, and then the number of those that it left out."""
+    """Logs at most `_LINES` lines in `_INTERVAL_S`, and later the number of lines that it left out."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -81,7 +85,7 @@ class Warnings:
 
 
 class OneLine(logging.Filter):
-    """Bounds a library's log to `_LINES` entries in `_INTERVAL_S`, each in one line instead of a traceback.
+    """Limits a library's log to `_LINES` entries in `_INTERVAL_S`, and replaces tracebacks by one line.
 
     uvicorn logs a traceback for a request whose body is malformed after an answer has begun.
     """

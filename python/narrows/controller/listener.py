@@ -1,4 +1,4 @@
-"""The socket for switches, instead of os-ken's: bounded, screened, with TLS."""
+"""The listening socket for switches, instead of os-ken's. It has TLS, limits connections, checks messages."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ LOG = logging.getLogger("narrows.controller.openflow")
 WARNINGS = Warnings(LOG)
 
 HANDSHAKE_S = 10.0
-"""A switch that has not described its ports by then is disconnected; this includes the handshake of TLS."""
+"""A switch that has not described its ports within this time is disconnected. The time includes the handshake
+of TLS."""
 ECHO_TICKS, SILENT_TICKS = 3, 9
-"""After so many waits without data the switch is asked for a sign of life, and then disconnected. Waits are
-counted and not seconds, because the controller itself can be stopped."""
+"""Number of waits without data after which a switch is asked for a sign of life, and after which it is
+disconnected. Waits are counted instead of seconds, because the controller's own process can be stopped."""
 _ACCEPT_AGAIN_S = 0.5
 _READ_BYTES = 1 << 16
 _BACKLOG = 128
@@ -61,7 +62,7 @@ class ScreenedDatapath(Datapath):
         except OSError as error:
             LOG.debug("switch at %s: %s", self.address[0], error)
         except Exception as error:
-            # Only a defect of ours or of os-ken comes here. It must not end other connections.
+            # Only a defect of this code or of os-ken leads here. It must not end other connections.
             WARNINGS.warn("switch at %s: cannot handle a message: %r: disconnected", self.address[0], error)
         finally:
             self.close()
@@ -73,8 +74,8 @@ class ScreenedDatapath(Datapath):
     def close(self) -> None:
         """Ends the connection in both directions; any thread can call it.
 
-        The connection's own thread sends the event, because a handler that waits for the queue of its own
-        events would wait for ever.
+        The thread of the connection sends the event about the end. If a handler of events sent it, the
+        handler could wait for ever for its own queue of events.
         """
         self._is_closed = True
         with contextlib.suppress(OSError):
@@ -84,7 +85,7 @@ class ScreenedDatapath(Datapath):
         """Queues bytes. Returns whether the connection still exists."""
         try:
             return bool(super().send(buf, close_socket))
-        except AttributeError:  # the queue was removed at this moment
+        except AttributeError:  # another thread has just removed the queue
             return False
 
     def _receive(self) -> None:
@@ -142,7 +143,8 @@ class ScreenedDatapath(Datapath):
         """Passes a message on as os-ken's `_recv_loop` does."""
         version, kind, length, xid = struct.unpack_from("!BBHI", message)
         if kind == screen.HELLO:
-            # The elements are checked. os-ken would read the padding between them as an element.
+            # The elements have been checked. Leave them out, because os-ken would read the padding between
+            # them as an element.
             version, length, message = screen.VERSION, screen.HEADER_BYTES, _hello(xid)
         parsed = self.ofproto_parser.msg_parser(self, version, kind, length, xid, message)
         event = ofp_event.ofp_msg_to_ev(parsed)
@@ -212,7 +214,7 @@ class Listener:
 
 
 class Handler(OFPHandler):
-    """os-ken's handshake with our listener, which is set before it starts."""
+    """os-ken's handshake with our listener. Set `listener` before the handler starts."""
 
     listener: Listener
 

@@ -1,8 +1,8 @@
-"""Authenticated LLDP frames, which tell the switch and port that they were sent from.
+"""Authenticated LLDP frames, which contain the switch and port that sent them.
 
-They are IEEE 802.1AB frames with a MAC in an organisationally specific TLV. Only this process knows the
-key, so a host cannot forge a link. But a host can still create a link if it relays a frame from one port to
-another, as a cable does.
+They are IEEE 802.1AB frames with a message authentication code in an organisationally specific TLV. Only
+this process knows the key, so a host cannot forge a link. But a host can still create a link if it relays a
+frame from one port to another, as a cable does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DESTINATION = "01:80:c2:00:00:0e"
 """The address "nearest bridge", which no bridge forwards (IEEE 802.1AB, table 7-1)."""
 ETHERTYPE = 0x88CC
 _OUI = b"\x02\x4e\x52"
-"""A locally administered identifier. The MAC proves the origin."""
+"""A locally administered identifier. The authentication code proves the origin."""
 _TTL_S = 120
 _MAC_BYTES = 16
 
@@ -29,7 +29,7 @@ _KEY = os.urandom(32)
 
 
 def frame(port: PortKey, source: str) -> bytes:
-    """The frame to send by `port`, whose MAC address is `source`."""
+    """The frame to send through `port`, whose MAC address is `source`."""
     dpid, number = port
     chassis = lldp.ChassisID(subtype=lldp.ChassisID.SUB_LOCALLY_ASSIGNED, chassis_id=b"dpid:%016x" % dpid)
     port_id = lldp.PortID(subtype=lldp.PortID.SUB_PORT_COMPONENT, port_id=number.to_bytes(4, "big"))
@@ -41,7 +41,7 @@ def frame(port: PortKey, source: str) -> bytes:
 
 
 def origin(tlvs: Sequence[object]) -> PortKey | None:
-    """The port by which a frame of this controller was sent; None for other frames."""
+    """The port through which this controller sent a frame; None for other frames."""
     dpid = number = mac = None
     for tlv in tlvs:
         match tlv:

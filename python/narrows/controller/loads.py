@@ -16,7 +16,7 @@ class Load:
     tx_bps: float
     rx_bps: float
     netcard_rate: float
-    """The paper's eq 5 for the sending direction; 0 if the capacity is unknown."""
+    """The result of the paper's equation 5 for the sending direction; 0 if the capacity is unknown."""
     utilisation: float | None
     """Sent bits as a fraction of the capacity."""
     dropped: int
@@ -42,13 +42,14 @@ class Loads:
         rx_bps = 8 * max(0, counters.rx_bytes - before.rx_bytes) / seconds
         dropped = counters.rx_dropped + counters.tx_dropped - before.rx_dropped - before.tx_dropped
         packets = counters.tx_packets - before.tx_packets
-        # eq 5 assumes full packets. It is only logged, because byte counters are more exact (BRF-70).
+        # Equation 5 assumes full packets. Its result is only displayed, because byte counters are more exact
+        # (BRF-70).
         eq5 = netcard_rate(packets, FULL_PACKET, now_ns - last[0], (capacity_bps or 0) // 8)
         used = tx_bps / capacity_bps if capacity_bps else None
         self.by_port[port] = Load(tx_bps, rx_bps, eq5, used, max(0, dropped))
 
     def is_due(self, now_ns: int, port: PortKey, interval_ns: int) -> bool:
-        """Whether the last reading is old enough; a load over a shorter interval is too coarse to show."""
+        """Whether the last reading is old enough. A load over a shorter interval is too coarse to display."""
         last = self._last.get(port)
         return last is None or now_ns - last[0] >= interval_ns
 

@@ -31,7 +31,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A flow entry. It drops packets if it has no outputs, `to_controller` or `goto`."""
+    """A flow entry. It drops packets if it has no `outputs` and neither `to_controller` nor `goto`."""
 
     table: int
     priority: int
@@ -41,7 +41,7 @@ class Rule:
     to_controller: bool = False
     goto: int | None = None
     idle_s: int = 0
-    """After this time without a packet the switch removes the entry and notifies the controller; 0: never."""
+    """The switch removes the entry after this time without a packet and notifies the controller. 0: never."""
 
     @property
     def key(self) -> RuleKey:
@@ -83,7 +83,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class SwitchUp:
-    """A switch has connected; `rules` are entries of an earlier controller of ours."""
+    """A switch has connected. `rules` are its existing entries that a Narrows controller installed."""
 
     dpid: int
     ports: tuple[PortDesc, ...]
@@ -202,7 +202,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """Add an entry, or replace the one with the same key."""
+    """Add an entry, or replace the entry with the same key."""
 
     dpid: int
     rule: Rule
@@ -218,7 +218,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Request an answer once everything before is processed."""
+    """Request an answer as soon as the switch has processed all earlier messages."""
 
     dpid: int
     number: int

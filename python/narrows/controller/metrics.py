@@ -1,4 +1,4 @@
-"""The controller's metrics for Prometheus. They name no flow, so the number of ports bounds their number."""
+"""The controller's metrics for Prometheus. None is about a single flow, so their number is limited."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Collector:
         self._runtime, self._watch = runtime, watch
 
     def describe(self) -> list[Metric]:
-        """No names: without this method, the registry would call `collect` to learn them."""
+        """Returns no names. Without this method, the registry would call `collect` to learn them."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -68,8 +68,8 @@ PORTS_MAX, RULES_MAX = 1024, 200_000
 def handles(event_class: Any, states: Any) -> Any:
     """Registers a handler. An exception in it ends the connection.
 
-    In os-ken it would end the thread that handles the events of all switches: in its native hub `TaskExit`,
-    which `_event_loop` raises again, is `Exception`.
+    In os-ken the exception would end the thread that handles the events of all switches. The reason is that
+    `_event_loop` raises `TaskExit` again, and in the native hub `TaskExit` is `Exception`.
     """
 
     def register(method: Callable[[Any, Any], None]) -> Any:
@@ -96,18 +96,18 @@ class Switch:
         self.ports: dict[int, PortDesc] = {}
         self.rules: list[Rule] = []
         self.is_master = False
-        """This controller is the switch's master; only with a standby."""
+        """Whether this controller is the switch's master. Not used without a standby."""
         self.pulse_is_due = False
-        """The switch must see that this controller is alive, if it is the master."""
+        """Whether the switch must get a sign that this controller is alive. Only a master gives it."""
         self.up = False
-        """Ports and entries have been read, and the domain knows them."""
+        """Whether its ports and entries have been read, so that the domain knows them."""
         self.barrier: tuple[int, int] | None = None
-        """Transaction id of the last unanswered barrier, and the domain's number of it."""
+        """Transaction id and the domain's number of the last barrier, until the switch has answered it."""
         self._waiting: queue.Queue[Any] = queue.Queue(WAITING_MAX)
         threading.Thread(target=self._write, name=f"switch-{self.dpid:x}", daemon=True).start()
 
     def send(self, message: Any) -> None:
-        """Queues a message; never blocks."""
+        """Queues a message. Never blocks."""
         try:
             self._waiting.put_nowait(message)
         except queue.Full:
@@ -115,11 +115,11 @@ class Switch:
             self.datapath.close()
 
     def describe(self) -> None:
-        """Asks for the ports. When they are known, the flow entries are requested."""
+        """Requests the ports. When the answer arrives, the flow entries are requested."""
         self.send(self.datapath.ofproto_parser.OFPPortDescStatsRequest(self.datapath, 0))
 
     def ask_role(self, role: int | None = None, generation: int = 0) -> None:
-        """Requests a role, or asks for the present one."""
+        """Requests a role (none: asks for the present role)."""
         if role is None:
             role = self.datapath.ofproto.OFPCR_ROLE_NOCHANGE
         self.send(self.datapath.ofproto_parser.OFPRoleRequest(self.datapath, role, generation))
@@ -128,7 +128,7 @@ class Switch:
         """Refuses a switch that describes too much.
 
         Raises:
-            ValueError: there are more ports or entries than any switch has.
+            ValueError: there are more than `PORTS_MAX` ports or `RULES_MAX` entries.
         """
         if len(self.ports) > PORTS_MAX or len(self.rules) > RULES_MAX:
             raise ValueError(f"more than {PORTS_MAX} ports or {RULES_MAX} entries")
@@ -145,7 +145,7 @@ class Switch:
 
 
 class OpenFlow(OSKenApp):
-    """The os-ken application, of which there is one in a process.
+    """The os-ken application. A process has only one.
 
     Set `on_event` before it starts. It is called from os-ken's threads.
     """
@@ -153,7 +153,7 @@ class OpenFlow(OSKenApp):
     OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
     on_event: Callable[[Event], None] = staticmethod(lambda _: None)
     pair: Pair | None = None
-    """This controller and its standby, if there is one. A switch is described only to its master."""
+    """This controller and its standby, if there is one. Only the master of a switch asks for its ports."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -197,7 +197,7 @@ class OpenFlow(OSKenApp):
                     )
 
     def pulse(self) -> None:
-        """Asks each switch for this controller's role. The active controller shows that it is alive."""
+        """Asks each switch for this controller's role. If it is active, it then shows that it is alive."""
         with self._lock:
             switches = list(self._switches.values())
         for switch in switches:
@@ -244,7 +244,8 @@ class OpenFlow(OSKenApp):
                 switch.is_master = True
                 switch.describe()
             elif switch.pulse_is_due and self.pair.is_active:
-                # Only a master raises the generation. Otherwise two active controllers would take turns.
+                # Only a master raises the generation. Otherwise two active controllers would take turns as
+                # master.
                 switch.pulse_is_due = False
                 switch.ask_role(of.OFPCR_ROLE_MASTER, self.pair.next_generation())
             return
@@ -252,7 +253,7 @@ class OpenFlow(OSKenApp):
         if self.pair.is_active:
             switch.ask_role(of.OFPCR_ROLE_MASTER, self.pair.next_generation())
         elif message.role != of.OFPCR_ROLE_SLAVE:
-            known = message.generation_id % (GENERATIONS - 1)  # the largest stands for none
+            known = message.generation_id % (GENERATIONS - 1)  # the largest means none
             switch.ask_role(of.OFPCR_ROLE_SLAVE, known)
 
     @handles(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
@@ -437,16 +438,16 @@ def port_desc(of: Any, port: Any) -> PortDesc:
     """A port as a switch reports it; OpenFlow's speeds are in kbit/s."""
     up = not port.state & of.OFPPS_LINK_DOWN and not port.config & of.OFPPC_PORT_DOWN
     name = port.name.decode("utf-8", "replace") if isinstance(port.name, bytes) else str(port.name)
-    # The name is written to the log, where line breaks would forge lines.
+    # The name is written to the log. With line breaks, it could forge lines there.
     name = "".join(char if char.isprintable() else "?" for char in name)
     return PortDesc(port.port_no, name, port.hw_addr.lower(), bool(up), 1000 * port.curr_speed)
 
 
 def read_frame(dpid: int, port: int, data: bytes) -> LldpSeen | FrameSeen | None:
-    """The link, or the host and its address, in a frame. Any host can send it, and it can be truncated."""
+    """The link, or the host and its address, in a frame. Any host can send the frame. It may be truncated."""
     try:
-        # Only these headers: os-ken's `Packet` parses every protocol that a frame claims to contain, and some
-        # of its parsers do not terminate on hostile input.
+        # Parse only these headers. os-ken's `Packet` parses every protocol that a frame claims to contain,
+        # and some of its parsers do not terminate on hostile input.
         ether, _, rest = ethernet.ethernet.parser(data)
         kind = ether.ethertype
         if kind == ether_types.ETH_TYPE_8021Q:
@@ -462,7 +463,7 @@ def read_frame(dpid: int, port: int, data: bytes) -> LldpSeen | FrameSeen | None
 
 
 def _source(kind: int, rest: bytes) -> str | None:
-    """The sender's address, of either family, if the packet has one."""
+    """The sender's IPv4 or IPv6 address, if the packet has one."""
     address: IPv4Address | IPv6Address
     match kind:
         case ether_types.ETH_TYPE_ARP if len(rest) >= _ARP_BYTES:

@@ -28,7 +28,7 @@ class Bounds:
     Args:
         most: largest number of connections.
         most_each: largest number of connections from one address.
-        request_s: a request must arrive within this time, counted from the opening or from the last answer.
+        request_s: a request must arrive within this time after the opening or the last answer.
         read_s: a client that reads nothing for this time is disconnected.
     """
 
@@ -55,7 +55,7 @@ class Connection(socket.socket):
 class ListeningSocket(socket.socket):
     """A listening socket that accepts only connections that its gate admits.
 
-    A connection counts from its start, before the handshake of TLS.
+    A connection counts as soon as it is accepted, before the handshake of TLS.
     """
 
     def __init__(self, address: tuple[str, int], bounds: Bounds) -> None:
@@ -68,8 +68,8 @@ class ListeningSocket(socket.socket):
         """The next connection, if it is admitted.
 
         Raises:
-            BlockingIOError: there is none, or it was refused. The event loop then handles other events before
-                the next connection, so that a flood of connections does not keep it from its work.
+            BlockingIOError: no connection waits, or it was refused. The event loop then handles other events
+                before the next connection, so that a flood of connections does not stop everything else.
         """
         peer, address = super().accept()
         if not self._gate.enter(address[0]):

@@ -33,7 +33,7 @@ class Pair:
     Args:
         name: of this controller.
         other: name of the other controller.
-        address: of the other controller, for agents.
+        address: address at which the other controller listens for agents.
         keys: files of the keys; None on loopback.
         takeover_s: see `Election`.
     """
@@ -47,7 +47,8 @@ class Pair:
         self.on_yield: Callable[[str], None] = lambda _: None
         """Called when this controller must step down, with the reason."""
         self.on_pulse: Callable[[], None] = lambda: None
-        """Called every second, and when this controller becomes active: asks all switches for their role."""
+        """Called every second, and when this controller becomes active. Asks all switches for the role of
+        this controller."""
         self._address, self._keys, self._silent_s = address, keys, takeover_s
         self._lock = threading.Lock()
         self._is_active = False
@@ -77,7 +78,7 @@ class Pair:
             self.on_yield("another controller has become the master of a switch")
 
     def next_generation(self) -> int:
-        """A generation that is higher than all that are known."""
+        """Raises the generation above all known ones, and returns it."""
         with self._lock:
             return self._election.raise_generation()
 
@@ -102,7 +103,7 @@ class Pair:
                 trouble = "it closed the connection"
             except (OSError, ValueError, RecursionError) as error:
                 trouble = one_line(str(error))
-            if trouble != known:  # once, and not at every attempt
+            if trouble != known:  # log it once, not at every attempt
                 LOG.warning("controller %s at %s:%d: %s", self.other, *self._address, trouble)
                 known = trouble
             time.sleep(TELL_S)

@@ -1,9 +1,9 @@
 """The application of PACEC: a rate for each flow on its path, from the counters of all links (PAC-1).
 
-The law is the simulator's (`rate::pacec::Pacec`, in Rust). Links are measured in two ways. Agents of PACEC
-report for their ports, by class of traffic and with the queue. Ports without an agent are read by OpenFlow,
-which counts only bytes and packets. These ports therefore follow PACEC's incremental law (PAC-19). The rates
-go to the agents at which flows begin.
+The law is the simulator's code (`rate::pacec::Pacec`, in Rust). Links are measured in two ways. Agents of
+PACEC report for their ports, by class of traffic and with the queue. For ports without such an agent, the
+controller reads OpenFlow's counters, which have only bytes and packets. These ports therefore follow PACEC's
+incremental law (PAC-19). The rates go to the agents at which flows begin.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from narrows.units import format_duration
 
 NAME = "pacec"
 LEAST_INTERVAL_NS = 20_000_000
-"""Shortest interval between readings of a switch's counters: an answer takes up to 12 ms (p95)."""
+"""Shortest interval between readings of a switch's counters. 95 % of the answers take at most 12 ms."""
 _WIRE_BYTES = 38
 """Bytes of Ethernet's preamble, header, FCS and gap for each IP datagram."""
 _LEAST_PERIOD_NS = 5_000_000
 """Shortest control period that the controller's machine can sustain for a domain."""
 _KIND = "counted"
-"""Kind of the ports without an agent, in the keys of the domain's numbers."""
+"""First part of the keys in `Numbers` of ports without an agent of PACEC."""
 
 
 def l3(wire_bps: int) -> int:
@@ -35,7 +35,7 @@ def l3(wire_bps: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A port without an agent."""
+    """A port without an agent of PACEC, whose counters are read."""
 
     port: PortKey
     capacity_bps: int
@@ -73,7 +73,7 @@ class PathRates:
         return max(LEAST_INTERVAL_NS, period_ns)
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:  # noqa: ARG002 (of the protocol)
-        """A port joins, or starts again."""
+        """Adds a port, or starts the control of a known port again."""
         params = PacecParams(info)
         if params.period_ns < _LEAST_PERIOD_NS:
             given, least = format_duration(params.period_ns), format_duration(_LEAST_PERIOD_NS)
@@ -82,12 +82,12 @@ class PathRates:
         self._changed = True
 
     def detach(self, port: int) -> None:
-        """A port leaves. If the port does not return at once, the flows that began there are forgotten."""
+        """Removes a port. If the port does not return at once, the flows that began there are forgotten."""
         if self._agents.pop(port, None) is not None:
             self._changed = True
 
     def set_counted(self, places: Iterable[Place]) -> None:
-        """Sets the ports without an agent, which are read by OpenFlow."""
+        """Sets the ports without an agent of PACEC, whose counters are read by OpenFlow."""
         counted = {self._numbers.of((_KIND, place.port)): place for place in places}
         if counted != self._counted:
             self._counted = counted
@@ -99,7 +99,7 @@ class PathRates:
         return self._switches if self.active else []
 
     def number(self, port: PortKey) -> int | None:
-        """The number of a port without an agent, if it is read."""
+        """The number of a port whose counters are read; None for other ports."""
         number = self._numbers.of((_KIND, port))
         return number if number in self._counted else None
 
@@ -151,7 +151,7 @@ class PathRates:
     def _law(self, now_ns: int) -> Pacec:
         """PACEC for all ports.
 
-        When the ports change, PACEC starts again, and agents then announce all flows again.
+        When the ports change, PACEC starts again. The agents then announce all flows again.
         """
         if self._pacec is None or self._changed:
             self._changed = False

@@ -1,4 +1,4 @@
-"""The path of packets by the entries of `forwarding`."""
+"""The path that packets take with the entries of `forwarding`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ class Routes:
     def __init__(self, topology: Topology, delay: forwarding.Delay) -> None:
         self._graph: nx.Graph[int] = forwarding.graph_of(topology, topology.links(), delay)
         self._out: dict[int, dict[int, int]] = {}
-        """For each last switch: the port of every other switch on the path to it."""
+        """By the last switch of a path: for every other switch, its port on the path to the last one."""
 
     def path(self, source: PortKey, to: PortKey) -> list[PortKey]:
-        """Ports by which a packet leaves switches between two edge ports; empty if there is no path.
+        """The ports through which a packet leaves the switches between two edge ports.
 
         Args:
             source: the edge port where the packet enters.
-            to: the edge port where the packet leaves, which is the last of the ports.
+            to: the edge port where the packet leaves the network. It is the last of the returned ports.
+
+        Returns an empty list if there is no path.
         """
         last = to[0]
         if last not in self._graph or source[0] not in self._graph:

@@ -33,7 +33,7 @@ class Runtime:
     Args:
         params: the domain's parameters.
         name: name of the controller.
-        authenticated: whether agents and controller have keys; the page shows it.
+        authenticated: whether agents and controller have keys. Only displayed on the page.
     """
 
     def __init__(self, params: Params, name: str = "controller", authenticated: bool = False) -> None:
@@ -61,7 +61,7 @@ class Runtime:
         self._thread.join(timeout=5)
 
     def restart(self, note: Note) -> None:
-        """Forgets the network, and notes why. Entries of switches are kept for a while, as at a start."""
+        """Forgets the network and adds a note. As at a start, switches keep their entries for a while."""
         with self._lock:
             self.domain = Domain(time.monotonic_ns(), self.domain.params)
         self._note(partial(self._noted.add, note=note))
@@ -72,11 +72,11 @@ class Runtime:
             WARNINGS.warn("too many events: dropped %s", type(event).__name__)
 
     def note(self, note: Note) -> None:
-        """Adds an event to those of the domain. Any thread can call it."""
+        """Adds a note that does not come from the domain. Any thread can call it."""
         self._note(partial(self._noted.add, note=note))
 
     def look(self, reader: Callable[[Domain, int], T]) -> T:
-        """The result of `reader`, called with the domain and the time between two decisions."""
+        """Calls `reader` between two decisions, with the domain and the time. Returns its result."""
         with self._lock:
             return reader(self.domain, time.monotonic_ns())
 
@@ -112,7 +112,7 @@ class Runtime:
         return state.model_copy(update={"flow_count": count, "flows": shown})
 
     def select_flows(self, query: flows.Query) -> tuple[int, list[view.Flow]]:
-        """The number of the flows that match, and the wanted part of them."""
+        """The number of flows that match, and those of them that the query's `offset` and `limit` select."""
         return flows.select(self.look(lambda domain, _: flows.ports(domain)), query)
 
     def events(self, after: int = 0) -> list[view.Event]:
@@ -135,7 +135,7 @@ class Runtime:
 
     def _run(self) -> None:
         while True:
-            # Other threads add notes, and replace the domain.
+            # Hold the lock, because other threads add notes and replace the domain.
             with self._lock:
                 timer_ns = min(self.domain.next_timer_ns(), self._noted.next_timer_ns() or _NEVER_NS)
             wait_ns = timer_ns - time.monotonic_ns()

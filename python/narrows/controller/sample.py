@@ -1,7 +1,7 @@
 """The values of all ports at one time, for the history and the alerts.
 
-A sample is taken under the domain's lock, which delays control. It therefore holds references to the
-flows, and sums are computed afterwards.
+A sample is taken under the domain's lock, which delays control. To keep this short, the sample holds only
+references to the flows. Sums are computed afterwards.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PortSample:
     agent: str | None
     interface: str
     at: PortKey | None
-    """Port of a connected switch, if it is one."""
+    """Key of the port, if it is a port of a connected switch."""
     capacity_bps: int | None
     tx_bps: float | None
     rx_bps: float | None
@@ -38,7 +38,7 @@ class PortSample:
 
     @property
     def queue_s(self) -> float | None:
-        """Time to send the queue of the rated class at the rate of the link."""
+        """Time that the link needs to send the queue of the rated class."""
         if self.queued_bytes is None or not self.capacity_bps:
             return None
         return 8 * self.queued_bytes / self.capacity_bps

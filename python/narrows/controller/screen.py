@@ -1,7 +1,7 @@
-"""Checks of OpenFlow messages before os-ken parses them: pure, one `Screen` for each connection.
+"""Checks OpenFlow messages before os-ken parses them. Each connection has a `Screen`, which is pure.
 
-Several loops of os-ken's parser advance by a length from the message and never end if it is zero. Therefore
-only the types that this controller handles pass, and every length in them is checked first.
+Several loops of os-ken's parser advance by a length from the message, and never end if the length is zero.
+Therefore only the message types that this controller handles pass, and all their lengths are checked first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OXM_MATCH, _OXM_EXPERIMENTER, _ONF = 1, 0xFFFF, 0x4F4E4600
 _PORT_REASON_MAX = 2
 _ACTIONS = 1 << 3 | 1 << 4 | 1 << 5
 _INSTRUCTION_BYTES = {1: 8, 2: 24, 6: 8}
-"""GOTO_TABLE, WRITE_METADATA, METER; the types in `_ACTIONS` have a list of actions."""
+"""Lengths of GOTO_TABLE, WRITE_METADATA and METER. Instructions in `_ACTIONS` have a list of actions."""
 _ACTION_BYTES = {0: 16} | dict.fromkeys((11, 12, *range(15, 25), 26, 27), 8)
 _SET_FIELD = 25
 
@@ -80,7 +80,7 @@ class Screen:
         version, kind, length = header[0], header[1], _number(header, 2)
         if kind not in _LENGTHS:
             raise Violation(f"message type {kind}, which a switch does not send unasked")
-        # Until versions are negotiated, each side uses its own.
+        # Until the version is negotiated, each side puts its own version into the header.
         if version != VERSION and (version == 0 or kind not in (HELLO, ERROR)):
             raise Violation(f"OpenFlow version {version} in the header, expected {VERSION}")
         least, most = _LENGTHS[kind]
@@ -92,7 +92,7 @@ class Screen:
         """Checks a whole message.
 
         Args:
-            message: as long as its header says.
+            message: the message, with the length that its header states.
             ready: whether the handshake is complete.
 
         Raises:
@@ -127,7 +127,7 @@ class Screen:
         return Fate.PARSE
 
     def _is_port_desc(self, message: bytes) -> bool:
-        """Whether it is the last message of a handshake."""
+        """Whether the message describes the ports, which ends a handshake."""
         return self._introduced and message[1] == MULTIPART_REPLY and _number(message, 8) == PORT_DESC
 
     def _hello(self, message: bytes) -> None:
@@ -246,7 +246,7 @@ def _oxm(message: bytes, offset: int, end: int) -> int:
 
 
 def _head(message: bytes, offset: int, end: int, what: str) -> tuple[int, int]:
-    """Type and length of an element, whose length includes these four bytes."""
+    """Type and length of an element. The length includes the four bytes of both fields."""
     if end - offset < 4:
         raise Violation(f"a truncated {what}")
     kind, length = struct.unpack_from("!HH", message, offset)

@@ -114,7 +114,8 @@ def serve(config: Config) -> None:
     runtime.stop()
     channel.close()
     sys.stderr.flush()
-    # os-ken's native threads wait for switches and cannot be interrupted. There is nothing to save.
+    # Exit without a clean-up: os-ken's native threads wait for switches and cannot be interrupted, and there
+    # is nothing to save.
     os._exit(0)
 
 
@@ -149,7 +150,7 @@ def _pair(config: Config) -> Pair | None:
 
 
 def _join(pair: Pair, runtime: Runtime) -> None:
-    """Connects the decisions of a pair with this controller's parts."""
+    """Makes this controller's parts act on the decisions of a pair."""
 
     def pulse() -> None:
         app = lookup_service_brick(OpenFlow.__name__)
@@ -161,7 +162,8 @@ def _join(pair: Pair, runtime: Runtime) -> None:
         runtime.restart(Note("active", text, {"controller": pair.name}))
 
     def step_down(reason: str) -> None:
-        # os-ken's threads cannot be interrupted. A new process in this place has no state, as a standby must.
+        # Replace the process, because os-ken's threads cannot be interrupted. The new process has no state,
+        # as a standby must have none.
         LOG.warning("stepping down: %s", reason)
         sys.stderr.flush()
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
@@ -222,7 +224,7 @@ def _openflow(stop: threading.Event) -> None:
 
 
 def _try_to_listen(what: str, address: Address) -> None:
-    """Reports an address that is in use in one line, before a thread fails with a traceback."""
+    """Raises a one-line error if an address is in use. Otherwise a thread would fail with a traceback."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         socket.create_server((address.host, address.port), family=family).close()

@@ -1,18 +1,18 @@
-"""Which of two controllers is active. Pure: time is an argument.
+"""Decides which of two controllers is active. The class is pure: time is an argument.
 
-Each controller tells the other one whether it is active. The standby takes over when, for some time, neither
-the other controller nor any switch has shown that one is active. A switch shows it by its generation id
-(OpenFlow 1.3.5, 6.3.6), which the active controller raises every second. So a broken connection between the
-controllers alone changes nothing.
+Each controller tells the other one whether it is active. The standby takes over if, for some time, neither
+the other controller nor any switch has shown that a controller is active. The sign from a switch is its
+generation id (OpenFlow 1.3.5, 6.3.6), which the active controller raises every second. So nothing changes if
+only the connection between the controllers is broken.
 
-If both are active after all, e.g. because each saw only its half of a divided network, the controller with
-the higher generation stays.
+Both controllers can become active, e.g. if each can reach only one half of a divided network. Then the
+controller with the higher generation stays active.
 """
 
 from __future__ import annotations
 
 GENERATIONS = 1 << 64
-"""Generation ids have 64 bits. The largest one stands for none."""
+"""Number of generation ids, which have 64 bits. The largest id means that there is none."""
 
 
 class Election:
@@ -22,13 +22,13 @@ class Election:
         now_ns: time of the start. The controller starts as a standby.
         own: name of this controller.
         other: name of the other one.
-        takeover_ns: after this time without a sign of an active controller the standby takes over.
+        takeover_ns: the standby takes over after this time without a sign of an active controller.
     """
 
     def __init__(self, now_ns: int, own: str, other: str, takeover_ns: int) -> None:
         self.is_active = False
         self.generation = 0
-        """The largest generation that any controller has used, as far as this one knows."""
+        """The largest known generation that a controller has used."""
         self._own, self._other, self._takeover_ns = own, other, takeover_ns
         self._sign_ns = now_ns
 
@@ -48,7 +48,7 @@ class Election:
         Args:
             now_ns: the time.
             generation: the switch's generation id.
-            demoted: whether this connection was the switch's master and no longer is.
+            demoted: whether this controller was the switch's master and no longer is.
         """
         generation = 0 if generation == GENERATIONS - 1 else generation
         if self.is_active and demoted and (generation, self._other) > (self.generation, self._own):
@@ -68,6 +68,6 @@ class Election:
         return True
 
     def raise_generation(self) -> int:
-        """The next generation, by which switches see that this controller is alive."""
+        """Raises the generation and returns it. The new generation shows that this controller is alive."""
         self.generation = min(self.generation + 1, GENERATIONS - 2)
         return self.generation

@@ -11,7 +11,7 @@ def notify(state: str) -> None:
     path = os.environ.get("NOTIFY_SOCKET")
     if not path:
         return
-    # The name of an abstract socket begins with a zero, for which `@` stands.
+    # The name of an abstract socket begins with a zero byte, which systemd writes as `@`.
     address = "\0" + path[1:] if path.startswith("@") else path
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.sendto(state.encode(), address)

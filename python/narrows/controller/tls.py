@@ -29,7 +29,8 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 class TlsSocket:
     """A TLS connection on which one thread reads while another writes.
 
-    OpenSSL does not allow that on one connection. Here each call of OpenSSL holds a lock and does not block.
+    OpenSSL does not allow two threads on one connection. Therefore each call of OpenSSL holds a lock here,
+    and does not block.
     """
 
     def __init__(self, raw: socket.socket, context: ssl.SSLContext, deadline_s: float) -> None:
@@ -45,7 +46,7 @@ class TlsSocket:
             raise
 
     def recv(self, size: int) -> bytes:
-        """Some data, or none at the end."""
+        """Waits for data. Returns no bytes at the end of the connection."""
         return self._call(lambda: self._ssl.recv(size), time.monotonic() + self._timeout_s)
 
     def sendall(self, data: bytes) -> None:
@@ -55,7 +56,7 @@ class TlsSocket:
             rest = rest[self._call(partial(self._ssl.send, rest), deadline_s) :]
 
     def settimeout(self, seconds: float) -> None:
-        """The longest wait of `recv`."""
+        """Sets the longest wait of `recv`."""
         self._timeout_s = seconds
 
     def setsockopt(self, *option: Any) -> None:
@@ -63,7 +64,7 @@ class TlsSocket:
         self._ssl.setsockopt(*option)
 
     def drain(self) -> None:
-        """As `drain`, without OpenSSL."""
+        """Calls the function `drain` for the socket, without OpenSSL."""
         drain(self._ssl)
 
     def shutdown(self, how: int) -> None:
@@ -101,7 +102,7 @@ class TlsSocket:
 
 
 def drain(connection: socket.socket) -> None:
-    """Lets the last bytes reach the peer. Closing a connection with unread data would discard them."""
+    """Lets the last bytes reach the peer. A close with unread received data would discard them."""
     deadline_s = time.monotonic() + _DRAIN_S
     with contextlib.suppress(OSError):
         socket.socket.shutdown(connection, socket.SHUT_WR)
@@ -119,7 +120,7 @@ def own_certificate(key: str, certificate: str) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate, key, password=lambda: b"")  # never ask the terminal for one
+    context.load_cert_chain(certificate, key, password=lambda: b"")  # never ask the terminal for a password
     return context
 
 
@@ -146,8 +147,8 @@ def common_name(fields: Mapping[str, Any] | None) -> str:
 class Keys(NamedTuple):
     """Files of the agents' channel (PEM).
 
-    A peer's certificate must be one of `trusted`. No authority is involved: a certificate that a trusted one
-    has signed is not accepted.
+    A peer's certificate must be one of `trusted`. There is no authority: a certificate is not accepted only
+    because a trusted certificate has signed it.
     """
 
     key: Path
@@ -194,7 +195,7 @@ class Keys(NamedTuple):
         """Performs the handshake with the listener of this name.
 
         Raises:
-            OSError: it has another certificate, or does not use TLS 1.3.
+            OSError: the listener has another certificate, or does not use TLS 1.3.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False  # the certificate itself is compared

@@ -6,8 +6,8 @@ link would be flooded as if hosts were behind it, and a cable that closes a ring
 finds it.
 
 A trunk whose link is lost stays a trunk without forwarding until its carrier is lost. The reason is that the
-switch at the other end may only have lost its connection to the controller. It continues to flood by its last
-entries, and with two "edges" there would be a loop.
+switch at the other end may only have lost its connection to the controller. That switch continues to flood by
+its last entries, so there would be a loop if the ports became edges.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from narrows.controller.messages import PortDesc, PortKey
 
 
 class Kind(Enum):
-    """The kind of the other end of a port."""
+    """The kind of a port, by its other end: not known yet (probing), hosts (edge) or a switch (trunk)."""
 
     DOWN = "down"
     PROBING = "probing"
@@ -54,8 +54,8 @@ class Topology:
     """The known network. Methods that change the topology return whether forwarding is affected.
 
     Args:
-        probe_ns: time for which a port stays probing without LLDP from another switch.
-        expire_ns: time for which a direction of a link stays without LLDP.
+        probe_ns: time after which a probing port without LLDP from another switch becomes an edge.
+        expire_ns: time without LLDP after which a direction of a link is removed.
     """
 
     def __init__(self, probe_ns: int, expire_ns: int) -> None:
@@ -68,7 +68,7 @@ class Topology:
     def add_switch(
         self, now_ns: int, dpid: int, ports: tuple[PortDesc, ...], trunks: Iterable[int] = ()
     ) -> None:
-        """Adds a switch; `trunks` are the ports that were trunks when it was last connected."""
+        """Adds a switch. `trunks` are the ports that were trunks when the switch was last connected."""
         self.remove_switch(dpid)
         self.switches[dpid] = {}
         for desc in ports:
@@ -110,8 +110,8 @@ class Topology:
             return False
         before = self._seen.get(to)
         self._seen[to] = (source, now_ns)
-        # From the first frame on, neither end counts as a host's port. The link counts only if both
-        # directions work.
+        # From the first frame on, neither end counts as a host's port. The link itself counts only if LLDP
+        # crosses it in both directions.
         changed = before is None or before[0] != source or Kind.TRUNK not in (at.kind, origin.kind)
         at.kind = origin.kind = Kind.TRUNK
         return changed

@@ -34,7 +34,7 @@ class Watch:
         runtime: the source of all data.
         now_ns: monotonic time of the start; none: now.
         rules: thresholds of the alerts.
-        senders: get the alerts that begin or end.
+        senders: senders that get the alerts that begin or end.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread, and those of the senders."""
+        """Starts the thread, and the threads of the senders."""
         for sender in self._senders:
             sender.start()
         self._thread.start()
@@ -86,7 +86,7 @@ class Watch:
             self._runtime.note(_note(alert))
 
     def series(self, port: str, after: int = -1) -> view.Series | None:
-        """The last hour of a port, or the intervals after a number."""
+        """The last hour of a port, without the intervals up to number `after`."""
         now_ns, unix_s = time.monotonic_ns(), time.time()
         with self._lock:
             found = self._history.read(port, after)
@@ -111,7 +111,7 @@ class Watch:
         )
 
     def recording(self) -> Recording:
-        """How many ports are recorded, and how many have no place."""
+        """How many ports are recorded, and how many are left out because there are too many."""
         with self._lock:
             return Recording(len(self._history), self._history.left_out)
 

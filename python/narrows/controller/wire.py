@@ -1,8 +1,8 @@
-"""The lines of the agents' channel as a pure state machine: JSON, one value per line.
+"""The lines of the agents' channel as a pure state machine. Each line is a JSON value.
 
 The agent greets with its name, and the controller answers with its own name or with a refusal. Then both
-ends send bodies. TLS below the lines authenticates the ends (`tls.Keys`), and the name must be the one in the
-agent's certificate. The agent's end is crates/narrows-agent/src/channel/session.rs.
+ends send bodies. If the connection uses TLS, TLS authenticates both ends (`tls.Keys`), and the agent's name
+must be the name in its certificate. The agent's end is crates/narrows-agent/src/channel/session.rs.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Session:
 
 
 def greeting(role: str, name: str) -> bytes:
-    """The first line of an end."""
+    """The first line that an end sends."""
     return _line({"narrows": CHANNEL_VERSION, "role": role, "name": name})
 
 

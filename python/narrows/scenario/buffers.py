@@ -12,13 +12,14 @@ from narrows.scenario.fitting import Path
 DEFAULT = 6 << 20
 """Linux's default maximum of the receive buffer (tcp_rmem), bytes."""
 MOST = 1 << 30
-"""Half of this buffer is near the largest window that TCP can offer (RFC 7323 section 2.3)."""
+"""Maximum size. Half of it is near the largest window that TCP can offer (RFC 7323 section 2.3)."""
 MARGIN = 4
-"""Linux offers half of a buffer, and slow start reaches twice a full path before it sees a loss."""
+"""Ratio of the receive buffer to the content of a path. Linux offers half of the buffer as the window, and
+slow start sends up to twice the content of a full path before it detects a loss."""
 
 
 def receive_buffer(links: Sequence[LinkPlan], paths: Sequence[Path]) -> int:
-    """Linux's default, or four times the content of the largest path if that is more; bytes.
+    """Linux's default, or four times the content of the largest path if that is more. In bytes.
 
     The content of a path is its RTT at the rate of its slowest link, plus that link's queue. The size affects
     algorithms that count ACKs, because a receiver acknowledges each segment while its window grows
@@ -34,7 +35,7 @@ def receive_buffer(links: Sequence[LinkPlan], paths: Sequence[Path]) -> int:
 
 
 def _rate(link: LinkPlan) -> int:
-    """The highest rate, or the mean rate of a trace, bytes/s."""
+    """The highest rate of a link, or the mean rate of its trace, bytes/s."""
     rate = link["rate"]
     if rate["kind"] == "steps":
         return max(value for _, value in rate["steps"])

@@ -1,4 +1,4 @@
-"""Traffic matrices from CSV files: a line per demand, `from,to,mbit`."""
+"""Traffic matrices from CSV files. Each demand is a line `from,to,mbit`."""
 
 from __future__ import annotations
 

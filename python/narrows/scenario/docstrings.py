@@ -1,4 +1,7 @@
-"""Reads the docstrings below a model's fields from its source. pydantic would read them at each start."""
+"""Reads the docstrings of a model's fields from its source, when they are needed.
+
+pydantic could read them, too, but would read them at each start.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pydantic import BaseModel
 
 
 def docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """The docstring of each field that has one, by name. A redefined field does not inherit its docstring."""
+    """The docstrings of fields, by name of the field. A redefined field does not inherit its docstring."""
     found: dict[str, str] = {}
     for name in model.model_fields:
         owner = next(base for base in model.__mro__ if name in inspect.get_annotations(base))

@@ -28,7 +28,7 @@ class Entry:
     ends: str = ""
     """Key that defines both ends, if they do not come from the flow's own keys."""
     file: str = ""
-    """The file of that key, if the key is not in the scenario file."""
+    """File that contains the key `ends`, if it is not the scenario file."""
 
     @property
     def key(self) -> str:
@@ -40,7 +40,7 @@ class Entry:
         return self.ends or f"{self.key}.{which}"
 
     def misplaced(self, error: ScenarioError) -> ScenarioError:
-        """An error about an end, attributed to the file that defines it."""
+        """The error about an end, with the name of the file that defines the end."""
         return error.in_source(self.file) if self.file else error
 
 

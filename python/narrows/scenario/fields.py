@@ -33,8 +33,8 @@ class Table(BaseModel):
         populate_by_name=True,
         allow_inf_nan=False,
         frozen=True,
-        # Docstrings of fields are read for the JSON schema, and validators are built at first use. Doing both
-        # for every model would add 0.1 s to every command.
+        # Docstrings of fields are read only for the JSON schema, and validators are built only at first use.
+        # Both for every model would add 0.1 s to every command.
         json_schema_extra=_describe,
         defer_build=True,
     )
@@ -117,7 +117,7 @@ def _data(value: Any, depth: int = 0) -> Any:
 
 
 AUTO = "auto"
-"""Derive the value from the network."""
+"""Value of a key that is to be derived from the network."""
 _LEAST_PERIOD = 10_000
 MOST_DELAY = 1000 * units.NANOS_PER_SEC
 """Maximum propagation delay, ns."""

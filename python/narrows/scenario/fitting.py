@@ -1,4 +1,4 @@
-"""Checks between entries of a scenario that are each valid by themselves."""
+"""Checks whether the entries of a scenario fit together. Each entry is valid by itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Seq
     _every_rtt_is_used(scenario, entries)
     for forth, back in zip(graph.links[::2], graph.links[1::2], strict=True):
         _guarantees(forth)
-        # The inherited queue was chosen for the rate of the forward direction.
+        # Do not check an inherited queue, which was chosen for the rate of the forward direction.
         if back.traits.queue is not forth.traits.queue:
             _guarantees(back)
     controlled = {
@@ -52,7 +52,10 @@ def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Seq
 
 
 def _guarantees(link: Direction) -> None:
-    """The classes' rates must fit into the link's rate. A trace has no single rate to compare with."""
+    """Check that the sum of the classes' rates does not exceed the link's rate.
+
+    Links with a trace are not checked, because a trace has no single rate.
+    """
     queue = link.traits.queue
     if not isinstance(queue, network.Htb) or link.capacity is not None:
         return
@@ -67,12 +70,12 @@ def _guarantees(link: Direction) -> None:
 
 
 def _crossed(path: Path) -> list[int]:
-    """Check a flow's class at the queues of its data and its ACKs."""
+    """The links that a flow's data or ACKs cross, each once."""
     return list(dict.fromkeys(path.forth + path.back))
 
 
 def _class(flow: Flow, key: str, links: Sequence[Direction]) -> None:
-    """Check that a class exists; the simulator would use the last class instead."""
+    """Check that a flow's class exists. The simulator would use the last class instead."""
     with_classes = [(link, n) for link in links if (n := _classes(link))]
     for link, n in with_classes:
         if flow.class_ >= n:
@@ -95,7 +98,7 @@ def _classes(link: Direction) -> int:
 
 
 def _every_rtt_is_used(scenario: Scenario, entries: Sequence[Entry]) -> None:
-    """Check that each RTT is used. A group of flows uses one pair, so further RTTs may have no effect."""
+    """Check that flows use each RTT. All flows of an entry use the same pair, so RTTs can be unused."""
     topology = scenario.topology
     if not isinstance(topology, Dumbbell) or topology.rtts is None:
         return
@@ -144,7 +147,7 @@ def check_mark(mark: LimitPlan, limit: LimitPlan, key: str) -> None:
         key: key of the mark.
 
     Raises:
-        ScenarioError: if no packet can find more than `mark` and still fit into `limit`.
+        ScenarioError: if a queue that is longer than `mark` admits no packet because of `limit`.
     """
     if limit["packets"] is not None:
         length = mark["packets"] or max(1, round((mark["bytes"] or 0) / FULL_PACKET))

@@ -54,7 +54,7 @@ class Graph:
     Args:
         scenario: the scenario.
         folder: the folder to which its paths are relative.
-        ends: nodes that its flows name. Switches of a published network get hosts.
+        ends: nodes that its flows name. Each switch of a published network among them gets a host.
     """
 
     def __init__(self, scenario: Scenario, folder: Path, ends: Iterable[str] = ()) -> None:
@@ -99,7 +99,7 @@ class Graph:
         self._routes = Routes(len(self.nodes), [(link.source, link.to, link.delay) for link in self.links])
 
     def end(self, name: str, key: str) -> int:
-        """Index of a flow's end. For a switch of a published network it is the switch's host.
+        """Index of a flow's end. If `name` is a switch of a published network, it is the switch's host.
 
         Raises:
             ScenarioError: with the most similar name.
@@ -141,7 +141,7 @@ class Graph:
         return [i for i, link in enumerate(self.links) if len(near[link.source]) > 1 < len(near[link.to])]
 
     def controlled(self, controller: RateController, key: str) -> list[tuple[int, str]]:
-        """The links of a controller, each with its key.
+        """The links of a rate controller, each with the key in the scenario that names it.
 
         Raises:
             ScenarioError: if a name or pattern matches no link.
@@ -182,7 +182,7 @@ class Graph:
         return links + access
 
     def _whole(self, topology: Named) -> None:
-        """Check that a topology is connected, if necessary through links of the scenario."""
+        """Check that a topology is connected. Links of the scenario may connect its parts."""
         self._core = sorted(self._by_name[name] for name in self.bottlenecks)
         pairs = [(self.nodes[link.source], self.nodes[link.to]) for link in self.links]
         published = topology.facts().nodes
@@ -196,11 +196,11 @@ class Graph:
             )
 
     def route(self, source: int, to: int) -> list[int] | None:
-        """Links from one node to another on the shortest path; None if there is none."""
+        """The links of the shortest path from one node to another. None if there is no path."""
         return self._routes.between(source, to)
 
     def hop(self, source: int, to: int) -> int | None:
-        """The link from a node to its neighbour, or None."""
+        """The link from a node to its neighbour. None if `to` is not a neighbour."""
         return self._routes.hop(source, to)
 
     def _node(self, name: str) -> int:
@@ -240,7 +240,11 @@ class Graph:
         )
 
     def _way_back(self, link: Link, capacity: traces.Capacity | None) -> Traits:
-        """The reverse direction, with the forward one's mean rate, delay, queue and changes."""
+        """The properties of the reverse direction.
+
+        It has the mean rate, delay and queue of the forward direction, and the same changes of rate and
+        delay. `back` overrides them.
+        """
         shared: dict[str, object] = {
             "rate": link.rate if capacity is None else capacity.mean,
             "delay": link.delay,

@@ -1,4 +1,4 @@
-"""Limits of a scenario. Declarations of commands import this module, so it imports nothing slow."""
+"""Limits of a scenario. The modules that declare commands import this module, so it imports nothing slow."""
 
 MAX_SEEDS = 100_000
 """Maximum number of seeds of a sweep."""

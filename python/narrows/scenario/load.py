@@ -28,7 +28,7 @@ MAX_RUNS = 100_000
 """Maximum number of runs: points times seeds."""
 _DEEPEST = 64
 _PARTS = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^."']+))(?:\.(?!$)|$)""")
-"""A part of a dotted key, as TOML quotes it, and the dot after it."""
+"""A part of a dotted key, with or without TOML's quotes, and the dot after it."""
 _TWICE = re.compile(r"Cannot declare \(((?:'[^']+',? ?)+)\) twice(.*)")
 """tomllib's error about a repeated header."""
 DEFAULT_CC = str(Flow.model_fields["cc"].default.name)
@@ -79,7 +79,8 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
             paths of traces are relative to its folder.
         overrides: values by dotted key.
 
-    Raises: ScenarioError: one line, as for `load`.
+    Raises:
+        ScenarioError: one line, as for `load`.
     """
     try:
         data = tomllib.loads(text)
@@ -91,7 +92,7 @@ def loads(text: str, source: str = "scenario", overrides: Mapping[str, Any] | No
         data = retired.scenario(data, source)
         for key, value in (overrides or {}).items():
             override(data, retired.dotted_key(key, source), value)
-        data = retired.scenario(data, source)  # an override may have set a sweep
+        data = retired.scenario(data, source)  # again, because an override may have set a sweep
         return Scenario(**{"name": _name(source), **data}).with_source(source)
     except ScenarioError as error:
         raise error.in_source(source) from None
@@ -115,7 +116,7 @@ def _name(source: str) -> str:
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """``key=value`` of a command line; the value in TOML, or a string without its quotes.
+    """Parse ``key=value`` of a command line. The value is TOML, or a string without quotes.
 
     Raises:
         ScenarioError: without ``=``.
@@ -132,9 +133,9 @@ def parse_override(text: str) -> tuple[str, Any]:
 def override(data: dict[str, Any], key: str, value: Any) -> None:
     """Set a dotted key in place.
 
-    Parts of the key name tables; a part that contains dots is in quotes, as in TOML.
-    In a list a part is an entry's number or name, or ``*`` for all entries.
-    The name of a flow is its name in results, e.g. ``bbr`` if the flow has no name of its own.
+    Parts of the key name tables. A part that contains dots is in quotes, as in TOML. In a list, a part is the
+    number or name of an entry, or ``*`` for all entries. The name of a flow is its name in results, e.g.
+    ``bbr`` for a flow without a name of its own.
 
     Raises:
         ScenarioError: if the key names nothing.
@@ -153,7 +154,7 @@ def override(data: dict[str, Any], key: str, value: Any) -> None:
                     place[part] = copy.deepcopy(value)
                 else:
                     if _is_cc(parts[: depth + 1]) and not isinstance(place.get(part), dict):
-                        # A name alone gets parameters.
+                        # Replace a name alone by a table, so that it can get parameters.
                         place[part] = {"name": _cc_name(place.get(part))}
                     following.append(place.setdefault(part, {}))
             elif isinstance(place, list):
@@ -168,7 +169,7 @@ def override(data: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _parts(key: str) -> list[str]:
-    """The parts of a dotted key without quotes. An empty part means that the key is not valid."""
+    """The parts of a dotted key, without their quotes. An empty part means that the key is not valid."""
     parts: list[str] = []
     position = 0
     while position < len(key):
@@ -198,7 +199,7 @@ def _entries(entries: list[Any], part: str, key: str) -> Iterable[int]:
 
 
 def _flow_names(flows: Iterable[dict[str, Any]]) -> list[str]:
-    """Names of flows in results, from tables that are not checked yet."""
+    """Names in results of flows, from tables that have not been checked yet."""
     kinds = [
         (flow.get("name"), "udp" if flow.get("transport") == "udp" else _cc_name(flow.get("cc")))
         for flow in flows
@@ -207,12 +208,12 @@ def _flow_names(flows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _is_cc(parts: list[str]) -> bool:
-    """Whether these parts of a key name a flow's congestion controller."""
+    """Whether a key with these parts is the `cc` of a flow."""
     return len(parts) == 3 and parts[0] == "flows" and parts[2] == "cc"
 
 
 def _cc_name(cc: object) -> object:
-    """The name of a flow's congestion controller, from a value of `cc` that is not checked yet."""
+    """The name of a flow's congestion controller, from a value of `cc` that has not been checked yet."""
     if isinstance(cc, dict):
         cc = cc.get("name")
     return DEFAULT_CC if cc is None else cc
@@ -259,7 +260,7 @@ def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:
 
 
 def _one_type_per_factor(runs: list[Run]) -> list[Run]:
-    """The values of a factor for one column: numbers if all are numbers, otherwise strings."""
+    """Give all values of a factor one type: numbers if all of them are numbers, otherwise strings."""
     text = {key for run in runs for key, value in run.factors.items() if isinstance(value, str)}
     return [
         Run(run.id, run.scenario, {k: str(v) if k in text else float(v) for k, v in run.factors.items()})
@@ -282,7 +283,7 @@ def _vary(scenario: Scenario, base: dict[str, Any], changes: dict[str, Any], whe
 
 
 def _label(value: Any) -> str | float:
-    """A value for a column of the table of runs."""
+    """The value of a factor in the table of runs."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float | str):

@@ -1,4 +1,4 @@
-"""The scenario: the content of a TOML file, typed and checked key by key. `resolve` makes a plan from it."""
+"""The scenario: the content of a TOML file, typed and checked key by key. `resolve` makes a plan of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from narrows.scenario.topologies import Topology
 from narrows.scenario.traffic import Flow
 
 Outage = Annotated[list[Duration], Field(min_length=2, max_length=2)]
-"""From and to."""
+"""Start and end."""
 
 
 def _ordered(outages: list[list[int]]) -> list[list[int]]:
@@ -77,7 +77,7 @@ class RateController(Table):
     ) = None
     """Rate, or list of rates over time, to which the port is shaped; the link's rate if left out."""
     capacity: Literal["told", "measured"] = "told"
-    """Whether the rate controller knows the capacity; otherwise it measures it."""
+    """Whether the rate controller is told the capacity of the port, or measures the capacity."""
     queue: Limit | None = None
     """Limit of each leaf queue; the link's limit if left out."""
     outages: list[Outage] = []
@@ -104,7 +104,7 @@ class Sdn(Table):
     """The SDN controller."""
 
     poll: Period | None = None
-    """Time between two polls; the smaller of the switch's control period and 100 ms if left out."""
+    """Time between two polls. If left out: the switch's control period, but at most 100 ms."""
     delay: Delay = 1_000_000
     """One-way delay between the SDN controller and any switch."""
     outages: list[Outage] = []
@@ -133,7 +133,8 @@ class Probes(Table):
         Annotated[list[Name], BeforeValidator(_all, json_schema_input_type=Literal["all"] | list[Name])]
         | None
     ) = None
-    """Links to sample. If left out: all of up to 16, otherwise bottlenecks and controlled links."""
+    """Links to sample. If left out: all links if there are at most 16, otherwise bottlenecks and controlled
+    links."""
     flows: Flag = True
     """Sample the first 1000 flows of a run; flows of `arrivals` are never sampled."""
     traces: Flag = False
@@ -198,7 +199,8 @@ class Scenario(Table):
     seed: Annotated[Int, Field(ge=0, le=MAX_SEED)] = 1
     """Seed of all random choices."""
     warmup: Duration | None = None
-    """Start of the measurement interval. If left out: 10 % of the run, at least 10 of the longest RTT."""
+    """Start of the measurement interval. If left out: 10 % of the run, but at least 10 times the longest
+    RTT and at most half of the run."""
     topology: Topology | None = None
     """A layout by kind, or a published network by name."""
     nodes: list[Node] = []

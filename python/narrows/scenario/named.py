@@ -15,13 +15,13 @@ from narrows.topology import catalogue
 from narrows.topology.facts import Facts
 
 ACCESS_FACTOR = 10
-"""Ratio of the access links' rate to that of the fastest link of the topology."""
+"""Ratio of the rate of access links to the rate of the topology's fastest link."""
 LEAST_RATE = 8
-"""bit/s; plans count whole bytes per second."""
+"""Lowest rate, bit/s. Plans have whole bytes per second."""
 RATES = f"from {units.format_rate(LEAST_RATE)} to {units.format_rate(units.MAX_BITS_PER_SEC)}"
 """Rates that a scaled link or demand may have, in words."""
 HOST = ".host"
-"""Suffix that turns the name of a switch into that of its host."""
+"""Suffix of the names of hosts. The rest of the name is the name of the host's switch."""
 
 
 def _delay(value: object) -> object:
@@ -73,7 +73,7 @@ class Named(Table):
     rate: Rate | None = None
     """L3 rate of every link; required if the topology has no capacities (fat-tree, topohub)."""
     scale: Annotated[Float, Field(gt=0, le=1e6)] | None = None
-    """Factor of the topology's own capacities; instead of `rate`."""
+    """Factor for the topology's own capacities; instead of `rate`."""
     queue: Queue | None = None
     """Queue of every link in both directions; one BDP if left out."""
     delay: Distance = "distance"
@@ -140,7 +140,7 @@ class Named(Table):
         return scaled
 
     def hosts(self, ends: Iterable[str], links: list[Link]) -> tuple[dict[str, str], list[Link]]:
-        """The host of each switch that a flow names, and the hosts' links."""
+        """The hosts of the switches among `ends`, by the name in `ends`, and the hosts' links."""
         facts = self.facts()
         switches = set(facts.nodes) - facts.hosts
         hosts: dict[str, str] = {}
@@ -161,7 +161,7 @@ class Named(Table):
         return hosts, made
 
     def core(self) -> list[tuple[str, str]]:
-        """Ports of its switches towards its other nodes, as (from, to)."""
+        """The links from its switches to its other nodes, as (from, to)."""
         facts = self.facts()
         both = [pair for edge in facts.edges for pair in ((edge.a, edge.b), (edge.b, edge.a))]
         return [(a, b) for a, b in both if a not in facts.hosts]

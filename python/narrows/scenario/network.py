@@ -77,8 +77,8 @@ class Threshold(Limited):
 
     kind: Literal["threshold"]
     mark: Mark = units.Limit(packets=65)
-    """Queue length above which an arriving packet is marked, in packets or as a length; 65 is DCTCP's at
-    10 Gbit/s."""
+    """Queue length above which an arriving packet is marked, in packets or as a length. DCTCP uses 65 packets
+    at 10 Gbit/s."""
 
 
 class Red(Limited):
@@ -267,7 +267,8 @@ class Trace(Table):
     file: Annotated[str, Field(min_length=1, max_length=4096)]
     """Path, relative to the scenario's folder."""
     format: Literal["mahimahi", "csv"] = "mahimahi"
-    """mahimahi: a time in ms per line at which 1500 bytes may leave. csv: a time and a rate per line."""
+    """mahimahi: each line is a time in ms at which 1500 bytes may leave. csv: each line has a time and a
+    rate."""
     time: Annotated[str | Int, Field(union_mode="left_to_right")] = 0
     """CSV: column of the time, by name or by number from 0."""
     rate: Annotated[str | Int, Field(union_mode="left_to_right")] = 1

@@ -1,4 +1,4 @@
-"""Parts of a plan that depend on a single entry of the scenario."""
+"""Parts of a plan that each depend on only one entry of the scenario."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Value = TypeVar("_Value")
 
 
 def rate(first: int, changes: list[Change]) -> StepsRatePlan:
-    """Rates over time, bit/s to bytes/s."""
+    """Rates over time. Converts bit/s to bytes/s."""
     later = [(change.time, change.rate // 8) for change in changes if change.rate is not None]
     return {"kind": "steps", "steps": _steps(first // 8, later)}
 
@@ -53,12 +53,16 @@ def _loss(model: Bernoulli | GilbertElliott) -> LossPlan:
 
 
 def names(flows: list[Flow]) -> list[str]:
-    """Names of flows: as given, or the congestion controller's name, numbered if several share it."""
+    """Names of flows. A flow without a name has its kind (`Flow.kind`), with a number if several share it."""
     return result_names([(flow.name, flow.kind) for flow in flows])
 
 
 def result_names(flows: Sequence[tuple[str | None, str]]) -> list[str]:
-    """Names in results of flows with these given names and kinds (congestion controller or ``udp``)."""
+    """Names of flows in results.
+
+    Args:
+        flows: for each flow its name, if it has one, and its congestion controller or ``udp``.
+    """
     unnamed = Counter(kind for name, kind in flows if name is None)
     numbers: Counter[str] = Counter()
     result = []
@@ -81,7 +85,7 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
     row = catalogue.find(flow.cc.name)
     if row is not None:
         return {"name": flow.cc.name, **in_base_units(params, row[0].parameters, row[0].name, key)}
-    # A class of the user: it checks its parameters itself.
+    # The controller is a class of the user, which checks its parameters itself.
     for name, value in params.items():
         if not isinstance(value, bool | int | float | str):
             raise ScenarioError(

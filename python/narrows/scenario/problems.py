@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from narrows.errors import TYPES, Expected, ScenarioError, choice, found, hint, one_of
 
 _COUNTS = {"leaves": "a number of hosts, 2 or more", "hops": "a number of bottleneck links, 1 or more"}
-"""Descriptions of required keys of topologies whose names do not explain themselves."""
+"""Descriptions of required keys of topologies, for keys whose names do not explain themselves."""
 
 
 def translate(error: ValidationError, data: object, model: type[BaseModel]) -> ScenarioError:
@@ -18,8 +18,8 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
 
     Args:
         error: the error that pydantic raised.
-        data: the validated data, to tell keys from the union tags in pydantic's locations.
-        model: the validated model, for the valid names of a table.
+        data: the validated data. It shows which parts of pydantic's locations are keys, not tags of unions.
+        model: the validated model. It has the valid names of each table.
     """
     first, key = _first(error, data)
     message, key = _message(first, key, data, model)
@@ -28,7 +28,7 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
 
 def _first(error: ValidationError, data: object) -> tuple[Any, str]:
     """The first error and its key."""
-    # An unknown key is the likely cause of a missing one, so it comes first.
+    # Unknown keys come first, because a misspelled key is probably why another key is missing.
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
     return first, _key(first["loc"], data, last_is_new=first["type"] == "missing")
@@ -78,7 +78,7 @@ def _tag_choice(tag: str, tables: Sequence[type[BaseModel]]) -> str:
 
 
 def _other_key(loc: tuple[int | str, ...], data: object, model: type[BaseModel]) -> str:
-    """The key that the writer of an unknown key probably meant, or the list of names."""
+    """The key that was probably meant by an unknown key, or the list of valid keys."""
     names = _names(model, loc[:-1])
     if len(loc) == 1 and isinstance(data, dict):
         for place in _PLACES:
@@ -90,16 +90,16 @@ def _other_key(loc: tuple[int | str, ...], data: object, model: type[BaseModel])
 
 
 _LISTS_ALLOWED = ("too_short", "too_long", "extra_forbidden")
-"""pydantic's types of errors that a list of values does not cause."""
+"""Types of pydantic's errors that do not mean that a list was given in the place of one value."""
 _VARY = "sweep.vary."
 _BY_NAME = "named"
 """Kind of a topology that has a name instead of a kind."""
 _PLACES = ("topology", "links.0", "flows.0", "sweep")
-"""Tables whose keys are most likely to be given without their table."""
+"""Tables whose keys users most likely write at the top level by mistake."""
 
 
 def _remedy(first: Any, key: str, model: type[BaseModel]) -> str:
-    """The way to write a value that was put into the wrong form, or nothing."""
+    """How to write a value that has the wrong form, or nothing."""
     value = first.get("input")
     is_named = bool(first["loc"]) and isinstance(first["loc"][-1], str)
     is_in_sweep = key.split(".", maxsplit=1)[0] == "sweep"
@@ -132,7 +132,7 @@ def is_list_of_tables(model: type[BaseModel], names: Sequence[str]) -> bool:
 
 
 def _is_series(value: object) -> bool:
-    """Whether this is a list of plain values, as if each were for one run."""
+    """Whether `value` is a list of plain values, which was probably meant as one value per run."""
     return isinstance(value, list) and bool(value) and not any(isinstance(v, list | dict) for v in value)
 
 
@@ -184,7 +184,7 @@ def _names(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
 
 
 def _tables(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
-    """The models of the table at `loc`; several if it is a union without a tag in `loc`."""
+    """The models of the table at `loc`: several if the table is a union whose tag is not in `loc`."""
     at: list[type[BaseModel]] = [model]
     for part in loc:
         if isinstance(part, int):

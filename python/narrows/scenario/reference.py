@@ -1,4 +1,4 @@
-"""The reference of scenario files in Markdown: a row per key, made from the models and their docstrings."""
+"""Makes the reference of scenario files in Markdown from the models and their docstrings, a row per key."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TABLES: dict[str, list[type[fields.Table]]] = {
     "Kernel backend": [model.Kernel],
     "Sweep": [model.Sweep, model.Case],
 }
-"""Headings, and the models below each."""
+"""The models below each heading."""
 
 PLACES: dict[type[fields.Table], str] = {
     named.Named: 'name = "..."',
@@ -101,13 +101,13 @@ class Row:
     """A key of a table."""
 
     key: str
-    """As a file spells it."""
+    """The key as a file spells it."""
     takes: str
     """Its type or unit in words."""
     default: str
-    """As a file would spell it; empty if there is none."""
+    """The default value as a file would spell it. Empty if there is none."""
     meaning: str
-    """From the model."""
+    """Its docstring in the model."""
 
 
 def markdown() -> str:
@@ -116,7 +116,7 @@ def markdown() -> str:
     for heading, models in TABLES.items():
         parts.append(f"### {heading}")
         for table in models:
-            # `back` takes the keys of a link, which are listed only in the link's table.
+            # `Traits` are the keys of `back`. The table of links lists them, too.
             if table is not network.Traits:
                 parts.extend(_section(table))
     return "\n\n".join(parts) + "\n"
@@ -136,9 +136,9 @@ def reachable() -> set[type[fields.Table]]:
 
 
 def rows(table: type[fields.Table]) -> list[Row]:
-    """The keys of a table, its own before inherited ones.
+    """The keys of a table. Its own keys come before inherited ones.
 
-    Keys that every link has are left out for a topology.
+    For a topology, the keys that every link has are left out.
     """
     hints, shared, texts = _hints(table), set(_shared(table)), docstrings(table)
     names = [name for name in table.model_fields if name not in shared and name != _tag(table)]
@@ -173,7 +173,7 @@ def _series(names: Iterable[str], last: str) -> str:
 
 
 def _shared(table: type[fields.Table]) -> list[str]:
-    """Keys that a topology hands on to its links as they are."""
+    """Keys of a topology that apply to its links unchanged."""
     if not issubclass(table, network.Traits) or table in (network.Traits, network.Link):
         return []
     own = {name for base in table.__mro__ if base is not network.Traits and issubclass(base, network.Traits)
@@ -218,7 +218,7 @@ def _type(hint: Any) -> str:
 
 
 def _union(members: list[Any]) -> str:
-    """Tables that are alternatives in the same place have the same name in the reference."""
+    """The types of a union in words. Alternative tables have the same words, which occur only once."""
     words = list(dict.fromkeys(_type(member) for member in members))
     return (", or " if any(", " in one for one in words) else " or ").join(words)
 

@@ -1,6 +1,7 @@
-"""Converts a scenario into the plan that a backend runs: names become indices, and defaults explicit.
+"""Converts a scenario into the plan that a backend runs.
 
-`crates/narrows-plan` defines the plan: times in ns, rates in L3 bytes/s, sizes in bytes.
+In a plan, indices replace names, and defaults are explicit. `crates/narrows-plan` defines the plan.
+Times are in ns, rates in L3 bytes/s, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from narrows.scenario.model import Kernel, RateController, Scenario
 from narrows.scenario.traffic import MAX_FLOWS, Flow
 
 MAX_SAMPLED_BY_DEFAULT = 16
-"""Maximum number of directed links that are all sampled by default."""
+"""By default all directed links are sampled if there are at most so many."""
 MAX_SAMPLES = 100_000_000
 """Maximum number of sample rows of a run."""
 WARMUP_SHARE = 10
@@ -59,7 +60,7 @@ def resolve(
         scenario: the scenario, whose sweep is ignored.
         congestion_controllers: names that `cc` may take; not checked if empty.
         rate_controllers: names that a controller's `kind` may take; not checked if empty.
-        kernel: the kernel that offers these congestion controllers, if any.
+        kernel: how messages call the kernel that offers these congestion controllers (empty: the simulator).
 
     Raises:
         ScenarioError: if names, routes or values contradict each other.
@@ -78,7 +79,8 @@ class Survey:
     paths: list[fitting.Path]
     """The links of each flow of the plan."""
     origins: dict[str, list[int]]
-    """For the plan's `flows` and `rate_controllers`: the number of each one's entry in the scenario."""
+    """By key (`flows`, `rate_controllers`): for each element in the plan, the number of its entry in the
+    scenario."""
 
     def in_scenario(self, error: ScenarioError) -> ScenarioError:
         """An error about the plan, with its key translated to the scenario's numbers."""
@@ -96,7 +98,7 @@ def survey(
     rate_controllers: Iterable[str] = (),
     kernel: str = "",
 ) -> Survey:
-    """As `resolve`, but returns network and paths, too."""
+    """Does the same as `resolve`, but also returns the network and the paths."""
     try:
         resolver = _Resolver(scenario, list(congestion_controllers), list(rate_controllers), kernel)
         plan = resolver.plan()
@@ -190,7 +192,7 @@ class _Resolver:
         return min(wanted, scenario.duration // WARMUP_MOST)
 
     def _rtts(self) -> dict[int, int]:
-        """The longest two-way propagation delay of the flows whose data crosses a link, by link."""
+        """For each link, the longest two-way propagation delay of the flows whose data crosses it."""
         longest: dict[int, int] = {}
         for path in self.paths:
             rtt = sum(self.graph.links[link].delay for link in path.forth + path.back)
@@ -245,10 +247,10 @@ class _Resolver:
         }
 
     def _limit(self, limit: units.Limit, link: Direction, index: int, key: str = "") -> LimitPlan:
-        """A queue limit. A BDP is the rate times the longest two-way propagation delay of the link's flows.
+        """The limit of a queue in packets or bytes. It always admits a full packet.
 
-        If no flow's data crosses the link, the longest delay of the scenario counts. A limit always admits a
-        full packet.
+        A BDP is the link's rate times the longest two-way propagation delay of the flows that send data over
+        the link. If there is no such flow, the longest delay of the scenario counts.
         """
         packet = self.packets.get(index, 0)
         if limit.bdp is None:
@@ -328,8 +330,8 @@ class _Resolver:
     def _unknown(self, name: str) -> str:
         """The message about an unknown congestion controller.
 
-        A kernel offers few. Its most similar name (`bbr` for `bbr3`) would look like a correction although
-        the simulator knows both, so the message lists all names.
+        If a kernel offers the controllers, the message lists all names, because they are few. Only the most
+        similar name (`bbr` for `bbr3`) would look like a correction, although the simulator knows both names.
         """
         if not self.kernel:
             message = one_of(name, self.ccs, "a congestion controller", "congestion")
@@ -382,7 +384,7 @@ class _Resolver:
     # Rate controllers and probes
 
     def _rate_controllers(self) -> list[ControllerPlan]:
-        """One rate controller for each link; an entry may define several."""
+        """The rate controllers, at most one for each link. An entry may define several of them."""
         made: dict[int, ControllerPlan] = {}
         for i, controller in enumerate(self.scenario.rate_controllers):
             key = f"rate_controllers.{i}"

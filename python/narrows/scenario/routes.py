@@ -1,4 +1,4 @@
-"""Shortest paths by the simulator's rule: least delay at the start of the run, then fewest hops.
+"""Shortest paths as in the simulator: least delay at the start of the run, and then fewest hops.
 
 The simulator computes its own routes (crates/narrows-sim/src/net/route.rs). Paths are needed here before
 the simulator runs: for queues in bandwidth-delay products, for the warm-up, and for errors about flows
@@ -31,7 +31,7 @@ class Routes:
         self._found: dict[tuple[int, int], list[int] | None] = {}
 
     def hop(self, source: int, to: int) -> int | None:
-        """The first link from a node to its neighbour; None if they are not neighbours."""
+        """The link from a node to its neighbour, or the first of several. None if they are not neighbours."""
         return self._direct.get((source, to))
 
     def between(self, source: int, to: int) -> list[int] | None:

@@ -20,7 +20,7 @@ FILE = Path(__file__).with_name("schema.json")
 def text() -> str:
     """The schema as printed."""
     schema = _in_lines(Scenario.model_json_schema(by_alias=True, mode="validation"))
-    # The model's own default is for scenarios without a file.
+    # Leave out the model's default, which applies only to scenarios without a file.
     del schema["properties"]["name"]["default"]
     schema["$defs"]["Congestion"]["allOf"] = [_parameters(row) for row in congestion.catalogue().values()]
     schema["$defs"]["RateController"]["allOf"] = [_params(row) for row in rate.catalogue().values()]

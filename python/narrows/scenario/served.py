@@ -1,4 +1,4 @@
-"""Finds flows that depend on rates or marks from the network in scenarios without any."""
+"""Finds flows that need rates or marks from the network, in scenarios that do not provide them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from narrows.scenario.network import Queue, Threshold
 
 
 def served_by() -> dict[str, str]:
-    """Congestion controllers that follow rates from the network, and the rate controller that each needs."""
+    """For each congestion controller that follows rates from the network: the rate controller it needs."""
     return {name: row.service.kind for name, row, _ in congestion.names() if row.service is not None}
 
 
 def marked() -> dict[str, str]:
-    """Congestion controllers that, without marks, behave like another controller."""
+    """For each congestion controller that depends on marks: the controller that it equals without marks."""
     return {name: row.marks_or_else for name, row, _ in congestion.names() if row.marks_or_else is not None}
 
 
 def notes(runs: Iterable[Run]) -> list[str]:
-    """Notes for readers of the results: a sentence for each controller without rates or marks."""
+    """Notes for readers of the results.
+
+    There is a sentence for each congestion controller that gets no rates or marks, and for each preset.
+    """
     known = list(runs)
     return unserved(known) + unmarked(known) + presets(known)
 
 
 def unmarked(runs: Iterable[Run]) -> list[str]:
-    """A sentence for each congestion controller that reacts to marks, in a run without a marking queue."""
+    """A sentence for each congestion controller that reacts to marks, if one of its runs has no marks."""
     missing: dict[str, None] = {}
     otherwise = marked()
     for run in runs:
@@ -88,7 +91,7 @@ def unserved(runs: Iterable[Run]) -> list[str]:
 
 
 def _kind(controller: RateController) -> str:
-    """The kind of a rate controller as its senders see it."""
+    """The kind of rate controller that senders see."""
     # With the parameters for stock hosts, rate controllers write rates into ACKs with BRF's option.
     needed = rate.on_switches().get(controller.kind)
     writes = needed is not None and all(controller.params.get(key) == value for key, value in needed.items())

@@ -1,4 +1,4 @@
-"""Layouts by kind: a few keys become nodes, links and default endpoints of flows."""
+"""Layouts by kind. They convert a few keys into nodes, links and default endpoints of flows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Layout:
     links: list[Link]
     """Its links."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
-    """Pairs of (from, to). If flow i names neither, it takes pair i modulo the number of pairs."""
+    """Default ends of flows, as pairs of (from, to). Entry i of the flows takes the ends that it does not
+    name from pair i modulo the number of pairs."""
     bottlenecks: list[str] = field(default_factory=list)
     """Names of the intended bottleneck links."""
 
@@ -43,7 +44,7 @@ class Bottlenecked(Traits):
         return self
 
     def tight(self, between: list[str], name: str | None, delay: int) -> Link:
-        """A bottleneck link with this topology's properties; its queue defaults to one BDP."""
+        """A bottleneck link with this topology's properties. By default its queue is one BDP."""
         given: dict[str, Any] = {
             key: getattr(self, key) for key in self.model_fields_set & _OWN_KEYS if key != "delay"
         }
@@ -57,7 +58,7 @@ class Bottlenecked(Traits):
         )
 
     def widest(self, trace_peak: int | None) -> int:
-        """Default rate of access links."""
+        """Default rate of access links: a multiple of the highest rate of the bottleneck."""
         rates = [change.rate for change in self.at if change.rate is not None]
         return min(units.MAX_BITS_PER_SEC, ACCESS_FACTOR * max([self.rate or 0, trace_peak or 0, *rates]))
 
@@ -69,7 +70,7 @@ class Dumbbell(Bottlenecked):
     pairs: Annotated[Int, Field(ge=1, le=4096)] | None = None
     """Number of pairs of hosts; the number of `rtts` or of `flows` if left out."""
     rtt: Rtt | None = None
-    """Two-way propagation delay between the hosts of a pair; instead: `rtts`, or `delay` (of r1->r2)."""
+    """Two-way propagation delay between the hosts of a pair. Alternatives: `rtts`, or `delay` (of r1->r2)."""
     rtts: Annotated[list[Rtt], Field(min_length=1, max_length=4096)] | None = None
     """Two-way propagation delay of each pair."""
 
@@ -82,7 +83,7 @@ class Dumbbell(Bottlenecked):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:
-        """The bottleneck has half of the shortest pair's delay; access links have the rest."""
+        """The bottleneck has `delay`, or half of the shortest pair's delay. Access links have the rest."""
         pairs = self.pairs or (len(self.rtts) if self.rtts else min(max(1, flows), 4096))
         one_way = [rtt // 2 for rtt in (self.rtts or [self.rtt or 0] * pairs)]
         middle = self.delay if self.delay is not None else min(one_way) // 2
@@ -150,7 +151,7 @@ class Star(Traits):
         return self
 
     def layout(self, flows: int, trace_peak: int | None) -> Layout:  # noqa: ARG002 (one signature for all)
-        """Equal links, directed from the hub outwards, so that loss and trace apply towards the receiver."""
+        """Equal links from the hub to the hosts, so that loss and trace apply towards the receiver."""
         delay = self.delay if self.delay is not None else (self.rtt or 0) // 4
         traits: dict[str, Any] = {key: getattr(self, key) for key in self.model_fields_set & _OWN_KEYS}
         traits.setdefault("queue", Limited.one_bdp())
@@ -160,7 +161,7 @@ class Star(Traits):
 
 
 def _by_name(value: object) -> object:
-    """A published network has a name instead of a kind."""
+    """Adds the kind of a published network, which has a name instead."""
     if isinstance(value, dict) and "name" in value and "kind" not in value:
         return {"kind": "named"} | value
     return value
@@ -177,4 +178,4 @@ TOPOLOGIES: dict[str, type[Dumbbell] | type[ParkingLot] | type[Star] | type[Name
     "star": Star,
     "named": Named,
 }
-"""Kind to model."""
+"""Models by kind."""

@@ -1,4 +1,4 @@
-"""Capacity traces: mahimahi's and CSV, with errors that name the line."""
+"""Reads capacity traces in the formats mahimahi and CSV. Errors name the line."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _DEFAULT_GAP_STEPS = 10
 _DEFAULT_GAP = 10 * units.NANOS_PER_SEC
 _MAX_MILLIS = 2**32 - 1
 _MAX_HOLE_MILLIS = 60_000
-"""A radio may be silent for long, but in a gap of over a minute part of the recording is missing."""
+"""Longest gap in a mahimahi trace. A radio may be silent for long, but a gap of over a minute means that a
+part of the recording is missing."""
 _SEPARATED = re.compile(r"[,;\s]")
-"""Characters that occur in every data line of a CSV file and in no line of a mahimahi trace."""
+"""A separator of columns. Each data line of a CSV file has one, and no line of a mahimahi trace has one."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Capacity:
     mean: int
     """Mean rate, bit/s."""
     peak: int
-    """Highest rate (mahimahi: within 100 ms), bit/s."""
+    """Highest rate (mahimahi: mean rate over 100 ms), bit/s."""
 
 
 def read(trace: Trace, folder: Path) -> Capacity:
@@ -71,7 +72,7 @@ def read(trace: Trace, folder: Path) -> Capacity:
 
 @functools.lru_cache(maxsize=8)
 def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 (a changed file is read again)
-    """A cached trace, which all points of a sweep share."""
+    """Read a trace. The result is cached, so that all points of a sweep share it."""
     text = path.read_text(encoding="utf-8")
     lines = [(i + 1, line.strip()) for i, line in enumerate(text.splitlines())]
     lines = [(i, line) for i, line in lines if line and not line.startswith("#")]
@@ -81,7 +82,7 @@ def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 
 
 
 def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
-    """SHA-256 of each trace and traffic matrix that scenarios use, by its path in them."""
+    """SHA-256 of each trace and traffic matrix that scenarios use, by path as the scenarios spell it."""
     known = list(scenarios)
     files = {
         flow.demands
@@ -105,7 +106,7 @@ def _bad(trace: Trace, line: int, message: str) -> ScenarioError:
 
 
 def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
-    """One line per opportunity to send 1500 bytes: milliseconds, not decreasing (mm-link(1))."""
+    """Each line is the time in ms at which 1500 bytes may be sent. Times do not decrease (mm-link(1))."""
     millis: list[int] = []
     for number, line in lines:
         if not line.isascii() or not line.isdigit() or len(line) > 10 or int(line) > _MAX_MILLIS:
@@ -139,7 +140,10 @@ def _mahimahi(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
 
 
 def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
-    """A time and a rate per line; columns by name (with a header) or number, split at , ; tab or blanks."""
+    """Each line has a time and a rate. Columns have names (with a header) or numbers.
+
+    They are separated by commas, semicolons, tabs or blanks.
+    """
     try:
         per_unit = units.parse_rate(f"1{trace.unit}")
     except Expected:
@@ -191,7 +195,7 @@ def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
 
 
 def _check_gaps(trace: Trace, rows: list[tuple[int, str]], times: list[int]) -> None:
-    """Refuse a gap in the measurement, which would look like a constant rate."""
+    """Refuse a gap in the measurement. Its rate would seem to be constant."""
     steps = [b - a for a, b in itertools.pairwise(times)]
     if not steps:
         return

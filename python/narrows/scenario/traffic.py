@@ -84,7 +84,7 @@ class Congestion(Table):
 
 
 def _congestion(value: object) -> object:
-    """A name as a table."""
+    """Converts a name into a table."""
     if isinstance(value, str):
         return {"name": value}
     if isinstance(value, dict | Congestion):
@@ -93,7 +93,7 @@ def _congestion(value: object) -> object:
 
 
 def _shortest(congestion: Congestion) -> str | dict[str, Any]:
-    """A name alone if there are no parameters."""
+    """The name alone if there are no parameters, otherwise a table."""
     return {"name": congestion.name, **congestion.params} if congestion.params else congestion.name
 
 
@@ -137,8 +137,8 @@ class Flow(Table):
     arrivals: Arrivals | None = None
     """Makes this entry a source of flows."""
     demands: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
-    """Makes this entry one flow per demand, limited to that demand:  'sndlib' (the topology's matrix) or a
-    CSV file."""
+    """Traffic matrix: a CSV file, or 'sndlib' for the topology's own matrix. The entry becomes one flow per
+    demand, which is limited to the demand."""
     scale: Annotated[Float, Field(gt=0, le=1e9)] | None = None
     """Factor of `demands`; 1 if left out."""
     groups: Literal["gfc"] | None = None
@@ -146,9 +146,10 @@ class Flow(Table):
     ecn: Flag = False
     """TCP: negotiate ECN."""
     pacing: Flag = False
-    """TCP: pace window-based congestion controllers too, as Linux with sch_fq."""
+    """TCP: pace window-based congestion controllers, too, as Linux does with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
-    """TCP: maximum receive window in segments; no limit if left out. It opens as in Linux, from 64 KiB."""
+    """TCP: maximum receive window in segments; no limit if left out. The window opens as in Linux, from
+    64 KiB."""
     mss: Annotated[Int, Field(ge=64, le=60000)] = MSS
     """TCP: payload bytes of a full segment."""
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
@@ -173,7 +174,7 @@ class Flow(Table):
         return self
 
     def _check_many(self) -> None:
-        """Raise an error for ends together with demands or groups, which define the ends themselves."""
+        """Raise an error for keys that contradict `demands` or `groups`, which define the ends of flows."""
         many = [key for key in ("demands", "groups") if getattr(self, key) is not None]
         if len(many) > 1:
             raise Expected("one of demands and groups")
@@ -203,5 +204,5 @@ class Flow(Table):
 
     @property
     def kind(self) -> str:
-        """The controller's name, or ``udp``."""
+        """Name of the congestion controller, or ``udp``."""
         return "udp" if self.transport == "udp" else self.cc.name

@@ -6,13 +6,13 @@ const charts = new Set();
 
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// The series of some ports, requested in parts: each request asks for the intervals after the last one.
+// The series of some ports. Each request asks only for the intervals that are newer than the known ones.
 class HistoryOf {
   constructor() { this.reset([]); }
 
   reset(ports) { this.ports = ports; this.data = new Map(); this.last = -1; this.times = []; }
 
-  // Whether there is something new. Another set of ports starts again.
+  // Requests new intervals, and returns whether there are any. If the ports have changed, it starts with no data.
   async update(ports) {
     if (ports.join("\n") !== this.ports.join("\n")) this.reset(ports);
     if (!ports.length) return false;
@@ -27,7 +27,7 @@ class HistoryOf {
     }
     if (!found.length) return false;
     this.last = found[0].last;
-    // A port that is new to the history has fewer values than the others.
+    // Take the longest series, because a port that is new to the history has fewer values than the others.
     const { end_s, step_s } = found[0], n = Math.max(...[...this.data.values()].map(all => all.flows.length));
     this.times = Array.from({ length: n }, (_, i) => end_s - (n - 1 - i) * step_s);
     return true;
@@ -40,7 +40,7 @@ class HistoryOf {
     this.data.set(s.port, all);
   }
 
-  // A column for each port, all as long as the times.
+  // The values of a port, filled with null at the start so that they are as many as the times.
   column(port, name) {
     const have = this.data.get(port), n = this.times.length;
     if (!have) return new Array(n).fill(null);
@@ -48,7 +48,7 @@ class HistoryOf {
   }
 }
 
-// lines: [label, colour, dash]. `format` is for the axis and the legend; `least` is the smallest range of the axis.
+// lines: [label, colour, dash]. `format` formats values of the axis and the legend. `least` is the smallest range of the axis.
 class Chart {
   constructor(root, title, lines, format, least) {
     this.root = root; this.title = title; this.least = least; this.lines = lines; this.format = format; this.data = null;
@@ -68,7 +68,7 @@ class Chart {
     this.data = data;
     if (!this.plot) this.make();
     else {
-      // A part that was selected stays selected.
+      // If the user has selected a part of the time axis, keep it.
       this.plot.setData(data, !this.zoomed);
       if (this.zoomed) this.plot.redraw();
       this.latest();
@@ -76,7 +76,7 @@ class Chart {
     this.describe();
   }
 
-  // Without a pointer, the legend shows the latest values.
+  // If no pointer is over the chart, the legend shows the latest values.
   latest() { if (this.plot.cursor.idx === null || this.plot.cursor.idx === undefined || this.plot.cursor.left < 0) this.plot.setLegend({ idx: this.data[0].length - 1 }, false); }
 
   make() {
@@ -87,7 +87,7 @@ class Chart {
       width: this.box.clientWidth || 300, height: CHART_HEIGHT,
       cursor: { points: { size: 6 }, drag: { x: true, y: false } },
       legend: { live: true },
-      // At first, five minutes are shown instead of an axis of seconds.
+      // Show at least five minutes, because the first values would otherwise fill an axis of a few seconds.
       scales: { x: { time: true, range: (_, low, high) => [Math.min(low, high - 300), high] }, y: { range: (_, low, high) => [0, Math.max(1.08 * (high || 0), this.least)] } },
       axes: [{ ...axis, size: 32, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]], space: 70 },
         { ...axis, size: 88, values: (_, ticks) => ticks.map(v => this.format(v)) }],
@@ -99,7 +99,7 @@ class Chart {
     this.latest();
   }
 
-  // The same in words, for readers who cannot see the drawing.
+  // Describes the chart in words, for readers who cannot see the drawing.
   describe() {
     const words = this.lines.map(([label], i) => {
       const values = this.data[i + 1].filter(v => v !== null);
@@ -137,7 +137,7 @@ async function drawOverview(state) {
 
 // The charts of one port.
 const onePort = { history: new HistoryOf(), key: "", drawn: [] };
-// Another controller, or the same one after a restart, numbers its intervals differently.
+// Needed for a new connection: the controller may have restarted, and then numbers its intervals differently.
 function forgetHistory() { overview.history.reset([]); onePort.history.reset([]); }
 function clearPortCharts() {
   onePort.drawn.forEach(chart => chart.remove());

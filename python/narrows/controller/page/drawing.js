@@ -4,10 +4,10 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const LENGTH = 165, STEPS = 60, HOST_DISTANCE = 78, FAR = 8;
-// The layout stays while the set of switches and links is the same.
+// The last layout. It is used again as long as the set of switches and links is the same.
 let placed = { key: "", at: new Map() };
 
-// Hops between all pairs, by breadth-first search; FAR without a path.
+// Numbers of hops between all pairs, by breadth-first search (FAR: there is no path).
 function hops(ids, links) {
   const near = new Map(ids.map(id => [id, []]));
   for (const { a, b } of links) if (near.has(a.switch) && near.has(b.switch)) { near.get(a.switch).push(b.switch); near.get(b.switch).push(a.switch); }
@@ -48,7 +48,7 @@ function element(name, attributes, parent, text) {
   return e;
 }
 
-// 0: idle or unknown, 3: full.
+// The level of a load, from 0 (idle or unknown) to 3 (full).
 function level(load) {
   if (!load) return 0;
   const u = load.utilisation;
@@ -61,8 +61,8 @@ function figureOf(load) {
   return load.utilisation === null ? rate(load.tx_bps) : `${Math.round(100 * load.utilisation)} %`;
 }
 
-// Each direction of a link is one half, from its own end to the middle. Returns the place of its figure, which depends on the
-// size of the text: next to the line, on the left in the direction of travel.
+// Draws one direction of a link, as the half from its sender to the middle. Returns a function that computes the place of the
+// direction's figure from the size of the text. The place is next to the line, on the left in the direction of travel.
 function half(svg, from, to, load, offset) {
   const mx = (from.x + to.x) / 2, my = (from.y + to.y) / 2;
   const dx = to.x - from.x, dy = to.y - from.y, d = Math.hypot(dx, dy) || 1;
@@ -111,11 +111,11 @@ function drawTopology(svg, topology) {
     element("title", {}, g, `${s.id}: ${s.rules} entries`);
     cover(p.x, p.y, 60, 34);
   }
-  // Never enlarged: a single switch does not fill the width of the page.
+  // Never enlarge the drawing, so that a single switch does not fill the width of the page.
   const w = Math.max(box.r - box.l, Math.min(680, svg.clientWidth || 680)), h = Math.max(box.b - box.t, 120);
   svg.setAttribute("viewBox", `${(box.l + box.r - w) / 2} ${(box.t + box.b - h) / 2} ${w} ${h}`);
   svg.style.maxHeight = "34rem";
-  // Text keeps its size if the drawing shrinks on a narrow screen.
+  // Keep the size of text if the drawing shrinks on a narrow screen.
   const zoom = Math.min(1.8, Math.max(1, w / (svg.clientWidth || w)));
   svg.style.setProperty("--zoom", zoom);
   for (const [place, text] of figures) if (text) element("text", { class: "figure", ...place(zoom) }, svg, text);

@@ -4,7 +4,7 @@
 const EVENTS_KEPT = 1000, EVENTS_SHOWN = 100;
 
 class EventList {
-  // matches: whether an event belongs to this list at all.
+  // matches: tells whether an event belongs to this list.
   constructor(root, id, matches = () => true) {
     this.all = []; this.matches = matches; this.shown = EVENTS_SHOWN;
     this.search = node("input", undefined, "", { type: "search", placeholder: "congestion eth1", maxlength: 200, id: `${id}-search` });
@@ -43,7 +43,7 @@ class EventList {
       : this.all.length ? "No event matches." : "Nothing has happened yet.";
     if (this.says.textContent !== says) this.says.textContent = says;
     const visible = found.slice(-this.shown).reverse();
-    // Only new events are drawn.
+    // Make elements only for events that have none yet.
     const have = new Map([...this.list.children].map(li => [Number(li.dataset.id), li]));
     this.list.replaceChildren(...visible.map(e => have.get(e.id) || this.item(e)));
     this.more.hidden = found.length <= this.shown;

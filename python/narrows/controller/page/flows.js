@@ -1,4 +1,4 @@
-// Flows: searched, sorted and divided into pages by the controller, so that an update stays small.
+// Flows. The controller searches, sorts and divides them into pages, so that an update stays small.
 "use strict";
 
 const FLOWS_SHOWN = 100;
@@ -15,7 +15,7 @@ const FLOW_COLUMNS = [
 ];
 
 class FlowList {
-  // port: the identifier of the only port, or "" for all.
+  // port: identifier of the port whose flows are listed, or "" for the flows of all ports.
   constructor(root, id, port) {
     this.port = port; this.offset = 0; this.request = null; this.timer = null;
     this.search = node("input", undefined, "", { type: "search", placeholder: "10.0.0.1 5201 elephant", maxlength: 200, id: `${id}-search` });
@@ -40,7 +40,7 @@ class FlowList {
     this.next.addEventListener("click", () => { this.offset += FLOWS_SHOWN; this.refresh(true); });
   }
 
-  // A regular refresh waits for the answer to the last one; a changed search replaces it.
+  // A regular refresh is left out until the last request is answered. A changed search replaces that request.
   async refresh(replace = false) {
     if (this.request && !replace) return;
     if (this.request) this.request.abort();

@@ -35,7 +35,7 @@ function node(name, text, className, attributes = {}) {
   return e;
 }
 
-// The contents of a cell other than text: a key that changes with them, and a function that makes the element.
+// The contents of a cell that are not text: a function that makes the element, and a key that changes with the contents.
 const made = (key, make) => ({ key: JSON.stringify(key), make });
 const link = (text, href) => made(["a", text, href], () => node("a", text, "", { href }));
 
@@ -47,7 +47,7 @@ function setCell(td, value) {
   else td.replaceChildren(value.make());
 }
 
-// Changes a table in place, so that the focus and a selection stay. columns: [heading, cell(row), class].
+// Changes a table in place, so that focus and selection are kept. columns: [heading, cell(row), class].
 function table(t, columns, rows, none) {
   if (!rows.length) {
     t.replaceChildren();
@@ -68,7 +68,7 @@ function table(t, columns, rows, none) {
   rows.forEach((row, i) => columns.forEach(([, cell], j) => setCell(body.rows[i].cells[j], cell(row))));
 }
 
-// Changes a list in place; each item makes its own li.
+// Changes a list in place. Each item makes its own li.
 function list(ul, items) {
   while (ul.children.length > items.length) ul.lastChild.remove();
   items.forEach((item, i) => {

@@ -68,7 +68,7 @@ function showOverview(s) {
   ], s.topology.links.flatMap(l => [[l.a, l.b, l.a_to_b], [l.b, l.a, l.b_to_a]]), "No link has been found.");
 }
 
-// A port of an agent, of a switch, or of both.
+// Finds a port by its key. It can be a port of an agent, of a switch, or of both.
 function findPort(s, key) {
   const own = s.congestion.find(c => c.key === key);
   for (const w of s.topology.switches) for (const p of w.ports) if (p.key === key) return { own, at: w, port: p };
@@ -93,7 +93,7 @@ function showPort(s, key) {
   $("port-flows").parentElement.hidden = !own;
 }
 
-// Shows the port in the page's address, or the overview.
+// Shows the port that the page's address names, or the overview.
 function route() {
   const key = portShown();
   $("overview").hidden = key !== null;
@@ -160,7 +160,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawChar
 addEventListener("hashchange", () => { route(); scrollTo(0, 0); if (portShown() !== null) $("port-name").focus(); });
 
 const source = new EventSource("/api/v1/live?flows=false");
-// A new connection starts with all events again.
+// On a new connection, the controller sends all events again.
 source.addEventListener("open", () => { events = []; forgetHistory(); live("live", "yes"); });
 source.addEventListener("error", () => live("no controller", "no"));
 source.addEventListener("state", e => {
