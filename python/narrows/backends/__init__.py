@@ -8,14 +8,14 @@ from typing import Any, Protocol, runtime_checkable
 from narrows.plan import Plan
 
 Output = Mapping[str, Any]
-"""Tables by name (column -> values), and under ``run`` the run's scalars. See `narrows.results.tables`.
+"""Tables by name (column -> values). The entry ``run`` has the run's scalars. See `narrows.results.tables`.
 
 A backend that runs in real time adds ``soundness``, for `metadata.json`: ``sound``, ``reasons`` and more.
 """
 
 
 BY_AGENT = "by narrows-agent"
-"""A backend's line about a congestion controller that comes with the agent, not with the kernel."""
+"""Description of a congestion controller that comes with the agent, not with the kernel."""
 
 
 class Backend(Protocol):

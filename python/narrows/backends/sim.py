@@ -23,7 +23,7 @@ class Simulator:
     Args:
         congestion: your own congestion controllers: classes by the value of `cc` in the scenario.
             Each flow has its own instance.
-        controllers: the name of `congestion` in version 0.2.
+        controllers: the same as `congestion`. Version 0.2 used this name.
 
     A class gets the parameters of `cc = { name = "...", ... }` as keyword arguments, as in the scenario.
 
@@ -97,7 +97,7 @@ class Simulator:
         self._cancel.set()
 
     def active_seconds(self) -> float:
-        """Simulated seconds of all active runs, summed."""
+        """Sum of the simulated seconds of all active runs."""
         return sum(clock.nanos() for clock in self._clocks.copy()) / NANOS_PER_SEC
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
@@ -116,7 +116,8 @@ _HOOKS = ("on_ack", "on_congestion", "on_established", "on_recovered", "on_undo"
 def _say_where(error: Exception) -> None:
     """Add a note to an exception of a user's class: the class, the method and the simulated time.
 
-    The native module has no Python frame, so the outermost frame with a hook's name is the method it called.
+    The native module has no Python frame, so the outermost frame with the name of a hook is the method that
+    the native module called.
     """
     for frame, _ in walk_tb(error.__traceback__):
         code, values = frame.f_code, frame.f_locals

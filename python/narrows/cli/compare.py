@@ -22,7 +22,7 @@ from narrows.results.results import Results
 MARK = "<"
 """Marks a difference beyond its tolerance."""
 FROM_ZERO = "from 0"
-"""Stands in the place of the percentage if a judged figure is zero in A only."""
+"""Printed instead of the percentage if a judged figure is zero in A only."""
 DIFFERENT = 1
 """Exit code if the results do not agree."""
 _MOST_NAMES = 20

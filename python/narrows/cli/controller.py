@@ -11,7 +11,7 @@ from narrows import extras
 
 
 def _option(metavar: str, text: str, *names: str) -> Any:
-    """An option without a default, because the configuration has it."""
+    """An option without a default. The default is in the configuration."""
     return typer.Option(*names, metavar=metavar, help=text, show_default=False)
 
 

@@ -23,7 +23,8 @@ def results_folder(name: str, on: On, overrides: Mapping[str, Any]) -> Path:
     Args:
         name: of the scenario.
         on: backend of the run; the simulator adds nothing to the name.
-        overrides: values by key, from `--set` and `--seed`. `name` is in the scenario's name already.
+        overrides: values by key, from `--set` and `--seed`. `name` is left out, because the folder's name
+            begins with it.
 
     A hash is added if characters of the overrides are replaced, or if another run could have the same name.
     The number of seeds is not in the name: more seeds give the same results with more repetitions.

@@ -72,7 +72,7 @@ def list_names(kind: str | None, *, as_json: bool) -> None:
         if kind not in KINDS:
             raise ScenarioError(choice(kind, KINDS), "list")
     if as_json:
-        # A program that asks for an old kind also reads it by that name.
+        # A program that asks for a kind by its old name gets the list under the old name.
         names = {
             (asked or name): [_entry(name, *row) for row in KINDS[name]()]
             for name in ([kind] if kind else KINDS)

@@ -128,7 +128,7 @@ def main() -> None:
         print(line, file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None
     except BrokenPipeError:
-        # `narrows ... | head` has closed the pipe.
+        # The reader has closed the pipe, as in `narrows ... | head`.
         sys.stderr.close()
         raise SystemExit(0) from None
     except OSError as error:

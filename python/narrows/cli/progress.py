@@ -61,7 +61,8 @@ class Bar:
     done: int = 0
     total: int = 1
     passed_s: float = 0.0
-    """Simulated seconds of all runs. They never decrease, although a run that ends leaves the clock early."""
+    """Simulated seconds of all runs. The number never decreases, although a run that ends leaves the
+    clock early."""
     has_clock: bool = False
 
     def __call__(self, done: int, total: int) -> None:

@@ -136,7 +136,7 @@ def real_stacks(on: On) -> Backend | None:
     """The backend of this name; None for the simulator.
 
     Raises:
-        NarrowsError: if this machine or user lacks a requirement; one line.
+        NarrowsError: with one line, if this machine or user lacks a requirement.
     """
     if on is On.SIM:
         return None

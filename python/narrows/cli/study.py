@@ -43,7 +43,7 @@ def study(
             console.print(f"{known}: {load_study(find_study(known)).title}")
         return
     loaded = load_study(find_study(name))
-    # This check is before the runs, because they take long.
+    # Check this before the runs, because runs take long.
     extras.require("report", "study")
     # Import drawing libraries late: they are slow, and `narrows --help` does not need them.
     from narrows.report import write  # noqa: PLC0415

@@ -1,8 +1,8 @@
 """Abilene, the backbone of the United States' research networks until 2007, in two variants.
 
-SNDlib's (Orlowski, Wessäly, Pióro and Tomaszewski, "SNDlib 1.0 - Survivable Network Design Library",
-Networks 55(3), 2010; sndlib.put.poznan.pl, network "abilene"): PAC-30. The Topology Zoo's (Knight et al.,
-"The Internet Topology Zoo", IEEE JSAC 29(9), 2011; 2005-02): PAC-31.
+PAC-30 is SNDlib's variant (Orlowski, Wessäly, Pióro and Tomaszewski, "SNDlib 1.0 - Survivable Network Design
+Library", Networks 55(3), 2010; sndlib.put.poznan.pl, network "abilene"). PAC-31 is the Topology Zoo's variant
+(Knight et al., "The Internet Topology Zoo", IEEE JSAC 29(9), 2011; 2005-02).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ OC_192, OC_48 = 9_920_000_000, 2_480_000_000
 """Capacities in SNDlib, bit/s."""
 ACCESS_DELAY = 930_000
 """Delay of an access link in ns. With two access links each way, the path from Seattle to New York has an RTT
-of
-50 ms (PAC-32)."""
+of 50 ms
+(PAC-32)."""
 SECOND_ATLANTA = "ATLAM5"
-"""The Topology Zoo does not have this node."""
+"""The node that the Topology Zoo's variant does not have."""
 
 _POSITIONS = {
     "ATLAM5": (-84.3833, 33.75),
@@ -86,7 +86,7 @@ def abilene() -> Facts:
 def abilene_zoo() -> Facts:
     """The Topology Zoo's variant (PAC-31). It lacks the second node in Atlanta, and every link is an OC-192.
 
-    Names, lengths, and the demands between the other nodes are SNDlib's.
+    Names, lengths, and the demands between the remaining nodes come from SNDlib.
     """
     whole = abilene()
     edges = [Edge(e.a, e.b, e.km, OC_192) for e in whole.edges if SECOND_ATLANTA not in (e.a, e.b)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 NANOS_PER_KM = 5_000
-"""Light in fibre covers 200 km in a millisecond (PAC-30)."""
+"""Delay of fibre: light covers 200 km in a millisecond (PAC-30)."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Edge:
     a: str
     """One node."""
     b: str
-    """The other."""
+    """The other node."""
     km: float | None = None
     """Length; None if the source gives no length."""
     rate: int | None = None

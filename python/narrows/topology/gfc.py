@@ -1,14 +1,15 @@
 """The generic fairness configurations GFC-1 and GFC-2, made for explicit-rate control of ATM's ABR service.
 
 R. J. Simcoe, "Test Configurations for Fairness and Other Tests", ATM Forum/94-0557, July 1994. We did not
-have this contribution. Capacities, delays and groups are those in NeST's (NITK Surathkal) documentation of
-this contribution.
+have this contribution. Capacities, delays and groups come from its description in the documentation of NeST
+(NITK Surathkal).
+
 For GFC-2 we use the capacities of NeST's description. The usual max-min rates of GFC-2 are A 10, B 5, C 35, D
 35, E 35, F 10, G 5 and H 52.5 Mbit/s (quoted from memory). The capacities here give all eight rates. The
 capacities that NeST's program sets (50, 150, 150, 100, 100, 100 Mbit/s) do not give them.
 
-Access links have a high rate here. NeST has 50 Mbit/s for a whole group, which would be an additional
-bottleneck.
+Access links have a high rate here. In NeST, all flows of a group share an access link of 50 Mbit/s, which
+would be an additional bottleneck.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from narrows.topology.facts import Edge, Facts, Group
 
 ACCESS_DELAY = 4_000_000
-"""One way, ns."""
+"""One-way delay of an access link, ns."""
 _MBIT = 1_000_000
 
 _ONE = [(50, 167_000), (150, 167_000), (150, 167_000), (100, 167_000)]
@@ -55,7 +56,7 @@ _GROUPS_TWO = [
 
 
 def gfc_1() -> Facts:
-    """Five switches in a row with 23 flows. The bottlenecks are at both ends."""
+    """Five switches in a row with 23 flows. The bottlenecks are the links at both ends."""
     return _row("gfc-1", _ONE, _GROUPS_ONE)
 
 

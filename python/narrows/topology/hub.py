@@ -79,6 +79,6 @@ def facts(name: str, data: dict[str, Any]) -> Facts:
 
 
 def _plain(name: str) -> str:
-    """A name in characters that a scenario permits."""
+    """The name, written only with characters that a scenario permits."""
     joined = re.sub(r"\s+", "_", name.strip())
     return "".join(c for c in joined if c.isprintable())[:_LONGEST]

@@ -1,7 +1,7 @@
 """Positions for drawing nodes.
 
-They are given, or computed by classical scaling of hop counts (Torgerson 1952). Hosts are placed around their
-switch.
+Positions are given, or computed by classical scaling of hop counts (Torgerson 1952). Hosts are placed around
+their switch.
 """
 
 from __future__ import annotations

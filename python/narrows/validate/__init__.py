@@ -1,9 +1,10 @@
-"""Measures the simulator's errors: runs a grid of networks on both sides and compares the results.
+"""Measures the simulator's errors: runs networks in it and on real stacks, and compares the results.
 
 - `grid`: networks and their scenario files.
 - `runner`: runs them, and keeps finished runs.
-- `measures`: figures of a cell's runs, and errors between two sides.
+- `measures`: figures of a cell's runs (a cell is one network), and the differences between simulator and real
+  stacks.
 - `shape`: the distance between the distributions of two congestion windows, and the period of their sawtooth.
-- `causes`: explanations of large errors, as data.
-- `page`, `charts`: the page of the docs, and figures.
+- `causes`: reads the known explanations of large errors from a file.
+- `page`, `charts`: write the page of the documentation and its figures.
 """

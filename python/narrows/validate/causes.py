@@ -33,7 +33,7 @@ class Cause:
 
 
 def read(path: Path = FILE) -> list[Cause]:
-    """The file's entries.
+    """The entries of `causes.toml`.
 
     Raises:
         NarrowsError: if an entry has unknown keys, or lacks `cause` or `known`.

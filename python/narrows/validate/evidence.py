@@ -30,7 +30,7 @@ class Evidence:
 
     @property
     def verdict(self) -> str:
-        """The reason for a cell without figures, if all runs were disturbed."""
+        """The reason why a cell has no figures, if all its runs were disturbed."""
         which = f"all {self.unsound} runs were" if self.unsound > 1 else "its only run was"
         return f"{which} disturbed" + (f": {'; '.join(self.reasons)}" if self.reasons else "")
 

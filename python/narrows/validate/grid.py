@@ -25,7 +25,7 @@ LOSSES = (0.0, 0.5)
 FARTHER = 5
 """Ratio of the second flow's RTT to the first flow's RTT, for `Flows.RTTS`."""
 LATER = 5
-"""The tested flow (`near` in `rtts`) starts this long after the other flow, ms.
+"""Time in ms between the start of the other flow and the start of the tested flow (`near` in `rtts`).
 
 Real flows with the same start time start up to a millisecond apart. The flow that happens to be first leaves
 slow start with up to three times the window of the other flow. With 5 ms between the starts, a millisecond
@@ -70,7 +70,7 @@ class Cell:
 
     @property
     def jitter(self) -> int:
-        """Largest random delay of the reverse path: a full packet's time at the bottleneck, us.
+        """Largest random delay of the reverse path, us: a full packet's transmission time at the bottleneck.
 
         Without it, a flow has an advantage if its packets always arrive just after another packet has left
         the queue (Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992).
@@ -99,7 +99,7 @@ def full() -> list[Cell]:
 def core() -> list[Cell]:
     """Eighteen cells: each pair of RTT and buffer has one cell per rate, and one per loss rate.
 
-    Flows follow a Latin square: each kind is in six cells, three of them with loss.
+    The kinds of flows follow a Latin square: each kind is in six cells, three of them with loss.
     """
     cells = []
     for k, rate in enumerate(RATES):
@@ -218,6 +218,6 @@ def scenario(cell: Cell, algorithm: str, duration: str) -> str:
         "links": links,
         "flows": flows,
     }
-    # Real sockets have this buffer by default. As a key of the scenario it also limits simulated ones.
+    # Real sockets have this buffer by default. If the scenario sets it, it also limits simulated sockets.
     size = resolve(loads(_SCENARIO.format(buffer="", **levels)))["receive_buffer"] or 0
     return _SCENARIO.format(buffer=f'receive_buffer = "{units.format_size(size)}"\n', **levels)

@@ -26,7 +26,7 @@ WORST_ALGORITHM = 0.15
 WORST_CELL = 0.30
 """Absolute error above which an explanation is required."""
 BEYOND = f"{100 * WORST_CELL:.0f} %"
-"""This error in words."""
+"""`WORST_CELL` as text."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def verdicts(findings: list[Finding]) -> list[Verdict]:
 
 
 def same_seeds(finding: Finding, figure: str) -> float:
-    """Absolute error relative to the simulated runs with the seeds of the real runs.
+    """Absolute error against the simulated runs that have the seeds of the real runs.
 
     NaN if there are no such runs.
     """
@@ -89,7 +89,7 @@ def same_seeds(finding: Finding, figure: str) -> float:
 
 
 def within(finding: Finding, figure: str) -> bool:
-    """Whether the real median is in the range of the simulated runs."""
+    """Whether the median of the real runs is in the range of the simulated runs."""
     least, most = finding.model.range(figure)
     return least <= finding.real.median(figure) <= most
 

@@ -1,4 +1,4 @@
-"""The files of a validation in its folder, from which an interrupted one continues.
+"""The files in a validation's folder, from which an interrupted validation continues.
 
 OUT/<backend>/<algorithm>/<cell>        tables of real runs; <cell>.3 has the runs after the third
 OUT/finished.jsonl                      date, kernel and duration of each measurement
@@ -41,7 +41,7 @@ class Kept:
 
         Args:
             place: the cell.
-            kernel: only results of this kernel (None: of any).
+            kernel: yield only results of this kernel (None: of any kernel).
 
         Yields:
             Runs of the cell's present scenario.
@@ -70,7 +70,7 @@ class Kept:
         return count
 
     def drop(self, place: Place, first: int) -> None:
-        """Remove the parts after a part that is now run again."""
+        """Remove all parts after a part, because that part is run again."""
         for later in place.folder(self.backend).parent.glob(f"{place.cell.name}.[0-9]*"):
             number = later.name.rpartition(".")[2]
             if not (number.isascii() and number.isdecimal()):

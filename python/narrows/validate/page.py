@@ -174,7 +174,7 @@ def _wrapped(*words: str) -> str:
 
 
 def _span(numbers: Iterable[int]) -> str:
-    """The number if all are equal, else the smallest and the largest number."""
+    """One number if all numbers are equal, else the smallest and the largest number."""
     each = sorted(set(numbers)) or [0]
     return str(each[0]) if len(each) == 1 else f"{each[0]} to {each[-1]}"
 

@@ -30,7 +30,7 @@ FILE = Path(__file__).with_name("recordings") / "linux-6.1.parquet"
 _KEY = ("algorithm", "cell", "duration", "seed")
 _WORDS = ("algorithm", "cell", "duration", "flow", "scenario", "kernel", "backend", "days", "reasons")
 _SAMPLED = ("t_ms", "cwnd")
-"""Samples of the window after the warm-up; whole ms and segments."""
+"""Columns with the samples of the window after the warm-up, in whole ms and segments."""
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(_WORDS, pa.string()),
     "seed": pa.uint32(),
@@ -42,7 +42,7 @@ _SCHEMA = pa.schema(_TYPES)
 
 
 def digest(place: Place) -> str:
-    """Digest of a cell's scenario: runs of another scenario do not apply to it."""
+    """Digest of a cell's scenario. Runs with another digest do not apply to the cell."""
     text = grid.scenario(place.cell, place.algorithm, place.duration)
     return hashlib.sha256(json.dumps(tomllib.loads(text), sort_keys=True).encode()).hexdigest()[:16]
 
@@ -51,7 +51,7 @@ class Recording:
     """A recording, as a source of evidence."""
 
     def __init__(self, path: Path = FILE) -> None:
-        """Open it.
+        """Open a recording.
 
         Raises:
             NarrowsError: if the file does not exist or is not a recording.

@@ -182,7 +182,7 @@ def _compare(
     if not reals:
         outcome.failed[place.name] = found.verdict
         into, reals = outcome.marked, found.disturbed
-    # If losses differ, a run is one of many possible runs, so the simulator makes more runs.
+    # If the two sides lose different packets, results vary between runs, so the simulator makes more runs.
     simulated = sweep.run(
         place.scenario(max(found.seeds) if cell.same_losses else ask.seeds),
         out=place.folder(SIMULATED),
@@ -203,7 +203,7 @@ def _compare(
 
 
 def _ends(days: Iterable[str]) -> list[str]:
-    """The first and the last day."""
+    """The first and the last of these days."""
     each = sorted(days)
     return each[:1] + each[1:][-1:]
 

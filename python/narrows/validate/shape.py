@@ -30,7 +30,7 @@ def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def period(t: NDArray[np.float64], window: NDArray[np.float64]) -> float:
-    """Mean time in s between rises through the mean; NaN with fewer than two rises."""
+    """Mean time in s between rises through the mean; NaN if there are fewer than two rises."""
     mean = np.nanmean(window) if len(window) else math.nan
     rises: list[float] = []
     up = True

@@ -61,7 +61,7 @@ class Agency:
         """Start all agents, and wait until they are ready.
 
         Raises:
-            KernelError: with the last line of an agent that failed.
+            KernelError: with the last line that a failed agent printed.
         """
         for agent in self.agents:
             name = self._name(agent)
@@ -105,7 +105,7 @@ class Agency:
         return SOCKETS / f"{self._name(agent)}.sock"
 
     def _change(self, timeline: Timeline) -> None:
-        """Send new rates to the switches, and stop and continue switches for their outages."""
+        """Send new rates to the switches, and stop the switches during their outages."""
         todo: list[tuple[int, Agent, dict[str, int] | signal.Signals]] = []
         for agent in self.agents:
             todo += [(when, agent, {device: rate}) for when, device, rate in agent.rates]
@@ -131,7 +131,7 @@ class Agency:
     def _listen(self, agent: Agent, interval: int, timeline: Timeline) -> None:
         every = max(_LEAST_MILLIS, interval // 1_000_000)
         request = {"flows": _FLOWS, "every_ms": every}
-        # During an outage the agent sends nothing: this times out, and the loop connects again.
+        # During an outage the agent sends nothing. The read then times out, and the loop connects again.
         patience = _PATIENCE_SECONDS + every / 1e3
         while not timeline.is_over:
             with contextlib.suppress(OSError, ValueError), self._connect(agent, request, patience) as lines:

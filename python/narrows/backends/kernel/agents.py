@@ -49,7 +49,8 @@ def find() -> Path | None:
         return Path(named) if _runs(Path(named)) else None
     package = Path(__file__).resolve().parents[2]
     target = Path(os.environ.get("CARGO_TARGET_DIR") or package.parents[1] / "target")
-    # The path is not resolved, because in a virtual environment the interpreter is a link to the system's.
+    # The path is not resolved, because in a virtual environment the interpreter is a link to the system's
+    # interpreter.
     scripts = Path(sys.executable).parent
     for candidate in (package / NAME, target / "release" / NAME, target / "debug" / NAME, scripts / NAME):
         if _runs(candidate):
@@ -59,7 +60,7 @@ def find() -> Path | None:
 
 
 def _runs(path: Path) -> bool:
-    """Whether this is an executable file. X_OK is also set for folders that may be entered."""
+    """Whether this is an executable file. The check of X_OK alone would also accept folders."""
     return path.is_file() and os.access(path, os.X_OK)
 
 
@@ -93,9 +94,9 @@ class Agent:
     links: Mapping[str, int] = field(default_factory=dict)
     """For a switch: controlled links by interface."""
     rates: tuple[tuple[int, str, int], ...] = ()
-    """For a switch: changes of rates after the start, in order: (ns, interface, bytes/s)."""
+    """For a switch: changes of rates after the start, in order of time, as (ns, interface, bytes/s)."""
     outages: tuple[tuple[int, int], ...] = ()
-    """For a switch: times at which it is stopped: (from, to), ns."""
+    """For a switch: times during which it is stopped, as (from, to), ns."""
 
 
 def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
@@ -123,7 +124,7 @@ def is_brf(flow: FlowPlan) -> bool:
 
 
 def algorithm(prefix: str) -> str:
-    """The kernel's name of a run's BRF: at most 15 bytes, and different for each run."""
+    """The name in the kernel of a run's BRF. The name has at most 15 bytes and differs from run to run."""
     _, pid, run, _ = prefix.split("-")
     return f"{BRF}{pid}_{run}"[:15]
 
@@ -195,7 +196,7 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
         steps = port_rate(plan, number)
         rates += [(when, device, rate) for when, rate in steps[1:]]
         tables.append(_port(controller, device, steps[0][1], layout.mtu))
-    # Nothing is pinned, so that all programs and maps end with the run, as its namespaces do.
+    # Nothing is pinned, so that all programs and maps disappear at the end of the run.
     config = {"switch": {"max_flows": MAX_FLOWS, "interfaces": others, "pin": False}, "ports": tables}
     if layout.control:
         config["controller"] = control.uplink(node, prefix)
@@ -204,7 +205,7 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
 
 
 def _check_kind(controller: ControllerPlan, number: int) -> None:
-    """Raise an error for a kind or a signalling that the agent or stock hosts do not support."""
+    """Refuse a kind that agents do not support, and parameters that do not work in a run on the kernel."""
     kind, known = controller["kind"], rate.on_switches()
     if kind not in known:
         raise ScenarioError(
@@ -261,7 +262,7 @@ def _port(controller: ControllerPlan, device: str, bytes_per_s: int, mtu: int) -
         # If the capacity is measured, `udp_ceiling` has no effect in the simulator, and the agent refuses it.
         params.pop("udp_ceiling", None)
     elif controller["kind"] == BRF:
-        params.setdefault("udp_ceiling", 0.0)  # the simulator's default, not the agent's
+        params.setdefault("udp_ceiling", 0.0)  # the simulator's default; the agent has another one
     limit = controller["limit"]
     packets, length = limit.get("packets"), limit.get("bytes")
     if packets is None:
@@ -269,7 +270,7 @@ def _port(controller: ControllerPlan, device: str, bytes_per_s: int, mtu: int) -
     return {
         "interface": device,
         **capacity,
-        "overhead": 0,  # HTB counts L3, as the simulator does
+        "overhead": 0,  # HTB counts L3 bytes, as the simulator does
         "limit": f"{max(1, min(packets, LIMIT))}p",
         "rate_controller": controller["kind"],
         "params": params,
@@ -277,7 +278,7 @@ def _port(controller: ControllerPlan, device: str, bytes_per_s: int, mtu: int) -
 
 
 def _in_units(parameter: Parameter, value: Value) -> Value:
-    """A parameter in base units as the agent's configuration writes it."""
+    """Convert a parameter from base units to the form of the agent's configuration."""
     return f"{value}{_UNITS[parameter.kind]}" if parameter.kind in _UNITS else value
 
 

@@ -35,21 +35,21 @@ from narrows.errors import ScenarioError
 from narrows.plan import Datapath, Delayer, Forwarding, KernelPlan, Plan, Tool
 
 _SETTLE_NANOS = 300_000_000
-"""Time between the creation of sockets and the start: the setup must not disturb the first packets."""
+"""Time from the creation of sockets to the start, so that the setup does not disturb the first packets."""
 
 _NO_PREFIX = "nrw-0-0-"
-"""Prefix for checks, where nothing is run."""
+"""Prefix of the names in checks, which run nothing."""
 
 
 class Kernel:
-    """Runs plans one after the other. Every run removes its kernel objects, also if it fails.
+    """Runs plans one after the other. Every run removes its kernel objects, even if the run fails.
 
     Args:
         say: called with a line about an action that takes a while.
         virtual: whether this is a guest with virtual time.
 
     Raises:
-        KernelError: if this machine or user lacks a requirement; one line.
+        KernelError: with one line, if this machine or user lacks a requirement.
     """
 
     name = "kernel"
@@ -157,7 +157,7 @@ class Kernel:
 
 
 def check_plan(plan: Plan) -> Layout:
-    """Check a plan as far as this does not depend on the machine, and return its layout.
+    """Make the checks of a plan that do not depend on the machine, and return its layout.
 
     Raises:
         ScenarioError: if the plan has a feature that Linux lacks.

@@ -17,7 +17,7 @@ def built(layout: Layout) -> Iterator[Processes]:
     """Create a layout for the duration of the context. Yields the programs of the run.
 
     Raises:
-        KernelError: if the kernel refuses a part. Everything is removed then.
+        KernelError: if the kernel refuses a part. All created objects are removed first.
     """
     namespaces.sweep()
     prefix = namespaces.new_prefix()
@@ -26,7 +26,7 @@ def built(layout: Layout) -> Iterator[Processes]:
         with processes(prefix) as programs:
             make_network(todo)
             ovs.start(layout, programs)
-            # Last, because ovs-vswitchd removes the qdisc of each port that it takes over.
+            # Create queues last, because ovs-vswitchd removes the qdisc of each port that it takes over.
             make_queues(todo)
             yield programs
     finally:

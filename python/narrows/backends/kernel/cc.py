@@ -21,12 +21,12 @@ from narrows.plan import Plan
 PREFIX = "narrows_"
 """Prefix of the controllers' names in the kernel (crates/narrows-agent/src/cc/place.rs)."""
 NAMES = {kernel if name == "bbr" else name: kernel for name, kernel in EBPF.items()}
-"""Names in the kernel by names in scenarios, where `bbr` is the kernel's own."""
+"""Names in the kernel by names in scenarios. In scenarios, `bbr` means the kernel's own BBR."""
 _FOLDER = namespaces.FILES / "cc"
-"""Folder with a file for each controller that runs loaded or found."""
+"""Folder with a file for each controller that a run has loaded or found loaded."""
 _RUNS = b"loaded by a run"
 _PATIENCE_SECONDS = 5.0
-"""A run's sockets disappear shortly after its namespaces."""
+"""Time to wait for the end of a run's sockets, which disappear shortly after its namespaces."""
 _POLL_SECONDS = 0.1
 
 
@@ -46,7 +46,8 @@ def call(*arguments: str, done_so_far: Callable[[str], object] = lambda _: None)
 
     Args:
         arguments: its arguments.
-        done_so_far: called with its output if it fails, e.g. to print which of several were loaded.
+        done_so_far: called with the command's output if the command fails. A caller can then print which
+            controllers were loaded.
 
     Raises:
         KernelError: with its last line, or if the agent is not installed.
@@ -102,14 +103,15 @@ def at_hand(names: list[str]) -> Iterator[list[str]]:
 
 
 class _Share:
-    """A run's use of a loaded controller: a shared lock on the controller's file."""
+    """The use of a loaded controller by a run. The run holds a shared lock on the controller's file."""
 
     def __init__(self, name: str, there: bool) -> None:
         self.name = name
         if not there:
             call("load", name)
         self._file = os.open(_FOLDER / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        # If no other run holds the lock, it was loaded by hand or by a run that was killed: leave it loaded.
+        # If no other run holds the lock, the controller was loaded by hand or by a run that was killed. Leave
+        # it loaded.
         self.found = there and (locks.take(self._file) or not self._is_runs())
         fcntl.flock(self._file, fcntl.LOCK_SH)
         os.ftruncate(self._file, 0)

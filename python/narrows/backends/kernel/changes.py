@@ -1,4 +1,4 @@
-"""Changes rates during a run: one resident tc(8) per namespace gets a line at the time of each step."""
+"""Changes rates during a run. One tc(8) process per namespace stays open and gets a line for each step."""
 
 from __future__ import annotations
 

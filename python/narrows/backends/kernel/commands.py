@@ -29,7 +29,8 @@ class Commands:
 
     namespaces: list[str]
     settings: dict[str, list[str]] = field(default_factory=dict)
-    """Per namespace: sysctls, set before any device exists, because devices copy the `default` values."""
+    """Per namespace: sysctls. They are set before any device exists, because devices copy the `default`
+    values."""
     links: list[str] = field(default_factory=list)
     """For ``ip -batch``, in the caller's namespace."""
     addresses: dict[str, list[str]] = field(default_factory=dict)
@@ -98,7 +99,7 @@ def _settings(layout: Layout) -> list[str]:
 
 def _veth(layout: Layout, ends: tuple[tuple[str, str], tuple[str, str]], prefix: str) -> str:
     macs = {port.device: f" address {port.mac}" for port in layout.ports}
-    # TCP builds super-packets whatever the device's features are, and a qdisc sees them whole. A device
+    # TCP builds super-packets regardless of the device's features, and a qdisc sees them whole. A device
     # that takes one segment at a time prevents that (sk_setup_caps, net/core/sock.c).
     sides = [
         f"{device} netns {prefix}{namespace} mtu {layout.mtu}{macs.get(device, '')} "
@@ -109,7 +110,7 @@ def _veth(layout: Layout, ends: tuple[tuple[str, str], tuple[str, str]], prefix:
 
 
 def _offloads(device: str, layout: Layout) -> str:
-    # Open vSwitch's userspace datapath takes frames as they are, partial checksums included.
+    # Open vSwitch's userspace datapath forwards frames unchanged, even frames with partial checksums.
     features = (*OFFLOADS_OFF, "tx") if "ovs" in layout.kinds else OFFLOADS_OFF
     return f"ethtool -K {device} " + " ".join(f"{name} off" for name in features)
 
@@ -159,7 +160,7 @@ def _endpoints(layout: Layout, prefix: str, result: Commands) -> None:
 
 
 def leaf_classes(queue: Qdisc) -> list[str]:
-    """The classes of a port's packets, as tc(8) names them. Their counters add up to the port's."""
+    """The classes of a port's packets, as tc(8) names them. Their counters sum up to the port's."""
     return [f"1:{number + 1:x}" for number in range(max(1, len(queue.classes)))]
 
 
@@ -190,7 +191,7 @@ def _queue(device: str, queue: Qdisc) -> list[str]:
 
 
 def _class(verb: str, device: str, name: str, parent: str, rate: int, ceil: int, priority: int = 0) -> str:
-    # The rates are bytes/s ("bps" in tc's words).
+    # The rates are bytes/s (tc(8) calls this unit "bps").
     return (
         f"class {verb} dev {device} parent {parent} classid {name} htb rate {rate}bps ceil {ceil}bps "
         f"burst {burst(rate)} cburst {burst(ceil)} quantum {FRAME} prio {priority}"

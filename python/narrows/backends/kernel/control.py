@@ -22,19 +22,19 @@ from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
 
 NAME = "controller"
-"""Name of the program, its keys, its configuration and its log."""
+"""Name of the program, and of the files with its keys, its configuration and its log."""
 TRUSTED = "agents"
 """Name of the file with the agents' certificates."""
 DEVICE = "sdn0"
-"""In a switch's namespace."""
+"""The device in a switch's namespace that leads to the controller."""
 OPENFLOW, AGENTS, HTTP = 6653, 6690, 6680
-"""Ports of the controller, in a namespace of its own; the last on loopback."""
+"""Ports of the controller in its own namespace. It listens for HTTP on loopback."""
 CONTROLLER = "192.168.0.1"
 _SWITCHES = IPv4Address("192.168.0.2")
 
 _MOST_SECONDS = 86_400
 _MARGIN_SECONDS = 600
-"""Rate controllers work from long before the start until long after the end."""
+"""Rate controllers are active from this long before the start until this long after the end."""
 _POLL, _LEAST_POLL = 100_000_000, 1_000_000
 
 
@@ -54,7 +54,7 @@ def datapath(node: int) -> int:
 
 
 def keys(prefix: str, name: str, trusted: str) -> dict[str, str]:
-    """The files of one end's keys, as configuration, and of the certificates that it trusts."""
+    """One end's configuration: paths of its key, its certificate and its trusted certificates."""
     folder = namespaces.FILES / prefix
     ends = {"key": f"{name}.key", "certificate": f"{name}.crt", "trusted": f"{trusted}.crt"}
     return {key: str(folder / file) for key, file in ends.items()}
@@ -70,7 +70,7 @@ def uplink(node: int, prefix: str) -> dict[str, Any]:
 
 
 def commands(layout: Layout, prefix: str) -> tuple[list[str], dict[str, list[str]]]:
-    """Lines for ``ip -batch``: those that make the pairs, then those for each namespace."""
+    """Lines for ``ip -batch``: first those that create the veth pairs, then those for each namespace."""
     links, inside = [], {prefix + CONTROL: [f"addr add {CONTROLLER}/32 dev lo"]}
     for node in layout.control:
         switch, device = prefix + layout.namespace(node), f"c{node}"
@@ -89,12 +89,12 @@ def commands(layout: Layout, prefix: str) -> tuple[list[str], dict[str, list[str
 
 def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
     """The configuration of the controller."""
-    # The simulator's routes never change, so a silent link must not change the controller's routes.
+    # The simulator's routes never change, so the controller must not reroute because a link is silent.
     whole = min(_MOST_SECONDS, plan["duration"] // NANOS_PER_SEC + _MARGIN_SECONDS)
     agents = known(plan, layout).agents
     return {
         "openflow": {"host": CONTROLLER, "port": OPENFLOW},
-        # Without agents there are no keys, and the port stays on loopback.
+        # Without agents there are no keys, so the controller listens for agents on loopback only.
         "agents": {"host": CONTROLLER, "port": AGENTS, **keys(prefix, NAME, TRUSTED)} if agents else {},
         "http": {"port": HTTP},
         "forwarding": {"link_expire": f"{whole}s", "host_idle": f"{whole}s"},
@@ -145,7 +145,7 @@ class Known:
     """MAC addresses of the hosts."""
 
     def lacks(self, state: dict[str, Any]) -> str:
-        """The facts that a state lacks (`narrows.controller.view.State` as JSON), or an empty string."""
+        """The facts that a state (`narrows.controller.view.State` as JSON) lacks, or an empty string."""
         agents = {agent["name"] for agent in state["agents"]}
         network = state["topology"]
         links = {(_end(link["a"]), _end(link["b"])) for link in network["links"]}
@@ -212,7 +212,9 @@ def _end(said: dict[str, Any]) -> End:
 
 
 def check_paths(plan: Plan, layout: Layout) -> None:
-    """Check that the controller will use the plan's paths: it takes the fewest hops, then the least delay.
+    """Check that the controller will use the plan's paths.
+
+    The controller chooses the paths with the fewest hops, and among these the path with the least delay.
 
     Raises:
         ScenarioError: for the first switch at which the paths differ.

@@ -36,7 +36,7 @@ class Finding:
     needed: tuple[str, ...]
     """Which of ``sim``, ``kernel``, ``vm`` and ``deploy`` require it (empty: it is optional)."""
     use: str
-    """Its purpose."""
+    """Purpose of the feature."""
     remedy: str
     """How to get the feature, if it is missing."""
     detail: str = ""
@@ -45,7 +45,7 @@ class Finding:
 
     @property
     def line(self) -> str:
-        """The whole finding in a line, for an error."""
+        """The whole finding as one line for an error message."""
         found = "found no" if self.tried else "could not try"
         return f"{found} {self.name}, needed for {self.use}; {self.remedy}"
 
@@ -84,7 +84,7 @@ def root() -> Finding:
 
 
 def _capable() -> bool:
-    """Whether CAP_NET_ADMIN (12), CAP_NET_RAW (13) and CAP_SYS_ADMIN (21) are effective."""
+    """Whether the process has CAP_NET_ADMIN (12), CAP_NET_RAW (13) and CAP_SYS_ADMIN (21) in effect."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("CapEff:"):
             mask = int(line.split()[1], 16)
@@ -98,13 +98,13 @@ def tools() -> list[Finding]:
 
 
 def congestion_controls() -> list[str]:
-    """Congestion controllers that flows can use: the kernel's, and the agent's if it is installed."""
+    """Congestion controllers of the kernel, and those of the agent if the agent is installed."""
     try:
         found = CONGESTION.read_text(encoding="ascii").split()
     except OSError:
         return []
-    # Leave out controllers of running agents, which only their own run may use, and controllers that the
-    # agent loads.
+    # Leave out controllers that the agent loads, and controllers of running agents. Only the run that started
+    # such an agent may use its controller.
     found = [name for name in found if not name.startswith((agents.BRF, cc.PREFIX))]
     return [*found, agents.BRF, *cc.NAMES] if agents.find() else found
 
@@ -205,7 +205,7 @@ def kernel() -> list[Finding]:
 
 def bpffs() -> Finding:
     """The file system for pins: visible, writable, and mounted exactly once."""
-    # proc_pid_mountinfo(5): file system, root and place are fields 3 to 5; the type follows the dash.
+    # proc_pid_mountinfo(5): device, root and mount point are fields 3 to 5; the type follows the dash.
     fields = [line.split() for line in _lines("/proc/self/mountinfo")]
     there = [mount for mount in fields if mount[4] == BPFFS]
     systems = {mount[2] for mount in there if mount[mount.index("-") + 1] == "bpf"}
@@ -287,7 +287,7 @@ def require(
         parts: the parts of Narrows that the run uses, see `Finding.needed`.
 
     Raises:
-        KernelError: with the line of the first finding that is missing and that one of these parts requires.
+        KernelError: with the line of the first missing finding that one of these parts requires.
     """
     for check in checks:
         found = check()

@@ -1,7 +1,7 @@
-"""Flows that the unmodified program iperf3 generates: checks, command lines (pure) and processes.
+"""Generates flows with the unmodified program iperf3: checks, command lines (pure) and processes.
 
-The emulator then only observes: it finds each flow in sock_diag by its ports. iperf3's own JSON report is
-kept with the logs.
+The emulator then only observes the flows. It finds each flow in sock_diag by its ports. The JSON report of
+iperf3 is kept with the logs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Call:
     start: int
     """ns."""
     stop: int
-    """ns; the time at which the client is stopped."""
+    """Time at which the client is stopped, ns."""
     from_: str
     """Namespaces, without the run's prefix."""
     to: str
@@ -45,7 +45,7 @@ class Call:
 
 
 def check(plan: Plan) -> None:
-    """Check that iperf3 can make all flows.
+    """Check that iperf3 can generate all flows.
 
     Raises:
         ScenarioError: for the first flow that it cannot generate.
@@ -71,7 +71,7 @@ def check(plan: Plan) -> None:
             raise _cannot(str(flow["count"]), "1", f"{key}.count")
         if transport["receive_window"] is not None:
             raise _cannot("one", "none", f"{key}.receive_window")
-        # iperf3 -C takes effect after the SYN has requested feedback, so the agent chooses the algorithm.
+        # The SYN requests feedback, and `iperf3 -C` acts after the SYN. So the agent chooses the algorithm.
         if brf.setdefault(flow["from"], is_brf(flow)) != is_brf(flow):
             raise _cannot("BRF and another at one node", "BRF for all of its flows or none", f"{key}.cc")
 
@@ -97,7 +97,7 @@ def _call(plan: Plan, layout: Layout, number: int, source_port: int | None) -> C
         client += ["-M", str(transport["mss"])]
         client += [] if is_brf(flow) else ["-C", cc.registered(chosen(flow))]
     app = flow["app"]
-    # iperf3 takes whole seconds; it is stopped in time.
+    # iperf3 accepts only whole seconds. The run stops the client at its exact stop time.
     client += ["-t", str(-(-(stop - flow["start"]) // NANOS_PER_SEC) + 1)]
     if app["kind"] == "limited":
         client += ["-b", str(app["rate"] * 8)]

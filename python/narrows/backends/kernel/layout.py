@@ -2,14 +2,15 @@
 
     node            a network namespace
     link a -> b     a qdisc at a's device has the rate and the queue; a relay adds delay, jitter and loss;
-                    the relay is a program, or the kernel's netem if the scenario asks for it and netem can
+                    the relay is a program, or the kernel's netem if the scenario asks for it and netem
+                    supports the link
     pair of links   without a relay, the devices of a and b are one veth pair; with a relay in either
                     direction there are two pairs, and the relay moves packets between them in `wire`
 
 A sender's own device never delays packets. TCP small queues (tcp_write_xmit, net/ipv4/tcp_output.c) stop a
-socket while its packets wait in its own host, so a delay there would throttle it. Beyond the host's veth a
-packet is no longer charged to its socket, in a router or in a bridge: `ss -tm` shows t0 while the queue of
-the bottleneck is full.
+socket while its packets wait in its own host, so a delay in the host would throttle the socket. Beyond the
+host's veth, in a router or in a bridge, a packet is no longer charged to its socket: `ss -tm` shows t0 while
+the queue of the bottleneck is full.
 
 Each pair of endpoints has its own pair of addresses, and each node on its paths has routes to both. So
 packets take the simulator's paths regardless of metrics, and ACKs can have their own `return_path`.
@@ -44,16 +45,17 @@ _DEVICES = IPv4Address("10.128.0.0")
 
 @dataclass(frozen=True)
 class Port:
-    """The device that sends the packets of a directed link. It receives those of the reverse link."""
+    """The device that sends the packets of a directed link. It receives the packets of the reverse link."""
 
     link: int
     node: int
     device: str
     mac: str
     address: str
-    """The next hop's address in routes of the other side. No packet carries it."""
+    """Address of this device as next hop, in the routes of the node at the other end. No packet carries
+    it."""
     queue: Qdisc | None
-    """Rate and queue; None if a relay or an agent shapes."""
+    """Rate and queue (None: a relay or an agent shapes the link)."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +68,15 @@ class Veth:
 
 @dataclass(frozen=True)
 class Relay:
-    """One direction through `wire`."""
+    """One direction of a link through `wire`."""
 
     link: int
     ingress: str
-    """Device in `wire` that receives its packets."""
+    """Device in `wire` that receives the link's packets."""
     egress: str
-    """Device in `wire` that sends them."""
+    """Device in `wire` that sends the packets on."""
     shapes: bool
-    """Whether the relay also has the link's rate and queue; if not, a qdisc before it has them."""
+    """Whether the relay also has the link's rate and queue. If not, a qdisc before the relay has them."""
     netem: Netem | None = None
     """Settings of the kernel's netem, if netem replaces the relay program."""
 
@@ -155,7 +157,7 @@ class Layout:
 
     @property
     def send_buffer(self) -> int:
-        """Bytes of a TCP socket's send buffer, so large that the receive buffer limits a flow first."""
+        """Bytes of a TCP socket's send buffer, large enough that the receive buffer limits a flow first."""
         return max(self.receive_buffer, buffers.DEFAULT)
 
     @cached_property
@@ -165,7 +167,7 @@ class Layout:
 
     @property
     def disciplines(self) -> set[str]:
-        """Queueing disciplines that this plan needs and other plans do not."""
+        """Queueing disciplines that this plan needs in addition to those that every plan needs."""
         leaves = [port.queue.leaf for port in self.ports if port.queue is not None]
         marking = {"codel"} if any(leaf is not None and leaf.mark is not None for leaf in leaves) else set()
         return marking | ({"netem"} if any(relay.netem for relay in self.relays) else set())
@@ -184,7 +186,8 @@ class Layout:
 def has_agent(controller: ControllerPlan) -> bool:
     """Whether a controlled port has an agent.
 
-    PACEC's ports where no flow begins (`edge = false`) have none: the SDN controller reads their counters.
+    A port with PACEC where no flow begins (`edge = false`) has no agent. The SDN controller reads the
+    counters of this port.
     """
     return not (controller["kind"] == PACEC and controller["params"].get("edge") is False)
 
@@ -316,7 +319,7 @@ class _Placement:
             first = last + 1
 
     def _agreeing(self, crossings: dict[Crossing, None]) -> list[Crossing]:
-        """Check that each bridge needs one device per MAC address, because a bridge supports only one."""
+        """Check that each bridge needs only one device per MAC address. A bridge does not support more."""
         by_target: dict[tuple[int, str], str] = {}
         for crossing in crossings:
             device = by_target.setdefault((crossing.node, crossing.mac), crossing.device)

@@ -1,7 +1,7 @@
 """Parameters of the kernel's congestion control modules, which a run sets and restores.
 
-The kernel has one value of a parameter for all sockets of the machine. So flows of one algorithm must agree
-on it, and a run that sets a parameter waits until no other run uses the algorithm.
+The kernel has one value of a parameter for all sockets of the machine. So all flows of an algorithm must have
+the same value, and a run that sets a parameter waits until no other run uses the algorithm.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from narrows.plan import Plan
 
 SYSFS = Path("/sys/module")
 _FOLDER = namespaces.FILES / "modules"
-"""For each module: a lock, and while a run has set parameters, their values from before the run."""
+"""Folder with a lock file for each module. While a run has set parameters, it also holds their earlier
+values."""
 
 Settings = dict[str, dict[str, int]]
 """Values by module and parameter."""
 
 
 def settings(plan: Plan) -> Settings:
-    """Parameters that a plan's flows set, as whole numbers of the kernel's modules.
+    """Parameters that a plan's flows set, converted to the whole numbers that the kernel's modules take.
 
     Raises:
         ScenarioError: for a parameter that no module has, or if flows of one algorithm differ in a parameter.
@@ -53,7 +54,7 @@ def settings(plan: Plan) -> Settings:
 
 
 def _module(name: str) -> str:
-    """The module of an algorithm of Linux; empty if it is part of TCP itself, or not of Linux."""
+    """The module of an algorithm. Empty if the algorithm is part of TCP itself, or is not in Linux."""
     row = congestion.catalogue().get(name)
     return (row.linux.module or "") if row is not None and row.linux is not None else ""
 
@@ -89,7 +90,7 @@ def check(wanted: Settings) -> None:
     """Check that this kernel has the parameters.
 
     Raises:
-        KernelError: if it does not, or if they cannot be written.
+        KernelError: if the kernel lacks a parameter, or if a parameter cannot be written.
     """
     for module, values in wanted.items():
         for parameter in values:
@@ -105,9 +106,10 @@ def _path(module: str, parameter: str) -> Path:
 
 @contextmanager
 def applied(plan: Plan, wanted: Settings) -> Iterator[None]:
-    """Set parameters while the context lasts, then restore the values from before.
+    """Set parameters while the context lasts, then restore the earlier values.
 
-    Runs that only use an algorithm share its lock, so that its parameters do not change under them.
+    Runs that use an algorithm without setting parameters share its lock. The parameters then do not change
+    during these runs.
 
     Args:
         plan: the plan, whose algorithms are locked.
@@ -124,7 +126,7 @@ def applied(plan: Plan, wanted: Settings) -> Iterator[None]:
 
 @contextmanager
 def _using(module: str, values: dict[str, int]) -> Iterator[None]:
-    """Hold a module's lock, with these values of its parameters."""
+    """Hold a module's lock, and set its parameters to these values, while the context lasts."""
     _FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
     saved = _FOLDER / f"{module}.json"
     file = os.open(_FOLDER / f"{module}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -150,7 +152,7 @@ def _restore(module: str, saved: Path) -> None:
     """Write the saved values, if there are any."""
     if saved.exists():
         before = json.loads(saved.read_text(encoding="utf-8"))
-        # The module may have been unloaded since, with its values.
+        # The module may have been unloaded since then. Its values are lost in this case.
         _write(module, {name: value for name, value in before.items() if _path(module, name).exists()})
         saved.unlink()
 

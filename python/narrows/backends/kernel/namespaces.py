@@ -1,9 +1,9 @@
-"""Names namespaces, and removes those of a run or of dead runs, with all processes in them.
+"""Names namespaces, and removes the namespaces of a run or of dead runs, with all processes in them.
 
 The name of a namespace is ``nrw-<pid>-<run>-<node>``. If the process <pid> does not exist, the namespace
 was left by a run that was killed (SIGKILL) before it could clean up. The next run removes it. Devices are
-removed with their namespaces. Files of a run's programs are in a folder below /run/narrows. Its name has the
-same form, and it is removed in the same way.
+removed with their namespaces. Files of a run's programs are in a folder below /run/narrows. The name of this
+folder has the same form, and the next run removes the folder in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from narrows.signals import undisturbed
 
 RUN = Path("/run/netns")
-"""Where ip(8) keeps named namespaces."""
+"""Folder in which ip(8) keeps named namespaces."""
 FILES = Path("/run/narrows")
 """Parent of the runs' folders. Each has the sockets, logs and configuration files of one run's programs."""
 _NAME = re.compile(r"nrw-(?P<pid>\d+)-(?P<run>\d+)-\w*")
@@ -78,7 +78,7 @@ def clean(prefix: str) -> None:
         remove(ours(prefix))
         shutil.rmtree(FILES / prefix, ignore_errors=True)
         with contextlib.suppress(OSError):
-            FILES.rmdir()  # succeeds for the last run only
+            FILES.rmdir()  # fails while another run has a folder
 
 
 def remove(names: Iterable[str]) -> None:
@@ -86,7 +86,7 @@ def remove(names: Iterable[str]) -> None:
     names = list(names)
     _kill_inside(names)
     for name in names:
-        # In its own session, because Ctrl-C at a terminal signals all processes of the foreground group.
+        # Run ip(8) in its own session, because Ctrl-C at a terminal signals the whole foreground group.
         # If ip(8) was killed before it mounted the namespace, only a file is left: unlink it.
         command = ["ip", "netns", "delete", name]
         done = subprocess.run(command, capture_output=True, check=False, start_new_session=True)

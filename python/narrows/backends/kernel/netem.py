@@ -28,10 +28,10 @@ class Netem:
 
 
 def netem(link: LinkPlan) -> Netem | None:
-    """A link's delay and loss, or None if netem cannot model them as the scenario means them.
+    """A link's delay and loss, or None if netem cannot model them exactly.
 
     netem does not support changes during the run, correlated losses, or rates that HTB does not support. With
-    jitter netem reorders packets, and netem offers duplicates to the queue again.
+    jitter, netem reorders packets. With duplication, netem offers the duplicates to the queue again.
     """
     delays, losses = link["delay"], link["loss"]
     if len(delays) > 1 or len(losses) > 1 or link["jitter"] or link["duplicate"] or relay_shapes(link):

@@ -1,9 +1,9 @@
 """Nodes that are Open vSwitch bridges. Each runs its own ovsdb-server and ovs-vswitchd in its namespace.
 
-The datapath is the kernel module (`system`), of which each namespace has an instance, or the userspace
-datapath (`netdev`), which needs no module. The userspace datapath reads frames from packet sockets, so frames
-must have
-complete checksums and must not be super-packets. `commands` therefore turns off all offloads.
+The datapath is the kernel module (`system`) or the userspace datapath (`netdev`). Each namespace has its own
+instance of the kernel module. The userspace datapath needs no module. It reads frames from packet sockets, so
+frames must have complete checksums and must not be super-packets. `commands` therefore turns off all
+offloads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CONTROL = "control"
 _HELLO = bytes.fromhex("ffffffffffff 026effffffff 0806 0001 0800 06 04 0001 026effffffff") + bytes(14 + 18)
 
 MODULE = Path("/sys/module/openvswitch")
-"""Exists while the kernel module is loaded."""
+"""A folder that exists while the kernel module is loaded."""
 
 SCHEMAS = [Path(root, "share/openvswitch/vswitch.ovsschema") for root in ("/usr", "/usr/local")]
 
@@ -135,11 +135,11 @@ def _folder(layout: Layout, node: int, programs: Processes) -> Path:
 def _widen(bridge: str, port: Port, pid: int, size: int) -> None:
     """Enlarge the buffers of the daemon's packet sockets to hold the queues.
 
-    Packets in a qdisc behind a bridge are charged to the bridge's sending socket, and packets that the bridge
-    has not read yet to the port's socket. By default each socket holds 92 full frames (212,992 bytes, 2,304
-    for each), whatever the queue's limit is. Further packets would be dropped without a trace.
+    Packets in a qdisc behind a bridge are charged to the bridge's sending socket. Packets that the bridge has
+    not read yet are charged to the port's socket. By default each socket holds 92 full frames (212,992
+    bytes, 2,304 for each), regardless of the queue's limit. Further packets would be dropped without a trace.
     """
-    # The daemon opens the socket when it first sends. This ARP packet names no host.
+    # The daemon opens the socket when it first sends a packet. This ARP packet names no host.
     words = f"in_port=controller packet={_HELLO.hex()} actions=output:{control.port_number(port.link)}"
     call(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, words], [""])
     for made in sockets.sockets_of(pid):

@@ -1,4 +1,4 @@
-"""Programs that run inside a run's namespaces for as long as it lasts."""
+"""Programs that run in a run's namespaces until the run ends."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ REAL_TIME = ("chrt", "--rr", "--reset-on-fork", "1")
 """Command prefix for real-time scheduling of forwarding programs and of the agent's loop.
 
 The loop measures rates every 10 ms. If other work delays one measurement, the next interval is too short.
-On a busy machine, normal scheduling gave 8 false bursts per second, and a link measured at four times its
-rate. Real-time scheduling gave none, and rates within 5 % (measured).
+With normal scheduling on a busy machine, the loop reported 8 false bursts per second, and measured a link at
+four times its rate. With real-time scheduling, the loop reported no false bursts, and its rates were within
+5 % (measured).
 """
 _GRACE_SECONDS = 2.0
 
@@ -27,7 +28,8 @@ _GRACE_SECONDS = 2.0
 class Processes:
     """Programs started for a run, each with a log in the run's folder.
 
-    The kernel kills them when the thread that started them ends (PR_SET_PDEATHSIG), even if it was killed.
+    The kernel kills them when the thread that started them ends (PR_SET_PDEATHSIG), even if that thread is
+    killed.
     """
 
     def __init__(self, prefix: str) -> None:

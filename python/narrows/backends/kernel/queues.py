@@ -16,7 +16,7 @@ from narrows.units import NANOS_PER_SEC
 FRAME = FULL_PACKET + ETHERNET
 """A full frame as devices count it, bytes."""
 BURST_PACKETS = 1
-"""Minimum bucket: a slow link must not send two packets at once."""
+"""Minimum size of a bucket in packets. A slow link must not send two packets at once."""
 BURST_NANOS = 200_000
 """Minimum duration of a bucket at its rate. With less, the kernel's timer slack of 50 us lowers the rate."""
 _NEVER_SECONDS = 1000
@@ -33,7 +33,7 @@ class Leaf:
     bytes: int | None
     """L3 bytes."""
     mark: int | None = None
-    """ns; a packet that waited longer is marked CE."""
+    """Queueing time above which a packet is marked CE, ns (None: no marks)."""
 
     def words(self) -> str:
         """The arguments for tc(8)."""
@@ -63,7 +63,7 @@ class Qdisc:
     steps: tuple[tuple[int, int], ...]
     """(start in ns, bytes/s); the first step starts at 0."""
     leaf: Leaf | None
-    """The only queue; None if there are classes."""
+    """The only queue (None: the qdisc has classes)."""
     classes: tuple[Class, ...] = ()
 
     @property
@@ -78,7 +78,7 @@ def burst(rate: int) -> int:
 
 
 def relay_shapes(link: LinkPlan) -> bool:
-    """Whether HTB does not support a link's rate: a trace, or an outage, because HTB's rate is never 0."""
+    """Whether HTB does not support a link's rate: a trace, or steps with an outage (a rate of 0)."""
     rate = link["rate"]
     if rate["kind"] != "steps" or rate.get("period") is not None:
         return True
@@ -137,17 +137,17 @@ def _mark(queue: FifoQueuePlan) -> MarkPlan:
 
 
 def _threshold(queue: QueuePlan) -> int | None:
-    """The packets above which a FIFO marks, if it does."""
+    """The queue length in packets above which a FIFO marks (None: it does not mark by queue length)."""
     mark = _mark(queue) if queue["kind"] == "fifo" else None
     return mark["packets"] if mark is not None and mark["kind"] == "threshold" else None
 
 
 def _marking(length: LimitPlan, threshold: int, rate: int) -> Leaf:
-    """A FIFO that marks above a length, by CoDel's ce_threshold.
+    """A FIFO that marks packets above a queue length, by CoDel's ce_threshold.
 
-    At a fixed rate, a packet that finds more than n full packets waits longer than their service time.
-    CoDel's limit is in packets. A limit in bytes is converted to full packets, which is exact while all
-    packets are full.
+    At a fixed rate, a packet that finds more than n full packets in the queue waits longer than n
+    transmission times. CoDel's limit is in packets. A limit in bytes is converted to full packets, which is
+    exact while all packets are full.
     """
     plain = leaf(length)
     limit = plain.packets if plain.bytes is None else max(1, plain.bytes // FULL_PACKET)

@@ -21,7 +21,7 @@ def waiting() -> dict[str, list[str]]:
 
 
 def absent(status: dict[str, Any]) -> list[str]:
-    """Interfaces and namespaces that an agent waits for, in words."""
+    """The interfaces and namespaces that an agent waits for, as text."""
     spaces = [space for space in status.get("namespaces", []) if not space["present"]]
     words = [f"namespace {space['path']}{_reason(space)}" for space in spaces]
     missing = {space["path"] for space in spaces}

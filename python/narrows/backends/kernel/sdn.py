@@ -2,11 +2,11 @@
 
 The measured network carries packets only during the run, so the controller needs two preparations:
 
-- LLDP must cross the links before the run. Relays carry it in a rehearsal without flows.
-- Hosts never send ARP requests, because all neighbours are static. They announce themselves; otherwise their
-  first packets would be flooded.
+- LLDP frames must cross the links before the run. The relays carry these frames in a rehearsal without flows.
+- Hosts never send ARP requests, because all neighbours are static. Each host is therefore announced.
+  Otherwise its first packets would be flooded.
 
-LLDP also reaches hosts, where the kernel would count it as dropped. A socket receives it there.
+LLDP frames also reach hosts, where the kernel would count them as dropped. Sockets at the hosts receive them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Domain:
         config = self._programs.folder / f"{control.NAME}.toml"
         config.write_text(agents.toml(control.config(self._plan, self._layout, prefix)), encoding="utf-8")
         command = [sys.executable, "-m", "narrows.cli.main", "controller", "--config", str(config)]
-        # The same package as the one that runs here.
+        # Let the controller import the package that runs here, not another installed one.
         home = str(Path(narrows.__file__).parents[1])
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([home, os.environ.get("PYTHONPATH", "")])}
         self._process = self._programs.start(CONTROL, control.NAME, command, env)
@@ -151,7 +151,7 @@ class Domain:
             self._process.send_signal(signal.SIGCONT)
 
     def _ask(self, what: str) -> Any:
-        """The controller's REST answer, through a socket in its namespace, because it listens on loopback."""
+        """The controller's REST answer, through a socket in the namespace on whose loopback it listens."""
         client = http.client.HTTPConnection("127.0.0.1", control.HTTP)
         with socket_in(
             path(self._programs.prefix + CONTROL), socket.AF_INET, socket.SOCK_STREAM
@@ -166,7 +166,7 @@ class Domain:
         """Announce a host by an ARP request for its own address (RFC 5227)."""
         mac, address = bytes.fromhex(port.mac.replace(":", "")), IPv4Address(text).packed
         frame = b"\xff" * 6 + mac + _ETH_ARP.to_bytes(2, "big")
-        # Ethernet, IPv4, lengths of their addresses, a request (RFC 826).
+        # The fields: Ethernet, IPv4, the lengths of their addresses, and the operation "request" (RFC 826).
         frame += bytes.fromhex("0001080006040001") + mac + address + bytes(6) + address
         self._sockets[self._layout.namespace(port.node)].sendto(frame, (port.device, _ETH_ARP))
 
@@ -185,7 +185,7 @@ def _make_keys(prefix: str, names: list[str]) -> None:
 
 @contextmanager
 def domain(programs: Processes, plan: Plan, layout: Layout) -> Iterator[Domain]:
-    """The started controller of a plan, while the context lasts."""
+    """Start the controller of a plan, and yield it while the context lasts."""
     made = Domain(programs, plan, layout)
     try:
         made.start()
@@ -209,7 +209,7 @@ def _rehearsal(told: Mapping[str, Any]) -> Iterator[list[Exception]]:
         try:
             _native.emulate(json.dumps(spec, allow_nan=False), cancel)
         except KeyboardInterrupt:
-            return  # its only end
+            return  # the relays run until they are cancelled
         except (_native.PlanError, _native.EmulationError) as error:
             failed.append(KernelError(str(error)))
 

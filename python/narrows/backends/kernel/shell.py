@@ -42,7 +42,7 @@ def run(command: list[str], text: str = "") -> str:
             capture_output=True,
             text=True,
             check=False,
-            start_new_session=True,  # Ctrl-C reaches all processes of a terminal; this one must finish
+            start_new_session=True,  # so that Ctrl-C does not reach the command, which must finish
         )
     except FileNotFoundError:
         raise KernelError(f"found no {command[0]}, which the kernel backend needs: narrows doctor") from None

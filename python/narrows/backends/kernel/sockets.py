@@ -26,7 +26,7 @@ def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> sock
     failed: list[OSError] = []
 
     def make() -> None:
-        # Namespaces belong to threads, and this thread ends at once.
+        # A namespace is set for a thread, not for the process. This thread ends immediately.
         try:
             libc = ctypes.CDLL(None, use_errno=True)
             with Path(namespace).open("rb") as file:

@@ -21,8 +21,8 @@ def bounds(virtual: bool = False) -> dict[str, float]:
     """The bounds that `_native.emulate` checks.
 
     Args:
-        virtual: whether time is virtual. Only the run takes virtual time, so in a second without idle time
-            the processor was the bottleneck.
+        virtual: whether time is virtual. Only the run takes virtual time. So the processor was the
+            bottleneck in each second without idle time.
     """
     busiest = {"busiest": BUSY} if virtual else {}
     return {"lateness": LATENESS_NANOS, "busy": BUSY, "limited": LIMITED, **busiest}
@@ -40,7 +40,7 @@ def judge(
         measured: soundness as `_native.emulate` reports it.
         complaints: errors of the programs that took part in the run.
         drops: packets that devices dropped, by device; only queues may drop packets.
-        notes: differences from the scenario that do not make the run less sound.
+        notes: differences from the scenario that do not affect the verdict.
 
     Returns:
         The measurements, with `sound` and `reasons` added.

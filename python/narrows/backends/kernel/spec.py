@@ -13,16 +13,17 @@ from narrows.congestion import chosen
 from narrows.plan import FlowPlan, LinkPlan, Plan
 
 FIRST_PORT = 20_000
-"""A listener's port is this plus the flow's number."""
+"""Port of the listener of flow 0. The listener of flow n has this port plus n."""
 FIRST_SOURCE_PORT = 40_000
-"""First port of TCP senders, see `source_ports`."""
+"""First source port of TCP senders, see `source_ports`."""
 _LAST_SOURCE_PORT = 65_535
 
 
 def source_ports(plan: Plan) -> list[int | None]:
     """Source port of each flow's first connection; other members of a group use the next ports.
 
-    None for sources of arrivals, which would soon use up all ports, and if there are too few ports.
+    A source of arrivals has None, because its flows would soon use up all ports. A flow also has None
+    if too few ports are left.
     """
     ports: list[int | None] = []
     free = FIRST_SOURCE_PORT
@@ -100,14 +101,17 @@ def spec(
 
 
 def _congestion(flow: FlowPlan, prefix: str) -> str | None:
-    """The kernel's name of a flow's congestion control algorithm; None for UDP or the plan's own name."""
+    """The name in the kernel of a flow's CCA. None if it is the name in the plan, and for UDP."""
     if is_brf(flow):
         return algorithm(prefix)
     return cc.NAMES.get(chosen(flow))
 
 
 def _classes(port: Port, controlled: set[int]) -> list[str]:
-    """The classes of a port's queue in our HTB. The agent's HTB has many classes, so it counts as a whole."""
+    """The classes of a port's queue in our HTB.
+
+    For a port with an agent: the agent's HTB as a whole, because it has many classes.
+    """
     if port.link in controlled:
         return [HTB]
     return [] if port.queue is None else leaf_classes(port.queue)

@@ -27,7 +27,7 @@ class Timeline:
         return self._over.is_set()
 
     def wait_until(self, when: int) -> bool:
-        """Wait until `when`, ns after the start. Returns false if the run ends before."""
+        """Wait until `when`, ns after the start. Returns false if the run ends earlier."""
         left = self._start + when - time.monotonic_ns()
         return not self._over.wait(max(0.0, left / NANOS_PER_SEC))
 

@@ -15,7 +15,7 @@ _MAGIC = "070701"
 
 
 class Archive:
-    """Writes files, folders and links: each name once, a folder before its contents."""
+    """Writes files, folders and links. Each name is written once, and a folder before its contents."""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out

@@ -26,7 +26,7 @@ MOST = 2
 
 A guest that boots in order to be saved does not count."""
 _PATIENCE_SECONDS = 900.0
-"""Real time that a run may take in any case; `_SLOWEST` adds to it."""
+"""Real time that every run may take. `_SLOWEST` is the additional time per second of virtual time."""
 _SLOWEST = 60.0
 """Additional seconds of real time that a run may take for each second of virtual time."""
 _NAP_SECONDS = 0.1
@@ -131,7 +131,7 @@ class Vm:
         self._cancelled.set()
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
-        """Names that `cc` may take: those of the guest's kernel, as expected before its first boot.
+        """Names that `cc` may take: those that the guest's kernel is expected to have.
 
         If narrows-agent is installed, the algorithms that it loads are included.
         """
@@ -147,10 +147,10 @@ class Vm:
 
 
 def in_guest(plan: Plan) -> Plan:
-    """The plan with the guest's defaults: netem delays and the kernel datapath of Open vSwitch.
+    """The plan with the guest's defaults: delays by netem, and the kernel datapath of Open vSwitch.
 
-    The relay and the userspace datapath are programs. In the guest, which executes 1e9 instructions per
-    second, they take tens of microseconds for each packet.
+    The relay and the userspace datapath are programs. The guest executes 1e9 instructions per second, so
+    these programs take tens of microseconds for each packet.
     """
     asked: KernelPlan = plan.get("kernel") or {}
     given = {key: value for key, value in asked.items() if value is not None}

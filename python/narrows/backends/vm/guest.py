@@ -1,7 +1,7 @@
-"""The program in the guest: it prepares everything, is saved there, and runs one plan after it is resumed.
+"""The program in the guest. It prepares everything, is saved in this state, and runs one plan when resumed.
 
 It never waits for the host while virtual time passes. It reads the plan from the machine's firmware
-configuration, which takes instructions and no interrupts, and writes the answer at the end.
+configuration, which takes instructions but no interrupts, and writes the answer at the end.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ PORT = Path("/dev/virtio-ports/narrows")
 PLAN = "opt/narrows/plan"
 _FIRMWARE = Path("/sys/firmware/qemu_fw_cfg/by_name") / PLAN / "raw"
 _RNDRESEEDCRNG = 0x5207
-"""linux/random.h."""
+"""Number of the ioctl that reseeds the random numbers (linux/random.h)."""
 _RESEED_SETTLE_SECONDS = 130
-"""After its first two minutes the kernel reseeds its random numbers only once a minute (crng_has_old_seed,
-drivers/char/random.c). Losses of runs up to a minute then follow from the seed. Sleep takes no real time."""
+"""Time that the guest sleeps before it is saved. The sleep takes no real time.
+
+In its first two minutes, the kernel reseeds its random numbers more often, and later only once a minute
+(crng_has_old_seed, drivers/char/random.c). Losses of runs up to a minute then follow from the seed.
+"""
 _PVPANIC = 0x505
 """The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine (`-action`)."""
 

@@ -27,9 +27,9 @@ _FACTS = "facts.json"
 _KEPT = 3
 """Number of saved guests that are kept; each takes some 900 MB."""
 _UNUSED_SECONDS = 3600.0
-"""A further saved guest is removed if it was last used longer ago than this."""
+"""Time after its last use at which a saved guest beyond `_KEPT` may be removed."""
 _BOOT_SECONDS = 1200.0
-"""Ten times the duration measured on two busy processors."""
+"""Maximum duration of a boot: ten times the duration measured on two busy processors."""
 
 MODULES = (
     "net/sched/",
@@ -215,7 +215,7 @@ def prepared() -> Kernel:
 
 
 def ensure(say: Callable[[str], None]) -> Image:
-    """The saved guest. It is made again if there is none, or if its inputs have changed.
+    """The saved guest. It is made if there is none, and made again if its inputs have changed.
 
     Raises:
         VmError: if there is no kernel, or if the guest does not boot.
@@ -262,7 +262,7 @@ def _make(kernel: Kernel, folder: Path, say: Callable[[str], None]) -> Image:
 
 
 def _tidy(cache: Path, now: float) -> None:
-    """Remove old saved guests except the latest few, which other checkouts may use."""
+    """Remove old saved guests. Keep the latest few, because other checkouts may use them."""
     known = {path.parent: path.stat().st_mtime for path in cache.glob(f"guest-*/{_FACTS}")}
     for folder in sorted(known, key=known.__getitem__, reverse=True)[_KEPT:]:
         if now - known[folder] > _UNUSED_SECONDS:

@@ -26,7 +26,7 @@ KERNEL_WORDS = (
     "mitigations=off clearcpuid=112 tsc=reliable thash_entries=256 no5lvl nowatchdog "
     "console=ttyS0 loglevel=4 panic=-1 random.trust_bootloader=on net.ifnames=0"
 )
-"""Settings that make emulation fast. clearcpuid=112 disables SMAP, each use of which would be emulated."""
+"""Settings that make emulation fast. clearcpuid=112 disables SMAP, because its uses would be emulated."""
 
 
 def command(kernel: Path, initramfs: Path, folder: Path, plan: Path) -> list[str]:
@@ -71,8 +71,8 @@ def _alone() -> list[str]:
 
     QEMU's threads race: a second thread may find the guest's processor asleep before the executing thread has
     counted its last instructions. The second thread then advances the clock too far by some microseconds
-    (icount_start_warp_timer, softmmu/icount.c). This is rare on a single processor, and in a batch job, which
-    no waking thread preempts.
+    (icount_start_warp_timer, softmmu/icount.c). This is rare if QEMU has a single processor and is a
+    batch job, because a waking thread does not preempt a batch job.
     """
     processors = sorted(os.sched_getaffinity(0))
     processor = processors[next(_turns) % len(processors)]
@@ -96,7 +96,7 @@ class Machine:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            start_new_session=True,  # Ctrl-C at a terminal goes to all of its processes
+            start_new_session=True,  # so that Ctrl-C at the terminal does not reach QEMU
         )
         self._events: list[dict[str, Any]] = []
         self._news = threading.Condition()
@@ -143,7 +143,7 @@ class Machine:
         """The next message that has one of these keys and, if given, this event.
 
         Raises:
-            VmError: if none arrives in time.
+            VmError: if no such message arrives in time.
         """
 
         def find() -> int | None:

@@ -54,7 +54,7 @@ def cache() -> Path:
     """The folder of kernels and saved guests: NARROWS_VM, or a folder in the user's cache."""
     given = os.environ.get("NARROWS_VM")
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    # The path is absolute, because programs that get it run in other folders.
+    # The path is absolute, because it is passed to programs that run in other folders.
     return Path(given).absolute() if given else Path(base) / "narrows" / "vm"
 
 
@@ -77,7 +77,7 @@ def install(names: list[str], say: Callable[[str], None]) -> None:
     """Install the packages of missing programs, as root on a Debian-based system.
 
     Raises:
-        VmError: with the command to run, if that is impossible.
+        VmError: if that is impossible; with the command that the user can run.
     """
     packages = sorted({PROGRAMS[name] for name in names})
     words = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages]

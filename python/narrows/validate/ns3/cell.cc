@@ -1,11 +1,12 @@
-// One cell of `narrows validate` in ns-3: prints each flow's figures as JSON. What a cell is: ../grid.py.
+// Runs a cell of `narrows validate` (see ../grid.py) in ns-3, and prints each flow's figures as JSON.
 //
-// The same network as ours: rate and drop-tail queue at r1, delay and random loss behind it, access links and the way
-// back ten times as fast, a random delay on the way back. TCP is as Linux's (network.h); BBR alone is paced. Sampled as
-// ours: every 50 ms the window, the smoothed RTT and what was delivered meanwhile.
+// The network is the same as in our simulator. The rate and the drop-tail queue are at r1, the delay and the random
+// loss behind r1. Access links and the reverse path are ten times as fast. The reverse path has a random delay. TCP is
+// configured like Linux's (network.h), and only BBR is paced. Samples are also the same: every 50 ms the window, the
+// smoothed RTT and the data delivered since the last sample.
 //
-// Not as ours: ns-3 takes RTTs from timestamps of whole milliseconds, where Linux has microseconds. The error of a
-// sample is up to 1 ms either way and none on average.
+// One thing differs: ns-3 takes RTTs from timestamps in whole milliseconds, Linux from timestamps in microseconds. The
+// error of a sample is up to 1 ms in both directions, and zero on average.
 
 #include <algorithm>
 #include <cstdint>
@@ -30,9 +31,9 @@ namespace {
 constexpr uint32_t kMss = 1448;
 constexpr uint32_t kFullPacket = 1500;
 constexpr uint16_t kPort = 5000;
-// The far flow's RTT over the near one's (grid.py, FARTHER).
+// Ratio of the far flow's RTT to the near flow's RTT (grid.py, FARTHER).
 constexpr int kFarther = 5;
-// The first of two flows starts this much later than the second (grid.py, LATER).
+// Time from the start of the second flow to the start of the first flow (grid.py, LATER).
 const Time kLater = MilliSeconds(5);
 const Time kSample = MilliSeconds(50);
 
@@ -44,7 +45,7 @@ const std::map<std::string, std::string> kTypes = {
     {"veno", "ns3::TcpVeno"},         {"westwood", "ns3::TcpWestwoodPlus"}, {"yeah", "ns3::TcpYeah"},
 };
 
-// The type of an algorithm. Westwood+ is a kind of Westwood in ns-3 3.37, and a type of its own in later versions.
+// The type of an algorithm. Westwood+ is a kind of Westwood in ns-3 3.37, and a separate type in later versions.
 TypeId TypeOf(const std::string& algorithm) {
     TypeId type;
     if (const auto known = kTypes.find(algorithm);
@@ -71,7 +72,7 @@ struct Options {
     uint32_t seed = 1;
 };
 
-// A flow and what is counted of it: segments of the whole run; bytes after the warm-up, and samples then.
+// A flow and its counters: segments of the whole run, and bytes and samples after the warm-up.
 struct Flow {
     std::string name;
     Ptr<TcpSocketBase> socket;
@@ -81,7 +82,7 @@ struct Flow {
     SequenceNumber32 highest{0};
     bool begun = false;
     uint32_t cwnd = 0;
-    // ns-3's own, which has the gain of RFC 6298 as Linux's (1/8).
+    // The smoothed RTT of ns-3. Its gain is that of RFC 6298 (1/8), as in Linux.
     Ptr<RttEstimator> rtt;
     uint64_t delivered_before = 0;
     std::vector<double> windows;
@@ -173,7 +174,7 @@ void Start(Ptr<Node> from, Address to, const std::string& algorithm, size_t inde
     socket->Connect(to);
 }
 
-// As JSON has it, and `name` before it.
+// Formats a value as JSON, with `name` before it.
 std::string List(const std::string& name, const std::vector<double>& values) {
     std::string text = ",\"" + name + "\":[";
     for (size_t i = 0; i < values.size(); ++i) {

@@ -1,4 +1,4 @@
-// Shared by our ns-3 programs (cell.cc, benches/ns3): links as our simulator's, TCP as Linux's.
+// Code that our ns-3 programs (cell.cc, benches/ns3) share: links like our simulator's, and TCP like Linux's.
 
 #pragma once
 
@@ -21,14 +21,14 @@ using namespace ns3;
 // A point-to-point frame carries two bytes of PPP, which our links do not have. Rates are raised by this much, so
 // that a full packet takes the same time on both.
 constexpr uint32_t kPpp = 2;
-// Packets in a queue that never drops.
+// Limit in packets of a queue that never drops.
 constexpr uint32_t kUnlimited = 1 << 20;
 
-// How routers find the way. Static and global routing walk a list of routes for each packet, one for each host
+// How routers find the next hop. Static and global routing walk a list of routes for each packet, one for each host
 // behind the router; a nix vector is computed once for each pair of hosts and then read bit by bit.
 enum class Routes { kGlobal, kNix };
 
-// A link that delays what one of its devices sends by a random time, up to `most`, and keeps the order.
+// A link that delays the packets of one of its devices by a random time up to `most`, and keeps their order.
 class JitterChannel : public PointToPointChannel {
   public:
     JitterChannel(Ptr<PointToPointNetDevice> from, Time most) : m_from(from), m_most(most) {}
@@ -85,11 +85,11 @@ class Network {
         return devices;
     }
 
-    // Gives the way back of a link, which its second device sends, a rate of its own and a random delay.
+    // Gives the reverse direction of a link (packets of its second device) its own rate and a random delay.
     void Back(const NetDeviceContainer& link, double mbit, Time delay, Time jitter) const {
         auto back = DynamicCast<PointToPointNetDevice>(link.Get(1));
         back->SetDataRate(Framed(mbit));
-        // The helper makes channels of one kind only: both ends are put on another.
+        // The helper makes channels of one kind only, so both ends are moved to a channel of another kind.
         Ptr<JitterChannel> channel = CreateObject<JitterChannel>(back, jitter);
         channel->SetAttribute("Delay", TimeValue(delay));
         for (uint32_t i = 0; i < link.GetN(); ++i) {
@@ -97,7 +97,7 @@ class Network {
         }
     }
 
-    // To be called when all links are there.
+    // Call this after all links have been created.
     void Route() const {
         if (m_routes == Routes::kGlobal) {
             Ipv4GlobalRoutingHelper::PopulateRoutingTables();
