@@ -99,7 +99,8 @@ class Figure:
         parts: list[Any] = []
         if charts:
             together = alt.concat(*charts, columns=self.columns, spacing=18)
-            # Panels may use different colours for one name, e.g. for a flow with another controller in each.
+            # Panels may use different colours for one name, e.g. for a flow with a different controller in
+            # each panel.
             parts.append(
                 together.resolve_scale(
                     color="independent", fill="independent", strokeDash="independent", shape="independent"

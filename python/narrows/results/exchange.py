@@ -87,11 +87,11 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _ours(folder: Path) -> list[str]:
-    """Names of the files and folders of results, metadata first: tables, and products of them."""
+    """Names of the files and folders that belong to results, the metadata first."""
     names = [METADATA, "runs", LOGS, INTERRUPTED, REPORT, "timing.csv"]
     names += [f"{name}.{suffix}" for name in ("runs", *tables.SCHEMAS) for suffix in tables.FORMATS]
     with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
-        # The simulation for a run in real time. In other cases a folder with this name belongs to the user.
+        # Runs in real time store their simulation in this folder. For other results, it belongs to the user.
         if json.loads((folder / METADATA).read_text(encoding="utf-8")).get("backend") in ("kernel", "vm"):
             names.append(SIMULATED)
     return names

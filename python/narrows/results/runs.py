@@ -113,7 +113,7 @@ class Runs(Sequence[Run]):
         )
 
     def cases(self, without: Iterable[str] = ()) -> dict[tuple[tuple[str, Factor], ...], Runs]:
-        """Runs grouped by the values of their factors except `without`, in order of first appearance."""
+        """Runs grouped by the values of all factors except `without`, in order of first appearance."""
         dropped = set(without)
         groups: dict[tuple[tuple[str, Factor], ...], list[Run]] = {}
         for run in self._runs:

@@ -236,7 +236,9 @@ def _possible(data: dict[str, Any], source: str, backend: Backend) -> tuple[Scen
 
 
 def omit(data: dict[str, Any], key: str) -> None:
-    """Remove a dotted key from a scenario's tables, in place. Its parts are names of tables or indices.
+    """Remove a dotted key from a scenario's tables, in place.
+
+    The parts of the key are names of tables, or indices.
 
     Raises:
         NarrowsError: if the key does not exist.

@@ -102,7 +102,7 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def _called(name: str, parts: dict[str, str]) -> str:
-    """The study's label of a flow, else the flow's name."""
+    """The label that the study gives to a flow, or the flow's name if there is no label."""
     return next((label for label, pattern in parts.items() if fnmatchcase(name, pattern)), name)
 
 
@@ -276,7 +276,8 @@ def _stacked(
 
 FLOWS_APART = 12
 """Largest number of flows that each have a look and a legend entry. With more flows, each controller has
-one."""
+one look and one entry.
+"""
 MOST_FLOWS = 200
 """Largest number of flows that are drawn."""
 
@@ -350,8 +351,7 @@ MOST_LINKS = 4
 """Largest number of links that are drawn."""
 QUEUED = 0.05
 """A link is drawn if its longest queue was at least this share of the longest queue of all links. Access
-links are busy but
-have no queue.
+links are busy but have no queue.
 """
 
 
