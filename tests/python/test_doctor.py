@@ -1,4 +1,4 @@
-"""The text of `narrows doctor`, and that the other commands print brackets."""
+"""The text of `narrows doctor`. Other commands print brackets unchanged."""
 
 from __future__ import annotations
 

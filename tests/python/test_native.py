@@ -116,8 +116,9 @@ def test_a_run_does_not_depend_on_other_runs_in_parallel(tmp_path):
 
 
 def test_a_full_link_counts_at_most_one_packet_beyond_its_capacity():
-    """A packet counts when its transmission begins: the throughput shows this, but the utilisation is at most
-    1."""
+    """A packet counts when its transmission begins. The throughput can therefore exceed the capacity, but the
+    utilisation is at most 1.
+    """
     beyond = []
     for warmup in ("100ms", "100.3ms", "100.6ms", "100.9ms", "101.2ms"):
         results = sweep.run(loads(FULL.replace("WARMUP", warmup)))

@@ -1,4 +1,4 @@
-"""The validation's grid, its errors, what it keeps, and its page; without a kernel."""
+"""The validation without a kernel: its grid, its errors, the results that it keeps, and its page."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
 
 
 def test_a_cell_with_disturbed_runs_only_gives_the_reason(narrows, monkeypatch, tmp_path):
-    """A message that nothing was measured would not help the user."""
+    """A message that says only that nothing was measured would not help the user."""
     monkeypatch.setattr(command, "real_stacks", lambda _: Real(disturbed=True))
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--repetitions", "2")
@@ -331,7 +331,7 @@ def test_two_calls_in_one_folder_do_not_remove_each_others_results(tmp_path):
 
 
 def test_folders_with_names_like_ours_stay(tmp_path):
-    """Only folders whose suffix is a number are parts, which may be removed."""
+    """A folder is a part, and may be removed, only if its suffix is a number."""
     for suffix in ("1x", "1\N{SUPERSCRIPT TWO}", "9"):
         (tmp_path / "kernel/reno" / f"{CELL.name}.{suffix}").mkdir(parents=True)
     kept.Kept(tmp_path, "kernel").drop(Place(tmp_path, "reno", CELL, "2s"), 0)

@@ -1,8 +1,7 @@
 """Agents and controller as one system, on real stacks: needs root, the agent's program and Open vSwitch.
 
 The tests are skipped with a reason elsewhere (with NARROWS_REQUIRE_KERNEL=1 they fail). The bounds allow for
-a
-busy machine; docs/reference/controller.md has the measured figures. Tests that judge figures run in real
+a busy machine. docs/reference/controller.md has the measured figures. Tests that judge figures run in real
 time, where other work disturbs them sometimes, so they are repeated (`flaky`) with the same bounds.
 """
 

@@ -1,6 +1,6 @@
 """The page in a real browser: drawn, live, in both themes, at any width, without requests to other hosts.
 
-Skipped, loudly, where no Chromium is found; an error instead if NARROWS_REQUIRE_BROWSER=1.
+Without Chromium the tests are skipped with a warning, or fail if NARROWS_REQUIRE_BROWSER=1.
 NARROWS_SHOTS=FOLDER keeps pictures.
 """
 

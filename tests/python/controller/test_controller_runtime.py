@@ -1,4 +1,4 @@
-"""The thread that decides: nothing that other threads or agents do ends it or fills the memory."""
+"""Other threads and agents cannot end the deciding thread, and cannot fill the memory."""
 
 from __future__ import annotations
 
