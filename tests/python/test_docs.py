@@ -201,9 +201,7 @@ def test_the_readmes_example_is_that_of_the_tour():
 @native
 @pytest.mark.parametrize("mode", ["literal", "resolved"])
 def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
-    """A scenario with all parameters, written as on the page, gives the same run as one with only the
-    mode.
-    """
+    """A scenario with all parameters, written as on the page, gives the same run as only the mode."""
     row = rate.catalogue()["brf"]
     defaults = {p.name: p.default for p in row.parameters.values()} | (
         row.literal if mode == "literal" else {}

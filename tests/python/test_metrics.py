@@ -99,7 +99,7 @@ def test_t_quantile_other_levels() -> None:
     assert metrics.t_quantile(0.5, 7) == 0.0
 
 
-# --- undefined is NaN, and nonsense is refused
+# --- undefined results are NaN, and invalid input is refused
 
 
 def test_undefined_is_nan() -> None:

@@ -182,7 +182,7 @@ def test_a_refused_scenario_gives_one_line_and_writes_nothing(tmp_path, params, 
 )
 @settings(deadline=None, max_examples=200)
 def test_routes_are_the_same_as_in_the_simulator(edges):
-    """Python's routes determine queues in BDP and warm-ups; packets take the simulator's routes."""
+    """Python's routes determine warm-ups and queues in BDP. Packets take the simulator's routes."""
     seen = set()
     text = ""
     for a, b, delay in edges:

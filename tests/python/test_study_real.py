@@ -50,7 +50,7 @@ class Fake(Sketch):
         output = dict(super().run(plan))
         reasons = [DISTURBED] if cc == self.disturbed else []
         output["soundness"] = {"sound": not reasons, "reasons": reasons}
-        # A machine of its own: everything is a tenth slower.
+        # The goodput is a tenth lower than in the simulation.
         output["flows"] = {**output["flows"], "goodput_bps": 0.9 * output["flows"]["goodput_bps"]}
         return output
 

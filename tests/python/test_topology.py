@@ -228,7 +228,7 @@ def test_flows_of_a_fat_tree_cross_the_core():
 
 
 def routed(name, seed, **more):
-    """Random pairs of its nodes are routed and their RTTs are sums over links."""
+    """Checks that flows between random pairs of nodes have a route, and that all ports are controlled."""
     pick = random.Random(seed)
     facts = catalogue.find(name, more.get("k"))
     pairs = [pick.sample(facts.nodes, 2) for _ in range(5)]
@@ -266,7 +266,7 @@ def test_every_fat_tree_routes_every_flow(k):
 
 
 def of_hub():
-    """The Topology Zoo and SNDlib in full, the first few of the rest."""
+    """All networks of the Topology Zoo and of SNDlib, and every 40th network of three other families."""
     names = hub.names()
     few = [name for family in ("caida", "backbone", "gabriel") for name in names if name.startswith(family)][
         ::40
