@@ -42,7 +42,7 @@ def settle(folder: Path, *, keep_part: bool = False) -> None:
 
 
 def unfinished(folder: Path, metadata: dict[str, Any]) -> Path | None:
-    """The folder with the most finished runs of an interrupted or killed sweep of the same runs, or None."""
+    """The folder of an interrupted or killed sweep of the same runs, with the most finished runs, or None."""
     wanted = json.loads(json.dumps(metadata))
     found: dict[Path, int] = {}
     for place in (folder, folder / INTERRUPTED, folder / PART):
@@ -68,7 +68,7 @@ def exchange(folder: Path) -> None:
 
 
 def put_aside(folder: Path) -> Path:
-    """Make the content of PART readable next to the folder's results, which stay, and return its folder."""
+    """Move the content of PART to INTERRUPTED next to the results, which stay. Return the folder."""
     place = folder / INTERRUPTED
     with undisturbed():
         shutil.rmtree(place, ignore_errors=True)

@@ -162,7 +162,7 @@ class Results:
 
     @property
     def soundness(self) -> dict[str, dict[str, Any]]:
-        """`sound`, `reasons` and measurements of each run in real time, by number. Empty for simulations."""
+        """By run number: `sound`, `reasons` and measurements of a run in real time. Empty for simulations."""
         told = self.metadata.get(SOUNDNESS, {})
         known = isinstance(told, dict) and all(isinstance(v, dict) and "sound" in v for v in told.values())
         if not known:

@@ -159,7 +159,7 @@ def _single(claim: Claim, name: str) -> Factor:
 def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
     sides = [claim.a] if claim.b is None else [claim.a, claim.b]
     named = {name for side in sides for name in side.where}
-    # A factor with one value is fixed. A factor with a list of values, or none, stays free.
+    # A factor with one value is fixed. A factor with a list of values, or with no value, stays free.
     fixed = {name for name in named if any(not isinstance(side.where.get(name, []), list) for side in sides)}
     groups = [runs.where(side.where).cases(without=fixed) for side in sides]
     cases = []
@@ -265,7 +265,7 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
 def _judge_bound(
     expect: Expect, interval: metrics.Interval, least: float, most: float, bound: Bound
 ) -> tuple[Verdict, str]:
-    """The verdict from a bound, which decides a claim only if it is already beyond the limit."""
+    """The verdict from a bound, which decides a claim only if the bound is already beyond the limit."""
     good, bad = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
     if bound is Bound.LOWER:
         if expect.at_most is not None and most > expect.at_most:

@@ -136,7 +136,7 @@ def _none_runs(experiments: list[Experiment], pairs: list[Pair]) -> str:
 def _in_real_time(
     pair: Pair, folder: Path, backend: Backend, reuse: bool, left_s: float, say: Say, stacks: Real
 ) -> Results | None:
-    """Run an experiment in real time. If it fails, return the finished runs and note it in `left_out`."""
+    """Run an experiment in real time. If it fails, return its finished runs and note why in `left_out`."""
     assert pair.real is not None
     progress = _progress(pair.experiment.id, stacks.where, left_s, pair.real.duration / 1e9 + OVERHEAD_S, say)
     try:

@@ -1,6 +1,6 @@
 """One figure over all points of a sweep: goodput of the flows and queueing delay of the bottleneck links.
 
-The horizontal axis is a numeric factor. If no factor is numeric, the points are rows below each other.
+The horizontal axis is a numeric factor. If no numeric factor has enough values, points are rows.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _kinds(flows: Sequence[Row]) -> dict[tuple[Any, ...], str]:
 
 
 def _numeric(points: Sequence[Row]) -> _Axis | None:
-    """The numeric factor with the most values."""
+    """The numeric factor with the most values; None if none has `LEAST_VALUES` values."""
     best: _Axis | None = None
     for factor in points[0].factors if points else []:
         found = _numbers(factor, list(dict.fromkeys(row.factors[factor] for row in points)))
