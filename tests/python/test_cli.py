@@ -303,8 +303,8 @@ OWN = (
     ("start", "end", "differ"),
     [
         ([0.0, 0.0], [math.nan, math.nan], False),
-        ([0.0, 2.9], [30.0, 30.0], False),  # within the warm-up
-        ([0.0, 3.1], [30.0, 30.0], False),  # a jitter
+        ([0.0, 2.9], [30.0, 30.0], False),  # both start within the warm-up
+        ([0.0, 3.1], [30.0, 30.0], False),  # a small difference, such as jitter
         ([0.0, 5.0], [30.0, 30.0], True),
         ([0.0, 5.0], [math.nan, math.nan], True),
         ([0.0, 0.0], [30.0, 12.0], True),

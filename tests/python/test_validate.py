@@ -256,7 +256,7 @@ def test_a_cell_with_disturbed_runs_only_gives_the_reason(narrows, monkeypatch, 
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--repetitions", "2")
     code, printed, said = narrows("validate", *args, "--algorithms", "reno,cubic")
     assert (code, printed) == (2, "")
-    # As soon as it is known, and at the end.
+    # The reason is printed as soon as it is known, and again at the end.
     assert f"reno/{CELL.name}: do not trust: the processors were busy (run 0, 1)" in said.splitlines()[:3]
     assert said.splitlines()[-1] == (
         f"{tmp_path / 'out'}: nothing to compare: reno/{CELL.name}: all 2 runs were disturbed: the "
@@ -352,7 +352,7 @@ def test_a_page_that_cannot_be_written_gives_a_one_line_error(narrows, monkeypat
     assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in an existing folder\n")
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
-    (tmp_path / "img").touch()  # where its pictures would go
+    (tmp_path / "img").touch()  # the page would write its pictures there
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--algorithms", "reno")
     code, _, said = narrows("validate", *args, "--no-figures", "--write", tmp_path / "page.md")
     assert code == 2 and said.splitlines()[-1] == f"{tmp_path / 'img'}: File exists"

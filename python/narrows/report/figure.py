@@ -68,7 +68,7 @@ class Figure:
 
     def specs(self) -> list[dict[str, Any]]:
         """Vega-Lite of each panel for the page, as wide as its place."""
-        # A place on the page may be narrower than a panel in files.
+        # A panel follows the width of its place on the page, which may be narrower than a panel in files.
         return [
             _spec(
                 panel.chart.properties(

@@ -182,7 +182,7 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
 
     def tell(done: int, total: int) -> None:
         spent = time.monotonic() - begun
-        # The rest of this experiment is estimated from its finished runs.
+        # The time left for this experiment is estimated from its finished runs.
         rest = (total - done) * spent / done + left_s - total * each_s
         say(f"{name}: {done} of {total} runs {where}, about {minutes(rest)} left")
 

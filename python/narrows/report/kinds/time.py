@@ -1,6 +1,6 @@
 """Figures over time: rates, shares, and several quantities above one time axis.
 
-They show the first seed of each case.
+The figures show the first seed of each case.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
     """Goodput of each flow over time.
 
     The study's args: panels, bin_s, until_s, fair (draw the fair share of goodput), capacity_mbit, parts
-    (label to pattern of flows: names that replace those of the flows).
+    (label to pattern of flows: the labels replace the names of the flows).
     """
     args = spec.args
     chosen = panels_of(Runs(first_seed(runs)), args.get("panels"))
