@@ -3,13 +3,13 @@
     python benches/run.py              # all scenarios, three times each, alternating (a quarter of an hour)
     python benches/run.py --quick      # once each
     python benches/run.py --only A,E   # some of them
-    python benches/run.py --only ack   # one of the benches of controllers alone
-    python benches/run.py --write      # into docs/explanation/performance.md, too; with --only, their part
+    python benches/run.py --only ack   # one of the benches that measure only a controller
+    python benches/run.py --write      # also into docs/explanation/performance.md (with --only: its part)
 
 Both sides are built here, simulate the same thing (crates/narrows-sim/benches/scenarios.rs and
 benches/ns3/narrows_bench.cc), count the same things, and are timed the same way: user and system CPU time
-of the whole process, start and set-up included. Needs cargo; ns-3 needs g++ and Debian's libns3-dev. Only
-the standard library is used, so this runs before anything is installed.
+of the whole process, start and set-up included. The script needs cargo. ns-3 also needs g++ and Debian's
+libns3-dev. The script uses only the standard library, so it runs before anything is installed.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 """Installs narrows-agent's Debian package, runs it and purges it; prints observations as JSON.
 
-Run it as root in a mount and network namespace of its own:
+Run it as root in its own mount namespace and network namespace:
 
     unshare --mount --net python package_lab.py PACKAGE FOLDER
 
-dpkg changes an overlay over the real root, so the machine stays as it is, and the upper layer shows every
-changed file.
+dpkg changes only an overlay over the real root. The machine stays unchanged, and the overlay's upper layer
+shows every changed file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Boots systemd over the overlay of `package_lab`, and runs the package's units under it.
 
-Run it as root in namespaces of its own, as the first process of the PID namespace, in a cgroup that is the
-root of the cgroup namespace:
+Run it as root in its own namespaces. It must be the first process of the PID namespace, and its cgroup must
+be the root of the cgroup namespace:
 
     python systemd_lab.py PACKAGE FOLDER RESULT
 
