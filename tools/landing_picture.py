@@ -2,7 +2,7 @@
 
     python tools/landing_picture.py
 
-The figures are those of the measured tables in docs/explanation/performance.md and validation.md.
+The figures come from the measured tables in docs/explanation/performance.md and validation.md.
 tests/python/test_landing.py fails if the picture does not agree with them.
 """
 

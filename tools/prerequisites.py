@@ -202,7 +202,7 @@ def left_out() -> str | None:
 
 
 def prepare() -> int:
-    """Install what is missing where that is possible, and print what is left out."""
+    """Install what is missing, if possible, and print what is left out."""
     lacking = [tool for part in PARTS.values() for tool in part.missing()]
     # rustup works without root.
     chosen = lacking if can_install() else [tool for tool in lacking if not tool.package]

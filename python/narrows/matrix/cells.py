@@ -88,7 +88,7 @@ def cells(results: Results, ask: Ask) -> list[Cell]:
 
 
 def _cell(buffer: str, name: str, rival: str | None, runs: Runs, alone: Runs, warmup: float) -> Cell:
-    """The cell of the controller `name`. `alone` holds its runs alone."""
+    """The cell of the controller `name`. `alone` holds its runs without a rival."""
     solo = {run.seed: run for run in alone}
     rows = [_figures(run, name, rival, solo[run.seed], warmup) for run in runs if run.seed in solo]
     columns = {figure: metrics.mean_ci([row[figure] for row in rows]) for figure in FIGURES}

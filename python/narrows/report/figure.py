@@ -153,7 +153,7 @@ def inline(values: list[dict[str, Any]]) -> alt.Data:
 
 
 def _legend(keys: list[Key], most: float) -> Any:
-    """The legend as a chart of its own, for files. Its lines are at most `most` wide where possible."""
+    """The legend as a separate chart, for files. Its lines are at most `most` wide if possible."""
     # 6.6 px is the mean width of a character at 12 px, which is exact enough here.
     left, widest, line = 0.0, 60.0, 0
     data: list[dict[str, Any]] = []

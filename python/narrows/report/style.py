@@ -157,7 +157,7 @@ def order(names: list[str]) -> list[str]:
 def shades(name: str, count: int) -> list[Look]:
     """Looks for several flows of one controller.
 
-    They range from its own colour to a paler one. Two or three flows also differ by dash.
+    They range from the controller's colour to a paler colour. Two or three flows also differ by dash.
     """
     base = look(name)
     if count == 1:

@@ -1,7 +1,7 @@
 """Makes the tables of results and writes them to disk. `columns` lists their columns.
 
 Times are in s, rates in bit/s, sizes in bytes. An undefined figure is NaN. docs/reference/results.md has the
-definitions. Tables contain no clock, path or host, so that they are reproducible bit for bit.
+definitions. Tables contain no clock time, path or host, so that they are reproducible bit for bit.
 """
 
 from __future__ import annotations

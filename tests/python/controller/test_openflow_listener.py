@@ -108,7 +108,7 @@ def test_a_reconnected_switch_replaces_its_old_connection(controller):
 
 @st.composite
 def strangers(draw):
-    """Bytes of a connection: a handshake, whole or not, and messages that are valid, changed or random."""
+    """Bytes of a connection: a handshake, possibly incomplete, and valid, changed or random messages."""
     parts = draw(st.sampled_from([[], ["hello"], ["hello", "features"], ["hello", "features", "ports"]]))
     data = bytearray(b"".join(SAMPLES[part] for part in parts))
     for name in draw(st.lists(st.sampled_from(sorted(SAMPLES)), max_size=8)):

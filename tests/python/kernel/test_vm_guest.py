@@ -77,7 +77,7 @@ LINUX = {
 
 @pytest.fixture(scope="module")
 def guests():
-    """Skips the test with a reason if no guest is prepared; fails it if NARROWS_REQUIRE_KERNEL=1."""
+    """Skips the test with a reason if no guest is prepared, or fails it if NARROWS_REQUIRE_KERNEL=1."""
     lacking = "a prepared guest: narrows vm prepare"
     if package.found() is None or package.missing():
         if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":

@@ -34,8 +34,7 @@ MOST_POINTS = 80
 LEAST_VALUES = 3
 """Smallest number of values of a factor that is drawn as a line."""
 _DECADE = 20.0
-"""A factor whose largest value is more than this many times its smallest one is drawn on a logarithmic
-axis."""
+"""A factor has a logarithmic axis if its largest value is more than this many times its smallest value."""
 _LEAST_SERIES = 4
 """Smallest number of values that count as a geometric series, which is drawn on a logarithmic axis, too."""
 

@@ -134,7 +134,8 @@ def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:
 def shares(spec: FigureSpec, runs: Runs) -> Figure:
     """Share of each flow in the goodput over time, as stacked areas.
 
-    The study's args: panels, names (flow to algorithm, or to "algorithm": the case's own).
+    The study's args: panels, names (the algorithm of each flow; "algorithm" stands for the algorithm of the
+    case).
     """
     panels = []
     seen: list[str] = []
