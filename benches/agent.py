@@ -3,8 +3,9 @@
     python benches/agent.py            # print
     python benches/agent.py --write    # also into docs/explanation/performance.md
 
-The measurements of the loop need cargo and clang; those of the eBPF programs also root, iperf3 and iproute2.
-Measurements without their tools are left out with a message. Only the standard library is used.
+The measurements of the loop need cargo and clang. The measurements of the eBPF programs also need root,
+iperf3 and iproute2. Measurements without their tools are left out with a message. Only the standard library
+is used.
 """
 
 import argparse

@@ -1,15 +1,16 @@
-"""Measures the algorithms of `narrows cc` on this kernel, or on a guest's in virtual time.
+"""Measures the algorithms of `narrows cc` on this kernel, or on the kernel of a guest in virtual time.
 
-BBR v1 in eBPF next to the kernel's on a dozen paths, and the shares of a link with BBR-A, -B and -C.
+It compares BBR v1 in eBPF with the kernel's BBR on a dozen paths, and measures how flows of BBR-A, BBR-B and
+BBR-C share a link.
 
     python benches/cc.py                      # as root on an idle machine: 35 minutes
     python benches/cc.py --only paths --runs 5
     python benches/cc.py --on vm              # in a guest (narrows vm prepare), also on a busy machine
     python benches/cc.py --write              # also into docs/how-to/cc.md
 
-The kernel or the vm backend runs them one after the other. A run that the kernel backend does not trust is
-repeated at most three times, and then counted in the table's last column. A run in a guest is not repeated,
-as it would be the same.
+The kernel backend or the vm backend runs the scenarios one after the other. A run that the kernel backend
+does not trust is repeated at most three times, and then counted in the table's last column. A run in a guest
+is not repeated, because its result would be identical.
 """
 
 import argparse
@@ -119,7 +120,7 @@ def paths(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
         rtt: dict[str, list[float]] = {cc: [] for cc in PAIR}
         doubtful = 0
         for run in range(runs):
-            # The order alternates, so that other load of the machine affects both.
+            # The order of the two alternates, so that other load on the machine affects both.
             for cc in PAIR if run % 2 == 0 else PAIR[::-1]:
                 (flow,), trusted = sound(backend, path.scenario(cc, seconds, run + 1))
                 goodput[cc].append(flow["goodput_bps"] / 1e6)

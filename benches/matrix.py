@@ -3,9 +3,9 @@
     python benches/matrix.py            # print
     python benches/matrix.py --write    # also into docs/explanation/performance.md
 
-The matrix is reduced to one buffer and one seed, with all default controllers. CPU time is that of the whole
-process, including start, tables and page. ns-3 runs three pairs in the same network, each in its own process.
-It needs g++ and Debian's libns3-dev, and is left out with a message without them.
+The matrix is reduced to one buffer and one seed, with all default controllers. The CPU time includes the
+whole process: start, tables and page. ns-3 runs three pairs in the same network, each in its own process.
+ns-3 needs g++ and Debian's libns3-dev. Without them it is left out, with a message.
 """
 
 import argparse

@@ -3,13 +3,13 @@
     python benches/run.py              # all scenarios, three times each, alternating (a quarter of an hour)
     python benches/run.py --quick      # once each
     python benches/run.py --only A,E   # some of them
-    python benches/run.py --only ack   # one of the benches of controllers alone
-    python benches/run.py --write      # into docs/explanation/performance.md, too; with --only, their part
+    python benches/run.py --only ack   # one of the benches that measure only a controller
+    python benches/run.py --write      # also into docs/explanation/performance.md (with --only: its part)
 
 Both sides are built here, simulate the same thing (crates/narrows-sim/benches/scenarios.rs and
 benches/ns3/narrows_bench.cc), count the same things, and are timed the same way: user and system CPU time
-of the whole process, start and set-up included. Needs cargo; ns-3 needs g++ and Debian's libns3-dev. Only
-the standard library is used, so this runs before anything is installed.
+of the whole process, start and set-up included. The script needs cargo. ns-3 also needs g++ and Debian's
+libns3-dev. The script uses only the standard library, so it runs before anything is installed.
 """
 
 import argparse
@@ -39,7 +39,7 @@ ONE_RUN_OF_A_BENCH = "One run of each bench, which prints figures of its own rep
 DOCUMENT = ROOT / "docs" / "explanation" / "performance.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
-# -O3 is what ns-3's own `optimized` profile has. The libraries are Debian's, as packaged.
+# ns-3's own `optimized` profile also uses -O3. The libraries are Debian's packages.
 NS3_FLAGS = ["-std=c++17", "-O3", "-DNDEBUG", "-Wall", "-Wextra"]
 NS3_MODULES = ["point-to-point", "applications", "nix-vector-routing", "internet", "network", "core"]
 
@@ -49,12 +49,12 @@ class Scenario:
     """A scenario of both simulators.
 
     Attributes:
-        name: The letter under which both programs know it.
-        what: For the table's legend.
+        name: The letter that names it in both programs.
+        what: Description in the legend of the table.
         seconds: Simulated time, s.
         ns3: Whether ns-3 runs it too.
-        speed: Whether it is one of the speed table's (the others are run for their memory).
-        completions: Whether its flows have completion times to be compared.
+        speed: Whether the speed table contains it. The other scenarios are run to measure memory.
+        completions: Whether the completion times of its flows are compared.
     """
 
     name: str
@@ -80,8 +80,8 @@ SCENARIOS = [
     Scenario("J", "A with Reno in place of CUBIC", 60, ns3=False),
     Scenario("K", "A with BBR v3 in place of CUBIC", 60, ns3=False),
 ]
-# The result is their ratio, so they alternate. They run often, because a run takes a tenth of a second, or
-# twice that on a busy machine.
+# The result is the ratio of these two scenarios, so their runs alternate. They run often, because a run takes
+# only a tenth of a second, or two tenths on a busy machine.
 PAIR = ("J", "K")
 PAIRS = 15
 FLOWS_IN_F = 100_000
@@ -94,7 +94,7 @@ class Run:
 
     Attributes:
         cpu: User and system time of the process, s.
-        counts: What the program says it did: events, packet_hops, delivered_packets, ... and peak_kib.
+        counts: The counts that the program prints: events, packet_hops, delivered_packets, ... and peak_kib.
     """
 
     cpu: float
@@ -175,7 +175,7 @@ def run(program: Path, scenario: str) -> Run:
     with tempfile.TemporaryFile("w+") as out:
         process = subprocess.Popen([program, scenario], stdout=out)
         _, status, usage = os.wait4(process.pid, 0)
-        # Popen must not wait for a process that has been reaped.
+        # Set the exit code here, because Popen cannot wait for a process that `wait4` has reaped.
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
             raise BenchError(f"{program.name} {scenario} ended with {process.returncode}")
@@ -229,7 +229,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ratio(theirs: Cost | None, ours: Cost) -> str:
-    """CPU time per delivered packet of ns-3, divided by that of Narrows (flow sizes are random in D)."""
+    """CPU time per delivered packet in ns-3, divided by the same in Narrows (flow sizes are random in D)."""
     if theirs is None:
         return ""
     return f"{theirs.ns_per('delivered_packets') / ours.ns_per('delivered_packets'):.0f}"
@@ -261,7 +261,7 @@ def speed_table(costs: Sequence[Cost]) -> str:
 
 
 def fidelity_table(costs: Sequence[Cost]) -> str:
-    """The results of the two sides, which should be nearly the same."""
+    """The results of the simulation on both sides, which should be nearly the same."""
     header = ["", "", "goodput Mbit/s", "packets delivered", "packet-hops", "flows", "drops"]
     rows = [
         [
@@ -307,7 +307,7 @@ def same_flows(costs: Sequence[Cost]) -> None:
 
 
 def memory_lines(costs: Sequence[Cost]) -> list[str]:
-    """Memory per flow and per packet in flight, compared with a run with few of them."""
+    """Memory per flow and per packet in flight, by comparison with a run that has few of them."""
     peak = {(c.scenario.name, c.side): c.peak_bytes for c in costs}
     lines = []
     for side in dict.fromkeys(c.side for c in costs):
@@ -404,7 +404,7 @@ def by_scenario(rows: Iterable[list[str]]) -> dict[str, list[list[str]]]:
 
 
 def merged(old: str, new: str) -> str:
-    """A table in which rows of another table with the same header replace those of the same scenarios."""
+    """The table `old`, with the rows of each scenario in `new` replaced by its rows in `new`."""
     header, *rows = cells_of(old.splitlines())
     blocks = by_scenario(rows) | by_scenario(cells_of(new.splitlines())[1:])
     return table(header, [row for name in sorted(blocks) for row in blocks[name]])

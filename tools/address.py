@@ -4,7 +4,7 @@
     python3 tools/address.py https://github.com/OWNER/NAME https://OWNER.github.io/NAME/
 
 `Cargo.toml` states the address: `repository` and `homepage` of the workspace. Pages that are read outside the
-repository, e.g. the README on PyPI, need absolute links, so they repeat it.
+repository, e.g. the README on PyPI, need absolute links, so they repeat the address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def stated(root: Path) -> tuple[str, str]:
 
 
 def team(repository: str) -> str:
-    """The owner's part of a team's name in CODEOWNERS."""
+    """The part of a team's name in CODEOWNERS that names the owner, e.g. `@OWNER/`."""
     return f"@{repository.split('/')[3]}/"
 
 

@@ -1,8 +1,9 @@
-"""Writes tests/vectors/bbr-gains.csv: BBR-A's, -B's and -C's gains for every omega, from the real formulas.
+"""Writes tests/vectors/bbr-gains.csv: the gains of BBR-A, BBR-B and BBR-C for every omega, in real numbers.
 
 `python tools/bbr_gains.py` rewrites the file; tests/python/test_docs.py fails if it is outdated. The formulas
-are eqs 13 to 15 of "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors
-23(9):4431, 2023). They are computed in floating point, so that they are independent of the controllers' code.
+are equations 13 to 15 of "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model"
+(Sensors 23(9):4431, 2023). They are computed in floating point, so that they are independent of the
+controllers' code.
 """
 
 import math
@@ -19,7 +20,7 @@ omega,a_up,a_down,b_up,b_down,c_up,c_down
 
 
 def gains(omega: int) -> tuple[int, ...]:
-    """Up and down of A, B and C, in 1/256."""
+    """The gains of BBR-A, BBR-B and BBR-C in 1/256: for each, the gain up and the gain down."""
     w = omega / 1024
     real = (
         2 / (w + 1),

@@ -32,7 +32,7 @@ DOCS = ROOT / "docs"
 CRATES = ("narrows-control", "narrows-plan", "narrows-sim")
 """Libraries whose documentation is part of the site; a link to one of their folders leads to it."""
 COMMANDS = "<!-- commands -->"
-"""Stands for the reference of the command line."""
+"""The place in a page where the reference of the command line is inserted."""
 PAGE = '{% extends "base.html" %}{% block libs %}{% endblock %}\n'
 """The template of all pages, without a script that the generator would load from a content network."""
 BLOB_WORKER = """
@@ -42,14 +42,16 @@ window.Worker = class extends Worker {
   }
 };
 """
-"""Starts the search from its source, because browsers do not start workers from file:// addresses."""
+"""A script that starts the search worker from its source text, because browsers do not start workers from
+file:// addresses.
+"""
 
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
 _CODE = re.compile(r"^(`{3,}).*?^\1`*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
 
 class SiteError(Exception):
-    """The pages are not in order; one line says what is wrong."""
+    """The pages do not form a valid site. The message is one line with the reason."""
 
 
 @dataclass
@@ -70,12 +72,12 @@ class Section:
 
 
 def links(text: str) -> list[str]:
-    """Targets of the links of a page, in order, without those in code."""
+    """Targets of the links of a page, in order. Links in code are left out."""
     return [match[2] for match in _LINK.finditer(_CODE.sub("", text))]
 
 
 def contents() -> Section:
-    """The tree of pages that the home page spans."""
+    """The tree of pages that links lead to from the home page."""
     home = _section(DOCS / "index.md")
     if missing := sorted(set(DOCS.rglob("*.md")) - set(home.pages())):
         raise SiteError(f"{missing[0].relative_to(ROOT)}: no index page links to it")
@@ -112,7 +114,7 @@ def places(section: Section) -> dict[Path, PurePosixPath]:
 
 
 def navigation(section: Section, where: dict[Path, PurePosixPath]) -> list[Any]:
-    """The section's pages as the generator takes them."""
+    """The section's pages in the form that the generator expects."""
     entries: list[Any] = [where[section.index].as_posix()]
     for part in section.parts:
         if isinstance(part, Section):
@@ -126,13 +128,13 @@ class Pages:
     """Rewrites links for the site."""
 
     def __init__(self, where: dict[Path, PurePosixPath], source: str, with_rust: bool) -> None:
-        """From where each page stands, the address of the repository, and whether there is rustdoc."""
+        """Takes each page's place in the site, the repository's address, and whether the site has rustdoc."""
         self.where = where
         self.source = source
         self.with_rust = with_rust
 
     def rewritten(self, page: Path) -> str:
-        """The page's text with links as the site needs them."""
+        """The page's text, with its links replaced by the site's links."""
         text = page.read_text(encoding="utf-8")
         kept = 0
         parts = []
@@ -168,17 +170,17 @@ def _relative(to: PurePosixPath, folder: PurePosixPath) -> str:
 
 
 def commands() -> str:
-    """The reference of the command line, in Markdown, from the commands themselves."""
+    """The reference of the command line in Markdown, generated from the commands."""
     command = typer.main.get_command(app)
     text = get_docs_for_click(
         obj=command, ctx=command.context_class(command), name="narrows", title="narrows"
     )
-    # The page has a title of its own.
+    # Lower each heading by one level, because the page already has a title.
     return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())
 
 
 def stage(folder: Path, out: Path, with_rust: bool) -> Path:
-    """Writes pages and configuration for the generator; gives the configuration's path."""
+    """Writes pages and configuration for the generator; returns the configuration's path."""
     home = contents()
     where = places(home)
     config = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
@@ -204,13 +206,13 @@ def stage(folder: Path, out: Path, with_rust: bool) -> Path:
         "site_dir": str(out),
         "site_url": project["urls"]["Documentation"],
     }
-    # Not `repo_url`: with it, each page asks GitHub for the number of stars.
+    # `repo_url` is not set, because each page would then ask GitHub for the number of stars.
     site["extra"] = {"social": [{"icon": "fontawesome/brands/github", "link": source, "name": "Source"}]}
     site["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "python")]
     site["theme"]["custom_dir"] = "overrides"
     (folder / "overrides").mkdir()
     (folder / "overrides/main.html").write_text(PAGE, encoding="utf-8")
-    # The generator's older form is YAML, hence JSON: Python writes that by itself.
+    # The generator reads YAML. JSON is valid YAML, and Python can write it without another library.
     path = folder / "mkdocs.yml"
     path.write_text(json.dumps(site), encoding="utf-8")
     return path
@@ -226,7 +228,8 @@ def _title(page: Path) -> str:
 def search_from_files(out: Path) -> None:
     """Makes search work without a server.
 
-    Pages load search.js, which holds the index, only from the file system, and before they start the worker.
+    A page loads search.js, which holds the index, only if it is read from the file system. It then loads the
+    script before it starts the worker.
     """
     (worker,) = out.glob("assets/javascripts/workers/search.*.js")
     with (out / "search.js").open("a", encoding="utf-8") as index:
@@ -236,7 +239,7 @@ def search_from_files(out: Path) -> None:
 def rustdoc(out: Path) -> None:
     """Puts the documentation of the libraries' crates into rust/ of the site."""
     packages = [word for crate in CRATES for word in ("--package", crate)]
-    # In a folder of its own: target/doc may also hold other crates.
+    # Use a separate folder, because target/doc may also hold other crates.
     target = ROOT / "target/rustdoc"
     command = ["cargo", "doc", "--no-deps", "--locked", "--quiet", "--target-dir", str(target), *packages]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
@@ -245,7 +248,7 @@ def rustdoc(out: Path) -> None:
 
 
 def build(out: Path, with_rust: bool) -> None:
-    """Builds the site; what was there is replaced only when the new one is complete."""
+    """Builds the site. An earlier site is replaced only when the new one is complete."""
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch, "site")
         config = stage(Path(scratch), fresh, with_rust)

@@ -1,8 +1,8 @@
 """Writes the types of the agents' channel into python/narrows/_native.pyi, from the schema of their crate.
 
 `python tools/channel_types.py` first writes crates/narrows-channel/schema.json again from the Rust types.
-With `--keep-schema` it takes the schema as it is, without cargo. A test of the crate fails if the schema is
-outdated, and tests/python/test_channel_types.py fails if the Python types are.
+With `--keep-schema` it uses the existing schema and does not need cargo. A test of the crate fails if the
+schema is outdated, and tests/python/test_channel_types.py fails if the Python types are.
 """
 
 import argparse
@@ -24,7 +24,7 @@ READ: dict[str, tuple[str, ...]] = {
     "Flows": ("port", "flows"),
     "FlowChanges": ("port",),
 }
-"""The types, and the fields that Python reads. The others are read in Rust only."""
+"""The fields of each type that Python reads. Other types and fields are read only in Rust."""
 
 
 def text(schema: Schema) -> str:
@@ -55,7 +55,7 @@ def _class(name: str, fields: tuple[str, ...], defined: dict[str, Schema]) -> st
 
 
 def _plain(schema: Schema, defined: dict[str, Schema]) -> Schema:
-    """The schema with numbers and words in the places of their names."""
+    """The schema, in which names of numbers and words are replaced by their definitions."""
     match schema:
         case {"$ref": str(reference)} if (name := reference.rpartition("/")[2]) not in READ:
             return _plain(defined[name], defined)

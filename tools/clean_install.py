@@ -1,10 +1,10 @@
-"""Installs a wheel of narrows as a user does, and measures the way to the first table.
+"""Installs a wheel of narrows as a user does, and measures the time to the first table.
 
     python tools/clean_install.py dist/narrows-0.2.0-cp311-abi3-manylinux_2_17_x86_64.whl
 
-A new virtual environment in a temporary folder gets the wheel from pip, with binary packages only. PATH holds
-the environment's programs alone, so neither a compiler nor the repository takes part. The script prints the
-times and asserts none.
+pip installs the wheel into a new virtual environment in a temporary folder, with binary packages only. PATH
+holds only the environment's programs, so neither a compiler nor the repository is used. The script prints the
+times, and does not check them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Installation:
         """Install binary packages.
 
         Raises:
-            RuntimeError: with pip's last line.
+            RuntimeError: if pip fails. The message is pip's last line.
         """
         pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:")
         done = self.call("python", *pip, *requirements)
@@ -71,7 +71,7 @@ class Installation:
             raise RuntimeError((done.stderr.strip().splitlines() or ["pip gave no reason"])[-1])
 
     def packages(self) -> dict[str, str]:
-        """Name and version of everything that is installed but pip and setuptools."""
+        """Name and version of every installed package except pip and setuptools."""
         done = self.call("python", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
         listed = {one["name"].lower(): one["version"] for one in json.loads(done.stdout)}
         return {name: version for name, version in listed.items() if name not in ("pip", "setuptools")}

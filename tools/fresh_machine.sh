@@ -11,7 +11,7 @@
 #
 # Variables NARROWS_* are passed on. NARROWS_REQUIRE_KERNEL=1 makes the tests fail where they would skip.
 # The root has its own mounts, processes and caches, so it sees no bpffs, no guest and no package of this machine.
-# It shares the kernel, the network, the CPU and the Rust toolchain. Exit code 0: the commands passed.
+# The root shares the kernel, the network, the CPU and the Rust toolchain. Exit code 0: the commands passed.
 set -euo pipefail
 
 user=root commit=HEAD targets=(demo test)
@@ -43,7 +43,7 @@ packages=ca-certificates,gcc,git,libc6-dev,make,python3
 debootstrap --variant=minbase --include="$packages" "$suite" "$root" >"$folder/debootstrap.log" 2>&1 || {
   tail -n 5 "$folder/debootstrap.log"; exit 1; }
 
-# The host's certificates and name servers, in case it reaches registries through a proxy.
+# Copy the host's certificates and name servers, because the host may reach registries through a proxy.
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 chroot "$root" useradd --create-home narrows
@@ -52,10 +52,10 @@ git -C "$root$home/project" checkout --quiet --detach "$(git -C "$checkout" rev-
 chroot "$root" chown -R "$user" "$home"
 mkdir -p "$root/opt/rust"
 
-# Settings of registries and certificates are kept; everything that names a folder of this machine is not.
+# Keep the settings of registries and certificates. Drop everything that names a folder of this machine.
 mapfile -t settings < <(env | grep -E '^[A-Za-z_]*(NARROWS_[A-Z_]*|proxy|PROXY|_CA[_A-Z]*|SSL_[A-Z_]*|_CERT|CERT_FILE|INDEX_URL)=' || true)
 
-inside() { # runs a command in the root, in namespaces of its own
+inside() { # runs a command in the root, in its own namespaces
   unshare --mount --pid --fork --kill-child bash -euc '
     root=$1; shift
     mount --make-rprivate /
@@ -66,7 +66,7 @@ inside() { # runs a command in the root, in namespaces of its own
     mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup" || true
     mount --rbind /dev "$root/dev"
     for place in run tmp; do mount -t tmpfs tmpfs "$root/$place"; done
-    # In a chroot, processes with mounts of their own would find their program under a path of the host.
+    # pivot_root, because a process with its own mounts would find its program under a path of the host in a chroot.
     mkdir -p "$root/host"
     cd "$root"
     pivot_root . host

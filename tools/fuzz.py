@@ -1,4 +1,4 @@
-"""Fuzzes the parsers that strangers can reach, with libFuzzer: Rust and eBPF natively, Python by Atheris.
+"""Fuzzes the parsers that read untrusted input, with libFuzzer (Rust and eBPF) and Atheris (Python).
 
     tools/fuzz.py                          # all targets for one minute together, as in CI
     tools/fuzz.py --seconds 3600           # an hour in all
@@ -55,7 +55,7 @@ class Target:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Python of this environment, and what makes its runs equal."""
+        """Variables of the environment: the Python of this environment, and a fixed hash seed."""
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         own = {
             "FUZZ_TARGET": self.name,

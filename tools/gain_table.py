@@ -44,16 +44,16 @@ class Runs:
             self.points[point].append((flows[run["run"]], lost.get(run["run"], 0.0)))
 
     def levels(self, factor: str) -> list[Any]:
-        """In the order of the sweep."""
+        """The values of a factor, in the order of the sweep."""
         place = self.factors.index(factor)
         return list(dict.fromkeys(point[place] for point in self.points))
 
     def goodputs(self, point: Point, name: str) -> float:
-        """Mean over seeds of what the flows of a group have together, Mbit/s."""
+        """Sum of the goodputs of the flows of a group, in Mbit/s, mean over seeds."""
         return fmean(sum(_rates(flows, name)) for flows, _ in self.points[point])
 
     def jain(self, point: Point) -> str:
-        """Mean over seeds with the half width of its 95 % interval."""
+        """Jain's index as text: the mean over seeds with the half width of its 95 % interval."""
         found = mean_ci([jain([row["goodput_bps"] for row in flows]) for flows, _ in self.points[point]])
         return f"{found.mean:.3f} \N{PLUS-MINUS SIGN} {found.half_width:.3f}"
 
@@ -62,11 +62,11 @@ class Runs:
         return fmean(jain([row["goodput_bps"] for row in flows]) for flows, _ in self.points[point])
 
     def rtt(self, point: Point) -> float:
-        """Mean over flows and seeds, ms."""
+        """Mean RTT over flows and seeds, in ms."""
         return 1e3 * fmean(row["rtt_mean_s"] for flows, _ in self.points[point] for row in flows)
 
     def dropped(self, point: Point) -> float:
-        """Percentage of the packets that reached the bottleneck, mean over seeds."""
+        """Dropped packets in percent of the packets that reached the bottleneck, mean over seeds."""
         return fmean(lost for _, lost in self.points[point])
 
 
@@ -95,7 +95,7 @@ def two_paths(results: Results) -> str:
 
 
 def buffers(results: Results) -> str:
-    """G2 and G7: each cell both goodputs and the index."""
+    """G2 and G7: each cell has both goodputs and the index."""
     runs = Runs(results, [QUEUE, CC])
 
     def cell(point: Point) -> str:
@@ -113,12 +113,12 @@ def ratios(results: Results) -> str:
 
 
 def lan(results: Results) -> str:
-    """G5: Jain's index over the number of flows, half of them on either path."""
+    """G5: Jain's index over the number of flows, with half of the flows on each path."""
     return _indices(results, "flows.*.count", "buffer, flows", lambda each: str(2 * int(each)))
 
 
 def _indices(results: Results, factor: str, head: str, shown: Callable[[Any], str]) -> str:
-    """Jain's index over a factor, behind each buffer."""
+    """Jain's index over a factor, for each buffer."""
     runs = Runs(results, [QUEUE, factor, CC])
     rows = [
         [f"{_buffer(queue)}, {shown(level)}", *(f"{runs.index((queue, level, cc)):.2f}" for cc in SHOWN)]
@@ -166,7 +166,7 @@ TABLES = {
 
 
 def main() -> None:
-    """Fills the page with what there is."""
+    """Fills the tables of the page for which there are results."""
     text = PAGE.read_text(encoding="utf-8")
     for experiment, table in TABLES.items():
         folder = Path(sys.argv[1]) / "results" / experiment

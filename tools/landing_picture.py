@@ -2,8 +2,8 @@
 
     python tools/landing_picture.py
 
-The figures are those of the measured tables in docs/explanation/performance.md and validation.md.
-tests/python/test_landing.py fails when the picture is out of step with them.
+The figures come from the measured tables in docs/explanation/performance.md and validation.md.
+tests/python/test_landing.py fails if the picture does not agree with them.
 """
 
 import re
@@ -27,7 +27,7 @@ SCENARIOS = {
     "H": "2000 short flows/s for 30 s",
     "E": "UDP at 10 Gbit/s, 5 hops",
 }
-"""Those that both simulators ran, by the letter that the table has."""
+"""The scenarios that both simulators ran, by their letters in the table."""
 
 
 def speeds() -> list[dict[str, Any]]:
@@ -35,7 +35,7 @@ def speeds() -> list[dict[str, Any]]:
     text = (PAGES / "performance.md").read_text(encoding="utf-8")
     pair = r"^\| ([A-Z]) \| narrows \| +([\d.]+) .*\n\|   \| ns-3    \| +([\d.]+) "
     rows = re.findall(pair, text, re.MULTILINE)
-    # The first of the tables has the CPU time; later ones repeat the letters.
+    # The first table has the CPU time. Later tables have the same letters.
     found: dict[str, tuple[float, float]] = {}
     for letter, ours, other in rows:
         found.setdefault(letter, (float(ours), float(other)))

@@ -2,10 +2,10 @@
 
 
 def fill(text: str, name: str, part: str) -> str:
-    """A page with one of its parts generated again.
+    """The page, with the text of one generated part replaced.
 
     Raises:
-        ValueError: if the page has no place of that name.
+        ValueError: if the page has no part of that name.
     """
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
     head, found, rest = text.partition(begin)

@@ -1,7 +1,7 @@
 """Writes python/narrows/plan.py, the plan as Python types, from crates/narrows-plan/schema.json.
 
 `python tools/plan_types.py` first writes the schema again from the crate's Rust types. With `--keep-schema`
-it takes the schema as it is, without cargo. A test of the crate fails if the schema is outdated, and
+it uses the existing schema and does not need cargo. A test of the crate fails if the schema is outdated, and
 tests/python/test_plan.py fails if the Python types are.
 """
 
@@ -42,7 +42,7 @@ def text(schema: Schema) -> str:
     """The Python module for a schema."""
     root = {key: value for key, value in schema.items() if key != "$defs"}
     defined: dict[str, Schema] = {**schema["$defs"], schema["title"]: root}
-    # An alias must come after the names in it: numbers and words first, unions last.
+    # An alias must come after the names that it contains: numbers and words first, unions last.
     plain, classes, unions = [], [], []
     for name, inner in defined.items():
         if _is_plain(inner):
@@ -101,7 +101,7 @@ def _alias(name: str, type_: str, schema: Schema) -> str:
 
 
 def _class(name: str, schema: Schema) -> str:
-    """A TypedDict. Keys that Python reserves are in a base, which a call defines."""
+    """A TypedDict. Keys that are reserved words of Python are in a base class, which a call defines."""
     properties, required = schema["properties"], schema.get("required", ())
     types = {
         key: python_type(inner) if key in required else f"NotRequired[{python_type(inner)}]"
@@ -111,7 +111,7 @@ def _class(name: str, schema: Schema) -> str:
     before, base = "", "TypedDict"
     if reserved:
         base = f"_{name}"
-        # A call evaluates its arguments at once, hence the quotes.
+        # The types are quoted, because a call evaluates its arguments at once.
         keys = "".join(f'"{key}": "{types[key]}",' for key in reserved)
         meanings = " ".join(f"`{key}`: {properties[key]['description']}" for key in reserved)
         before = f'{base} = TypedDict("{base}", {{{keys}}})\n{docstring(meanings)}\n'
@@ -138,7 +138,7 @@ def docstring(meaning: str, indent: str = "") -> str:
 
 
 def formatted(source: str, file: Path) -> str:
-    """The source as the formatter writes it in a file."""
+    """The source, formatted as the formatter would format it in `file`."""
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(file), "-"]
     return subprocess.run(command, input=source, capture_output=True, text=True, check=True, cwd=ROOT).stdout
 

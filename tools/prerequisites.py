@@ -1,11 +1,11 @@
-"""Installs what `make test` needs, as root on Debian-based systems; elsewhere it says what is left out.
+"""Installs what `make test` needs (as root on Debian-based systems), or prints what is left out.
 
     python3 tools/prerequisites.py install           # install what is missing, fail if that is impossible
     python3 tools/prerequisites.py prepare           # install what is missing, or print what is left out
     python3 tools/prerequisites.py require python    # fail with one line if a part is incomplete
     python3 tools/prerequisites.py has agent         # exit with 0 if a part is complete, with 1 otherwise
 
-It runs before there is a virtual environment, so it uses the standard library only.
+This script runs before there is a virtual environment, so it uses only the standard library.
 """
 
 import argparse
@@ -21,7 +21,7 @@ NOT_INSTALLED = 1
 CANNOT_INSTALL = 2
 
 SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Not in the PATH of an ordinary user on Debian, though ip, tc and ovs-vswitchd are there."""
+"""Folders of ip, tc and ovs-vswitchd that Debian does not put into the PATH of an ordinary user."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Part:
     """Something that `make test` covers only if its tools are present."""
 
     subject: str
-    """Its name in a sentence."""
+    """Name of the part in a sentence."""
     tools: tuple[Tool, ...]
     needs_root: bool = False
     optional: bool = True
@@ -50,7 +50,7 @@ class Part:
 
 
 def program(name: str, package: str | None = None, *others: str) -> Tool:
-    """A program in PATH under one of these names; by default the package is named as the program."""
+    """A program in PATH under one of these names. By default the package has the name of the program."""
     path = f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_FOLDERS}"
     return Tool(
         name,
@@ -65,7 +65,7 @@ def module(name: str, package: str) -> Tool:
 
 
 def component(name: str) -> Tool:
-    """A component of the Rust toolchain; rustup installs it, not a package."""
+    """A component of the Rust toolchain. rustup installs it; it is not in a Debian package."""
     return Tool(name, "", lambda: succeeds(["cargo", name.removeprefix("rust"), "--version"]))
 
 
@@ -131,7 +131,7 @@ def install(tools: Iterable[Tool]) -> list[str]:
 
 
 def install_components(components: list[str]) -> list[str]:
-    """Install components of the Rust toolchain by rustup; returns as `install`."""
+    """Install components of the Rust toolchain with rustup; returns the same as `install`."""
     if not components:
         return []
     command = ["rustup", "component", "add", *components]
@@ -139,7 +139,7 @@ def install_components(components: list[str]) -> list[str]:
 
 
 def install_packages(packages: list[str]) -> list[str]:
-    """Install Debian packages; returns as `install`."""
+    """Install Debian packages; returns the same as `install`."""
     if not packages:
         return []
     print(f"installing {' '.join(packages)}", flush=True)
@@ -174,7 +174,7 @@ def failure(command: list[str]) -> str | None:
 
 
 def missing_line(part: Part, tools: list[Tool]) -> str:
-    """One line for an error: what is missing, what for, and the commands that install it."""
+    """An error in one line: the missing tools, the part that needs them, and commands to install them."""
     names = ", ".join(tool.name for tool in tools)
     packages = " ".join(sorted({tool.package for tool in tools if tool.package}))
     components = " ".join(tool.name for tool in tools if not tool.package)
@@ -197,19 +197,19 @@ def left_out() -> str | None:
     if not reasons:
         return None
     line = f"make test leaves out {', '.join(reasons)}."
-    # Where it could install, it has tried, and has printed what failed.
+    # If packages can be installed, `prepare` has tried that already and has printed what failed.
     return line if can_install() else f"{line} As root on a Debian-based system it installs missing programs."
 
 
 def prepare() -> int:
-    """Install what is missing where that is possible, and print what is left out."""
+    """Install what is missing, if possible, and print what is left out."""
     lacking = [tool for part in PARTS.values() for tool in part.missing()]
-    # rustup needs no root.
+    # rustup works without root.
     chosen = lacking if can_install() else [tool for tool in lacking if not tool.package]
     report(install(chosen))
     if line := left_out():
         print(line, file=sys.stderr)
-        # CI must not pass by leaving something out.
+        # CI must fail if something is left out.
         return CANNOT_INSTALL if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1" else 0
     return 0
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VALE = "github.com/vale-cli/vale/v3/cmd/vale@v3.21.0"
 BUILT = ROOT / ".make" / "bin" / "vale"
 BUILD_SECONDS = 1200
-"""Longest build of Vale: its grammars are C."""
+"""Largest accepted time to build Vale, whose grammars are written in C."""
 SUFFIXES = (".md", ".py", ".rs", ".c", ".h")
 STUDIES = "python/narrows/studies/library/"
 """Folder of TOML files whose strings are read by users."""
@@ -50,7 +50,7 @@ class Unavailable(Exception):  # noqa: N818 (a state of the machine, not an erro
 
 
 def vale() -> str:
-    """The path of Vale, which is built first where PATH has none."""
+    """The path of Vale, which is built first if it is not in PATH."""
     if installed := shutil.which("vale"):
         return installed
     if not BUILT.exists():
@@ -65,14 +65,14 @@ def vale() -> str:
         except subprocess.TimeoutExpired:
             raise Unavailable(f"`{' '.join(command)}` took more than {BUILD_SECONDS} s") from None
         if done.returncode:
-            # The compiler's warnings about the grammars come first, the reason last.
+            # The compiler's warnings about the grammars come first. The last line has the reason.
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             raise Unavailable(f"`{' '.join(command)}` failed: {reason}")
     return str(BUILT)
 
 
 def files() -> list[str]:
-    """All files with prose that the repository holds."""
+    """All files of the repository that contain prose."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -157,7 +157,7 @@ def show(one: Finding) -> None:
 
 
 def count(found: list[Finding]) -> None:
-    """Print the findings by file, the most errors last, and by rule."""
+    """Print the number of findings by file (the file with most errors last) and by rule."""
     errors = Counter(one.path for one in found if one.severity == "error")
     warnings = Counter(one.path for one in found if one.severity != "error")
     for path in sorted({*errors, *warnings}, key=lambda path: (errors[path], warnings[path], path)):

@@ -1,6 +1,6 @@
 """Fills in the generated parts of docs/: between `<!-- name: begin -->` and `<!-- name: end -->`.
 
-`python tools/reference.py` rewrites the pages; tests/python/test_docs.py fails when they are out of step.
+`python tools/reference.py` rewrites the pages; tests/python/test_docs.py fails if a page is outdated.
 """
 
 from pathlib import Path
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def rate_parameters() -> str:
-    """Parameters of the rate controllers, a table each."""
+    """Parameters of the rate controllers, with a table for each controller."""
     parts = []
     for row in rate.catalogue().values():
         by_mode = bool(row.literal)
@@ -35,7 +35,7 @@ _MOST_ABSENT = 3
 
 
 def congestion_parameters() -> str:
-    """Parameters of the congestion controllers: a table each, or the differences from an earlier one's."""
+    """Parameters of each congestion controller: a table, or the differences from an earlier table."""
     parts: list[str] = []
     earlier: list[congestion.Algorithm] = []
     for row in congestion.catalogue().values():
@@ -114,11 +114,11 @@ PARTS = {
     },
     "docs/reference/results.md": {"columns": columns.markdown},
 }
-"""Page to its generated parts."""
+"""Generated parts of each page."""
 
 
 def page(path: str) -> str:
-    """A page with its parts generated again."""
+    """The text of a page, with its parts generated again."""
     text = (ROOT / path).read_text(encoding="utf-8")
     for name, make in PARTS[path].items():
         text = fill(text, name, make())

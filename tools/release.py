@@ -40,11 +40,14 @@ class Part(NamedTuple):
     artifacts: tuple[str, ...]
     """Patterns of its files in dist/, each of which must match."""
     collect: Callable[[], None] | None = None
-    """Brings files into dist/ that the targets write elsewhere."""
+    """Moves files that the targets write elsewhere into dist/."""
 
 
 def collect_crates() -> None:
-    """Pack the crates. `make crates` has verified them, but keeps the packages in a folder of cargo's own."""
+    """Pack the crates.
+
+    `make crates` has verified the crates, but keeps its packages in an internal folder of cargo.
+    """
     flags = [flag for crate in CRATES for flag in ("--package", crate)]
     command = ["cargo", "package", "--locked", "--allow-dirty", "--no-verify", "--quiet", *flags]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -74,7 +77,7 @@ PARTS = (
 def remove_earlier(part: Part) -> None:
     """Remove the part's files, of any version, from dist/, so that they do not count as built."""
     for pattern in part.artifacts:
-        # pathlib refuses `**` within a name.
+        # pathlib rejects `**` within a name.
         for path in DIST.glob(pattern.replace(VERSION, "[0-9]*").replace("**", "*")):
             path.unlink()
 
@@ -123,7 +126,7 @@ def checksums() -> list[str]:
 
 
 def main() -> int:
-    """Build the chosen parts, and say what there is and what is missing."""
+    """Build the chosen parts, and print which artifacts exist and which are missing."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -27,7 +27,9 @@ FIGURES = {
     "S4-loss": "fast-by-loss",
     "S5": "fast-beside-ranking",
 }
-"""Rankings of the study that become tables, by part of the page: an experiment, and what splits it."""
+"""The study's ranking for each part of the page. A part is named by an experiment and, after a hyphen, by the
+factor that splits it.
+"""
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 
 
@@ -38,12 +40,12 @@ def runs_of(results: Path, experiment: str) -> Runs:
 
 
 def experiment_of(part: str) -> str:
-    """Whose results a part of the page is made from."""
+    """The experiment whose results fill a part of the page."""
     return part.partition("-")[0]
 
 
 def cell(place: Place) -> str:
-    """A mean, its interval and the ranks that it leaves open."""
+    """A mean, its interval, and the places that the interval allows."""
     mean, half = place.interval.mean, place.interval.half_width
     digits = 1 if abs(mean) >= 10 else 2 if abs(mean) >= 1 else 3
     where = f"{place.best}" if place.best == place.worst else f"{place.best}-{place.worst}"
@@ -51,7 +53,7 @@ def cell(place: Place) -> str:
 
 
 def table(results: Path, part: str) -> str:
-    """A ranking as Markdown: controllers by the first column, each figure with its interval and places."""
+    """A ranking as Markdown, sorted by its first figure. Each figure has its interval and places."""
     study = load_study(find_study("survey"))
     (spec,) = [figure for figure in study.figures if figure.id == FIGURES[part]]
     runs = runs_of(results, experiment_of(part))
@@ -76,7 +78,7 @@ REAL = (
     ("S2", "loss=0.01", "goodput", "", "1 % loss, Mbit/s"),
     ("S3", "loss=0.0", "share", "of=tested", "share against CUBIC"),
 )
-"""Columns for a survey on real stacks: experiment, point, measure and its arguments, head."""
+"""Columns of the table for real stacks: experiment, point, measure and its arguments, and heading."""
 
 
 def beside_real(measures: Path) -> str:

@@ -12,11 +12,12 @@ import pytest
 from narrows.cli import main as cli
 from narrows.errors import ScenarioError
 
-# Failures must be reproducible, so each run draws the same examples; --hypothesis-profile=default explores.
+# Each run draws the same examples, so that failures are reproducible. --hypothesis-profile=default draws
+# others.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
-# A shell's background job inherits that Ctrl-C is ignored, and so would all that tests start and interrupt.
+# A background job of a shell ignores Ctrl-C, and its children inherit this. Tests interrupt their children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

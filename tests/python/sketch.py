@@ -1,7 +1,7 @@
 """A backend that sketches results instead of simulating: the right tables, with curves that look plausible.
 
-It knows nothing of congestion control. With it, studies and reports can be tested in seconds and without the
-native module. Users must never see its numbers.
+The backend contains no congestion control. Tests of studies and reports use it, because it takes seconds and
+does not need the native module. Users must never see its numbers.
 """
 
 from __future__ import annotations

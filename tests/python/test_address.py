@@ -1,4 +1,6 @@
-"""`Cargo.toml` states the project's address, other files repeat it, and `tools/address.py` changes all."""
+"""`Cargo.toml` states the project's address, other files repeat it, and `tools/address.py` changes all of
+them.
+"""
 
 import re
 import runpy

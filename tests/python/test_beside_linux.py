@@ -13,7 +13,7 @@ from narrows.validate.recording import Recording
 WHOLE = {"goodput_bps": 0.006, "rtt_mean_s": 0.01, "window": 0.02}
 """Largest median error over all flows."""
 EACH = {"goodput_bps": 0.05, "rtt_mean_s": 0.03, "window": 0.15}
-"""... and over those of any one algorithm."""
+"""Largest median error over the flows of any single algorithm."""
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +34,9 @@ def test_all_fifteen_algorithms_are_present(beside_linux):
 
 @pytest.mark.parametrize("figure", WHOLE)
 def test_a_flow_alone_is_near_linuxs(beside_linux, figure):
-    """The bounds are about twice the present errors, so this test finds a change that moves the simulator
-    away from Linux."""
+    """The bounds are about twice the present errors, so the test fails if a change makes the errors
+    larger.
+    """
     assert judge.size(beside_linux.findings, figure) < WHOLE[figure]
     groups = judge.by_algorithm(beside_linux.findings)
     found = {name: judge.size(rows, figure) for name, rows in groups.items()}

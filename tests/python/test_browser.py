@@ -1,7 +1,7 @@
 """The report in a real browser: every chart is drawn without requests to the network, in both themes and at
 any width.
 
-Skipped, loudly, where no Chromium is found; an error instead if NARROWS_REQUIRE_BROWSER=1.
+Without Chromium the tests are skipped with a warning, or fail if NARROWS_REQUIRE_BROWSER=1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sketch import Sketch
 
 
 def chromium() -> str:
-    """The browser's path, or a skip."""
+    """The browser's path. Skips the test if there is no browser."""
     path = os.environ.get("NARROWS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         message = "no Chromium: set NARROWS_CHROMIUM or install it; the report was NOT looked at"
@@ -141,7 +141,7 @@ def draw(browser: Any, report: Path, width: int, theme: str) -> int:
     assert not empty
     assert not troubles
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
-    # Nothing sticks out of the page.
+    # No element is wider than the page.
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.close()
     return len(charts)

@@ -1,4 +1,4 @@
-"""Tables of a study by run: the same figures as in the tables, and only the requested columns are read."""
+"""Tables of a study by run. They have the same figures as the tables, and only requested columns are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two results side by side."""
+"""Comparison of two results."""
 
 import json
 import math
@@ -16,7 +16,7 @@ TEXT = TWO_FLOWS
 
 
 class Slower:
-    """A backend whose figures are those of another one, changed."""
+    """A backend that changes the figures of another backend."""
 
     def __init__(self, backend, goodput, rtt):
         self._backend, self._goodput, self._rtt = backend, goodput, rtt

@@ -14,7 +14,7 @@ from narrows.studies.model import FigureSpec
 
 
 def a_run(controller: str = "bdr", counted: float = 3.0) -> Run:
-    """Flows of 1, 30 and 300 packets, a second apart, that take 0.2, 0.3 and 2 s; another is unfinished."""
+    """Flows of 1, 30 and 300 packets, a second apart, that take 0.2, 0.3 and 2 s, and an unfinished flow."""
     start, fct = [4.0, 5.0, 6.0, 9.0], [0.2, 0.3, 2.0, math.nan]
     t = np.arange(1.0, 11.0)
     flows = {

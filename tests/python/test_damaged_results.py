@@ -1,4 +1,4 @@
-"""Results of another version, or with a foreign file, give one line that names the file."""
+"""For results of another version, or with a foreign file, a command prints one line that names the file."""
 
 import json
 import shutil

@@ -91,12 +91,12 @@ def test_each_data_set_says_how_to_get_it():
         for file in data.files:
             assert (len(file.sha256) == 64) == data.is_fetchable
             assert (file.extract is not None) == bool(file.download_sha256)
-            # A URL with a commit: the file behind it does not change.
+            # The URL contains a commit, so the file does not change.
             assert not file.url or len(file.url.split("/")[5]) == 40
 
 
 def test_the_files_of_a_given_data_folder_match_the_catalogue():
-    """Checks real files, where NARROWS_DATA names a folder that has some."""
+    """Checks real files if NARROWS_DATA names a folder that has some."""
     folder = data_folder()
     states = {file.path: state(file, folder) for data in DATA_SETS for file in data.files}
     assert State.DIFFERENT not in states.values(), states
@@ -178,7 +178,7 @@ def test_a_download_is_verified_and_written_once(narrows, tmp_path, mirror, cata
 
 
 def failing(narrows, folder, *names):
-    """One line of an error with exit code 2, and a folder that is not created."""
+    """The error of a command that prints one line, exits with 2, and does not create the folder."""
     code, out, err = narrows("data", "fetch", *names, "--data", folder)
     assert (code, out) == (2, "")
     assert not folder.exists()
@@ -379,7 +379,7 @@ def test_columns_are_extracted_from_an_archive(tmp_path, mirror):
 
 
 def test_no_shipped_file_names_a_path_of_a_workspace():
-    # Spelled in parts, or this file would match.
+    # The words are spelled in parts, because otherwise this file would match.
     wanted = ("/" + "work/", ".." + "/shared", "shared" + "/data", "parents[" + "4]")
     listed = subprocess.run(
         ["git", "-C", REPOSITORY, "ls-files", "-z"], capture_output=True, text=True, check=False

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
 PAGES = [*sorted((ROOT / "docs").glob("**/*.md")), *sorted(ROOT.glob("*.md")), ROOT / "studies/README.md"]
 LENGTH = {"duration": "6s"}
-"""Duration of a run: a second more than the latest start in the example."""
+"""Duration of a run: one second longer than the latest start in the example."""
 native = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")
 
 
@@ -34,7 +34,7 @@ def blocks(page, language):
 
 def generator(name="reference"):
     if (tools := str(ROOT / "tools")) not in sys.path:
-        sys.path.append(tools)  # where a tool finds the others, as when it is called
+        sys.path.append(tools)  # tools import each other from this folder
     spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / f"tools/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -42,7 +42,7 @@ def generator(name="reference"):
 
 
 def example(change):
-    """The ten-line example with a later block's changes, as docs/reference/scenarios.md has it."""
+    """The ten-line example of docs/reference/scenarios.md, with the changes of a later block."""
     data = tomllib.loads(blocks("docs/reference/scenarios.md", "toml")[0])
     if "links" in change:
         data.pop("topology")
@@ -185,7 +185,7 @@ def test_python_of_the_pages_runs(page, folder):
     (folder / "my.toml").write_text(text)
     namespace: dict = {}
     for block in blocks(page, "python"):
-        # The value of a block's last expression is not printed here; the block has to run without an error.
+        # The value of a block's last expression is not printed here, but the block must run without an error.
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(block, page, "exec"), namespace)
     assert isinstance(namespace["results"], package.Results)
@@ -201,7 +201,7 @@ def test_the_readmes_example_is_that_of_the_tour():
 @native
 @pytest.mark.parametrize("mode", ["literal", "resolved"])
 def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
-    """A scenario with all parameters, written as on the page, gives the same run as the mode alone."""
+    """A scenario with all parameters, written as on the page, gives the same run as only the mode."""
     row = rate.catalogue()["brf"]
     defaults = {p.name: p.default for p in row.parameters.values()} | (
         row.literal if mode == "literal" else {}
@@ -221,7 +221,7 @@ def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
         outputs.append(sweep.run(Scenario(**data, rate_controllers=controllers)))
     preset, spelled_out = (output.pandas("traces") for output in outputs)
     assert len(preset) > 100
-    # Arrow holds two NaN to be different, pandas does not.
+    # For Arrow two NaN values differ, for pandas they are equal.
     assert preset.equals(spelled_out)
 
 

@@ -1,4 +1,4 @@
-"""The text of `narrows doctor`, and that the other commands print brackets."""
+"""The text of `narrows doctor`. Other commands print brackets unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from narrows.cli.console import WIDEST, plain
 
 @pytest.fixture
 def bare(monkeypatch, tmp_path):
-    """A machine without extras, on which nothing is tried."""
+    """A machine without extras and without narrows-agent, on which `doctor` tries no qdiscs."""
     monkeypatch.setattr(extras, "missing", lambda extra: list(extras.MODULES[extra]))
     monkeypatch.setattr(agents, "find", lambda: None)
     monkeypatch.setattr(features, "qdiscs", list)

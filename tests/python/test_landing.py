@@ -1,4 +1,4 @@
-"""The README as a landing page: its picture and its output are those of real runs."""
+"""The README as a landing page: its picture and its output come from real runs."""
 
 import importlib.util
 import tomllib

@@ -57,7 +57,7 @@ TOP = {"__init__", "__main__"}
 
 
 def imported(tree):
-    """Parts of `narrows` that a module imports, at its top or in functions."""
+    """Parts of `narrows` that a module imports, at the top level or in functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
             if node.module == "narrows":

@@ -94,7 +94,7 @@ def by_hand(monkeypatch):
 
 
 def harmed(**figures: float) -> dict[str, Interval]:
-    """A cell's figures, each the same for every seed; NaN if not named."""
+    """A cell's figures. Each has the same value for every seed, or NaN if it is not given."""
     return {name: Interval(value, value, value, 2) for name, value in figures.items()} | {
         name: Interval(math.nan, math.nan, math.nan, 0) for name in FIGURES if name not in figures
     }
@@ -172,7 +172,8 @@ def test_two_shares_sum_to_one_and_harm_is_relative_to_a_run_alone(measured):
                 assert one.jain.mean == pytest.approx(other.jain.mean)
             alone = cell(found, buffer, a, None)
             beside = cell(found, buffer, a, b)
-            # Ware et al. (2019): (solo - with) / solo, seed by seed; the seeds' solo rates hardly differ.
+            # Ware et al. (2019): (solo - with) / solo, seed by seed. The solo rates of the seeds hardly
+            # differ.
             expected = 1 - beside.goodput_bps.mean / alone.goodput_bps.mean
             assert beside.harm_goodput.mean == pytest.approx(expected, abs=1e-2)
             assert beside.seeds == 2
@@ -225,9 +226,9 @@ def test_figures_of_a_pair_follow_their_definitions(by_hand):
 @pytest.mark.parametrize(
     ("low", "warmup", "starved"),
     [
-        ((20, 41), 6.0, 1.0),  # 10.5 s on end
+        ((20, 41), 6.0, 1.0),  # 10.5 s without a break
         ((20, 40), 6.0, 0.0),  # 10 s are not more than 10 s
-        ((0, 21), 6.0, 0.0),  # all but 4.5 s of it while it starts up
+        ((0, 21), 6.0, 0.0),  # only 4.5 s of it are after the warm-up
         ((0, 33), 6.0, 1.0),  # bins from 6 s to 16.5 s
         ((0, 32), 6.0, 0.0),
         ((0, 21), 0.0, 1.0),
@@ -362,7 +363,9 @@ def test_the_width_of_a_map_follows_its_columns(measured):
 
 @given(st.floats(-3, 3), st.sampled_from([SHARE, HARM]))
 def test_text_is_legible_on_any_fill(value, ramp):
-    """4.5:1, as WCAG 2.1 (1.4.3) asks of text; black or white by the fill alone."""
+    """The contrast is at least 4.5:1, which WCAG 2.1 (1.4.3) requires of text. Only the fill decides between
+    black and white.
+    """
     assert contrast(ramp.text(value), ramp.fill(value)) >= 4.5
     assert ramp.text(value) == text_on(ramp.fill(value))
 
@@ -403,7 +406,7 @@ def test_a_second_matrix_removes_the_figures_of_the_first(tmp_path, narrows):
 
 
 def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
-    """Otherwise readers could take figures of a lossy link for figures of a link without loss."""
+    """Otherwise readers could mistake figures of a lossy link for figures of a link without loss."""
     arguments = ["matrix", "cubic", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures"]
     _, printed, _ = narrows(*arguments, "--loss", "0.5%", "--mark", "0.2bdp", "--out", str(tmp_path / "a"))
     text = (tmp_path / "a/report.html").read_text()

@@ -1,4 +1,4 @@
-"""The metrics against their worked vectors, and what must hold for any input."""
+"""The metrics: worked examples, and properties for any input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from narrows import metrics
 
-# Zero, or at least a bit in a quarter of an hour: below that, scaling runs into denormal numbers.
+# Zero, or at least one bit in a quarter of an hour. Scaling smaller rates would give denormal numbers.
 RATES = st.lists(st.just(0.0) | st.floats(1e-3, 1e11), min_size=1, max_size=50)
 SOME_RATE = RATES.filter(lambda rates: max(rates) > 0)
 
@@ -74,7 +74,7 @@ def test_met_32_two_flow_ratio(index: float, ratio: float) -> None:
 
 
 @pytest.mark.parametrize(
-    # Two-sided 95 % points of any printed table of Student's t.
+    # Two-sided 95 % points, as in every printed table of Student's t.
     ("dof", "point"),
     [
         (1, 12.7062),
@@ -99,7 +99,7 @@ def test_t_quantile_other_levels() -> None:
     assert metrics.t_quantile(0.5, 7) == 0.0
 
 
-# --- undefined is NaN, and nonsense is refused
+# --- undefined results are NaN, and invalid input is refused
 
 
 def test_undefined_is_nan() -> None:
@@ -200,7 +200,7 @@ def test_max_min_never_exceeds_demand_or_capacity(demands: list[float], capacity
 
 
 def test_max_min_over_two_links() -> None:
-    # A long flow over both links, one short flow on each; the second link is the tighter one.
+    # A long flow uses both links, and each link has a short flow. The second link has the lower capacity.
     shares = metrics.max_min_shares([10.0, 6.0], [[0, 1], [0], [1]])
     assert shares == pytest.approx([3.0, 7.0, 3.0])
 
@@ -234,7 +234,7 @@ def _newcomer(rates: list[float], *, other: float = 50.0) -> metrics.Censored:
 
 def test_convergence_is_the_first_bin_that_is_held() -> None:
     assert _newcomer([10, 20, 45, 48, 50, 50, 50, 50]) == metrics.Censored(pytest.approx(0.2), False)
-    # One bin outside breaks the spell, which starts again behind it.
+    # One bin outside the tolerance ends the period. A new period starts after this bin.
     assert _newcomer([50, 50, 50, 20, 50, 50, 50, 50, 50]).seconds == pytest.approx(0.4)
     assert _newcomer([50] * 6) == metrics.Censored(0.0, False)
 

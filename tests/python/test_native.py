@@ -116,8 +116,9 @@ def test_a_run_does_not_depend_on_other_runs_in_parallel(tmp_path):
 
 
 def test_a_full_link_counts_at_most_one_packet_beyond_its_capacity():
-    """A packet counts when its transmission begins: the throughput shows this, but the utilisation is at most
-    1."""
+    """A packet counts when its transmission begins. The throughput can therefore exceed the capacity, but the
+    utilisation is at most 1.
+    """
     beyond = []
     for warmup in ("100ms", "100.3ms", "100.6ms", "100.9ms", "101.2ms"):
         results = sweep.run(loads(FULL.replace("WARMUP", warmup)))
@@ -181,7 +182,7 @@ def test_a_refused_scenario_gives_one_line_and_writes_nothing(tmp_path, params, 
 )
 @settings(deadline=None, max_examples=200)
 def test_routes_are_the_same_as_in_the_simulator(edges):
-    """Python's routes determine queues in BDP and warm-ups; packets take the simulator's routes."""
+    """Python's routes determine warm-ups and queues in BDP. Packets take the simulator's routes."""
     seen = set()
     text = ""
     for a, b, delay in edges:

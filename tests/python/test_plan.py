@@ -39,6 +39,6 @@ def test_the_generator_refuses_a_value_that_it_does_not_know():
 
 @pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: file.stem)
 def test_a_scenarios_plan_follows_the_schema(file):
-    # Through JSON, because a validator knows no tuples.
+    # Convert to JSON and back, because the validator does not support tuples.
     made = json.loads(json.dumps(resolve(load.load(file))))
     jsonschema.validate(made, SCHEMA)

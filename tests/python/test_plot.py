@@ -228,7 +228,7 @@ RUN = st.fixed_dictionaries(
         "end": JSON | st.fixed_dictionaries({"sender_tcp_congestion": JSON}),
     },
 )
-"""Nearly what iperf3 writes."""
+"""JSON that resembles the output of iperf3."""
 
 
 @given(JSON | RUN)

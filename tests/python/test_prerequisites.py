@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "prerequisites.py"
 
 @pytest.fixture
 def bare(tmp_path):
-    """Runs the script on a machine that has only the programs in `tmp_path`, hence no package manager."""
+    """Runs the script on a machine that has only the programs in `tmp_path`, so it has no package manager."""
 
     def call(*words, **environment):
         # The script adds the folders of system programs to PATH, so these are hidden, too.
@@ -66,7 +66,7 @@ echo "$0 $*" | sed 's:.*/::' >> {folder}/calls
 
 @pytest.fixture
 def root(bare, tmp_path):
-    """Runs the script as on a machine of root's with stubs of apt-get and rustup, which record their calls.
+    """Runs the script as root, with stubs of apt-get and rustup that record their calls.
 
     Each package that apt-get installs becomes a program. `refuses` are packages that apt-get does not know.
     """

@@ -1,4 +1,4 @@
-"""The prose linter: each rule finds what it is for, in every kind of file, and nothing in plain prose."""
+"""The prose linter: in every kind of file, each rule finds its errors, and finds nothing in plain prose."""
 
 import importlib.util
 import os
@@ -41,7 +41,7 @@ BRF does not support `flow-changes`. The congestion control algorithm starves no
 
 @pytest.fixture(scope="module", autouse=True)
 def vale():
-    """Vale, without which the rules cannot be tried; on CI it has to be there."""
+    """The path of Vale. Without Vale the tests are skipped, except on CI, where it must exist."""
     try:
         prose.vale()
     except prose.Unavailable as reason:

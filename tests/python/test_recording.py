@@ -74,7 +74,7 @@ def test_a_run_that_is_added_again_replaces_the_earlier_one(tmp_path):
     (place,) = runner.places(asked)
 
     class Twice:
-        """The content of the folder with twice the goodput and one more run."""
+        """The content of the folder, with the goodput doubled and one more run."""
 
         def evidence(self, place):
             found = Kept(tmp_path, "kernel").evidence(place)

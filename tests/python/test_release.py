@@ -139,7 +139,7 @@ done
 
 
 def test_the_packages_of_all_crates_are_packed_and_copied(collecting, monkeypatch):
-    """A stand-in for cargo writes a file for each crate that it is to pack."""
+    """A stub of cargo writes a file for each crate that it is asked to pack."""
     programs = collecting / "programs"
     programs.mkdir()
     (programs / "cargo").write_text(CARGO.replace("VERSION", release.VERSION))

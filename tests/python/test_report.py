@@ -235,7 +235,7 @@ def test_a_geometric_series_has_a_logarithmic_axis(values: list[float], scale: s
 
 def test_the_page_marks_the_points_whose_seeds_gave_the_same_run() -> None:
     class Settled(Sketch):
-        """Reno's runs are all alike."""
+        """All runs of Reno give the same result."""
 
         def run(self, plan: Any) -> Any:
             reno = plan["flows"][0]["transport"]["cc"] == "reno"
@@ -451,7 +451,7 @@ def test_links_over_time_are_the_links_that_had_a_queue() -> None:
 
     assert drawn([1, 90, 0]) == ["bottleneck"]
     assert drawn([40, 90, 0]) == ["access", "bottleneck"]
-    assert drawn([0, 0, 0]) == names  # nothing waited anywhere: the busiest first
+    assert drawn([0, 0, 0]) == names  # no packet waited: the busiest links come first
 
 
 @pytest.mark.parametrize(("rate", "said"), [(0.5, False), (1.0, True), (3.0, False)])
@@ -517,7 +517,7 @@ def test_controllers_that_are_drawn_together_differ_by_more_than_colour() -> Non
 
 
 def test_colours_have_contrast_on_their_page() -> None:
-    """At least 3:1 against the page, as WCAG 2.1 (1.4.11) asks of graphics."""
+    """The contrast with the page is at least 3:1, which WCAG 2.1 (1.4.11) requires of graphics."""
     for name, entry in looks().items():
         assert contrast(entry.light, "#ffffff") >= 3.0, name
         assert contrast(entry.dark, "#16181b") >= 3.0, name

@@ -262,7 +262,7 @@ def test_the_shortest_way_wins_and_a_return_path_may_differ():
         return_path = ["c", "a"]
     """
     plan = plan_of(ring.replace('delay = "10ms"', 'delay = "10ms"\nqueue = "1bdp"', 1))
-    # The way by b is shorter than the direct link: 1 MB/s x (10 + 10 + 50) ms.
+    # The path over b has a lower delay than the direct link. The BDP is 1 MB/s x (10 + 10 + 50) ms.
     assert link(plan, "a->b")["queue"]["limit"]["bytes"] == 70_000
     assert plan["flows"][0]["return_path"] == [2, 0]
 

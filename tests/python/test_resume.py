@@ -41,7 +41,7 @@ def test_interrupting_twice_keeps_earlier_results(tmp_path, backend):
 
 def test_killed_in_the_middle_of_a_run(tmp_path, backend):
     interrupted(tmp_path / "a", backend, 3)
-    # As it is on disk during a run: everything is in PART, a half-written run among it.
+    # The state on disk during a run: everything is in PART, including a run that is half written.
     part = tmp_path / "b" / exchange.PART
     part.parent.mkdir()
     shutil.move(tmp_path / "a", part)

@@ -34,7 +34,7 @@ TEXT = {".rs", ".py", ".c", ".h", ".toml", ".md", ".html", ".js", ".yml", ".yaml
 
 
 def ids(text: str) -> Iterator[tuple[str, int]]:
-    """Each id in a text with its position; ids of other things are left out."""
+    """Each rule id in a text, with its position. Other ids are left out."""
     for match in ID.finditer(text):
         if match[1] not in FOREIGN:
             yield f"{match[1]}-{match[2]}", match.start()
@@ -50,7 +50,7 @@ def abbreviated(text: str) -> Iterator[tuple[str, int]]:
 
 
 def tree() -> Iterator[tuple[str, str]]:
-    """The path and text of each tracked file, but for this test."""
+    """The path and text of each tracked file except this test."""
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in tracked.splitlines():
         path = ROOT / name
@@ -61,7 +61,7 @@ def tree() -> Iterator[tuple[str, str]]:
 
 
 def definitions() -> dict[str, list[str]]:
-    """Where each id is defined: headings of the rule pages, and rows of the metric tables for MET."""
+    """The places that define each id: headings of the rule pages, and for MET rows of the metric tables."""
     found: dict[str, list[str]] = {}
     for page in sorted(RULES.glob("*.md")):
         for match in HEADING.finditer(page.read_text(encoding="utf-8")):

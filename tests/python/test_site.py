@@ -1,6 +1,6 @@
 """The documentation site: it builds without faults, and works from the file system without a network.
 
-The browser's part is skipped, loudly, where no Chromium is found, as in test_browser.py.
+Without Chromium the tests in a browser are skipped with a warning, as in test_browser.py.
 """
 
 import importlib.util
@@ -121,7 +121,7 @@ def test_links_in_generated_parts_lead_somewhere(site):
                 continue
             file = (page.parent / path).resolve() if path else page
             assert file.exists(), f"{page.name}: {target}"
-            # `__` starts what scripts of the theme handle.
+            # Links that start with `__` are handled by scripts of the theme.
             if anchor and not anchor.startswith("__"):
                 assert anchor in anchors[file], f"{page.name}: {target}"
 
@@ -150,7 +150,7 @@ def test_a_reader_searches_follows_a_result_and_turns_the_lights_off(site):
         browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page(color_scheme="light")
         outside, errors = [], []
-        # A blob is in the browser's memory: the search starts from one.
+        # A blob is in the browser's memory. The search worker is started from a blob.
         page.on(
             "request",
             lambda request: request.url.startswith(("file:", "blob:")) or outside.append(request.url),

@@ -1,5 +1,6 @@
-"""Help, version and tab completion import only what they need; the table of commands agrees with the
-commands."""
+"""Help, version and tab completion import only the modules that they need. The table of commands agrees with
+the commands.
+"""
 
 import json
 import os
@@ -27,8 +28,7 @@ print(json.dumps({"out": out.getvalue(), "modules": sorted(sys.modules)}))
 
 
 def call(*words, **environment):
-    """Runs the command in an interpreter of its own, and returns its output and the modules that it
-    imported."""
+    """Runs the command in a new interpreter, and returns its output and the modules that it imported."""
     done = subprocess.run(
         [sys.executable, "-c", REPORT, *words],
         env={**os.environ, **environment},
@@ -81,7 +81,7 @@ def test_completion_offers_values_and_imports_no_slow_module(line, expected):
 
 
 UNUSED_BY_A_RUN = {"altair", "jinja2", "jsonschema", "networkx", "pandas", "polars", "scipy"}
-"""Packages that take long to import."""
+"""Packages that are slow to import, and that a run does not use."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Studies: files that are checked, runs that are found, verdicts that are computed."""
+"""Studies: the checks of their files, the selection of runs, and the computation of verdicts."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_an_interval_of_no_width_on_the_border_is_not_beyond_it() -> None:
 
 
 def test_sides_that_differ_by_rounding_do_not_differ() -> None:
-    """Jain's index of 1 - 1e-11 is not fairer than 1 - 2e-11, however sure the interval is."""
+    """A Jain's index of 1 - 1e-11 is not fairer than 1 - 2e-11, even if the interval excludes zero."""
     for compare, even in (("difference", 0.0), ("gain", 0.0), ("ratio", 1.0)):
         for part, verdict in ((1e-9, Verdict.NOT_REPRODUCED), (1e-4, Verdict.REPRODUCED)):
             runs = [a_run("brf", s, 90 + s, loss=0.1) for s in (1, 2)]
@@ -100,7 +100,7 @@ def test_sides_that_differ_by_rounding_do_not_differ() -> None:
 @pytest.mark.parametrize(
     ("goodputs", "every", "some"),
     [
-        # Goodputs of two seeds in each of two cases; 50 is to be exceeded.
+        # Goodputs of two seeds in each of two cases. The claim says that they are above 50.
         ([(90, 91), (49, 51)], Verdict.UNJUDGED, Verdict.REPRODUCED),
         ([(10, 11), (49, 51)], Verdict.NOT_REPRODUCED, Verdict.UNJUDGED),
         ([(10, 11), (20, 21)], Verdict.NOT_REPRODUCED, Verdict.NOT_REPRODUCED),
@@ -157,7 +157,7 @@ def test_identical_runs_are_named() -> None:
     assert "the runs with buffer 1,000 and 100,000 are identical" in small and "cases;" in small
     some = finding(lambda seed, loss, buffer: 90 + seed + (buffer if loss == 0.1 else 0))
     assert some.endswith("are identical in 1 of 2 cases")
-    # One seed that differs is enough, be it in the last digit.
+    # A difference in one seed is enough, even if it is only in the last digit.
     assert "identical" not in finding(lambda seed, loss, buffer: 90 + loss + (seed == 2) * buffer * 1e-9)
 
 
@@ -225,7 +225,7 @@ def test_a_claim_that_cannot_be_judged_gives_the_reason() -> None:
 
 
 def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
-    """Two flows; the second joins at 1 s and has `rates` (Mbit/s) in bins of 100 ms from then on."""
+    """Two flows. The second one joins at 1 s, and has `rates` (Mbit/s) in bins of 100 ms after that."""
     t = np.round(0.1 * (np.arange(10 + len(rates)) + 1), 9)
     late = np.concatenate([np.full(10, math.nan), np.array(rates) * 1e6])
     first = np.where(np.isnan(late), 100e6, 100e6 - np.nan_to_num(late))
@@ -268,10 +268,10 @@ def test_convergence_is_read_off_the_tables() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "compare", "expect", "verdict"),
     [
-        # A lower bound that is already too much; one that is not decides nothing.
+        # A lower bound above the limit decides the claim. A lower bound below the limit decides nothing.
         (NEVER, None, "value", {"at_most": 0.5}, Verdict.NOT_REPRODUCED),
         (NEVER, None, "value", {"at_most": 5.0}, Verdict.UNJUDGED),
-        # Faster than something that did not finish is faster; how much faster stays open.
+        # A side that finished is faster than a side that did not. How much faster is unknown.
         (FAST, NEVER, "difference", {"below": 0.0}, Verdict.REPRODUCED),
         (FAST, NEVER, "ratio", {"about": 0.1, "within": 0.05}, Verdict.UNJUDGED),
         (FAST, NEVER, "ratio", {"about": 0.5, "within": 0.1}, Verdict.NOT_REPRODUCED),
@@ -329,7 +329,7 @@ def test_rises_are_counted_in_every_window() -> None:
     args = {"above_ms": 5.0, "below_ms": 4.0, "after_s": 0.0}
     assert measure_run("recurrences", delay_run(rising * 6), **args).value == 2  # two in each second
     assert measure_run("recurrence_interval", delay_run(rising * 6), **args).value == pytest.approx(0.5)
-    # One second without any: whatever happens elsewhere, it does not recur.
+    # One second has no rise, so the rises do not recur, regardless of the other seconds.
     pause = rising * 2 + [0.0] * 10 + rising * 2
     assert measure_run("recurrences", delay_run(pause), **args).value == 0
     # A delay that stays high, or low, never rises.
@@ -337,7 +337,7 @@ def test_rises_are_counted_in_every_window() -> None:
         run = delay_run([still] * 30)
         assert measure_run("recurrences", run, **args).value == 0
         assert math.isnan(measure_run("recurrence_interval", run, **args).value)
-    # Bins without an ACK say nothing; a run shorter than a window has no answer.
+    # Bins without an ACK are ignored. For a run shorter than a window, the measure is undefined.
     holes = delay_run([0.0, math.nan, 6.0, math.nan, 2.0] * 6)
     assert measure_run("recurrences", holes, **args).value == 2
     assert math.isnan(measure_run("recurrences", delay_run(rising), **args).value)
@@ -369,7 +369,9 @@ def test_factors_in_base_units(text: Any, value: Any) -> None:
 
 
 def test_every_study_at_hand_is_sound() -> None:
-    """Files parse, measures and kinds of figures exist, scenarios expand, quick keeps something."""
+    """Files can be parsed, measures and kinds of figures exist, scenarios expand, and `--quick` keeps some
+    runs.
+    """
     from narrows.report.kinds import KINDS
     from narrows.scenario.load import expand
     from narrows.studies import MEASURES
@@ -432,7 +434,7 @@ def test_the_two_paths_of_the_gain_study_have_the_rtts_that_they_say() -> None:
     study = load_study(find_study("bbr-gain"))
 
     def round_trips(plan: dict[str, Any]) -> list[float]:
-        """Two-way propagation delay of each host, ms. The hosts' links come in pairs."""
+        """Two-way propagation delay of each host, in ms. Each host has a pair of links."""
         delays = [link["delay"][0][1] / 1e6 for link in plan["links"]]
         return [sum(delays[i : i + 2]) + sum(delays[-2:]) for i in range(0, len(delays) - 2, 2)]
 
@@ -492,7 +494,7 @@ def test_the_synthetic_trace_is_the_generators() -> None:
     rates = np.array([rate for _, rate in radio_trace(600, seed=1)])
     assert rates.min() >= 1 and 80 < rates.mean() < 220
     steps = np.corrcoef(np.log(rates[1:]), np.log(rates[:-1]))[0, 1]
-    assert steps > 0.9  # it fades rather than jumps
+    assert steps > 0.9  # the rate changes gradually, without jumps
 
 
 # --- the whole way, with sketched results

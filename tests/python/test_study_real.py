@@ -1,4 +1,6 @@
-"""Studies on real stacks: what is planned, what is left out, two verdicts, and the page; without a kernel."""
+"""Studies on real stacks, without a kernel: the planned runs, the parts left out, two verdicts, and the
+page.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ class Fake(Sketch):
         output = dict(super().run(plan))
         reasons = [DISTURBED] if cc == self.disturbed else []
         output["soundness"] = {"sound": not reasons, "reasons": reasons}
-        # A machine of its own: everything is a tenth slower.
+        # The goodput is a tenth lower than in the simulation.
         output["flows"] = {**output["flows"], "goodput_bps": 0.9 * output["flows"]["goodput_bps"]}
         return output
 
@@ -85,7 +87,7 @@ def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
     assert len(real.runs) == len(outcome.real.runs["E6"]) == 3
     assert len(outcome.runs["E6"]) == 9
     found = {finding.claim.id: finding for finding in outcome.real.findings}
-    # Every single run complies: one will do. An interval needs seeds, and there is one run.
+    # A claim about every run can be judged from one run. An interval needs several seeds.
     assert found["C24"].verdict is Verdict.REPRODUCED
     assert found["C22"].verdict is Verdict.UNJUDGED and "one run" in found["C22"].why
     large = outcome.real.comparisons["E6"].large
@@ -119,7 +121,7 @@ def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> Non
     assert DISTURBED in found["C24"].why and found["C24"].cases[0].doubted
     assert found["C24"].cases[0].interval.mean < 1.0
     assert "do not trust: " + DISTURBED in build(outcome)
-    # A verdict that there would not be anyway keeps its own reason.
+    # A claim that cannot be judged anyway keeps its own reason.
     claim = next(claim for claim in STUDY.claims if claim.id == "C22")
     assert "one run" in judge(claim, outcome.real.runs).why
 
@@ -127,7 +129,7 @@ def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> Non
 def test_a_failing_experiment_does_not_stop_others(tmp_path: Path) -> None:
     outcome, said = run(tmp_path, Fake(breaks="bbr"), "E4", "E6")
     assert outcome.real is not None
-    # CUBIC came first, and its run is kept.
+    # CUBIC ran first, and its run is kept.
     for identity in ("E4", "E6"):
         assert [run.factors["algorithm"] for run in outcome.real.runs[identity]] == ["cubic"]
         assert "The missing runs failed: the agent ended" in outcome.real.left_out[identity]
@@ -149,7 +151,7 @@ def test_finished_experiments_are_not_run_again(tmp_path: Path) -> None:
 
 
 def test_without_any_run_nothing_is_written_and_the_reason_is_given(tmp_path: Path) -> None:
-    """A report without a run would take the place of an earlier one."""
+    """A report without a run would replace an earlier report."""
     with pytest.raises(NarrowsError, match=r"--on kernel: E7 is left out there: \S+") as refused:
         run(tmp_path / "results", Fake(), "E7")
     assert "\n" not in str(refused.value)

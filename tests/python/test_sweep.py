@@ -203,7 +203,7 @@ def test_random_losses_are_shown_for_an_idle_link_without_drops(backend):
 
 
 def test_flows_are_in_the_order_of_the_scenario(backend):
-    # The simulator numbers them by their start: here bbr's entry, the second, starts first.
+    # The simulator numbers flows by their start. Here the second entry, bbr's, starts first.
     names = ["bbr", "cubic"]
     results = sweep.run(loads(ONE_POINT), backend=with_flows(backend, name=names, source=names))
     assert [row.name for row in summary.flows(results)] == ["cubic", "bbr"]
@@ -559,7 +559,9 @@ def test_runs_go_side_by_side(backend):
 
 
 def test_a_killed_sweep_leaves_no_disturbed_run_marked_sound(backend, tmp_path, monkeypatch):
-    """The name of its folder makes a run count, so whether it was sound must be known before."""
+    """A run counts as finished when its folder has its final name, so its soundness must be stored before
+    that.
+    """
     seen = []
 
     def rename(path: Path, target: Path) -> None:

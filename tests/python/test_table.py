@@ -208,7 +208,7 @@ def test_json_and_pipes_have_whole_rows(narrows, terminal):
 
 
 def test_a_real_terminal_has_its_own_width():
-    """The width is the terminal's own, because shells do not export `COLUMNS`."""
+    """The width comes from the terminal, because shells do not export `COLUMNS`."""
     for width in WIDTHS:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))

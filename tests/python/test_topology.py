@@ -39,7 +39,7 @@ def rtts(seen):
 
 
 def max_min(seen):
-    """Max-min fair rates of the plan's flows, by filling all equally until a link is full."""
+    """Max-min fair rates of the plan's flows: all rates grow equally until a link is full."""
     left = {i: float(link.rate) for i, link in enumerate(seen.graph.links)}
     flows = [
         (i, path.forth) for i, path in enumerate(seen.paths) for _ in range(seen.plan["flows"][i]["count"])
@@ -178,7 +178,7 @@ def test_groups_have_the_entrys_name_and_can_be_mixed_with_other_flows():
 @pytest.mark.skipif(importlib.util.find_spec("narrows._native") is None, reason="no simulator")
 @pytest.mark.parametrize("name", MAX_MIN)
 def test_brf_at_all_ports_comes_close_to_max_min(name):
-    """With eta = 0.98 of the links and 1448 of 1500 bytes, all flows get 0.95 or so of their share."""
+    """eta is 0.98, and 1448 of 1500 bytes are payload, so all flows get about 0.95 of their share."""
     from narrows import sweep
 
     results = sweep.run(
@@ -228,7 +228,7 @@ def test_flows_of_a_fat_tree_cross_the_core():
 
 
 def routed(name, seed, **more):
-    """Random pairs of its nodes are routed and their RTTs are sums over links."""
+    """Checks that flows between random pairs of nodes have a route, and that all ports are controlled."""
     pick = random.Random(seed)
     facts = catalogue.find(name, more.get("k"))
     pairs = [pick.sample(facts.nodes, 2) for _ in range(5)]
@@ -266,7 +266,7 @@ def test_every_fat_tree_routes_every_flow(k):
 
 
 def of_hub():
-    """The Topology Zoo and SNDlib in full, the first few of the rest."""
+    """All networks of the Topology Zoo and of SNDlib, and every 40th network of three other families."""
     names = hub.names()
     few = [name for family in ("caida", "backbone", "gabriel") for name in names if name.startswith(family)][
         ::40
@@ -289,7 +289,8 @@ def test_topohub_agrees_with_abilene_as_we_have_it():
     lengths = {frozenset((e.a, e.b)): e.km for e in theirs.edges}
     assert {frozenset((e.a, e.b)) for e in ours.edges} == set(lengths)
     for edge in ours.edges:
-        # SNDlib rounds up its own great circles; topohub's Earth is a little smaller.
+        # SNDlib rounds up its great-circle distances, and topohub uses a slightly smaller radius of the
+        # Earth.
         assert lengths[frozenset((edge.a, edge.b))] == pytest.approx(edge.km, rel=0.005)
     demands = {(d.source, d.to): d.mbit for d in theirs.demands}
     assert demands == {(d.source, d.to): d.mbit for d in ours.demands}

@@ -61,7 +61,7 @@ def test_loads_of_a_run(show, tmp_path):
     assert show("run", scenario, "--out", "res")[0] == 0
     code, out, _ = show("show", scenario, "--results", "res")
     assert code == 0 and "load forth" in out
-    # The backend of these tests says 90 % for every link.
+    # The backend of these tests reports a utilisation of 90 % for every link.
     rows = [line for line in out.splitlines() if "->" in line]
     assert rows and all(line.split()[-2:] == ["90.0", "90.0"] for line in rows)
     assert show("show", scenario, "--results", "res", "--out", "n.svg")[0] == 0
@@ -93,7 +93,7 @@ def test_mistakes_give_a_one_line_error(show, tmp_path, args, message):
 
 
 def test_a_queue_is_shown_as_rates_and_delays_are(show, tmp_path):
-    """A BDP is hardly ever a whole number of kB: for 50 Mbit/s and 30 ms it is 187500 bytes."""
+    """A BDP is rarely a whole number of kB. For 50 Mbit/s and 30 ms it is 187500 bytes."""
     (tmp_path / "q.toml").write_text(
         '[topology]\nkind = "dumbbell"\nrate = "50mbit"\nrtt = "30ms"\n[[flows]]\n'
     )
@@ -116,7 +116,7 @@ def test_loads_decide_colour_and_width_of_each_direction():
     assert [row["u"] for row in rules["data"]["values"]] == [0.25, 1.0]
     assert {rules["encoding"][channel]["field"] for channel in ("color", "strokeWidth")} == {"u"}
     forth, back = rules["data"]["values"]
-    # Each on the right of its way: eastwards below, westwards above.
+    # Each line is on the right-hand side of its direction: eastwards is below, westwards is above.
     assert forth["x"] < forth["x2"] and back["x"] > back["x2"]
     assert forth["y"] < back["y"]
 
@@ -150,7 +150,7 @@ def test_every_node_gets_a_finite_place_and_known_ones_keep_theirs(graph):
 
 def test_a_row_of_switches_is_a_row():
     at = place(4, [(0, 1), (1, 2), (2, 3), (3, 0)][:3], {})
-    # Its ends are hosts, since they have one neighbour.
+    # The ends are hosts, because they have one neighbour.
     assert at[1][0] < at[2][0]
     assert at[1][1] == pytest.approx(at[2][1], abs=1e-9)
     assert len({(round(x, 6), round(y, 6)) for x, y in at}) == 4

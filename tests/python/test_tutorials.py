@@ -1,4 +1,4 @@
-"""Every command of the tutorials runs, and prints what they show.
+"""Every command of the tutorials runs, and prints the output that the tutorial shows.
 
 Other tests check the commands to install; a comment on the page names them. The Rust part of the second
 tutorial is compiled and run where cargo is installed, from the clone's own crates and without a network.
@@ -20,7 +20,9 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("narrows._native") is N
 
 @pytest.fixture
 def environment():
-    """The command on the PATH; outputs do not depend on a terminal's width."""
+    """The environment of the commands: `narrows` is in PATH, and output does not depend on the width of a
+    terminal.
+    """
     commands = Path(sys.executable).parent
     return os.environ | {
         "PATH": f"{commands}:{os.environ['PATH']}",

@@ -1,4 +1,4 @@
-"""The validation's grid, its errors, what it keeps, and its page; without a kernel."""
+"""The validation without a kernel: its grid, its errors, the results that it keeps, and its page."""
 
 from __future__ import annotations
 
@@ -250,13 +250,13 @@ def test_a_disturbed_run_is_not_compared_and_not_kept(tmp_path):
 
 
 def test_a_cell_with_disturbed_runs_only_gives_the_reason(narrows, monkeypatch, tmp_path):
-    """A message that nothing was measured would not help the user."""
+    """A message that says only that nothing was measured would not help the user."""
     monkeypatch.setattr(command, "real_stacks", lambda _: Real(disturbed=True))
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--repetitions", "2")
     code, printed, said = narrows("validate", *args, "--algorithms", "reno,cubic")
     assert (code, printed) == (2, "")
-    # As soon as it is known, and at the end.
+    # The reason is printed as soon as it is known, and again at the end.
     assert f"reno/{CELL.name}: do not trust: the processors were busy (run 0, 1)" in said.splitlines()[:3]
     assert said.splitlines()[-1] == (
         f"{tmp_path / 'out'}: nothing to compare: reno/{CELL.name}: all 2 runs were disturbed: the "
@@ -331,7 +331,7 @@ def test_two_calls_in_one_folder_do_not_remove_each_others_results(tmp_path):
 
 
 def test_folders_with_names_like_ours_stay(tmp_path):
-    """Only folders whose suffix is a number are parts, which may be removed."""
+    """A folder is a part, and may be removed, only if its suffix is a number."""
     for suffix in ("1x", "1\N{SUPERSCRIPT TWO}", "9"):
         (tmp_path / "kernel/reno" / f"{CELL.name}.{suffix}").mkdir(parents=True)
     kept.Kept(tmp_path, "kernel").drop(Place(tmp_path, "reno", CELL, "2s"), 0)
@@ -352,7 +352,7 @@ def test_a_page_that_cannot_be_written_gives_a_one_line_error(narrows, monkeypat
     assert said == (2, "", f"--write: found {str(tmp_path)!r}, expected a file in an existing folder\n")
     monkeypatch.setattr(command, "real_stacks", lambda _: Real())
     monkeypatch.setattr(command.sweep, "simulator", Sketch)
-    (tmp_path / "img").touch()  # where its pictures would go
+    (tmp_path / "img").touch()  # the page would write its pictures there
     args = ("--out", tmp_path / "out", "--cells", CELL.name, "--duration", "2s", "--algorithms", "reno")
     code, _, said = narrows("validate", *args, "--no-figures", "--write", tmp_path / "page.md")
     assert code == 2 and said.splitlines()[-1] == f"{tmp_path / 'img'}: File exists"

@@ -1,4 +1,4 @@
-"""ns-3 as the other side: how it is built, run and measured; and a machine without it."""
+"""ns-3 as the other side: building, running and measuring it, and a machine without ns-3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel in a virtual environment of its own, without a compiler and without the repository."""
+"""The wheel in a separate virtual environment, without a compiler and without the repository."""
 
 import importlib.util
 import json

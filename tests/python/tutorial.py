@@ -2,7 +2,7 @@
 
 All ```sh blocks of a page run in order in one shell, in an empty folder. A comment says what to do with the
 next block: `<!-- file: NAME -->` saves it, `<!-- tested in: PATH -->` leaves it to another test. A ```text
-block after a ```sh block is the output; after `<!-- output varies -->` its numbers may differ.
+block after a ```sh block is the output. After `<!-- output varies -->`, the numbers in the output may differ.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Step:
 
 
 def steps(page: Path, folder: Path) -> list[Step]:
-    """The page's steps in order. Saving a file is a step, too: the reader may type commands before it."""
+    """The page's steps in order. Saving a file is a step, too, because commands may come before it."""
     found: list[Step] = []
     follows = False
     for number, block in enumerate(_BLOCK.finditer(page.read_text(encoding="utf-8"))):
@@ -51,7 +51,9 @@ def steps(page: Path, folder: Path) -> list[Step]:
 
 
 def run(page: Path, folder: Path, environment: dict[str, str], finally_: str = "") -> list[tuple[Step, str]]:
-    """Runs all steps, and returns each with its output. `finally_` are commands that run whatever happens."""
+    """Runs all steps, and returns each with its output. `finally_` are commands that also run after a
+    failure.
+    """
     taken = steps(page, folder)
     script = f"set -e\nshopt -s expand_aliases\ntrap {_quoted(finally_)} EXIT\n"
     for number, step in enumerate(taken):
@@ -75,7 +77,7 @@ def _quoted(text: str) -> str:
 
 
 def compare(page: Path, results: list[tuple[Step, str]]) -> None:
-    """Fails if the page shows another output than the commands printed."""
+    """Fails if the output on the page differs from the output of the commands."""
     for step, said in results:
         if step.shown is not None:
             shown, real = (_masked(step.shown), _masked(said)) if step.varies else (step.shown, said)

@@ -21,7 +21,7 @@ from reports import last, say
 
 EVERY_S = 0.005
 REPORTS = 200
-"""Number of packets after which the forger reads the flows again and reports."""
+"""Number of packets after which the forger reads the list of flows again and writes a report."""
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 FLAGS = {
     "ACK": ACK, "RST": RST, "RST with ACK": RST | ACK, "FIN": FIN | ACK, "SYN": SYN, "SYN-ACK": SYN | ACK,

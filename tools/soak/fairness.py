@@ -10,7 +10,7 @@ from itertools import pairwise
 WINDOW_S = 5.0
 """Length of the windows over which a flow is judged. They contain no fault."""
 SETTLED_S = 5.0
-"""Such a window begins at least this long after the last fault."""
+"""A window begins at least this long after the last fault."""
 RECENT_S = 1.0
 """Length of the windows that measure the time until a flow has its share again."""
 HALF = 0.5

@@ -17,7 +17,7 @@ from schedule import Fault
 WITHOUT_INTERFACE = re.compile(
     r"no network interface is called|there is no interface|attaching to an interface .*No such device"
 )
-"""Errors of an agent that does not find its interface, or whose interface vanishes while it starts."""
+"""Errors of an agent that does not find its interface, or whose interface vanishes while the agent starts."""
 
 
 @dataclass
@@ -105,8 +105,8 @@ class Faults:
     def _find_ended(self) -> None:
         """Reports programs that ended without a fault, and restarts them.
 
-        An agent that starts while its interface is deleted says so and ends. Then it is only restarted, as by
-        systemd.
+        An agent that starts while its interface is deleted logs this and ends. It is then restarted, as
+        systemd would do, and not reported.
         """
         broken = {begun.fault.target for begun in self.open if not begun.is_repaired}
         deleted = {agent_at(begun.fault) for begun in self.open} | {
@@ -127,7 +127,7 @@ def agent_at(fault: Fault) -> str | None:
 
 
 def is_without_interface(log: str) -> bool:
-    """Whether an agent ended because its interface was missing. Its log since its start says so."""
+    """Whether an agent ended because its interface was missing, according to its log since its start."""
     return WITHOUT_INTERFACE.search(log) is not None
 
 

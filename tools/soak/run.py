@@ -76,7 +76,7 @@ class Soak:
         self.result.seconds = time.monotonic() - self.begin_s
 
     def finish(self) -> None:
-        """Repairs all faults, ends the load, and checks that it left no objects."""
+        """Repairs all faults, ends the load, and checks that the load left no objects."""
         wait(self._is_repaired, 2 * START_S)
         for sender in SENDERS:
             client = self.programs.traffic[f"client-{sender}"]
@@ -136,7 +136,7 @@ class Soak:
             self.result.fail(f"active controllers: {self.programs.active()}, expected one: {logs}")
 
     def _check_slots(self) -> None:
-        """Checks that no packet lacked a slot. The counters end with the data plane."""
+        """Checks that every packet had a slot. The counters cover only the last data plane."""
         status = self.programs.status() or {"ports": []}
         self.result.switch = Counter()
         for port in status["ports"]:

@@ -26,7 +26,9 @@ REPORT_S = 0.25
 LONG_S = (10, 40)
 """Range of the duration of a long flow's connection. The flow then continues with a new connection."""
 SEND_BUFFER = 500_000
-"""Holds less than a second of data at a fair share, so that a closed connection ends soon."""
+"""Send buffer in bytes. It holds less than a second of data at a fair share, so that a closed connection ends
+soon.
+"""
 SHORT_EVERY_S = 0.5
 SHORT_BYTES = (10_000, 2_000_000)
 """Range of the sizes of short flows, which have a Pareto distribution."""

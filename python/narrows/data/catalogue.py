@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Columns:
-    """Some columns of one CSV file in a ZIP archive, written as a CSV file of their own."""
+    """Some columns of one CSV file in a ZIP archive, written as a separate CSV file."""
 
     member: str
     """Path of the CSV file in the archive."""

@@ -1,4 +1,4 @@
-"""The request for a matrix. The declaration of the command imports it, so it imports nothing slow."""
+"""The request for a matrix. The command line always imports this module, so it imports nothing slow."""
 
 from __future__ import annotations
 

@@ -52,9 +52,9 @@ class Cell:
     jain: Interval
     """Jain's index of both goodputs (MET-30)."""
     harm_goodput: Interval
-    """Part of the goodput that the controller has alone and loses against the rival (MET-35)."""
+    """Goodput that is lost to the rival, divided by the goodput alone (MET-35)."""
     harm_rtt: Interval
-    """Part of the controller's RTT against the rival that exceeds the RTT that it has alone (MET-35)."""
+    """Increase of the RTT over the RTT alone, divided by the RTT against the rival (MET-35)."""
     starved: Interval
     """Share of seeds in which it had less than 5 % of its fair share for more than 10 s (MET-36)."""
 
@@ -88,7 +88,7 @@ def cells(results: Results, ask: Ask) -> list[Cell]:
 
 
 def _cell(buffer: str, name: str, rival: str | None, runs: Runs, alone: Runs, warmup: float) -> Cell:
-    """The cell of the controller `name`. `alone` holds its runs alone."""
+    """The cell of the controller `name`. `alone` holds its runs without a rival."""
     solo = {run.seed: run for run in alone}
     rows = [_figures(run, name, rival, solo[run.seed], warmup) for run in runs if run.seed in solo]
     columns = {figure: metrics.mean_ci([row[figure] for row in rows]) for figure in FIGURES}
@@ -101,7 +101,7 @@ def _figures(run: Run, name: str, rival: str | None, solo: Run, warmup: float) -
     goodput, rtt = float(rates[own].mean()), float(rtts[own].mean())
     before = float(solo.column("flows", "goodput_bps")[0])
     together = rival is not None
-    # Two flows of one controller have no order, so the one with more goodput counts.
+    # Two flows of one controller have no order, so the flow with more goodput counts as the first.
     mine = max(own, key=lambda i: float(rates[i]))
     more, other = float(rates[mine]), float(rates[1 - mine]) if together else np.nan
     return {

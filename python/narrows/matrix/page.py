@@ -286,7 +286,7 @@ def _range(intervals: Sequence[Interval]) -> str:
 
 
 def _worse_than_its_own(here: dict[tuple[str, str], Cell], name: str) -> bool:
-    """Whether `name` does more harm to the deployed controller than it does to itself (Ware et al., 4).
+    """Whether `name` does more harm to `LEGACY` than `LEGACY` does to itself (Ware et al., section 4).
 
     The intervals must be disjoint. Intervals of one seed are unknown, and therefore never disjoint.
     """

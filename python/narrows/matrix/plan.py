@@ -45,7 +45,10 @@ def _served(service: congestion.Service, mode: str | None) -> dict[str, Any]:
 
 
 def presets() -> set[str]:
-    """Names for other controllers with certain parameters. A matrix contains them only on request."""
+    """Names that stand for another controller with certain parameters.
+
+    A matrix contains them only on request.
+    """
     return {name for name, _, preset in congestion.names() if preset is not None}
 
 
@@ -91,7 +94,7 @@ def case(first: str, second: str | None = None) -> str:
 
 
 def scenario(ask: Ask) -> Scenario:
-    """The matrix as a scenario with a sweep: s1 and s2 - r1 - r2 - d, a flow from each sender."""
+    """The matrix as a scenario with a sweep. Senders s1 and s2 send a flow each over r1 and r2 to d."""
     # Hosts add a random delay of up to a full packet's time at the bottleneck. Without it, two flows stay
     # synchronised.
     jitter = units.format_duration(8 * FULL_PACKET * units.NANOS_PER_SEC // units.parse_rate(ask.rate))

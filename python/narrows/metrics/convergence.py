@@ -46,9 +46,8 @@ def convergence_time(
 
     ``start_s``: start of each bin. ``rates``: bins by flows, NaN if a flow is not active. ``fair``: fair
     share in each bin (MET-60). ``utilisation``: utilisation of the bottleneck in each bin. ``until_s``: the
-    next join
-    or leave, or the end of the run. If the flow did not converge before ``until_s``, the result is the
-    lower bound ``until_s - join_s``.
+    next join or leave, or the end of the run. If the flow did not converge before ``until_s``, the result is
+    the lower bound ``until_s - join_s``.
     """
     starts = np.asarray(start_s, dtype=np.float64)
     matrix = np.asarray(rates, dtype=np.float64)

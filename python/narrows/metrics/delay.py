@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def queueing_delay(rtt_s: ArrayLike, rtt_empty_s: float) -> NDArray[np.float64]:
-    """Queueing delay in seconds: RTT less the RTT of the empty network (MET-10; paper BRF eq. 20).
+    """Queueing delay in seconds: RTT minus the RTT of the empty network (MET-10; BRF paper, equation 20).
 
     ``rtt_empty_s`` is computed from the topology. The smallest RTT of the run would hide a standing queue.
     """
@@ -19,7 +19,7 @@ def queueing_delay(rtt_s: ArrayLike, rtt_empty_s: float) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class DelaySummary:
-    """The figures of delays that MET-12 defines, in seconds, each packet with equal weight."""
+    """Summary of delays in seconds, as MET-12 defines it. Every packet has the same weight."""
 
     mean: float
     median: float

@@ -78,7 +78,7 @@ def share(rate: float, others: ArrayLike) -> float:
 
 
 def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
-    """Mean rate per flow of class A, divided by that of class B (MET-34).
+    """Mean rate per flow of class A, divided by the mean rate per flow of class B (MET-34).
 
     NaN without flows, infinite if the rates of B are zero.
     """
@@ -94,8 +94,9 @@ def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
 def harm(solo: float, with_competitor: float, *, more_is_better: bool) -> float:
     """Harm done to a victim, (-inf, 1]; 0 or less means no harm (MET-35; Ware et al., HotNets 2019).
 
-    ``solo``: the victim's metric alone; ``with_competitor``: next to the newcomer. ``more_is_better`` is true
-    for rates, and false for delays and completion times. NaN where the denominator is zero.
+    ``solo``: the victim's metric when the victim runs alone. ``with_competitor``: the same metric next to the
+    newcomer. ``more_is_better`` is true for rates, and false for delays and completion times. NaN where the
+    denominator is zero.
     """
     lost, whole = (
         (solo - with_competitor, solo) if more_is_better else (with_competitor - solo, with_competitor)
@@ -108,7 +109,7 @@ def starved(
 ) -> bool:
     """Whether a flow had less than 5 % of its fair share for more than 10 s without a break (MET-36).
 
-    A NaN bin ends such a period.
+    A bin with the value NaN ends such a period.
     """
     low = np.asarray(rate_bps, dtype=np.float64) < below * np.asarray(fair_bps, dtype=np.float64)
     longest = run = 0

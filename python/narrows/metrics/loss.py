@@ -6,9 +6,9 @@ import math
 
 
 def drop_rate(dropped: float, offered: float) -> float:
-    """Discarded packets of a queue divided by the packets OFFERED to it, 0..1 (MET-20; paper BRF eq. 19).
+    """Discarded packets of a queue divided by the packets OFFERED to it, 0..1 (MET-20; BRF paper, eq. 19).
 
-    With the forwarded packets as denominator the quotient could exceed 1. NaN if nothing was offered.
+    If the denominator were the forwarded packets, the result could exceed 1. NaN if nothing was offered.
     """
     return _share(dropped, offered)
 

@@ -6,7 +6,7 @@ import math
 
 
 def power(throughput: float, delay: float, exponent: float = 1.0) -> float:
-    """X^a / D in the units of its arguments, Mbit/s per ms in PACEC (MET-40; PACEC eq. 10).
+    """X^a / D in the units of its arguments (MET-40). PACEC uses Mbit/s per ms (equation 10).
 
     NaN without delay.
     """

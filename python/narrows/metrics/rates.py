@@ -13,7 +13,8 @@ Floats = NDArray[np.float64]
 def throughput(size_bytes: float, start_s: float, end_s: float) -> float:
     """Rate in bit/s of ``size_bytes`` bytes in ``[start_s, end_s)``.
 
-    The rate is MET-1 for L3 bytes, and MET-2 for application bytes. NaN for an empty window.
+    The result is MET-1 if ``size_bytes`` counts L3 bytes, and MET-2 if it counts application bytes. NaN for
+    an empty window.
     """
     if not end_s > start_s:
         return math.nan
@@ -24,8 +25,8 @@ def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: Arr
     """Share of the link's capacity that was used, 0..1 (MET-5).
 
     Scalars describe one window. For series, the result is the carried bits divided by the integral of the
-    capacity.
-    If the capacity varies, this differs from the mean of the quotients. NaN if the capacity is zero.
+    capacity. If the capacity varies, the result differs from the mean of the bins' quotients. NaN if the
+    capacity is zero.
     """
     width = np.asarray(width_s, dtype=np.float64)
     carried = np.asarray(throughput_bps, dtype=np.float64) * width
@@ -59,11 +60,11 @@ def bin_width(rtt_s: float) -> float:
 def rebin(
     end_s: ArrayLike, values: ArrayLike, width_s: float, *, origin_s: float = 0.0
 ) -> tuple[Floats, Floats]:
-    """Means over wider bins of a series of equal, narrower bins (MET-4).
+    """Means over wider bins, from a series whose bins are equal and narrower (MET-4).
 
     ``end_s`` has the end of each narrow bin, as in the tables of samples. Returns the start of each wide bin
-    and the mean of its values. NaN values (no active flow) are left out. A wide bin without other values is
-    omitted, not zero.
+    and the mean of its values. NaN values (no active flow) are left out. A wide bin that has only NaN values
+    is omitted, not zero.
     """
     ends = np.asarray(end_s, dtype=np.float64)
     data = np.asarray(values, dtype=np.float64)

@@ -26,11 +26,13 @@ class Smoothness:
 
 
 def smoothness(rates: ArrayLike, *, times_s: ArrayLike | None = None, skip_s: float = 2.0) -> Smoothness:
-    """Smoothness of a series of mean rates, one per update period (MET-50, MET-51; PACEC eqs. 11 and 12).
+    """Smoothness of a series of mean rates, one per update period (MET-50, MET-51).
 
-    With ``times_s`` (start of each period since the flow's start) periods before ``skip_s`` are left out,
-    because the jump from zero has no defined size. The printed formula divides by the number of samples; this
-    function divides by the number of differences.
+    The definitions are equations 11 and 12 of the PACEC paper.
+
+    ``times_s`` is the start of each period, counted from the flow's start. If it is given, periods before
+    ``skip_s`` are left out, because the jump from zero has no defined size. The printed formula divides by
+    the number of samples; this function divides by the number of differences.
     """
     x = np.asarray(rates, dtype=np.float64)
     if times_s is not None:

@@ -35,9 +35,8 @@ class Interval:
 def mean_ci(values: ArrayLike, level: float = 0.95) -> Interval:
     """Mean and Student-t interval over seeds (MET-90).
 
-    NaN values are left out, and ``n`` is the number of the other values. Give one value per seed: bins of one
-    run are
-    not replicates.
+    NaN values are left out, and ``n`` is the number of the other values. Give one value per seed, because
+    bins of one run are not replicates.
     """
     x = np.asarray(values, dtype=np.float64).ravel()
     x = x[~np.isnan(x)]

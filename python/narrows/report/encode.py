@@ -22,8 +22,7 @@ NUMBERS = ",.6~r"
 """Format of tick labels: 0.05, 12.5, 120. Without a precision Vega derives one and writes 1.2e+2."""
 LEAST_FOR_A_BAND = 3
 """Smallest number of seeds for which a band is drawn. With two seeds, the half width of the 95 % interval is
-12.7 times
-their distance from the mean.
+12.7 times their distance from the mean.
 """
 
 
@@ -59,7 +58,7 @@ def axis(
         ticks |= {"values": log_ticks(*domain) if domain else _POWERS, "labelOverlap": False}
     ticks |= more
     if "values" in ticks:
-        # Vega also reduces explicit values to this count, so that three of six would be missing.
+        # Vega would also reduce explicit values to this count: of six values, three would be missing.
         del ticks["tickCount"]
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 
@@ -104,7 +103,7 @@ _BURSTS = (
 
 
 def note_cut(values: Iterable[float | None], low: float, high: float) -> str:
-    """The caption's sentence about lines that leave an axis, empty if none does."""
+    """The caption's sentence about lines that leave an axis, empty if no line does."""
     slack = 1e-6 * (high - low)
     known = (value for value in values if value is not None)
     return CUT if any(not low - slack <= value <= high + slack for value in known) else ""
@@ -125,7 +124,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     """Ticks of a logarithmic axis.
 
     An axis of two decades or more has one tick per power of ten. A shorter axis has ticks within the decade,
-    or round numbers if those are too far apart.
+    or round numbers if these ticks are too far apart.
     """
     if high >= 100 * low:
         return [power for power in _POWERS if low <= power <= high]

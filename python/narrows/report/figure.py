@@ -68,7 +68,7 @@ class Figure:
 
     def specs(self) -> list[dict[str, Any]]:
         """Vega-Lite of each panel for the page, as wide as its place."""
-        # A place on the page may be narrower than a panel in files.
+        # A panel follows the width of its place on the page, which may be narrower than a panel in files.
         return [
             _spec(
                 panel.chart.properties(
@@ -99,7 +99,8 @@ class Figure:
         parts: list[Any] = []
         if charts:
             together = alt.concat(*charts, columns=self.columns, spacing=18)
-            # Panels may use different colours for one name, e.g. for a flow with another controller in each.
+            # Panels may use different colours for one name, e.g. for a flow with a different controller in
+            # each panel.
             parts.append(
                 together.resolve_scale(
                     color="independent", fill="independent", strokeDash="independent", shape="independent"
@@ -152,7 +153,7 @@ def inline(values: list[dict[str, Any]]) -> alt.Data:
 
 
 def _legend(keys: list[Key], most: float) -> Any:
-    """The legend as a chart of its own, for files. Its lines are at most `most` wide where possible."""
+    """The legend as a separate chart, for files. Its lines are at most `most` wide if possible."""
     # 6.6 px is the mean width of a character at 12 px, which is exact enough here.
     left, widest, line = 0.0, 60.0, 0
     data: list[dict[str, Any]] = []

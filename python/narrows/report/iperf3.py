@@ -47,7 +47,7 @@ class Quantity:
     key: str
     """Key in a stream's interval."""
     scale: float
-    """Factor from iperf3's unit to the title's."""
+    """Factor from iperf3's unit to the unit in the title."""
     of: Of = Of.END
     whole: bool = False
     """Whether the quantity is a whole number."""

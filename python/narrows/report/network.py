@@ -33,7 +33,7 @@ class Node:
     name: str
     x: float
     y: float
-    """Upwards."""
+    """Vertical position, increasing upwards."""
     host: bool
     """Whether it is a host. Hosts are small, and have no name if there are many."""
 
@@ -57,8 +57,8 @@ def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) ->
 
     Args:
         title: title of the picture.
-        nodes: nodes with positions in degrees or in a plane.
-        links: links between indices of nodes.
+        nodes: nodes with their positions, in degrees or in a plane.
+        links: links, whose ends are indices of `nodes`.
         geographic: whether positions are in degrees. A degree of longitude is then shorter than one of
             latitude, by the cosine of the middle latitude.
     """
@@ -132,7 +132,7 @@ def _without_repetition(nodes: list[Node], links: list[Link]) -> tuple[list[Link
 
 
 def suffix(path: Path) -> str:
-    """The file format that a path asks for.
+    """The file format that a path's suffix names.
 
     Raises:
         OutputError: if the format is not supported.

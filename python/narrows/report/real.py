@@ -23,7 +23,7 @@ ORDINARY = "(seeds)"
 
 
 def agreement(outcome: Outcome) -> Table:
-    """A row per experiment: the number of figures within their tolerance and of runs that were not sound."""
+    """A row per experiment: how many figures are within their tolerance, and how many runs were not sound."""
     assert outcome.real is not None
     columns = [
         Column("Experiment", number=False),

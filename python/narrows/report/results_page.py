@@ -19,8 +19,9 @@ from narrows.results.results import Results
 from narrows.results.runs import Run
 
 MOST_POINTS = 16
-"""Largest number of points of a sweep that are drawn over time. It is enough for Linux's fifteen algorithms.
-The tables have all points."""
+"""Largest number of points of a sweep that are drawn over time, enough for Linux's fifteen algorithms. The
+tables have all points.
+"""
 
 
 def single(results: Results, title: str | None = None, files: Path | None = None) -> str:
@@ -87,7 +88,7 @@ def _lead(results: Results, points: Sequence[Any]) -> str:
 
 
 def _points(results: Results) -> list[tuple[dict[str, Any], list[Run]]]:
-    """The runs of each point of the sweep, with the point's factors as in the scenario."""
+    """The runs of each point of the sweep, with the point's factors written as in the scenario."""
     # The name of a case counts as the algorithm, as in studies.
     runs = read_runs(results, {"algorithm": "case"})
     points: dict[tuple[Any, ...], list[Run]] = {}

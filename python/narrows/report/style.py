@@ -85,14 +85,14 @@ def neutral(colour: str, dash: Dash = _SOLID) -> Look:
 
 _HUES, _MARKERS = 12, ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down")
 _given: dict[str, int] = {}
-"""Numbers of the looks of names without a look of their own. A number is given once."""
+"""Number of the look of each name that has no look of its own. Two names never have the same number."""
 
 
 def look(name: str) -> Look:
     """The look of a controller, or of a controller with parameters such as ``cubic(beta=0.5)``.
 
-    A name without a look of its own gets one that no other name has. It depends on the name, and on names
-    before it only if they would collide.
+    A name without a look of its own gets a look that no other name has. This look depends only on the name,
+    unless it would collide with the look of an earlier name.
     """
     if name in looks():
         return looks()[name]
@@ -110,7 +110,10 @@ def look(name: str) -> Look:
 
 
 def _is_free(number: int) -> bool:
-    """Whether no name has this look, and bars, which show the colour only, still differ."""
+    """Whether no name has this look.
+
+    Bars show only the colour, so the hue must be unused, too, unless all hues are in use.
+    """
     hues = {given % _HUES for given in _given.values()}
     return number not in _given.values() and (number % _HUES not in hues or len(hues) == _HUES)
 
@@ -137,7 +140,7 @@ def _parts(name: str) -> tuple[str, str]:
 def order(names: list[str]) -> list[str]:
     """The names in the order of the table, unknown names last. All legends and bars use it.
 
-    A name with parameters follows the name without.
+    A name with parameters follows the same name without parameters.
     """
     known = list(looks())
 
@@ -147,14 +150,14 @@ def order(names: list[str]) -> list[str]:
 
     ordered = sorted(dict.fromkeys(names), key=place)
     for name in ordered:
-        look(name)  # gives looks in this order, whatever is drawn first
+        look(name)  # assigns looks in this order, even if another series is drawn first
     return ordered
 
 
 def shades(name: str, count: int) -> list[Look]:
     """Looks for several flows of one controller.
 
-    They range from its own colour to a paler one. Two or three flows also differ by dash.
+    They range from the controller's colour to a paler colour. Two or three flows also differ by dash.
     """
     base = look(name)
     if count == 1:
@@ -188,7 +191,7 @@ def dark_of(colours: set[str]) -> dict[str, str]:
 
 
 def _shift(colour: str, by: float) -> str:
-    """The colour, lighter by `by` of the range of lightness."""
+    """The colour, with the lightness increased by `by` (1: the whole range)."""
     red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
     channels = colorsys.hls_to_rgb(hue, min(0.92, max(0.15, lightness + by)), saturation)

@@ -103,7 +103,7 @@ def sentence(text: str) -> str:
 
 
 def _cell(figure: summary.Figure, unit: float, same: bool) -> Cell:
-    """A value with three significant digits, and its interval with as many decimals (`same`: none)."""
+    """A value with three significant digits, and its interval with as many decimals (`same`: no interval)."""
     if math.isnan(figure.mean):
         return Cell(DASH)
     value = figure.mean / unit

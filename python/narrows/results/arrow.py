@@ -21,7 +21,7 @@ def array(values: Any, kind: pa.DataType | None = None) -> pa.Array[Any]:
 
     Args:
         values: a numpy array, or a list.
-        kind: type of the array; by default that of the values.
+        kind: type of the array (default: the type of the values).
     """
     if len(values) == 0 and kind is not None:
         return pa.nulls(0, kind)  # type: ignore[no-any-return,call-overload]

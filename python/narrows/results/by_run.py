@@ -1,6 +1,6 @@
 """The tables of a sweep by run. Each column is read at its first use.
 
-A study has hundreds of runs with a row for each flow and each 10 ms, and uses only four of fifteen columns.
+A study has hundreds of runs, each with a row per flow and 10 ms, and uses only four of fifteen columns.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ def read_runs(results: Results, factors: Mapping[str, str] | None = None) -> Run
 
     Args:
         results: results of the sweep.
-        factors: the key of each factor that has another name than its key (`case` or a dotted key).
+        factors: for each factor whose name differs from its key, the key (`case` or a dotted key).
     """
     rows: list[dict[str, Any]] = results.runs.to_pylist()
     names = {key: name for name, key in (factors or {}).items()}
     # The runs of an interrupted sweep are not numbered consecutively.
     count = max((int(row["run"]) for row in rows), default=-1) + 1
     columns = {name: Columns(results, name, count) for name in SCHEMAS if name != "events"}
-    # A key with one value in the sweep and without another name is not a factor.
+    # A key is a factor only if it has several values in the sweep or a name in `factors`.
     keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]
     runs, soundness = [], results.soundness
     for row in rows:

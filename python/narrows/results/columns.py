@@ -22,17 +22,17 @@ class Column:
     """A column."""
 
     name: str
-    """As in the table."""
+    """Name of the column in the table."""
     kind: str
     """float, u8, u32, u64 or str."""
     unit: str
-    """Unit of its figures; empty for names and for numbers of things."""
+    """Unit of its values (empty for names and counts)."""
     meaning: str
     """Its meaning."""
 
     @property
     def field(self) -> pa.Field[pa.DataType]:
-        """As Arrow has it."""
+        """The column as a field of an Arrow schema."""
         return pa.field(self.name, _TYPES[self.kind])
 
 
@@ -164,14 +164,14 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         value | float | | Its value.
     """),
 }
-"""The tables but `runs`."""
+"""The columns of every table except `runs`."""
 
 
 def markdown() -> str:
     """The tables for docs/reference/results.md."""
     parts = []
     for name, columns in {"runs": RUNS, **COLUMNS}.items():
-        # The first column is the same everywhere.
+        # Omit the first column, which is the same in all tables.
         shown = columns if name == "runs" else columns[1:]
         rows = [(f"`{column.name}`", column.kind, column.unit or "-", column.meaning) for column in shown]
         parts += [f"### {name}", table(["column", "type", "unit", "meaning"], rows)]

@@ -16,7 +16,7 @@ FLOW_FIGURES = ("goodput_bps", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s"
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "dropped_packets")
 
 TOLERANCES = {"goodput_bps": 0.05, "rtt_mean_s": 0.10}
-"""Largest relative differences of results that agree. Other figures are not judged."""
+"""Largest relative difference of each figure at which two results agree. Other figures are not judged."""
 
 _Rows = dict[tuple[Any, ...], Row]
 """Flows or links by point of the sweep and name."""
@@ -31,7 +31,7 @@ class Pair:
     entity: str
     """``flow`` or ``link``."""
     name: str
-    """Its name."""
+    """Name of the flow or link."""
     figure: str
     """Name of the figure in the tables."""
     a: float
@@ -56,14 +56,14 @@ class Pair:
 
     @property
     def excess(self) -> float:
-        """Absolute difference of a judged figure as a multiple of its tolerance; infinite against zero."""
+        """Absolute difference of a judged figure as a multiple of its tolerance. Infinite if A is zero."""
         if math.isnan(self.difference):
             return math.inf
         return abs(self.difference) / TOLERANCES[self.figure]
 
     @property
     def large(self) -> bool:
-        """Whether it is judged and beyond its tolerance."""
+        """Whether the figure is judged and its difference exceeds the tolerance."""
         return self.judged and self.excess > 1
 
 
@@ -73,7 +73,7 @@ class Comparison:
 
     pairs: list[Pair]
     only_a: list[str]
-    """Flows by name, and links as ``link NAME``, each after the point of the sweep."""
+    """Flows and links that only A has: the point of the sweep, followed by ``NAME`` or ``link NAME``."""
     only_b: list[str]
 
     @property
@@ -99,7 +99,7 @@ class Comparison:
 
 
 def compare(a: Results, b: Results) -> Comparison:
-    """Compare flows, and links that are bottlenecks in one of the results. Figures are means over seeds."""
+    """Compare flows, and links that are a bottleneck in A or B. Figures are means over seeds."""
     flows = [_by_name(summary.flows(results, most=sys.maxsize)) for results in (a, b)]
     (links_a, bottlenecks_a), (links_b, bottlenecks_b) = summary.all_links(a), summary.all_links(b)
     links = [_by_name(links_a), _by_name(links_b)]

@@ -42,7 +42,7 @@ def settle(folder: Path, *, keep_part: bool = False) -> None:
 
 
 def unfinished(folder: Path, metadata: dict[str, Any]) -> Path | None:
-    """The folder with the most finished runs of an interrupted or killed sweep of the same runs, or None."""
+    """The folder of an interrupted or killed sweep of the same runs, with the most finished runs, or None."""
     wanted = json.loads(json.dumps(metadata))
     found: dict[Path, int] = {}
     for place in (folder, folder / INTERRUPTED, folder / PART):
@@ -68,7 +68,7 @@ def exchange(folder: Path) -> None:
 
 
 def put_aside(folder: Path) -> Path:
-    """Make the content of PART readable next to the folder's results, which stay, and return its folder."""
+    """Move the content of PART to INTERRUPTED next to the results, which stay. Return the folder."""
     place = folder / INTERRUPTED
     with undisturbed():
         shutil.rmtree(place, ignore_errors=True)
@@ -87,11 +87,11 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _ours(folder: Path) -> list[str]:
-    """Names of the files and folders of results, metadata first: tables, and products of them."""
+    """Names of the files and folders that belong to results, the metadata first."""
     names = [METADATA, "runs", LOGS, INTERRUPTED, REPORT, "timing.csv"]
     names += [f"{name}.{suffix}" for name in ("runs", *tables.SCHEMAS) for suffix in tables.FORMATS]
     with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
-        # The simulation for a run in real time. In other cases a folder with this name belongs to the user.
+        # Runs in real time store their simulation in this folder. For other results, it belongs to the user.
         if json.loads((folder / METADATA).read_text(encoding="utf-8")).get("backend") in ("kernel", "vm"):
             names.append(SIMULATED)
     return names

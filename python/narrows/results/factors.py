@@ -18,7 +18,7 @@ Where = dict[str, Factor | list[Factor]]
 
 
 def factor(value: Any) -> Factor:
-    """A factor's value as in claims and figures.
+    """The value of a factor in the form that claims and figures use.
 
     Numbers are in SI base units (packets for queues). A file is named by its stem.
     """

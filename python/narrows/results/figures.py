@@ -1,4 +1,4 @@
-"""Titles and units of figures: of the columns that summaries, comparisons and charts show."""
+"""Titles and units of the columns that summaries, comparisons and charts show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Heading:
     title: str
     unit: str
     size: float
-    """Size of the unit in the unit of the tables."""
+    """One `unit`, expressed in the unit of the tables."""
     short: str = ""
     """The title in the terminal."""
 
@@ -23,7 +23,7 @@ class Heading:
 
     @property
     def scale(self) -> float:
-        """Factor from the unit of the tables to this unit."""
+        """Factor that converts a value of the tables to this unit."""
         return 1.0 / self.size
 
 

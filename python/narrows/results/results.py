@@ -28,7 +28,7 @@ SIMULATED = "sim"
 INTERRUPTED = "interrupted"
 """Folder with the finished runs of an interrupted sweep, if earlier results stay."""
 SOUNDNESS = "soundness"
-"""Key of the metadata: soundness of each run in real time by its number, with reasons."""
+"""Key of the metadata: by run number, whether each run in real time was sound, with the reasons."""
 
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "scenario": ("a table", lambda value: isinstance(value, dict)),
@@ -61,7 +61,8 @@ class Results:
     def read(cls, folder: str | Path) -> Results:
         """Open a folder of results. An interrupted sweep has only its finished runs.
 
-        Raises: OutputError: if it holds no results of a finished run.
+        Raises:
+            OutputError: if it holds no results of a finished run.
         """
         folder = Path(folder)
         try:
@@ -131,7 +132,7 @@ class Results:
     def _complete(self, path: Path, name: str) -> pa.Table:
         """The table in a file, checked for missing columns."""
         table = tables.read(path)
-        # A single run has no column of a factor that only other runs vary.
+        # The table of a single run has no column for a factor that only other runs set.
         tables.complete(path, name, table.column_names, self.factors if path.parent == self.folder else ())
         return table
 
@@ -161,7 +162,7 @@ class Results:
 
     @property
     def soundness(self) -> dict[str, dict[str, Any]]:
-        """`sound`, `reasons` and measurements of each run in real time, by number. Empty for simulations."""
+        """By run number: `sound`, `reasons` and measurements of a run in real time. Empty for simulations."""
         told = self.metadata.get(SOUNDNESS, {})
         known = isinstance(told, dict) and all(isinstance(v, dict) and "sound" in v for v in told.values())
         if not known:

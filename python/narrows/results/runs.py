@@ -53,7 +53,7 @@ class Run:
 
         `rtt_s` is the smoothed RTT if no single samples were recorded. Linux does not report single samples
         (tcp_get_info, net/ipv4/tcp.c). Its smoothed RTT has a gain of 1/8 per ACK (tcp_rtt_estimator,
-        net/ipv4/tcp_input.c), so its memory at 4000 ACKs/s is about 4 ms.
+        net/ipv4/tcp_input.c), so at 4000 ACKs/s it reflects about the last 4 ms.
         """
         flow = float(self.column("flows", "flow")[row])
         t, values = self._series("flow_samples", "flow", flow, quantity)
@@ -113,7 +113,7 @@ class Runs(Sequence[Run]):
         )
 
     def cases(self, without: Iterable[str] = ()) -> dict[tuple[tuple[str, Factor], ...], Runs]:
-        """Runs grouped by the values of their factors except `without`, in order of first appearance."""
+        """Runs grouped by the values of all factors except `without`, in order of first appearance."""
         dropped = set(without)
         groups: dict[tuple[tuple[str, Factor], ...], list[Run]] = {}
         for run in self._runs:

@@ -76,7 +76,7 @@ class Memory:
             self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
-        """Discard the logs: they are only for folders."""
+        """Discard the logs, because only a folder can keep them."""
 
     @property
     def finished(self) -> int:
@@ -85,7 +85,7 @@ class Memory:
 
     @property
     def kept(self) -> frozenset[int]:
-        """Does nothing, because memory keeps no earlier runs."""
+        """Empty, because memory keeps no runs of an earlier sweep."""
         return frozenset()
 
     def finish(self, complete: bool) -> Results:  # noqa: ARG002 (protocol)
@@ -184,7 +184,8 @@ class Folder:
                 tables.write_parts(partial / f"{name}.parquet", [content])
             with self._lock:
                 if soundness is not None:
-                    # Write it first: after a kill in between, a disturbed run would otherwise count as sound.
+                    # Write the soundness before the tables appear. If the process is killed in between, a
+                    # disturbed run then does not count as sound.
                     self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
                     self._describe()
                 partial.rename(whole)

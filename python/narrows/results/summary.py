@@ -44,7 +44,7 @@ SAME_EVERYWHERE = "=: all seeds give the same result"
 SAME = "=: all seeds of this point give the same result"
 """Notes below tables."""
 LARGEST_GROUP = 8
-"""Largest number of flows of one entry with a row each."""
+"""Largest number of flows of an entry that have a row each. Larger entries have one row."""
 _SUMS = ("share", "retransmits")
 FLOW_FIGURES = ("goodput_bps", "share", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packets", "random_losses", "marks")
@@ -95,7 +95,7 @@ def mean_ci(values: Sequence[float]) -> Figure:
 
 
 def flows(results: Results, most: int = 200) -> list[Row]:
-    """A row per flow and point of the sweep, of at most `most` flows of a run (the first ones).
+    """A row per flow and point of the sweep, for at most the first `most` flows of a run.
 
     Rows of a run are in the order of the scenario's entries. A group or source with more than `LARGEST_GROUP`
     flows has one row with sums of share and retransmits, and means of other figures.
@@ -149,7 +149,10 @@ def _merged(source: str, group: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def links(results: Results, most: int = 20) -> list[Row]:
-    """A row per bottleneck link and point of the sweep (at least half used, or drops, losses or marks)."""
+    """A row per point and bottleneck link.
+
+    A bottleneck is at least half used, or has drops, losses or marks.
+    """
     rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
     chosen = set(sorted({row["link"] for row in rows if _is_bottleneck(row)})[:most])
     return _over_seeds(results, [row for row in rows if row["link"] in chosen], "link", LINK_FIGURES)
@@ -210,7 +213,7 @@ def _over_seeds(
 WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")
 """Figures that count from the start of a run. Other figures exclude the warm-up."""
 _SAME_TIME = 0.01
-"""Largest difference between flows' intervals that counts as equal, relative to the longest interval."""
+"""Two intervals count as equal if they differ by at most this part of the longest interval."""
 
 
 def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[str]:
@@ -231,7 +234,7 @@ def at_different_times(results: Results) -> bool:
         if math.isnan(row["goodput_bps"]):
             continue
         begin = max(results.warmup_s, _defined(row["start_s"]))
-        # A flow without an end ends with the run.
+        # A flow without an end time ends with the run.
         spans.setdefault(row["run"], []).append(
             (begin, math.inf if math.isnan(row["end_s"]) else row["end_s"])
         )
@@ -242,7 +245,7 @@ def _differ(spans: Sequence[tuple[float, float]]) -> bool:
     begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
     last = max((end for end in ends if math.isfinite(end)), default=math.inf)
     if math.isinf(last):
-        # All flows end with the run, whose end is not in the table.
+        # All flows end with the run. The table does not contain the end of the run.
         return max(begins) - min(begins) > _SAME_TIME * max(begins)
     apart = max(max(begins) - min(begins), max(ends) - min(ends))
     return apart > _SAME_TIME * (last - min(begins))

@@ -1,7 +1,7 @@
 """Makes the tables of results and writes them to disk. `columns` lists their columns.
 
 Times are in s, rates in bit/s, sizes in bytes. An undefined figure is NaN. docs/reference/results.md has the
-definitions. Tables contain no clock, path or host, so that they are reproducible bit for bit.
+definitions. Tables contain no clock time, path or host, so that they are reproducible bit for bit.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def write_all(path: Path, parts: Iterable[pa.Table]) -> None:
 
 
 def write_parts(path: Path, parts: Iterable[pa.Table]) -> None:
-    """As `write_all`, but a failed write is an OSError.
+    """Do the same as `write_all`, but raise an OSError if a write fails.
 
     Raises:
         OSError: if it cannot be written.
@@ -194,7 +194,7 @@ def _cannot_read(path: Path, error: Exception) -> OutputError:
 
 
 def cannot_write(path: Path, error: OSError) -> OutputError:
-    """A failed write as one line."""
+    """The error for a failed write, in one line."""
     number = error.errno
     if number is None and (named := re.search(r"\[errno (\d+)\]", str(error))):  # Arrow's text
         number = int(named[1])

@@ -69,7 +69,7 @@ class Finding:
 
     @property
     def words(self) -> str:
-        """The verdict in words: a paper's claim is reproduced, an expectation of our own is met."""
+        """The verdict in words. A claim of a paper is "reproduced". An expectation of our own is "met"."""
         return self.words_of(self.verdict)
 
     def words_of(self, verdict: Verdict) -> str:
@@ -159,7 +159,7 @@ def _single(claim: Claim, name: str) -> Factor:
 def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
     sides = [claim.a] if claim.b is None else [claim.a, claim.b]
     named = {name for side in sides for name in side.where}
-    # A factor with one value is fixed. A factor with a list of values, or none, stays free.
+    # A factor with one value is fixed. A factor with a list of values, or with no value, stays free.
     fixed = {name for name in named if any(not isinstance(side.where.get(name, []), list) for side in sides)}
     groups = [runs.where(side.where).cases(without=fixed) for side in sides]
     cases = []
@@ -255,7 +255,8 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
     if expect.below is not None:
         return -math.inf, expect.below, f"below {expect.below:g}"
     assert expect.about is not None and expect.within is not None
-    # The edges comply: a tolerance of 2 accepts 2, regardless of rounding in the last binary digit.
+    # The limits themselves comply: a tolerance of 2 accepts 2, regardless of rounding in the last binary
+    # digit.
     slack = 1e-9 * max(abs(expect.about), expect.within)
     low, high = expect.about - expect.within - slack, expect.about + expect.within + slack
     return low, high, f"within {expect.about:g} {_PM} {expect.within:g}"
@@ -264,7 +265,7 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
 def _judge_bound(
     expect: Expect, interval: metrics.Interval, least: float, most: float, bound: Bound
 ) -> tuple[Verdict, str]:
-    """The verdict from a bound, which decides a claim only if it is already beyond the limit."""
+    """The verdict from a bound, which decides a claim only if the bound is already beyond the limit."""
     good, bad = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
     if bound is Bound.LOWER:
         if expect.at_most is not None and most > expect.at_most:
@@ -300,7 +301,7 @@ def _judge_bound(
 
 
 def _bound(censored: list[bool]) -> Bound | None:
-    """The kind of bound that a difference or ratio of two sides is, if a side is a lower bound."""
+    """The kind of bound of a difference or ratio, given which of its sides are lower bounds."""
     if not any(censored):
         return None
     if all(censored) and len(censored) > 1:

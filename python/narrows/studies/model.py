@@ -27,7 +27,7 @@ class Shorter(_Table):
 
     seeds: int = Field(default=2, ge=1)
     duration: str | None = None
-    """Duration of a run (None: that of the scenario)."""
+    """Duration of a run (None: as in the scenario)."""
     keep: Where = {}
 
 
@@ -56,7 +56,7 @@ class Recorded(_Table):
     """
 
     key: str
-    """The varied key. The first value is the scenario's own."""
+    """The varied key. Its first value is the value in the scenario."""
     values: list[dict[str, Any]]
     """Values of the key. `file` is relative to the data folder."""
 
@@ -116,7 +116,7 @@ class Side(_Table):
 
 
 class Expect(_Table):
-    """The condition on the measured value. Exactly one must be given.
+    """The condition on the measured value. Exactly one of the fields below must be given.
 
     above, below: the confidence interval over seeds (of the paired difference, if two sides are compared) is
     beyond the value (MET-91). about: the interval is within `within` of the value. If the interval contains a

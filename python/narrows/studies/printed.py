@@ -1,6 +1,6 @@
-"""Reads tables that a paper prints as if they were runs.
+"""Reads a table printed in a paper, and treats each of its rows as a run.
 
-A study can thus check the paper's figures without new runs.
+A study can therefore check the paper's figures without new runs.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def printed_window_rate(
     rtt_unit_s: float,
     window_unit_bytes: float,
 ) -> float:
-    """A flow can send at most one window per RTT. If the ratio is below 1, the row contradicts itself.
+    """Rate of one window per RTT, divided by the printed throughput. Below 1, the row contradicts itself.
 
     `rtt_unit_s` and `window_unit_bytes` are the units of the columns. The throughput is in Mbit/s.
     """

@@ -136,7 +136,7 @@ def _none_runs(experiments: list[Experiment], pairs: list[Pair]) -> str:
 def _in_real_time(
     pair: Pair, folder: Path, backend: Backend, reuse: bool, left_s: float, say: Say, stacks: Real
 ) -> Results | None:
-    """Run an experiment in real time. If it fails, return the finished runs and note it in `left_out`."""
+    """Run an experiment in real time. If it fails, return its finished runs and note why in `left_out`."""
     assert pair.real is not None
     progress = _progress(pair.experiment.id, stacks.where, left_s, pair.real.duration / 1e9 + OVERHEAD_S, say)
     try:
@@ -182,7 +182,7 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
 
     def tell(done: int, total: int) -> None:
         spent = time.monotonic() - begun
-        # The rest of this experiment is estimated from its finished runs.
+        # The time left for this experiment is estimated from its finished runs.
         rest = (total - done) * spent / done + left_s - total * each_s
         say(f"{name}: {done} of {total} runs {where}, about {minutes(rest)} left")
 
@@ -236,7 +236,9 @@ def _possible(data: dict[str, Any], source: str, backend: Backend) -> tuple[Scen
 
 
 def omit(data: dict[str, Any], key: str) -> None:
-    """Remove a dotted key from a scenario's tables, in place. Its parts are names of tables or indices.
+    """Remove a dotted key from a scenario's tables, in place.
+
+    The parts of the key are names of tables, or indices.
 
     Raises:
         NarrowsError: if the key does not exist.

@@ -52,7 +52,7 @@ class Real:
 
     @property
     def where(self) -> str:
-        """Place of the runs in sentences."""
+        """The place of the runs, as part of a sentence."""
         return "in the guest" if self.backend == "vm" else "on the kernel"
 
 
@@ -178,7 +178,7 @@ def _progress(experiment: Experiment, say: Say) -> sweep.Progress:
 def prepare(
     study: Study, experiment: Experiment, quick: bool, folder: Path | None = None
 ) -> tuple[Scenario, list[str]]:
-    """An experiment's scenario, with recorded traces and shortened, and notes for the reader.
+    """An experiment's scenario with recorded traces, shortened if requested, and notes for the reader.
 
     Args:
         study: the study.
@@ -199,7 +199,7 @@ def prepare(
 
 
 def read_scenario(study: Study, experiment: Experiment) -> dict[str, Any]:
-    """An experiment's scenario file as tables, with a table `sweep` in any case."""
+    """An experiment's scenario file as tables. The table `sweep` always exists."""
     path = study.folder / experiment.scenario
     data = retired.scenario(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
     data.setdefault("sweep", {})

@@ -104,7 +104,7 @@ def below_ovs(folder):
 def start_switch(lab):
     """The agent below s1.
 
-    Its own detector waits longer than any test here, so every detection is the controller's.
+    The agent's own detector waits longer than any test here, so the controller makes every detection.
     """
     others = [f"s1-{host}" for host in ("h1", "h2")]
     lab.switch = lab.agents.start(

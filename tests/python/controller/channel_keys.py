@@ -9,7 +9,9 @@ from narrows.controller import tls
 
 
 def by_openssl(folder):
-    """Makes a key and a certificate with OpenSSL. Unlike the agent's, such a certificate is an authority."""
+    """Makes a key and a certificate with OpenSSL. Unlike a certificate made by the agent, this certificate is
+    an authority.
+    """
 
     def make(name):
         command = [
@@ -49,7 +51,7 @@ class Keys:
         (self.folder / f"{name}.trusted").write_text(text)
 
     def of_agent(self, name):
-        """The files of an agent: key, certificate, trusted."""
+        """The files of an agent: key, certificate, and trusted certificates."""
         return tls.Keys(
             self.folder / f"{name}.key", self.folder / f"{name}.crt", self.folder / "controllers.trusted"
         )

@@ -71,7 +71,7 @@ def flow_list(*flows, port=1):
 
 
 def client(key, certificate, trusted):
-    """TLS of an agent, which compares certificates and not names."""
+    """TLS context of an agent. It compares certificates, not names."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.load_cert_chain(certificate, key)
@@ -80,10 +80,14 @@ def client(key, certificate, trusted):
 
 
 class Agent:
-    """Sends and receives bodies. Written from the protocol's description, not with the controller's code."""
+    """Sends and receives bodies. It is written from the description of the protocol and uses no code of the
+    controller.
+    """
 
     def __init__(self, host, port, name="a", keys=None, greeting=None):
-        """`keys`: key, certificate and trusted certificates. `greeting`: another one than the right one."""
+        """`keys`: key, certificate and trusted certificates. `greeting`: a greeting other than the right
+        one.
+        """
         self.socket = socket.create_connection((host, port), timeout=20)
         if keys is not None:
             self.socket = client(*map(str, keys)).wrap_socket(self.socket)
@@ -98,7 +102,7 @@ class Agent:
         """The next body; None if the controller has closed the connection."""
         try:
             line = self.lines.readline()
-        except OSError:  # among them TLS's alerts
+        except OSError:  # includes TLS alerts
             return None
         return json.loads(line) if line else None
 

@@ -1,4 +1,4 @@
-"""An HTTP server that records requests like an Alertmanager, and answers as a test demands."""
+"""An HTTP server instead of an Alertmanager. It records requests and gives the answers that a test sets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 @contextlib.contextmanager
 def alertmanager(certificate=None):
-    """With TLS, if there is a file with key and certificate.
+    """Starts the server, with TLS if `certificate` names a file with a key and a certificate.
 
     Its `url`, the `requests` (path, headers, alerts), and the `answers` for the next requests."""
     got = SimpleNamespace(requests=[], answers=[], arrived=threading.Condition(), hold=threading.Event())

@@ -27,7 +27,7 @@ def port(number):
 
 
 def match(*fields):
-    """Each field is a pair: its number in OpenFlow's class, and its value."""
+    """A match. Each field is a pair of its number in OpenFlow's class and its value."""
     inner = b"".join(struct.pack("!HBB", 0x8000, number << 1, len(value)) + value for number, value in fields)
     length = 4 + len(inner)
     return struct.pack("!HH", 1, length) + inner + bytes(-length % 8)
@@ -81,7 +81,7 @@ def samples(dpid=0x77):
 
 
 def endless():
-    """A message that os-ken would parse for ever, because it has a property of length zero."""
+    """A message that os-ken would parse forever, because the message has a property of length zero."""
     queue = struct.pack("!IIH6x", 1, 1, 40) + struct.pack("!HH4x", 1, 0) + bytes(16)
     return message(QUEUE_GET_CONFIG_REPLY, struct.pack("!I4x", 1) + queue)
 

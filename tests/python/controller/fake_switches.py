@@ -1,4 +1,6 @@
-"""Simulated switches: they hold entries, forward packets by them, and answer as OpenFlow switches do."""
+"""Simulated switches, which hold entries, forward packets by these entries, and answer like OpenFlow
+switches.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,7 @@ class Network:
                 case SendLldp(dpid, port):
                     to = self.peer((dpid, port))
                     if dpid in self.connected and to is not None and to[0] in self.connected:
-                        # A switch sends LLDP to the controller only by an entry.
+                        # A switch sends LLDP to the controller only if it has an entry for LLDP.
                         _, copied = pipeline(
                             self.rules[to[0]], to[1], "02:00:00:00:00:00", "01:80:c2:00:00:0e", 0x88CC
                         )
@@ -177,7 +179,7 @@ class Network:
         `dst`.
 
         Raises:
-            AssertionError: it arrives at a switch's port for the second time, so there is a loop.
+            AssertionError: if the frame arrives at the same port twice, which means that there is a loop.
         """
         start = self.hosts[src]
         queue, seen, received, hops = deque([(start, 1)]), set(), [], None

@@ -1,7 +1,7 @@
 """Real Open vSwitch for tests: bridges in one network namespace, and each host in its own.
 
-They use the userspace datapath, because the kernel's can be missing, with a database and daemon of their
-own. The system's Open vSwitch is not touched.
+The bridges use the userspace datapath, because the kernel's datapath can be missing. They have their own
+database and daemon, so the system's Open vSwitch is not changed.
 """
 
 from __future__ import annotations
@@ -169,12 +169,12 @@ class Lab:
             ports = [f"{a}-{b}" for pair in self.shape.links for a, b in (pair, pair[::-1]) if a == switch]
             ports += [f"{switch}-{host}" for host, at in self.shape.hosts.items() if at == switch]
             command = ["--", "add-br", switch, "--", "set", "bridge", switch, "datapath_type=netdev"]
-            # Without a controller, entries stay and the switch does not forward by itself.
+            # If there is no controller, the entries stay and the switch does not forward by itself.
             command += ["fail_mode=secure", "protocols=OpenFlow13", f"other-config:datapath-id={number:016x}"]
             for port in ports:
                 command += ["--", "add-port", switch, port]
             self.vsctl(*command[1:], "--", "set-controller", switch, *self.remotes)
-            # A bridge with several controllers has no controller of its own name.
+            # If a bridge has several controllers, none of them has the name of the bridge.
             for controller in (
                 self.vsctl("get", "bridge", switch, "controller").stdout.strip("[]\n ").split(", ")
             ):
@@ -206,7 +206,7 @@ class Lab:
         self.controller.wait()
 
     def get(self, what, port=HTTP):
-        """A REST call from inside the namespace; None while there is no answer."""
+        """The answer to a REST call from inside the namespace; None while there is no answer."""
         url = f"http://127.0.0.1:{port}/api/v1/{what}"
         script = f"import urllib.request as u; print(u.urlopen({url!r}, timeout=5).read().decode())"
         done = self.inside(self.net, sys.executable, "-c", script, check=False)
@@ -229,7 +229,7 @@ class Lab:
 
 
 def wait(ready, what, seconds=60):
-    """Waits for a condition. The limit only ends a test that hangs; it is no measure of speed."""
+    """Waits for a condition. The limit only ends a test that hangs. It does not measure speed."""
     for _ in range(seconds * 5):
         if ready():
             return

@@ -1,4 +1,4 @@
-"""The deployed controller as a process, with its threads, descriptors and processor time."""
+"""The controller as a process, as it is deployed, with its threads, descriptors and processor time."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def flows(count):
 
 
 def runtime(count=12, authenticated=True, empty=False):
-    """A domain of five switches, six hosts, one agent with a congested port and `count` flows."""
+    """A domain of five switches, six hosts, and one agent that has a congested port and `count` flows."""
     shown = Runtime(Params(), "east", authenticated)
     if empty:
         return shown
@@ -148,7 +148,7 @@ def served(shown, loopback=True, token=None, watch=None):
         port=0,
         lifespan="off",  # there is nothing to start or to end
         log_level="warning",
-        timeout_graceful_shutdown=1,  # then streams are cancelled, which closes their connections
+        timeout_graceful_shutdown=1,  # streams are cancelled after this time, which closes their connections
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

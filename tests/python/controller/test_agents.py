@@ -1,8 +1,7 @@
 """Agents and controller as one system, on real stacks: needs root, the agent's program and Open vSwitch.
 
 The tests are skipped with a reason elsewhere (with NARROWS_REQUIRE_KERNEL=1 they fail). The bounds allow for
-a
-busy machine; docs/reference/controller.md has the measured figures. Tests that judge figures run in real
+a busy machine. docs/reference/controller.md has the measured figures. Tests that judge figures run in real
 time, where other work disturbs them sometimes, so they are repeated (`flaky`) with the same bounds.
 """
 
@@ -55,10 +54,10 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
     with Queue(lab) as queue:
         wait(shown, "both flows with their rates", seconds=5)
-        # Eq 5 from OpenFlow's counters, read once a second, and the agent's capacity.
+        # Equation 5, from OpenFlow's counters (read once a second) and the agent's capacity.
         wait(lambda: _busiest(lab) > 0.3, "the link's load", seconds=5)
         rates = [received(sender)[0] for sender in senders]
-    # 46 to 47 Mbit/s each on a quiet machine.
+    # On a quiet machine, each flow has 46 to 47 Mbit/s.
     assert all(0.3 * RATE < rate < 0.52 * RATE for rate in rates), rates
     packets = queue.packets()
     assert sum(packets) / len(packets) < 20, packets
@@ -66,7 +65,8 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
 @pytest.mark.flaky(reruns=2)
 def test_the_controller_detects_a_burst_which_then_drains(lab):
-    # A new controller, because it merges further changes of a port that has changed in the last minute.
+    # Start a new controller, because a controller merges further changes of a port that has changed in the
+    # last minute.
     lab.kill_controller()
     lab.start_controller()
     wait(lambda: [agent["name"] for agent in lab.get("agents")] == ["below-s1"], "the agent to be back")
@@ -122,7 +122,8 @@ def test_a_rate_reaches_the_switch_that_sees_the_acks(tmp_path):
         (shown,) = lab.agents.status("a")["ports"]
         assert sum(leaf["packets"] for leaf in shown["leaves"][:2]) > 1000, "its data goes there"
         assert dict(shown["counters"])["inserted"] == 0, "and none of its ACKs"
-        # The sender is paced at 0.97 of the link, so there is no queue; CUBIC's was 60 ms.
+        # The sender is paced at 0.97 of the link, so there is no queue. With CUBIC the queueing delay was 60
+        # ms.
         queued = [leaf["queued_packets"] for leaf in shown["leaves"][:2]]
         assert sum(queued) < 100, queued
         rate, _ = received(sender)

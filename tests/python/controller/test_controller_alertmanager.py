@@ -1,4 +1,4 @@
-"""Delivery of alerts: complete, repeated, bounded, and without a wait of anything else."""
+"""Delivery of alerts: complete, repeated and bounded. Nothing else waits for it."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_a_threshold_reaches_the_alertmanager_and_its_end_too():
         try:
             for second in range(3):
                 watch.look(second * SECOND)
-            receiver.wait(2)  # the first one was answered with an error
+            receiver.wait(2)  # the first request was answered with an error
             (alerts, again) = (request[2] for request in receiver.requests[:2])
             assert [one["labels"]["interface"] for one in alerts] == ["s2-3"]
             assert alerts[0]["startsAt"] == again[0]["startsAt"]

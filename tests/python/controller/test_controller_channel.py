@@ -123,7 +123,7 @@ def keys(tmp_path_factory):
 def listening(keys, caplog, monkeypatch):
     events = queue.Queue()
     caplog.set_level("WARNING")
-    # The lines of other tests must not count against the limit.
+    # The lines that other tests have logged must not count against the limit.
     monkeypatch.setattr(channel_module, "WARNINGS", Warnings(channel_module.LOG))
     channel = Channel(("127.0.0.1", 0), keys.of_controller(), "c", events.put)
     yield channel, events
@@ -177,7 +177,7 @@ def test_an_agent_cannot_use_another_agents_name(listening, keys):
 
 
 def signed_by_an_agent(folder):
-    """A certificate for the name a, signed with the trusted key of b, which OpenSSL made as an authority."""
+    """A certificate for the name a. The trusted key of b signed it, because OpenSSL made b an authority."""
     make = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-keyout", "forged.key"]
     sign = ["openssl", "x509", "-req", "-days", "30", "-CA", "b.crt", "-CAkey", "b.key", "-CAcreateserial"]
     for command in ([*make, "-out", "forged.csr"], [*sign, "-in", "forged.csr", "-out", "forged.crt"]):
@@ -202,7 +202,7 @@ def test_an_agent_with_an_unknown_certificate_is_refused(listening, keys, caplog
 
 
 def wait_for(done):
-    """Waits for a condition; the deadline is for a hang only."""
+    """Waits for a condition. The deadline only ends a test that hangs."""
     pause = threading.Event()
     for _ in range(2000):
         if done():
@@ -212,7 +212,7 @@ def wait_for(done):
 
 
 def test_an_agent_refuses_another_controller(listening, keys):
-    """Python's agent here, the real one in channel/transport_tests.rs."""
+    """This tests the agent in Python. channel/transport_tests.rs tests the real agent."""
     channel, events = listening
     own = keys.of_agent("a")
     with pytest.raises(ssl.SSLCertVerificationError):

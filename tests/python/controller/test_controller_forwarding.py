@@ -1,4 +1,4 @@
-"""The domain with simulated switches that interpret entries: any network, any failure."""
+"""The domain with simulated switches that interpret entries, in many networks and with many failures."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_switches_connect_and_disconnect():
 
 
 def test_a_switch_that_loses_its_controller_causes_no_loop():
-    # It continues to forward by its last entries, including broadcasts.
+    # The switch continues to forward by its last entries, including broadcasts.
     net = settled(nx.complete_graph([1, 2, 3]))
     net.disconnect(3)
     for _ in range(20):
@@ -174,7 +174,7 @@ def test_a_new_controller_keeps_working_entries(late):
     net.run(12)
     assert net.rules == before, "the network is the same, and so are its entries"
     assert set(net.domain.hosts.by_mac) == set(net.hosts), "hosts are known again, from the switches"
-    # It is in control: it reacts to a cut cable.
+    # The controller is in control: it reacts to a cut cable.
     net.toggle(tuple(next(iter(net.cables))), False)
     net.run(3)
     meet(net)

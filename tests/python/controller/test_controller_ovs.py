@@ -111,7 +111,7 @@ def test_traffic_continues_without_a_controller_and_with_a_new_one(lab):
     lab.kill_controller()
     assert lab.ping() == 5, "the switches keep their entries"
     lab.start_controller()
-    # Until it knows the links it must not change working entries.
+    # Until the controller knows the links, it must not change working entries.
     assert lab.ping() == 5
     wait(lambda: links(lab) == TRIANGLE, "the links to be found again")
     wait(lambda: not any(switch["held"] for switch in lab.get("switches")), "the entries to be compared")

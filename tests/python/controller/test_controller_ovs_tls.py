@@ -19,7 +19,7 @@ def lab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tls")
 
     def pki(*command):
-        # It writes its files into the working directory.
+        # The command writes its files into the working directory.
         quoted = " ".join(("ovs-pki", f"--dir={folder}/pki", f"--log={folder}/log", *command))
         run("sh", "-c", f"cd {folder} && {quoted}")
 

@@ -1,6 +1,7 @@
-"""The page in a real browser: drawn, live, in both themes, at any width, without requests to other hosts.
+"""The page in a real browser: drawn and updated in both themes, at any width, without requests to other
+hosts.
 
-Skipped, loudly, where no Chromium is found; an error instead if NARROWS_REQUIRE_BROWSER=1.
+Without Chromium the tests are skipped with a warning, or fail if NARROWS_REQUIRE_BROWSER=1.
 NARROWS_SHOTS=FOLDER keeps pictures.
 """
 
@@ -385,7 +386,7 @@ def test_every_control_has_a_name_and_can_be_reached_by_keyboard(visit, site):
 
 
 def test_an_update_at_2500_flows_draws_few_rows(visit, site):
-    """The time to draw is printed, and the number of elements bounds it."""
+    """The test prints the time to draw, and limits the number of elements, which determines this time."""
     shown = runtime(MANY)
     page = visit(site(shown, an_hour(shown)))
     sync_api.expect(rows(page)).to_have_count(100)

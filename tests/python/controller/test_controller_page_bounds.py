@@ -1,4 +1,4 @@
-"""Limits on connections to the page: in all, by address, and in time."""
+"""Limits on connections to the page: their number in total and per address, and their duration."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def connect(port, source="127.0.0.1", send=b""):
 
 
 def ends(connection):
-    """Whether the server closes the connection. The guard against hangs fails if it does not."""
+    """Whether the server closes the connection. If it does not, the guard against hangs fails the test."""
     with contextlib.suppress(ConnectionResetError):
         while connection.recv(1 << 16):
             pass

@@ -1,4 +1,4 @@
-"""PACEC in the controller: the ports that are links, the paths of flows, the messages to agents."""
+"""PACEC in the controller: which ports are links, the paths of flows, and the messages to agents."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ class Line(Network):
         self.say({"type": "flow-changes", "port": port, "changes": changes})
 
     def work(self, seconds, background=0):
-        """Flows send at their rates, agent and switches count. `background`: bytes/s on the second link."""
+        """Flows send at their rates, and the agent and the switches count bytes. `background`: bytes/s on the
+        second link.
+        """
         for _ in range(int(seconds * 100)):
             self.run(0.01)
             for flow in self.flows:
@@ -118,7 +120,7 @@ class Line(Network):
                     self.notes.append(effect)
 
     def bodies(self):
-        """The bodies for agents since the notes were cleared."""
+        """The bodies that were sent to agents since the notes were cleared."""
         return [json.loads(effect.body) for effect in self.notes if isinstance(effect, SendToAgent)]
 
 

@@ -96,7 +96,7 @@ def test_only_get_requests_are_answered(client, method):
 
 
 def test_requests_for_other_host_names_are_refused():
-    # DNS rebinding: the name of a web page that resolves to this host.
+    # DNS rebinding: the name of a foreign web page resolves to this host.
     with served(runtime(empty=True)) as url:
         for host, status in (
             ("evil.example:6680", 421),

@@ -1,4 +1,4 @@
-"""The thread that decides: nothing that other threads or agents do ends it or fills the memory."""
+"""Other threads and agents cannot end the deciding thread, and cannot fill the memory."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_an_effect_that_fails_does_not_end_it(running, caplog):
 
 
 def test_queued_bodies_are_bounded_by_their_size(monkeypatch, caplog):
-    # The lines of other tests must not count against the limit.
+    # The lines that other tests have logged must not count against the limit.
     monkeypatch.setattr(runtime_module, "WARNINGS", Warnings(runtime_module.LOG))
     shown, body = Runtime(Params()), " " * (1 << 20)
     for _ in range(200):

@@ -93,7 +93,7 @@ def test_a_wrong_configuration_is_not_tried_again(tmp_path):
     config = tmp_path / "controller.toml"
     config.write_text("[agents]\nsecret = 7\n")
     (code,) = settings(UNIT)["RestartPreventExitStatus"]
-    # This setting concerns the main process alone. After a failed check, systemd would try again.
+    # This setting applies only to the main process. After a failed check, systemd would try again.
     for unit in UNITS.glob("*.service"):
         assert all(line.startswith("-") for line in settings(unit)["ExecStartPre"]), unit.name
     for key in ("ExecStartPre", "ExecStart"):

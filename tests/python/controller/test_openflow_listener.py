@@ -1,4 +1,4 @@
-"""Strangers at the port for switches: nothing that they send occupies or ends the controller."""
+"""Untrusted connections to the port for switches cannot block or end the controller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SAMPLES = wire.samples()
 @pytest.fixture(scope="module")
 def controller(tmp_path_factory):
     running = Controller(tmp_path_factory.mktemp("controller"))
-    FakeSwitch(running.port).handshake().close()  # whatever is loaded only once
+    FakeSwitch(running.port).handshake().close()  # loads everything that is loaded only once
     yield running
     running.close()
 
@@ -82,7 +82,8 @@ def test_a_switch_of_another_version_is_told(controller):
 
 
 def test_an_exception_in_a_handler_ends_only_that_connection(controller):
-    # More ports than any switch has: the handler raises. os-ken would end the thread for all switches.
+    # A handler raises, because there are more ports than any switch has. os-ken would then end the thread for
+    # all switches.
     hostile = FakeSwitch(controller.port, dpid=0x99).handshake()
     for number in range(2000):
         described = struct.pack("!I", number + 1) + wire.port(1)[4:]
@@ -107,7 +108,7 @@ def test_a_reconnected_switch_replaces_its_old_connection(controller):
 
 @st.composite
 def strangers(draw):
-    """Bytes of a connection: a handshake, whole or not, and messages that are valid, changed or random."""
+    """Bytes of a connection: a handshake, possibly incomplete, and valid, changed or random messages."""
     parts = draw(st.sampled_from([[], ["hello"], ["hello", "features"], ["hello", "features", "ports"]]))
     data = bytearray(b"".join(SAMPLES[part] for part in parts))
     for name in draw(st.lists(st.sampled_from(sorted(SAMPLES)), max_size=8)):
@@ -182,7 +183,9 @@ def test_a_controller_without_free_descriptors_recovers(tmp_path):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
-    """An authority, and keys with certificates of it; `stranger` has another authority."""
+    """An authority, and keys with certificates that it signed. The certificate of `stranger` has another
+    authority.
+    """
     folder = tmp_path_factory.mktemp("certificates")
 
     def openssl(*command):
@@ -234,7 +237,7 @@ def test_a_switch_with_a_certificate_connects_by_tls(tls_controller, certificate
 def test_a_switch_without_a_certificate_of_the_authority_is_refused(tls_controller, certificates, name):
     before = tls_controller.rest()
     with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
-        # In TLS 1.3 the client learns of it when it reads.
+        # In TLS 1.3 the client learns of the refusal only when it reads.
         FakeSwitch(tls_controller.port, wrap=by_tls(certificates, name)).handshake()
     tls_controller.wait_for(before)
 

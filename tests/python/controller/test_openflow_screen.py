@@ -1,4 +1,6 @@
-"""The checks before os-ken's parser: valid messages pass, and whatever passes is parsed in bounded work."""
+"""The checks before os-ken's parser. Valid messages pass, and every message that passes is parsed in bounded
+work.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def screen(introduced=True):
 
 
 def passes(made, message, ready=True):
-    """Whether the message passes, as the connection asks it."""
+    """Whether the message passes the checks that a connection makes."""
     try:
         if made.length(message[:HEADER_BYTES]) != len(message):
             return False
@@ -173,7 +175,9 @@ def test_no_length_can_be_zero(name, offset, width):
 
 
 def test_truncated_messages_are_refused_or_whole():
-    """Each message is cut at each place, with the length that fits: what passes has no half element."""
+    """Each message is cut at each place, and its length is adjusted. A message that passes has no incomplete
+    element.
+    """
     for name in READY:
         for end in range(HEADER_BYTES, len(SAMPLES[name])):
             cut = bytearray(SAMPLES[name][:end])
@@ -210,7 +214,9 @@ def test_whatever_passes_is_parsed_in_bounded_work(message):
 
 
 def test_many_mutations_are_parsed_in_bounded_work():
-    """Cheaper than hypothesis, so many more: numbers at every place of every message."""
+    """Sets numbers at every place of every message. This is cheaper than hypothesis, so it tries many more
+    messages.
+    """
     passed, source = 0, random.Random(1)
     for name in READY:
         sample = SAMPLES[name]

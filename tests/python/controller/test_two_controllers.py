@@ -15,7 +15,7 @@ NAMES = ("east", "west")
 
 
 class TwoControllers(TimelyLab):
-    """The laboratory of `agents_lab` with two controllers, which reach each other if they are linked."""
+    """The laboratory of `agents_lab` with two controllers. They reach each other if they are linked."""
 
     def __init__(self, folder, linked):
         keys = keys_of(folder, "below-s1", controllers=NAMES)

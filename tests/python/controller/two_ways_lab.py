@@ -5,8 +5,7 @@
              b
 
 The two nodes are routers, because Open vSwitch with this controller sends both directions by the shortest
-path. The
-agent at b reaches the controller by the network, so keys are used.
+path. The agent at b reaches the controller over the network, so keys are used.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ def two_ways(folder):
                 f'[controller]\naddress = "{A}:{AGENTS}"\n{lab.keys.of(name)}',
             )
         start_senders(lab, "h1", interface="to-a")
-        # It answers the SYN with an option to be filled in. Without one in the handshake the sender is
-        # CUBIC's for good (BRF-93), whatever comes a second later.
+        # The receiver's agent adds the rate option to the SYN-ACK. If the handshake has no option, the sender
+        # uses CUBIC until the connection ends (BRF-93), so the agent must run before the flow.
         lab.agents.start(lab.at["h2"], "receiver", "[receiver]\n")
         wait(lambda: lab.agents.status("receiver"), "the receiver's agent")
         lab.start(lab.at["h2"], "iperf3", "-s", "-p", "5201", log="iperf3.log")

@@ -22,7 +22,9 @@ def plan():
 
 @pytest.fixture
 def real():
-    """Skips the test with a reason if the kernel backend cannot run; fails it if NARROWS_REQUIRE_KERNEL=1."""
+    """Skips the test with a reason if the kernel backend cannot run, or fails it if
+    NARROWS_REQUIRE_KERNEL=1.
+    """
     try:
         features.require(features.root, features.tools, features.emulator, features.qdiscs)
     except KernelError as lacking:

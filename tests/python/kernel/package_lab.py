@@ -1,11 +1,11 @@
 """Installs narrows-agent's Debian package, runs it and purges it; prints observations as JSON.
 
-Run it as root in a mount and network namespace of its own:
+Run it as root in its own mount namespace and network namespace:
 
     unshare --mount --net python package_lab.py PACKAGE FOLDER
 
-dpkg changes an overlay over the real root, so the machine stays as it is, and the upper layer shows every
-changed file.
+dpkg changes only an overlay over the real root. The machine stays unchanged, and the overlay's upper layer
+shows every changed file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_FILES_OF_A_PACKAGE = ("dev", "proc", "sys", "run", "tmp", "var/cache", "var/
 
 
 def overlay(folder: Path) -> tuple[Path, Path]:
-    """A copy of the root in which changes go to a folder of their own: (root, changes)."""
+    """A copy of the root in which changes go to a separate folder: (root, changes)."""
     mount("tmpfs", "tmpfs", folder)
     root, changes, work = (folder / name for name in ("root", "changes", "work"))
     for part in (root, changes, work):

@@ -1,7 +1,7 @@
 """Boots systemd over the overlay of `package_lab`, and runs the package's units under it.
 
-Run it as root in namespaces of its own, as the first process of the PID namespace, in a cgroup that is the
-root of the cgroup namespace:
+Run it as root in its own namespaces. It must be the first process of the PID namespace, and its cgroup must
+be the root of the cgroup namespace:
 
     python systemd_lab.py PACKAGE FOLDER RESULT
 
@@ -24,7 +24,7 @@ from package_lab import PORT, mount
 SYSTEMD = Path("/lib/systemd/systemd")
 ROLES = ("switch", "sender", "receiver")
 STARTS = 5
-"""systemd gives up after so many starts within 10 s (DefaultStartLimitBurst)."""
+"""Number of starts within 10 s after which systemd gives up (DefaultStartLimitBurst)."""
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 PROBE = """\
 [Unit]
@@ -40,7 +40,7 @@ ExecStopPost=/bin/systemctl exit --force
 def boot(package: Path, folder: Path, result: Path) -> None:
     """Installs the package into an overlay and replaces this process by the overlay's systemd."""
     root, _ = package_lab.overlay(folder)
-    # As in a container: systemd leaves alone the hardware and the kernel's parameters if these are read-only.
+    # As in a container: if these are read-only, systemd does not change the hardware or kernel parameters.
     for name in ("sys", "proc/sys"):
         subprocess.run(["mount", "--bind", root / name, root / name], check=True)
         subprocess.run(["mount", "-o", "remount,ro,bind", root / name], check=True)

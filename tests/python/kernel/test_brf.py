@@ -232,9 +232,9 @@ class TestOnThisKernel:
         flows = results.flows.to_pylist()
         first, second = (flow["goodput_bps"] for flow in flows)
         assert abs(first - second) < 0.1 * first
-        # A machine that stands still for a while loses time, and TCP probes for packets that are only late.
+        # If the machine pauses, packets are late, and TCP sends probes for them.
         assert first + second > (0.93 if verdict["sound"] else 0.7) * 96.5e6
-        # A tail loss probe of the last packets is a retransmission, too; lost is nothing.
+        # A tail loss probe of the last packets also counts as a retransmission, although nothing was lost.
         assert sum(flow["retransmits"] for flow in flows) <= (3 if verdict["sound"] else 20)
         link = next(row for row in results.links.to_pylist() if row["name"] == "bottleneck")
         assert link["dropped_packets"] == 0
@@ -266,7 +266,7 @@ class TestOnThisKernel:
         samples = results.flow_samples.to_pandas().query("3 < t_s < 4")
         for name in members:
             told = samples[samples["flow"] == rows[name]]["allocation_bps"]
-            # A sixth of 0.98 of the link, less what a congestion takes for a moment.
+            # A sixth of 0.98 of the link, minus the reduction during a short congestion.
             assert told.median() == pytest.approx(98e6 / 6, rel=0.05)
 
     def test_a_wrong_parameter_is_refused_in_a_line(self):

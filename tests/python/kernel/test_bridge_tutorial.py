@@ -14,7 +14,7 @@ TEAR_DOWN = (
 
 
 def test_put_brf_on_a_linux_bridge(tmp_path, agent, lacking, tidy):
-    """Flows are `other` without the sender and `rated` with it; figures may differ."""
+    """Flows are `other` without the sender's agent and `rated` with it. Figures may differ."""
     taken = [name for name in NAMES if Path("/run/netns", name).exists()]
     if taken:
         lacking(f"a network namespace is called {taken[0]} already")

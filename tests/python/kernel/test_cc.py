@@ -1,7 +1,7 @@
-"""Algorithms that the agent loads: BBR v1 next to the kernel's, BBR-A, -B and -C; `narrows cc`.
+"""The algorithms that the agent loads: BBR v1 (compared with the kernel's BBR), BBR-A, BBR-B and BBR-C.
 
-Runs that judge figures are in real time, which other work on the machine spoils now and then: they are
-repeated (`flaky`), with the same bounds.
+Tests that judge figures run in real time, and other work on the machine sometimes disturbs them. These tests
+are repeated (`flaky`), with the same bounds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ cc = "{cc}"
 BESIDE = (
     'duration = "16s"' + PATH.format(name="kernel", cc="bbr") + PATH.format(name="ebpf", cc="narrows_bbr")
 )
-"""Two paths of 20 Mbit/s and 20 ms with a buffer of one BDP: what disturbs the machine disturbs both."""
+"""Two paths of 20 Mbit/s and 20 ms with a buffer of one BDP, so that a disturbance of the machine affects
+both.
+"""
 
 GOODPUT = 0.03
 RTT = 0.10
@@ -64,7 +66,9 @@ def registered():
 
 KILLED = "NARROWS_TEST_KILLED"
 UNLOAD = 'read _; for i in $(seq 50); do "$0" cc unload all && exit; sleep 0.1; done'
-"""Waits for the end of its input, then unloads; connections are gone a moment after their namespaces."""
+"""Waits for the end of its input, then unloads. It retries, because connections end shortly after their
+namespaces.
+"""
 
 
 @contextmanager
@@ -78,10 +82,11 @@ def _lock() -> Iterator[int]:
 
 @pytest.fixture
 def unloaded(agent):
-    """Nothing is loaded before, or the test says why it cannot run; nothing is afterwards.
+    """Ensures that no algorithm is loaded before and after the test. Otherwise the test reports why it cannot
+    run.
 
-    Another process unloads when its input ends, which is when this process ends, however it ends. It shares
-    the lock, so the next test waits for it.
+    Another process unloads the algorithms when its input ends. Its input ends when this process ends, even if
+    this process is killed. Both share the lock, so the next test waits for the unloading.
     """
     with _lock() as lock:
         before = cc.loaded()
@@ -198,7 +203,7 @@ def test_load_list_and_unload(narrows):
         assert code == 2, wrong
         assert said in err and err.count("\n") == 1, err
 
-    # All or none: the first of two is left alone where the second cannot be had.
+    # All or none: the first name has no effect if the second cannot be loaded or unloaded.
     for wrong in (("load", "bbr-c", "bbr-b"), ("unload", "bbr-b", "bbr-c")):
         assert narrows("cc", *wrong)[:2] == (2, "")
         assert list(cc.loaded()) == ["narrows_bbr_b"]

@@ -39,7 +39,7 @@ params = { poll = "40ms" }
 [sdn]
 outages = [["1s", "2s"]]
 """
-# The way by r3 is faster and longer: the simulator takes it, the controller does not.
+# The path over r3 has a lower delay and more hops. The simulator uses this path, and the controller does not.
 DETOUR = """
 [[links]]
 name = "slow"
@@ -74,7 +74,7 @@ def test_the_control_network_is_apart_from_the_measured_one(plan):
         for node in layout.control
     ]
     assert not any("192.168." in line for node in ("n0", "n3") for line in todo.addresses[PREFIX + node])
-    # From a switch only the controller is reached, from the controller only switches.
+    # A switch reaches only the controller, and the controller reaches only switches.
     routes = [
         line.split()[2]
         for lines in todo.addresses.values()

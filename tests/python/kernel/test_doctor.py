@@ -54,7 +54,7 @@ def test_a_run_stops_with_the_first_that_lacks():
 
 @pytest.fixture
 def no_root(monkeypatch):
-    """An ordinary user, for whom nothing is created and nothing was tried."""
+    """An ordinary user, who cannot create a network namespace and has no capabilities."""
 
     def refused(command, lines):
         raise KernelError("ip netns add: Permission denied")
@@ -142,7 +142,7 @@ def test_the_visible_bpffs_must_be_writable(mount, shown, lacking):
 def test_doctor_names_left_namespaces_and_their_removal(monkeypatch, narrows, tmp_path):
     dead = 2**22 + 1  # above the largest number of a process
     monkeypatch.setattr(namespaces, "RUN", tmp_path)
-    monkeypatch.setattr(features, "qdiscs", list)  # would make a namespace, and not find it to remove
+    monkeypatch.setattr(features, "qdiscs", list)  # the real one would create a namespace
     for name in [f"nrw-{dead}-1-n{i}" for i in range(5)] + [f"nrw-{os.getpid()}-1-n0", "other"]:
         (tmp_path / name).touch()
     assert narrows("doctor")[1].splitlines()[-1] == (

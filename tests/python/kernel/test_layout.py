@@ -1,4 +1,4 @@
-"""The pure part: every node, link and flow of a plan has its place, whatever the network."""
+"""The layout, without a kernel: in any network, every node, link and flow of a plan has a place."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_routes_follow_the_plans_paths(text):
     layout = lay_out(plan)
     back = reverse_links(plan["links"])
     routes = {(hop.node, hop.to): hop for hop in layout.hops}
-    assert len(routes) == len(layout.hops)  # one way to an address at each node
+    assert len(routes) == len(layout.hops)  # each node has one route to an address
     by_device = {(port.node, port.device): port for port in layout.ports}
     by_address = {port.address: port for port in layout.ports}
     for flow, number in zip(plan["flows"], layout.of_flow, strict=True):
@@ -216,7 +216,7 @@ def test_rates_that_change_are_changes_of_the_class(plan):
     found = changes(lay_out(plan(text)))
     assert [(change.time, change.namespace) for change in found] == [
         (2_000_000_000, "n1"),
-        (2_000_000_000, "n2"),  # a link's changes hold both ways
+        (2_000_000_000, "n2"),  # a link's changes apply to both directions
     ]
     assert "class change dev l2 parent 1: classid 1:1 htb rate 2500000bps" in found[0].line
 

@@ -20,7 +20,9 @@ STUDY = Path(studies.__file__).parent / "library" / "pacec"
 
 
 def counted_line():
-    """The study's line of three switches, its second link known by OpenFlow's counters only, shortened."""
+    """The study's line of three switches, in a short run. The second link has no agent, so only OpenFlow
+    counts its bytes.
+    """
     line = load(STUDY / "line.toml", {"duration": "10s", "warmup": "5s", "sweep.seeds": 1})
     return next(run.scenario for run in expand(line) if "pacec-counted" in run.factors.values())
 

@@ -28,7 +28,7 @@ def build(folder: Path) -> Path:
 
 @pytest.fixture
 def package(agent, lacking, tmp_path_factory):
-    """The package, on a machine that can install it and has not done so."""
+    """The package, on a machine that can install it and where it is not installed."""
     if shutil.which("dpkg") is None:
         lacking("found no dpkg")
     installed = subprocess.run(["dpkg", "--status", "narrows-agent"], capture_output=True, check=False)
@@ -93,7 +93,7 @@ def test_the_package_installs_runs_and_purges(package, tmp_path):
 
 @pytest.fixture
 def cgroup(lacking):
-    """A cgroup for a systemd of its own; every process in it ends with the test."""
+    """A cgroup for a separate systemd. Every process in the cgroup ends with the test."""
     mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
     roots = [place for _, place, kind, *_ in mounts if kind == "cgroup2"]
     if not roots:

@@ -1,4 +1,5 @@
-"""Runs on this machine's kernel: they need root, and skip without (or fail: NARROWS_REQUIRE_KERNEL=1).
+"""Runs on this machine's kernel: they need root. Without root they are skipped, or fail if
+NARROWS_REQUIRE_KERNEL=1.
 
 Tests that judge figures run in real time, and other work on the machine sometimes disturbs them. These tests
 are repeated (`flaky`), with the same bounds.
@@ -62,7 +63,7 @@ def test_two_cubics_share_a_dumbbell(backend):
         print(f"{pair.name} {pair.figure}: sim {pair.a:.4g}, kernel {pair.b:.4g}, {pair.difference:+.1%}")
     print(real.soundness["0"]["reasons"] or "sound")
     goodput = sum(real.flows["goodput_bps"].to_pylist())
-    # 50 Mbit/s of L3 carry 50 * 1448 / 1500 of payload, and no more.
+    # 50 Mbit/s at L3 carry at most 50 * 1448 / 1500 Mbit/s of payload.
     assert 0.8 * 48.3e6 < goodput < 1.02 * 48.3e6
     assert all(rtt >= 0.0195 for rtt in real.flows["min_rtt_s"].to_pylist())
 
@@ -144,7 +145,7 @@ def _kept(flow_samples):
 
 
 def test_a_parameter_of_the_scenario_is_set_in_the_kernels_module_and_restored(backend, monkeypatch):
-    """CUBIC reads it at each loss, so the module is neither loaded again nor copied."""
+    """CUBIC reads the parameter at each loss, so the module is neither loaded again nor copied."""
     emulate, before, during = backend._emulate, BETA.read_text(), []
 
     def watched(*arguments, **options):

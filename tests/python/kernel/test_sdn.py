@@ -1,7 +1,7 @@
-"""Scenarios with [sdn] on this machine's kernel: the real controller, below it agents and Open vSwitch.
+"""Scenarios with [sdn] on this machine's kernel, with the real controller, agents and Open vSwitch.
 
-Figures are judged where the run was sound. Short work of other programs can change figures although the run
-is not marked. Tests are therefore repeated, with the same bounds.
+Figures are judged only if the run was sound. A short disturbance by other programs can change figures
+although the run counts as sound. Tests are therefore repeated, with the same bounds.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def test_the_controller_catches_a_burst_that_drains(backend, tmp_path):
     queue = samples[samples["link"] == number].set_index("t_s")["queue_packets"]
     early, late = queue.loc[4.0:4.3], queue.loc[5.0:6.5]
     print(f"queue in packets: at most {early.max():.0f} at first, mean {late.mean():.2f} a second later")
-    # The switch's own detector would speak only after a minute of silence.
+    # The switch's own detector would report only after a minute without messages.
     ends = [kind for _, kind in told].count("congestion-end")
     assert bool(told) == ("congestion:" in log), "whatever was told was the controller's"
     assert abs(ends - log.count("clear:")) <= 1, "the last may be on its way at the end"

@@ -77,7 +77,7 @@ LINUX = {
 
 @pytest.fixture(scope="module")
 def guests():
-    """Skips the test with a reason if no guest is prepared; fails it if NARROWS_REQUIRE_KERNEL=1."""
+    """Skips the test with a reason if no guest is prepared, or fails it if NARROWS_REQUIRE_KERNEL=1."""
     lacking = "a prepared guest: narrows vm prepare"
     if package.found() is None or package.missing():
         if os.environ.get("NARROWS_REQUIRE_KERNEL") == "1":
@@ -109,7 +109,7 @@ def test_two_runs_of_a_cell_agree(guests):
 def test_dctcp_hears_the_marks_of_a_queue(guests):
     flow, verdict = figures(sweep.run(loads(DCTCP), backend=Vm()))
     assert verdict["sound"], verdict["reasons"]
-    # It holds the queue near ten packets, 6 ms; Reno in its place would fill 200, 120 ms.
+    # DCTCP keeps the queue near ten packets (6 ms). Reno would fill 200 packets (120 ms).
     assert flow["retransmits"] == 0
     assert 0.020 < flow["rtt_mean_s"] < 0.040
     assert flow["goodput_bps"] > 17e6
@@ -155,8 +155,9 @@ def agent(guests):
 
 @pytest.mark.usefixtures("agent")
 def test_bbr_in_ebpf_is_the_guests_kernels():
-    """The runs last more than 10 s, so both algorithms enter ProbeRTT. The few packets that they send in it
-    must not lower the bandwidth estimate."""
+    """The runs last more than 10 s, so both algorithms enter ProbeRTT. The few packets that they send in
+    ProbeRTT must not lower the bandwidth estimate.
+    """
     kernel, ebpf = (figures(sweep.run(loads(BBR.replace("NAME", name)), backend=Vm())) for name in PAIR)
     for flow, verdict in (kernel, ebpf):
         assert verdict["sound"], verdict["reasons"]

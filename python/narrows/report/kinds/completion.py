@@ -37,9 +37,9 @@ class _Finished:
     label: str
     kind: str
     size: Floats
-    """kB."""
+    """Sizes in kB."""
     fct: Floats
-    """ms."""
+    """Completion times in ms."""
     slowdown: Floats
     unfinished: int
 
@@ -187,7 +187,7 @@ def _lines(entry: _Finished) -> list[dict[str, Any]]:
 
 
 def _log(field: str, title: str, values: Floats) -> dict[str, Any]:
-    """A logarithmic axis around the values. An axis with fewer decades has more ticks in each."""
+    """A logarithmic axis around the values. An axis with fewer decades has more ticks per decade."""
     low, high = float(values.min()) / 1.15, float(values.max()) * 1.15
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     steps = (1, 1.5, 2, 3, 5, 7) if high < 10 * low else (1, 2, 5) if len(decades) <= 4 else (1,)

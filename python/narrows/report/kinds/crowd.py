@@ -103,8 +103,8 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
 def flow_count(spec: FigureSpec, runs: Runs) -> Figure:
     """The number of flows that a BDR port counts over time, and the true number, in a panel per controller.
 
-    The true number differs between controllers: a slower one has more flows in progress. It shows the first
-    seed. The study's args: link.
+    The true number differs between controllers: with a slower controller, more flows are in progress. The
+    figure shows the first seed. The study's args: link.
     """
     link = str(spec.args["link"])
     names = algorithms(runs)

@@ -24,8 +24,8 @@ PEAK_OF = 0.995
 def multiples(spec: FigureSpec, runs: Runs) -> Figure:
     """A sampled quantity of the first flow over time: a small chart per controller, all on the same axis.
 
-    The study's args: quantity, bin_s (bins of a rate), rule (a line to compare with), capacity_mbit
-    (the link's rate, of goodput).
+    The study's args: quantity, bin_s (bins of a rate), rule (a line to compare with), capacity_mbit (the
+    link's rate: the caption explains goodput above it).
     """
     args = spec.args
     quantity = str(args["quantity"])

@@ -1,6 +1,6 @@
 """One figure over all points of a sweep: goodput of the flows and queueing delay of the bottleneck links.
 
-Its horizontal axis is a numeric factor. Without one, points are rows below each other.
+The horizontal axis is a numeric factor. If no numeric factor has enough values, points are rows.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ MOST_POINTS = 80
 LEAST_VALUES = 3
 """Smallest number of values of a factor that is drawn as a line."""
 _DECADE = 20.0
-"""A factor whose largest value is more than this many times its smallest one is drawn on a logarithmic
-axis."""
+"""A factor has a logarithmic axis if its largest value is more than this many times its smallest value."""
 _LEAST_SERIES = 4
 """Smallest number of values that count as a geometric series, which is drawn on a logarithmic axis, too."""
 
@@ -47,7 +46,7 @@ class _Mark:
     factors: dict[str, Any]
     series: str
     kind: str
-    """The controller that decides the colour (empty: several)."""
+    """The controller that decides the colour (empty: there are several controllers)."""
     value: Mean
 
 
@@ -71,7 +70,10 @@ class _Axis:
 
     @property
     def _is_geometric(self) -> bool:
-        """Whether the values grow by one factor of at least 2. A linear axis crowds the smallest of them."""
+        """Whether the values grow by a constant factor of at least 2.
+
+        On a linear axis the smallest values would be too close to each other.
+        """
         steps = sorted(set(self.values.values()))
         ratios = [after / before for before, after in itertools.pairwise(steps)]
         return len(steps) >= _LEAST_SERIES and min(ratios) >= 2 and max(ratios) <= 1.01 * min(ratios)
@@ -112,7 +114,7 @@ def _point(factors: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _kinds(flows: Sequence[Row]) -> dict[tuple[Any, ...], str]:
-    """The controller of each point at which all flows have the same one."""
+    """The controller of each point at which all flows have the same controller."""
     found: dict[tuple[Any, ...], set[str]] = {}
     for row in flows:
         found.setdefault(_point(row.factors), set()).add(row.cc)
@@ -120,7 +122,7 @@ def _kinds(flows: Sequence[Row]) -> dict[tuple[Any, ...], str]:
 
 
 def _numeric(points: Sequence[Row]) -> _Axis | None:
-    """The numeric factor with the most values."""
+    """The numeric factor with the most values; None if none has `LEAST_VALUES` values."""
     best: _Axis | None = None
     for factor in points[0].factors if points else []:
         found = _numbers(factor, list(dict.fromkeys(row.factors[factor] for row in points)))

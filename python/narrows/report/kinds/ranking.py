@@ -88,7 +88,7 @@ def _point(run: Run) -> _Point:
 
 
 def _alone(runs: Runs, column: Mapping[str, Any]) -> dict[_Point, float]:
-    """The value at each point of the case that harm refers to. Empty if harm is not requested."""
+    """The measure at each point in the case that harm refers to. Empty if harm is not requested."""
     if "harm" not in column:
         return {}
     return {_point(run): _measured(run, column) for run in runs.where({ALGORITHM: str(column["harm"])})}

@@ -90,10 +90,10 @@ _STATISTICS = {"p95": "95th percentile", "p99": "99th percentile", "mean": "mean
 def ellipses(spec: FigureSpec, runs: Runs) -> Figure:
     """Throughput against delay, with a reversed axis of delay.
 
-    The form is that of Winstein, Sivaraman and Balakrishnan (NSDI 2013).
+    The form of the figure follows Winstein, Sivaraman and Balakrishnan (NSDI 2013).
 
-    A point per run and an ellipse of one standard deviation per controller, in the logarithm of the delay.
-    The study's args: x (measure of delay, ms), y (measure of throughput), x_args, y_args.
+    Each run is a point. Each controller has an ellipse of one standard deviation, in the logarithm of the
+    delay. The study's args: x (measure of delay, ms), y (measure of throughput), x_args, y_args.
     """
     args = spec.args
     names = algorithms(runs)

@@ -1,6 +1,6 @@
 """Figures over time: rates, shares, and several quantities above one time axis.
 
-They show the first seed of each case.
+The figures show the first seed of each case.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
     """Goodput of each flow over time.
 
     The study's args: panels, bin_s, until_s, fair (draw the fair share of goodput), capacity_mbit, parts
-    (label to pattern of flows: names that replace those of the flows).
+    (label to pattern of flows: the labels replace the names of the flows).
     """
     args = spec.args
     chosen = panels_of(Runs(first_seed(runs)), args.get("panels"))
@@ -102,7 +102,7 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def _called(name: str, parts: dict[str, str]) -> str:
-    """The study's label of a flow, else the flow's name."""
+    """The label that the study gives to a flow, or the flow's name if there is no label."""
     return next((label for label, pattern in parts.items() if fnmatchcase(name, pattern)), name)
 
 
@@ -134,7 +134,8 @@ def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:
 def shares(spec: FigureSpec, runs: Runs) -> Figure:
     """Share of each flow in the goodput over time, as stacked areas.
 
-    The study's args: panels, names (flow to algorithm, or to "algorithm": the case's own).
+    The study's args: panels, names (the algorithm of each flow; "algorithm" stands for the algorithm of the
+    case).
     """
     panels = []
     seen: list[str] = []
@@ -276,7 +277,8 @@ def _stacked(
 
 FLOWS_APART = 12
 """Largest number of flows that each have a look and a legend entry. With more flows, each controller has
-one."""
+one look and one entry.
+"""
 MOST_FLOWS = 200
 """Largest number of flows that are drawn."""
 
@@ -350,8 +352,7 @@ MOST_LINKS = 4
 """Largest number of links that are drawn."""
 QUEUED = 0.05
 """A link is drawn if its longest queue was at least this share of the longest queue of all links. Access
-links are busy but
-have no queue.
+links are busy but have no queue.
 """
 
 

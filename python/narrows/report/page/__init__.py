@@ -1,4 +1,4 @@
-"""The page: one HTML file with everything in it."""
+"""The page of a report: one HTML file that needs no other file."""
 
 from narrows.report.page.render import Page, Section, render
 

@@ -33,7 +33,7 @@ class Section:
     figures: list[Figure]
     tables: list[Table] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
-    """Title and text of each part that can be unfolded."""
+    """Title and text of each part that the reader can unfold."""
     remarks: list[str] = field(default_factory=list)
     """Sentences below the tables."""
 
@@ -104,7 +104,7 @@ def render(page: Page) -> str:
 
 
 def _without_schema(spec: dict[str, Any]) -> dict[str, Any]:
-    """The specification without the address of its schema: the page names no host."""
+    """The specification without the address of its schema, because the page must not name a host."""
     return {key: value for key, value in spec.items() if key != "$schema"}
 
 
@@ -130,7 +130,7 @@ def _library() -> str:
 
 
 def _safe(script: str) -> str:
-    """A script that cannot end its element early (HTML, section 4.12.1.3)."""
+    """The script, escaped so that its text cannot close the `script` element (HTML, section 4.12.1.3)."""
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

@@ -25,7 +25,7 @@ def fct(
     after_s: float = 3.0,
     flows: str = "*",
 ) -> float:
-    """Mean time from the SYN to the last data's ACK.
+    """Mean time from the SYN to the ACK of the last data.
 
     The mean is over finished flows of these sizes that began after `after_s`.
     """
@@ -38,7 +38,7 @@ def fct(
 def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str = "*") -> float:
     """The ratio of the completion time to the completion time in an empty network.
 
-    Mean or p99 over finished flows that began after `after_s`.
+    The value is the mean or the p99 over finished flows that began after `after_s`.
     """
     rows = run.flows(flows)
     times, ideal = run.column("flows", "fct_s")[rows], run.column("flows", "ideal_fct_s")[rows]
@@ -51,7 +51,7 @@ def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str
 
 @measure("Finished flows", "%", "MET-70")
 def finished(run: Run, after_s: float = 3.0, before_s: float = 2.0, flows: str = "*") -> float:
-    """Share of finished flows among those that began after `after_s`, except in the last `before_s`."""
+    """Share of finished flows. Only flows that began after `after_s` and before the last `before_s` count."""
     rows = run.flows(flows)
     start, times = run.column("flows", "start_s")[rows], run.column("flows", "fct_s")[rows]
     chosen = (start > after_s) & (start < start.max(initial=0.0) - before_s)

@@ -107,8 +107,8 @@ def retransmission_rate(run: Run, flows: str = "*") -> float:
 def queueing_delay(run: Run, statistic: str = "p95", flows: str = "*") -> float:
     """RTT minus the RTT of the empty network: time in queues and delay of ACKs at receivers.
 
-    Papers call it queueing delay. For the time in one queue use `sojourn`. The statistic over the ACKs is
-    mean, p50, p95, p99 or max. The result is the largest value of any flow.
+    Papers call this sum queueing delay. For the time in one queue use `sojourn`. The statistic over the ACKs
+    is mean, p50, p95, p99 or max. The result is the largest value of any flow.
     """
     rows = run.flows(flows)
     rtt = run.column("flows", f"rtt_{statistic}_s")[rows]
@@ -148,7 +148,7 @@ def recurrence_interval(
 
 
 def _rises(run: Run, above_ms: float, below_ms: float, after_s: float, flows: str) -> tuple[Floats, Floats]:
-    """Times of all samples from `after_s` on, and of those at which the queueing delay has just risen."""
+    """Times of all samples from `after_s` on, and times at which the queueing delay has just risen."""
     row = int(run.flows(flows)[0])
     t, rtts = run.flow_series(row, "rtt_s")
     known = ~np.isnan(rtts) & (t > after_s)

@@ -42,6 +42,6 @@ def signalling_work(run: Run, of: str = "rewrites") -> float:
 
 
 def _counted(run: Run) -> bool:
-    """Whether the run has counters. Only the simulator counts."""
+    """Whether the run has counters of signalling. Only simulated runs have them."""
     sent = run.column("flows", "sent_bytes")
     return bool(np.isfinite(sent).all() and sent.any())
