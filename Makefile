@@ -11,7 +11,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 .DEFAULT_GOAL := help
 .PHONY: help packages setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
 # Parts of other targets, which `make help` does not list.
-.PHONY: prepare try-agent try-guest rust-builds short-fuzz rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
+.PHONY: prepare try-agent try-guest rust-lint python-lint rust-builds short-fuzz rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \
@@ -48,11 +48,12 @@ HAS_LINTERS = $(PYTHON) $(PREREQUISITES) has lint
 # A target folder of its own: in a shared one, cargo's lock would make the agent wait for the simulator's build.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 
+# An unchanged program keeps its time, so that the prepared guest stays valid.
 agent: ## Build target/release/narrows-agent, the Linux data plane, as one static binary
 	@$(PYTHON) $(PREREQUISITES) require agent
 	CARGO_ENCODED_RUSTFLAGS="$$($(REMAP) -Ctarget-feature=+crt-static)" \
 	  cargo build --release --locked --quiet -p narrows-agent --bin narrows-agent --target $(HOST) --target-dir target/agent
-	install -D -m 755 target/agent/$(HOST)/release/narrows-agent target/release/narrows-agent
+	install -D -C -m 755 target/agent/$(HOST)/release/narrows-agent target/release/narrows-agent
 
 agent-aarch64: ## Cross-build the agent for aarch64, and its wheel into dist/
 	packaging/aarch64.sh
@@ -73,11 +74,11 @@ demo: setup ## Run the BRF study with few runs and write its report (results/dem
 study: setup ## Run the full BRF study with 10 seeds
 	$(BIN)/narrows study brf --out results/brf
 
-# Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out. Two jobs at a time,
-# because links with LTO, downloads, the guest's boot and tests that wait leave cores idle.
+# Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out. Several jobs at a
+# time, because links with LTO, downloads, the guest's boot and tests that wait leave cores idle.
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line try-guest lint
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line try-guest rust-lint python-lint
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line waiting-test rust-builds
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line rust-waiting-test short-fuzz
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line short-soak pure-test
@@ -91,10 +92,15 @@ try-guest: setup try-agent
 	@[ "$$(id -u)" != 0 ] || $(BIN)/narrows vm prepare || { \
 	  [ "$$NARROWS_REQUIRE_KERNEL" != 1 ] && echo "make test leaves out tests in a guest"; }
 
-lint: setup ## Check formatting, clippy, links of rustdoc, ruff, mypy and prose
+lint: rust-lint python-lint ## Check formatting, clippy, links of rustdoc, ruff, mypy and prose
+
+# pyo3 asks the environment's Python for its version.
+rust-lint: $(VENV)/ready
 	@if $(HAS_LINTERS); then cargo fmt --all --check; fi
 	@if $(HAS_LINTERS); then cargo clippy --workspace $(WITHOUT_AGENT) --all-targets --locked --quiet -- -D warnings; fi
 	@if $(HAS_LINTERS); then RUSTDOCFLAGS='-D warnings' cargo doc --workspace $(WITHOUT_AGENT) --lib --no-deps --locked --quiet; fi
+
+python-lint: setup
 	$(BIN)/ruff format --check python tests benches tools packaging
 	$(BIN)/ruff check python tests benches tools packaging
 	$(BIN)/mypy
@@ -115,8 +121,11 @@ export PROPTEST_RNG_SEED
 rust-test: rust-waiting-test live-test ## Rust tests: unit tests, vectors, properties, behaviour snapshots
 
 # All but `live`. Builds of the whole workspace share dependencies; those of single crates need other features of them.
+# clippy has checked the examples, so they are not built.
+RUST_TESTS = cargo test --workspace $(WITHOUT_AGENT) --locked --quiet
 rust-waiting-test:
-	cargo test --workspace $(WITHOUT_AGENT) --locked --quiet
+	$(RUST_TESTS) --tests
+	$(RUST_TESTS) --doc
 
 live-test:
 	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --test live
@@ -125,7 +134,7 @@ live-test:
 LOW_PRIORITY = nice -n 19
 
 rust-builds:
-	$(LOW_PRIORITY) cargo test --workspace $(WITHOUT_AGENT) --locked --quiet --no-run
+	$(LOW_PRIORITY) $(RUST_TESTS) --tests --no-run
 	@! $(PYTHON) $(PREREQUISITES) has agent || $(LOW_PRIORITY) cargo test --workspace --locked --quiet --no-run --test live
 
 short-fuzz:
