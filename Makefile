@@ -11,7 +11,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 .DEFAULT_GOAL := help
 .PHONY: help packages setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
 # Parts of other targets, which `make help` does not list.
-.PHONY: prepare try-agent try-guest rust-lint python-lint rust-builds short-fuzz rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
+.PHONY: prepare try-agent try-guest rust-lint python-lint tests-that-wait tests-that-compute rust-builds rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \
@@ -79,10 +79,22 @@ study: setup ## Run the full BRF study with 10 seeds
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line try-guest rust-lint python-lint
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line waiting-test rust-builds
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line rust-waiting-test short-fuzz
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line short-soak pure-test
-	@$(MAKE) --no-print-directory live-test real-time-test determinism
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line tests-that-wait tests-that-compute
+	@$(MAKE) --no-print-directory live-test real-time-test
+
+# One after the other. cargo's lock makes the Rust tests wait for their builds.
+tests-that-wait:
+	@$(MAKE) --no-print-directory waiting-test
+	@$(MAKE) --no-print-directory rust-waiting-test
+	@$(MAKE) --no-print-directory short-soak
+
+# With low priority, because tests that run at the same time have deadlines.
+LOW_PRIORITY = nice -n 19
+tests-that-compute:
+	@$(LOW_PRIORITY) $(MAKE) --no-print-directory rust-builds
+	@$(LOW_PRIORITY) $(MAKE) --no-print-directory fuzz
+	@$(LOW_PRIORITY) $(MAKE) --no-print-directory pure-test
+	@$(LOW_PRIORITY) $(MAKE) --no-print-directory determinism
 
 try-agent:
 	@if $(PYTHON) $(PREREQUISITES) has agent; then $(MAKE) --no-print-directory agent; fi
@@ -130,15 +142,9 @@ rust-waiting-test:
 live-test:
 	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --test live
 
-# Jobs that only compute have low priority, because tests that run at the same time have deadlines.
-LOW_PRIORITY = nice -n 19
-
 rust-builds:
-	$(LOW_PRIORITY) $(RUST_TESTS) --tests --no-run
-	@! $(PYTHON) $(PREREQUISITES) has agent || $(LOW_PRIORITY) cargo test --workspace --locked --quiet --no-run --test live
-
-short-fuzz:
-	@$(LOW_PRIORITY) $(MAKE) --no-print-directory fuzz
+	$(RUST_TESTS) --tests --no-run
+	@! $(PYTHON) $(PREREQUISITES) has agent || cargo test --workspace --locked --quiet --no-run --test live
 
 # These tests wait for other programs, but measure nothing, so several run at once.
 WAITING_TESTS = $(filter-out %/test_agents.py %/test_two_controllers.py,$(wildcard tests/python/controller/test_*.py)) \
@@ -160,7 +166,7 @@ soak: setup try-agent ## Agents and controllers under faults and attacks, as roo
 python-test: pure-test waiting-test short-soak real-time-test ## Python tests (browser tests need a browser, kernel tests need root)
 
 pure-test: setup try-agent
-	$(LOW_PRIORITY) $(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile
+	$(BIN)/pytest tests/python $(REAL_TIME_TESTS:%=--ignore=%) --numprocesses=auto --dist=loadfile
 
 waiting-test: setup try-agent
 	$(BIN)/pytest $(WAITING_TESTS) --numprocesses=3 --dist=loadfile
