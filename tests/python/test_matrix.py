@@ -293,8 +293,8 @@ def test_with_one_seed_no_controller_is_first_or_more_harmful():
     harms = {("cubic", "cubic"): 0.5, ("cubic", "bbr"): 0.9, ("bbr", "cubic"): -0.001}
     said = " ".join(summary(around(harms, 0, seeds=1), "1bdp"))
     assert (
-        "0 to 90 % of the goodput that they have alone is taken. "
-        "One seed has no intervals, so there is no ranking" in said
+        "an algorithm takes 0 to 90 % of the goodput that they have alone. "
+        "One seed gives no intervals, so there is no ranking" in said
     )
     assert "takes the most" not in said and "more harm" not in said and "-0" not in said
 

@@ -79,7 +79,12 @@ def test_the_time_axis_covers_all_intervals(file):
 @pytest.mark.parametrize(
     ("sender", "protocol", "data", "why"),
     [
-        (False, "TCP", "Data received (MB)", "the receiver (-R) does not know them"),
+        (
+            False,
+            "TCP",
+            "Data received (MB)",
+            "only the sender measures them; this file is from a receiver (-R)",
+        ),
         (True, "UDP", "Data sent (MB)", "UDP does not have them"),
         (False, "UDP", "Data received (MB)", "UDP does not have them"),
         (True, "TCP", "Data sent (MB)", "the file does not contain them"),

@@ -152,7 +152,7 @@ def test_finished_experiments_are_not_run_again(tmp_path: Path) -> None:
 
 def test_without_any_run_nothing_is_written_and_the_reason_is_given(tmp_path: Path) -> None:
     """A report without a run would replace an earlier report."""
-    with pytest.raises(NarrowsError, match=r"--on kernel: E7 is left out there: \S+") as refused:
+    with pytest.raises(NarrowsError, match=r"--on kernel: E7 is not run on real stacks: \S+") as refused:
         run(tmp_path / "results", Fake(), "E7")
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "results").exists()

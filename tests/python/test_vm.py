@@ -185,7 +185,7 @@ def test_a_limit_in_bytes_of_a_marking_fifo_becomes_full_packets():
     ("queue", "line"),
     [
         ('queue = "threshold"\nat = [{ time = "1s", rate = "6mbit" }]', "a constant rate"),
-        ('queue = "codel"', "found 'codel', expected a queue that the kernel backend has"),
+        ('queue = "codel"', "found 'codel', expected a queue that the kernel backend supports"),
     ],
 )
 def test_a_queue_that_linux_lacks_is_an_error_in_one_line(queue, line):

@@ -172,7 +172,7 @@ class Alerts:
                 delay_s = port.queue_s
                 if port.agent is not None and delay_s is not None and delay_s * 1e9 > queue.above_ns:
                     text = (
-                        f"the queue of {port.interface} of {port.agent} is {delay_s * 1e3:.1f} ms long, "
+                        f"the queue of {port.interface} of {port.agent} is {delay_s * 1e3:.1f} ms long; "
                         f"the threshold is {queue.above_ns / 1e6:g} ms"
                     )
                     yield Key("queue", port.agent, port.interface), text

@@ -168,7 +168,7 @@ def _add_api(app: FastAPI, runtime: Runtime, watch: Watch) -> None:
         order: Annotated[
             flow_search.Order,
             Query(
-                description="What comes first: fastest, slowest, lowest share of the allocation, longest RTT."
+                description="Order: fastest, slowest, lowest share of the allocation or longest RTT first."
             ),
         ] = "fastest",
         offset: Annotated[int, Query(ge=0, le=10_000_000, description="Number of flows to leave out.")] = 0,

@@ -79,7 +79,7 @@ class Screen:
         """
         version, kind, length = header[0], header[1], _number(header, 2)
         if kind not in _LENGTHS:
-            raise Violation(f"message type {kind}, which a switch does not send unasked")
+            raise Violation(f"message type {kind}, which this controller does not accept")
         # Until the version is negotiated, each side puts its own version into the header.
         if version != VERSION and (version == 0 or kind not in (HELLO, ERROR)):
             raise Violation(f"OpenFlow version {version} in the header, expected {VERSION}")
@@ -108,7 +108,7 @@ class Screen:
                 raise Violation("the switch refused the greeting with error {}/{}".format(*error(message)))
             return Fate.REPORT
         if (kind == HELLO) == self.greeted:
-            raise Violation(f"message type {kind} before or after the greeting")
+            raise Violation(f"message type {kind} before the greeting, or a second greeting")
         if kind == HELLO:
             self._hello(message)
             return Fate.PARSE
@@ -184,7 +184,7 @@ def _multipart(kind: int, message: bytes) -> None:
             raise Violation(f"{end - 16} bytes in multipart type {kind}, expected a multiple of {size}")
         return
     if kind != FLOW_STATS:
-        raise Violation(f"multipart type {kind}, which nobody asked for")
+        raise Violation(f"multipart type {kind}, which was not requested")
     offset = 16
     while offset < end:
         if end - offset < _FLOW_STATS_BYTES + 8:

@@ -34,7 +34,9 @@ class Load(_Model):
     rx_bps: float = Field(description="Rate received, bit/s, L2.")
     capacity_bps: int | None = Field(description="Capacity, bit/s; null if unknown.")
     utilisation: float | None = Field(description="Rate sent as a fraction of the capacity.")
-    netcard_rate: float = Field(description="The paper's eq 5, from packets; for information only.")
+    netcard_rate: float = Field(
+        description="Result of the paper's equation 5, from packets. For information."
+    )
     dropped: int = Field(description="Packets dropped by the switch in the interval.")
 
 
@@ -56,7 +58,7 @@ class Switch(_Model):
     id: str = Field(description="Datapath id, 16 hexadecimal digits.")
     ports: list[Port]
     rules: int = Field(description="Number of the controller's entries in the switch.")
-    held: bool = Field(description="Whether it still uses the entries of an earlier controller.")
+    held: bool = Field(description="Whether the switch still uses the entries of an earlier controller.")
 
 
 class Host(_Model):
@@ -112,13 +114,13 @@ class CongestionState(_Model):
     port: int = Field(description="The agent's number of the port.")
     id: int = Field(description="Number in the domain.")
     interface: str
-    at: End | None = Field(description="Port of a connected switch, if it is one.")
+    at: End | None = Field(description="Switch port, if the port belongs to a connected switch.")
     kind: CongestionKind | None
     seconds: float = Field(description="Duration of this state, seconds.")
     capacity_bps: int
     queued_bytes: int
-    netcard_rate: float | None = Field(description="The paper's eq 5.")
-    queue_utilisation: float | None = Field(description="The paper's eq 6.")
+    netcard_rate: float | None = Field(description="Result of the paper's equation 5.")
+    queue_utilisation: float | None = Field(description="Result of the paper's equation 6.")
     arrivals: float | None = Field(description="Arrivals of the rated class as a fraction of its share.")
     reports: int
     rate_controller: str = Field(description="Name of the rate controller.")
@@ -139,7 +141,7 @@ class Agent(_Model):
     name: str
     address: str
     seconds: float = Field(description="Duration of the connection, seconds.")
-    ports: list[str] = Field(description="Interfaces that it controls.")
+    ports: list[str] = Field(description="Interfaces that the agent controls.")
     refused: int = Field(description="Number of invalid bodies.")
 
 
@@ -152,7 +154,7 @@ class Event(_Model):
     text: str
     severity: Severity = "info"
     count: int = Field(1, description="Number of changes that this event stands for.")
-    seconds: float = Field(0.0, description="Time from the first to the last of them, seconds.")
+    seconds: float = Field(0.0, description="Time from the first to the last of these changes, seconds.")
 
 
 class Series(_Model):
@@ -187,7 +189,7 @@ class Receiver(_Model):
     """An Alertmanager."""
 
     url: str
-    error: str | None = Field(description="Why the last request failed; null if it did not.")
+    error: str | None = Field(description="Why the last request failed; null if it succeeded.")
     delivered: float | None = Field(description="Unix time of the last accepted request, seconds.")
 
 

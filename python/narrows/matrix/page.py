@@ -249,8 +249,8 @@ def _most_and_least(harm: dict[str, Interval]) -> list[str]:
     of_all = _range(list(known.values()))
     if max(interval.n for interval in known.values()) < 2:
         return [
-            f"On average over all rivals, {of_all} of the goodput that they have alone is taken. "
-            "One seed has no intervals, so there is no ranking."
+            f"Averaged over its rivals, an algorithm takes {of_all} of the goodput that they have alone. "
+            "One seed gives no intervals, so there is no ranking."
         ]
     # An unknown interval is unbounded.
     first, last = known[ranked[0]], known[ranked[-1]]

@@ -125,7 +125,7 @@ def missing(trace: Trace) -> str:
     if trace.udp:
         why = "UDP does not have them"
     elif all(_received(of) for of in trace.streams.values()):
-        why = "the receiver (-R) does not know them; the sender's file has them"
+        why = "only the sender measures them; this file is from a receiver (-R)"
     else:
         why = "the file does not contain them"
     return f"no {', '.join(names)}: {why}"

@@ -88,7 +88,7 @@ def side_by_side(experiment: Experiment, outcome: Outcome) -> Table | None:
         cells.append(line)
     bounds = " or ".join(f"{100 * part:g} % ({shown[name].title})" for name, part in TOLERANCES.items())
     notes = [
-        f"Simulated means are over seeds, those of the {real.side} over its runs. "
+        f"Simulated means are over seeds, and means of the {real.side} are over its runs. "
         f"Differences of more than {bounds} are marked.",
         f"{ORDINARY}: the {real.side}'s value is in the range of 95 of 100 single runs of the simulation.",
     ]

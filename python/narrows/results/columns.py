@@ -106,7 +106,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     """),
     "links": _columns("""
         link | u32 | | Number of the directed link.
-        name | str | | Its name.
+        name | str | | Name of the link.
         capacity_bps | float | bit/s | Mean L3 capacity in the measurement interval.
         utilisation | float | 0..1 | L3 bits over capacity, at most 1 (MET-5), measurement interval.
         throughput_bps | float | bit/s | L3 rate carried (MET-1), measurement interval.
@@ -135,7 +135,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     """),
     "signalling": _columns("""
         link | u32 | | Number of the directed link of a controlled port.
-        name | str | | Its name.
+        name | str | | Name of the link.
         rate_controller | str | | Kind of the rate controller.
         duration_s | float | s | Length of the run, over which everything here is counted.
         rewritten_data | u64 | packets | Packets whose congestion header the port changed.
@@ -152,13 +152,13 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         value_s | float | s | Its value in the measurement interval, to within 0.8 %.
     """),
     "events": _columns("""
-        t_s | float | s | When.
+        t_s | float | s | Time of the event.
         kind | str | | Event, as the rate controller names it.
         entity | str | | Flow or link of the event; of a flow that has ended, its group and its slot.
         value | float | | Value of the event.
     """),
     "traces": _columns("""
-        t_s | float | s | When.
+        t_s | float | s | Time of the sample.
         entity | str | | The flow or link of the congestion or rate controller.
         key | str | | A variable of that controller.
         value | float | | Its value.

@@ -70,7 +70,7 @@ def _groups(scenario: Scenario, flow: Flow, index: int) -> list[Entry]:
     facts = topology.facts() if isinstance(topology, Named) else None
     if facts is None or not facts.groups:
         raise ScenarioError(
-            f"found {found(flow.groups)}, expected it only with the topology gfc-1 or gfc-2", key
+            f"found {found(flow.groups)}, expected groups only with the topology gfc-1 or gfc-2", key
         )
     return [
         Entry(
@@ -111,7 +111,7 @@ def _limited(flow: Flow, demand: Demand, scale: float, index: int) -> Flow:
     if not LEAST_RATE <= rate <= units.MAX_BITS_PER_SEC:
         raise ScenarioError(
             f"found {scale:g} (the demand from {found(demand.source)} to {found(demand.to)} would be "
-            f"{units.format_rate(rate)}), expected one that leaves {RATES}",
+            f"{units.format_rate(rate)}), expected a scale that gives a rate {RATES}",
             f"flows.{index}.scale",
         )
     app = App.model_construct(rate=rate)

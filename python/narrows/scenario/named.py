@@ -134,7 +134,7 @@ class Named(Table):
         if not LEAST_RATE <= scaled <= units.MAX_BITS_PER_SEC:
             raise ScenarioError(
                 f"found {self.scale:g} (the link {a}-{b} would have {units.format_rate(scaled)}), "
-                f"expected one that leaves {RATES}",
+                f"expected a scale that gives a rate {RATES}",
                 "topology.scale",
             )
         return scaled

@@ -378,7 +378,11 @@ class _Resolver:
             return None
         path = [self.graph.node(name, f"{key}.return_path.{j}") for j, name in enumerate(flow.return_path)]
         if path[0] != ends[1] or path[-1] != ends[0]:
-            raise ScenarioError("expected nodes from the receiver to the sender", f"{key}.return_path")
+            first, last = flow.return_path[0], flow.return_path[-1]
+            raise ScenarioError(
+                f"found a path from {first} to {last}, expected nodes from the receiver to the sender",
+                f"{key}.return_path",
+            )
         return path
 
     # Rate controllers and probes

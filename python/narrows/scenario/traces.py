@@ -182,7 +182,11 @@ def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
     last_step = round(statistics.median(steps)) if steps else units.NANOS_PER_SEC
     length = times[-1] - times[0] + last_step
     if length > units.MAX_NANOS:
-        raise _bad(trace, rows[-1][0], "found a trace of more than 100 days, expected another time_unit")
+        raise _bad(
+            trace,
+            rows[-1][0],
+            f"found a trace of more than {units.MAX_NANOS / 86_400e9:.1f} days, expected another time_unit",
+        )
     if not any(rate >= 8 for rate in rates):
         raise _bad(trace, rows[0][0], "found no rate above zero in the whole trace")
     plan: RatePlan = {

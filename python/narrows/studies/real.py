@@ -128,7 +128,7 @@ def run_on_both(
 
 def _none_runs(experiments: list[Experiment], pairs: list[Pair]) -> str:
     """Reasons why none of these experiments runs on real stacks."""
-    reasons = [f"{pair.experiment.id} is left out there: {' '.join(pair.left_out)}" for pair in pairs]
+    reasons = [f"{pair.experiment.id} is not run on real stacks: {' '.join(pair.left_out)}" for pair in pairs]
     reasons += [f"{e.id} is a table that the paper prints" for e in experiments if e.printed]
     return "; ".join(reason.rstrip(".") for reason in reasons)
 

@@ -77,7 +77,7 @@ def test_an_alert_has_its_port_its_begin_and_its_values():
     run(alerts, [port(12.0)] * 6 + [port(15.0)])
     (alert,) = alerts.active
     assert (alert.key, alert.severity, alert.since_s) == (Key("queue", "a", "eth1"), "warning", 5)
-    assert alert.text == "the queue of eth1 of a is 15.0 ms long, the threshold is 10 ms"
+    assert alert.text == "the queue of eth1 of a is 15.0 ms long; the threshold is 10 ms"
 
 
 def test_a_port_that_disappears_ends_its_alert():

@@ -94,7 +94,8 @@ def test_signals_that_stock_hosts_do_not_send_are_refused(plan):
         (
             "rcp",
             "",
-            "rate_controllers.0.params.signal: found nothing, expected 'ack': stock hosts support no other",
+            "rate_controllers.0.params.signal: found nothing, expected 'ack': "
+            "unmodified hosts support no other value",
         ),
         ("bdr", 'params = { signal = "header" }\n', r"rate_controllers.0.params.signal: found 'header'"),
         ("xcp", "", r"rate_controllers.0.kind: found 'xcp', .* expected one of 'brf', 'rcp', 'bdr'"),

@@ -230,7 +230,7 @@ def test_an_outage_is_the_relays(plan):
 
 @pytest.mark.parametrize("queue", ["codel", "fq-codel", "red"])
 def test_a_queue_that_is_not_there_gives_a_one_line_error(plan, queue):
-    with pytest.raises(ScenarioError, match=r"expected a queue that the kernel backend has"):
+    with pytest.raises(ScenarioError, match=r"expected a queue that the kernel backend supports"):
         lay_out(plan(THREE.replace('"30kB"', f'"{queue}"')))
 
 

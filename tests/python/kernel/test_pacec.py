@@ -51,7 +51,7 @@ def placed(plan, forwarding):
     [
         (
             {"rate_controllers.0.params": {"signal": "out-of-band"}},
-            "found 'out-of-band', expected 'in-band': stock hosts support no other",
+            "found 'out-of-band', expected 'in-band': unmodified hosts support no other value",
         ),
         ({"kernel.forwarding": "route"}, "found 'route', expected 'ovs': 'pacec' must know"),
     ],

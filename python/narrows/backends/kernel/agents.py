@@ -222,7 +222,7 @@ def _check_kind(controller: ControllerPlan, number: int) -> None:
         if (given := controller["params"].get(key)) != expected:
             found = "nothing" if given is None else repr(given)
             raise ScenarioError(
-                f"found {found}, expected {expected!r}: stock hosts support no other",
+                f"found {found}, expected {expected!r}: unmodified hosts support no other value",
                 f"rate_controllers.{number}.params.{key}",
             )
 

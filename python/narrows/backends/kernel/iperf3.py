@@ -70,14 +70,16 @@ def check(plan: Plan) -> None:
         if flow["count"] != 1:
             raise _cannot(str(flow["count"]), "1", f"{key}.count")
         if transport["receive_window"] is not None:
-            raise _cannot("one", "none", f"{key}.receive_window")
+            raise _cannot("a receive window", "none", f"{key}.receive_window")
         # The SYN requests feedback, and `iperf3 -C` acts after the SYN. So the agent chooses the algorithm.
         if brf.setdefault(flow["from"], is_brf(flow)) != is_brf(flow):
-            raise _cannot("BRF and another at one node", "BRF for all of its flows or none", f"{key}.cc")
+            raise _cannot(
+                "BRF and another algorithm at one node", "BRF for all of its flows or for none", f"{key}.cc"
+            )
 
 
 def _cannot(found: str, would_do: str, key: str) -> ScenarioError:
-    return ScenarioError(f"found {found}, expected {would_do}: kernel.tool is iperf3", key)
+    return ScenarioError(f"found {found}, expected {would_do}, because kernel.tool is iperf3", key)
 
 
 def calls(plan: Plan, layout: Layout) -> list[Call]:

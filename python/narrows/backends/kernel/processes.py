@@ -80,7 +80,7 @@ class Processes:
         while not ready():
             self.check()
             if time.monotonic() > until:
-                words = self._words(self._running[-1][0]) if self._running else "no words"
+                words = self._words(self._running[-1][0]) if self._running else "no output"
                 raise KernelError(one_line(f"{what} did not start within {seconds:g} s: {words}"))
             time.sleep(0.02)
 
@@ -88,12 +88,14 @@ class Processes:
         """Raise a KernelError with the last output of a program that has ended."""
         for name, process in self._running:
             if name not in self._mortal and process.poll() is not None:
-                raise KernelError(one_line(f"{name} ended with {process.returncode}: {self._words(name)}"))
+                raise KernelError(
+                    one_line(f"{name} ended with exit code {process.returncode}: {self._words(name)}")
+                )
 
     def _words(self, name: str) -> str:
         """The last line of a program's output."""
         said = self.log(name).read_text(errors="replace").strip().splitlines()
-        return said[-1] if said else "no words"
+        return said[-1] if said else "no output"
 
     def stop(self) -> None:
         """Stop all programs in reverse order of their start."""

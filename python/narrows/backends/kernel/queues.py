@@ -156,7 +156,9 @@ def _marking(length: LimitPlan, threshold: int, rate: int) -> Leaf:
 
 def _missing(queue: QueuePlan, would_do: str, key: str) -> ScenarioError:
     name = _mark(queue)["kind"] if queue["kind"] == "fifo" else queue["kind"]
-    return ScenarioError(f"found {name!r}, expected a queue that the kernel backend has: {would_do}", key)
+    return ScenarioError(
+        f"found {name!r}, expected a queue that the kernel backend supports: {would_do}", key
+    )
 
 
 def leaf(limit: LimitPlan) -> Leaf:
