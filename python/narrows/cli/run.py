@@ -144,7 +144,7 @@ def real_stacks(on: On) -> Backend | None:
         from narrows.backends.kernel.backend import Kernel  # noqa: PLC0415 (needs the native module)
         from narrows.backends.vm.backend import Vm  # noqa: PLC0415
     except ImportError as error:
-        raise NarrowsError(f"the native module is not built ({error}): pip install -e .") from None
+        raise NarrowsError(f"found no native module ({error}); run `pip install -e .` in a clone") from None
 
     return Kernel(say) if on is On.KERNEL else Vm(say)
 

@@ -1,4 +1,4 @@
-"""Published networks by name: converts their facts into links of a scenario."""
+"""The table `[topology]` with a `name`: converts a published network into links and hosts of a scenario."""
 
 from __future__ import annotations
 

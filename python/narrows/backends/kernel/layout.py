@@ -298,7 +298,7 @@ class _Placement:
             self.layout.of_flow.append(known[key])
 
     def _route(self, path: tuple[int, ...], to: str, own: str, endpoints: Endpoints) -> None:
-        """Routes along a path, with static entries in the bridges between two hops."""
+        """Add a path: a route at each hop, an entry in each bridge between hops, and matches of classes."""
         bridged = ("bridge", "ovs")
         first = 0
         for last, link in enumerate(path):

@@ -45,7 +45,9 @@ def run(command: list[str], text: str = "") -> str:
             start_new_session=True,  # so that Ctrl-C does not reach the command, which must finish
         )
     except FileNotFoundError:
-        raise KernelError(f"found no {command[0]}, which the kernel backend needs: narrows doctor") from None
+        raise KernelError(
+            f"found no {command[0]}, which the kernel backend needs; run `narrows doctor`"
+        ) from None
     if done.returncode:
         complaint = (done.stderr.strip().splitlines() or ["no reason given"])[0]
         raise KernelError(one_line(f"{' '.join(command)}: {complaint}"))
