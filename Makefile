@@ -11,7 +11,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 .DEFAULT_GOAL := help
 .PHONY: help packages setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
 # Parts of other targets, which `make help` does not list.
-.PHONY: prepare try-agent try-guest rust-lint python-lint tests-that-wait tests-that-compute rust-builds rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
+.PHONY: prepare try-agent try-guest rust-lint rust-lint-and-builds python-lint tests-that-wait tests-that-compute rust-builds rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \
@@ -78,11 +78,15 @@ study: setup ## Run the full BRF study with 10 seeds
 # time, because links with LTO, downloads, the guest's boot and tests that wait leave cores idle.
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line try-guest rust-lint python-lint
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line try-guest rust-lint-and-builds python-lint
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line tests-that-wait tests-that-compute
 	@$(MAKE) --no-print-directory live-test real-time-test
 
-# One after the other. cargo's lock makes the Rust tests wait for their builds.
+# One after the other, because cargo's lock allows no more.
+rust-lint-and-builds: $(VENV)/ready
+	@$(MAKE) --no-print-directory rust-lint
+	@$(MAKE) --no-print-directory rust-builds
+
 tests-that-wait:
 	@$(MAKE) --no-print-directory waiting-test
 	@$(MAKE) --no-print-directory rust-waiting-test
@@ -91,7 +95,6 @@ tests-that-wait:
 # With low priority, because tests that run at the same time have deadlines.
 LOW_PRIORITY = nice -n 19
 tests-that-compute:
-	@$(LOW_PRIORITY) $(MAKE) --no-print-directory rust-builds
 	@$(LOW_PRIORITY) $(MAKE) --no-print-directory fuzz
 	@$(LOW_PRIORITY) $(MAKE) --no-print-directory pure-test
 	@$(LOW_PRIORITY) $(MAKE) --no-print-directory determinism
