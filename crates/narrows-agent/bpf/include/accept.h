@@ -14,8 +14,8 @@
 
 /*
  * listen() was called. The kernel saves the SYN for repeated SYN-ACKs and for the accepted socket,
- * which inherits the flag. A listener that is older than the program has neither the flag nor a
- * saved SYN.
+ * which inherits BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG. A listener that is older than the program has
+ * neither this flag nor a saved SYN. Since Linux 6.12, the sender sets both (takeover.h).
  */
 static __always_inline void nrw_answer_syns(struct bpf_sock_ops *ctx)
 {
@@ -25,7 +25,7 @@ static __always_inline void nrw_answer_syns(struct bpf_sock_ops *ctx)
 	nrw_callbacks_add(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 }
 
-/* The SYN of this request socket or accepted connection. */
+/* Returns whether the SYN of this request socket or accepted connection asks for feedback. */
 static __always_inline int nrw_syn_asks(struct bpf_sock_ops *ctx)
 {
 	return nrw_option_read(ctx, BPF_LOAD_HDR_OPT_TCP_SYN) != NRW_NO_OPTION;

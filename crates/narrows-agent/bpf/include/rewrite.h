@@ -69,8 +69,8 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 }
 
 /*
- * Whether the option may be inserted: the packet has no payload, so that it ends with its options,
- * and eight bytes are free.
+ * Returns whether the TCP header has eight free bytes for the option. The option can be inserted only
+ * if the packet also has no payload.
  */
 static __always_inline int nrw_has_room(const struct nrw_packet *p)
 {

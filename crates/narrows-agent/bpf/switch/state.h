@@ -9,8 +9,8 @@
 const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is forgotten after this time (BRF-15) */
 
 /*
- * Maps an ifindex to its port. The program is attached only to interfaces in this map, but looking up the
- * port in a hash costs less than a second program would.
+ * Maps an ifindex to the number of its port. The program passes packets of interfaces without an entry
+ * unchanged.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
