@@ -21,7 +21,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The family as a word.
+    /// Returns the family as a word.
     pub fn name(self) -> &'static str {
         match self {
             Family::Loss => "loss",
@@ -45,7 +45,7 @@ pub enum Feedback {
 }
 
 impl Feedback {
-    /// The kind of feedback as a word.
+    /// Returns the kind of feedback as a word.
     pub fn name(self) -> &'static str {
         match self {
             Feedback::Option => "option",
@@ -107,7 +107,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// A look.
+    /// Creates a look.
     pub const fn new(
         label: &'static str,
         light: &'static str,
@@ -156,7 +156,7 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// The parameters by name.
+    /// Returns the parameters by name.
     pub fn params(&self) -> Values {
         self.values.iter().map(|&(name, value)| (name.to_owned(), value.into())).collect()
     }
@@ -174,7 +174,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// The parameters of a structure with its defaults.
+    /// Returns the parameters of a structure with its defaults.
     pub const fn of<P: Parameters + Default>(prefix: &'static str) -> Self {
         Group { prefix, table: P::TABLE, defaults: || P::default().values() }
     }
@@ -213,7 +213,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An algorithm without parameters that needs nothing from the network.
+    /// Returns an algorithm without parameters that needs nothing from the network.
     pub const fn new(
         name: &'static str,
         family: Family,
@@ -233,7 +233,7 @@ impl Entry {
         }
     }
 
-    /// Full name, definition and default of each parameter.
+    /// Returns full name, definition and default of each parameter.
     pub fn parameters(&self) -> impl Iterator<Item = (String, &'static Parameter, Value)> {
         self.parameters.iter().flat_map(|group| {
             let defaults = (group.defaults)();
@@ -245,7 +245,7 @@ impl Entry {
         })
     }
 
-    /// The definition of a parameter.
+    /// Returns the definition of a parameter.
     pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
         self.parameters.iter().find_map(|group| {
             let rest = name.strip_prefix(group.prefix)?;

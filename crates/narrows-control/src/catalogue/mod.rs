@@ -34,7 +34,7 @@ pub struct Catalogue {
 static BUILT_IN: LazyLock<Catalogue> = LazyLock::new(|| Catalogue { entries: entries::FAMILIES.concat() });
 
 impl Catalogue {
-    /// The algorithms of this crate, sorted by family.
+    /// Returns the algorithms of this crate, sorted by family.
     pub fn built_in() -> &'static Catalogue {
         &BUILT_IN
     }
@@ -68,12 +68,12 @@ impl Catalogue {
         Ok(())
     }
 
-    /// All algorithms.
+    /// Returns all algorithms.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The algorithm with this name. For the name of a preset, the preset and its algorithm.
+    /// Returns the algorithm with this name. If the name is that of a preset, returns the preset and its algorithm.
     pub fn find(&self, name: &str) -> Option<(&Entry, Option<&'static Preset>)> {
         let by_name = || self.entries.iter().find(|entry| entry.name == name).map(|entry| (entry, None));
         by_name().or_else(|| {
@@ -94,7 +94,7 @@ impl Catalogue {
         entry.check(&choice.params)
     }
 
-    /// A new controller; `None` if no algorithm has this name. Parameters that are not valid are ignored.
+    /// Returns a new controller, or `None` if no algorithm has this name. Parameters that are not valid are ignored.
     pub fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
         let (entry, preset) = self.find(&choice.name)?;
         let Some(preset) = preset else { return Some((entry.build)(&choice.params)) };
@@ -103,7 +103,7 @@ impl Catalogue {
         Some((entry.build)(&values))
     }
 
-    /// The choice as results write it: the name, and the given parameters in parentheses.
+    /// Returns the choice as results write it: the name, and the given parameters in parentheses.
     pub fn label(&self, choice: &Choice) -> String {
         if choice.params.is_empty() {
             return choice.name.clone();
@@ -125,10 +125,10 @@ pub trait Controllers {
     /// The first invalid part.
     fn check(&self, choice: &Choice) -> Result<(), Problem>;
 
-    /// A new controller; `None` if no algorithm has this name.
+    /// Returns a new controller, or `None` if no algorithm has this name.
     fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>>;
 
-    /// The choice as results write it.
+    /// Returns the choice as results write it.
     fn label(&self, choice: &Choice) -> String {
         Catalogue::built_in().label(choice)
     }

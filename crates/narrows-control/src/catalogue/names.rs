@@ -17,14 +17,14 @@ pub struct Named {
 }
 
 impl Named {
-    /// A new controller for one connection.
+    /// Returns a new controller for one connection.
     pub fn build(&self) -> Box<dyn Controller> {
         let values = self.preset.map(Preset::params).unwrap_or_default();
         (self.entry.build)(&values)
     }
 }
 
-/// All names, in alphabetical order.
+/// Returns all names, in alphabetical order.
 pub fn all() -> Vec<Named> {
     let mut names: Vec<Named> = Catalogue::built_in().entries().iter().flat_map(names_of).collect();
     names.sort_unstable_by_key(|named| named.name);
@@ -42,7 +42,7 @@ fn names_of(entry: &'static Entry) -> impl Iterator<Item = Named> {
     std::iter::once(own).chain(presets)
 }
 
-/// A new instance of the controller with this name; `None` if no controller has it.
+/// Returns a new instance of the controller with this name, or `None` if no controller has it.
 pub fn build(name: &str) -> Option<Box<dyn Controller>> {
     Catalogue::built_in().build(&Choice::from(name))
 }

@@ -73,7 +73,7 @@ enum Step {
     Told(u64),
 }
 
-/// Mostly small numbers, sometimes absurd ones.
+/// Generates mostly small numbers, sometimes absurd ones.
 fn nanos() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0u64..50_000_000, 1 => 0u64..100_000_000_000, 1 => Just(u64::MAX / 2)]
 }

@@ -7,7 +7,7 @@ use crate::parameter::testing::{positions, random_values};
 use crate::parameter::{Parameters, Value, Values, rate_from, whole};
 use crate::units::{Rate, Span, Time};
 
-/// Each name that a scenario can use, with the row behind it.
+/// Returns each name that a scenario can use, with the row behind it.
 fn names() -> Vec<(&'static str, &'static Entry)> {
     let rows = Catalogue::built_in().entries().iter();
     rows.flat_map(|e| std::iter::once((e.name, e)).chain(e.presets.iter().map(move |p| (p.name, e))))
@@ -66,7 +66,7 @@ fn every_row_has_a_look_of_its_own() {
     assert_eq!(colours.len(), count);
 }
 
-/// The window and threshold after a fixed sequence of ACKs, losses, marks and timeouts.
+/// Returns the window and threshold after a fixed sequence of ACKs, losses, marks and timeouts.
 fn behaviour(mut controller: Box<dyn Controller>) -> Vec<Window> {
     let mut w = initial_window();
     controller.on_established(&connection(Some(Span::from_millis(20)), None), &mut w);

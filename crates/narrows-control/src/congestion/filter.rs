@@ -19,12 +19,12 @@ struct Sample<V> {
 }
 
 impl<V: Copy + Ord> WindowedMax<V> {
-    /// A filter with one sample.
+    /// Returns a filter with one sample.
     pub fn new(at: u64, value: V) -> Self {
         WindowedMax { samples: [Sample { at, value }; 3] }
     }
 
-    /// The maximum.
+    /// Returns the maximum.
     pub fn get(&self) -> V {
         self.samples[0].value
     }
@@ -84,13 +84,13 @@ pub struct TwoPeriodMax<V> {
 }
 
 impl<V: Copy + Ord + Default> TwoPeriodMax<V> {
-    /// The maximum; the default value of `V` before the first sample.
+    /// Returns the maximum; the default value of `V` before the first sample.
     #[inline]
     pub fn get(&self) -> V {
         self.before.max(self.current)
     }
 
-    /// The maximum of the current period alone.
+    /// Returns the maximum of the current period alone.
     pub fn current(&self) -> V {
         self.current
     }

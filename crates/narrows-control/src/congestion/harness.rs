@@ -12,27 +12,27 @@ use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
 const PACKET: u32 = 1500;
 
-/// An ACK of one segment, with ordinary values in all fields.
+/// Returns an ACK of one segment, with ordinary values in all fields.
 pub(crate) fn ack_at(now: Time) -> Ack {
     Ack { prior_in_flight: 1, in_flight: 1, ..Ack::new(now, 1) }
 }
 
-/// A congestion event with 10 segments in flight.
+/// Returns a congestion event with 10 segments in flight.
 pub(crate) fn congestion(signal: Signal) -> Congestion {
     Congestion { in_flight: 10, srtt: Span::from_millis(20), ..Congestion::new(signal, Time::ZERO) }
 }
 
-/// The window of a new connection.
+/// Returns the window of a new connection.
 pub(crate) fn initial_window() -> Window {
     Window::new(10)
 }
 
-/// A window in congestion avoidance.
+/// Returns a window in congestion avoidance.
 pub(crate) fn window(cwnd: u32) -> Window {
     Window { cwnd, ssthresh: 2, pacing_rate: None }
 }
 
-/// The end of a handshake that took `rtt` and carried `feedback`.
+/// Returns a connection after a handshake that took `rtt` and carried `feedback`.
 pub(crate) fn connection(rtt: Option<Span>, feedback: Option<Rate>) -> Connection {
     Connection {
         now: Time::ZERO,
@@ -45,7 +45,7 @@ pub(crate) fn connection(rtt: Option<Span>, feedback: Option<Rate>) -> Connectio
     }
 }
 
-/// A path that loses every `n`th packet.
+/// Returns a function that drops every `n`th packet of a path.
 pub(crate) fn periodic_loss(n: u64) -> Box<dyn FnMut(u64, Time) -> bool> {
     Box::new(move |seq, _| seq % n == n - 1)
 }
@@ -53,7 +53,7 @@ pub(crate) fn periodic_loss(n: u64) -> Box<dyn FnMut(u64, Time) -> bool> {
 /// Segments between two losses of [`per_rtt_with_rare_losses`].
 pub(crate) const RARE: f64 = 20_000.0;
 
-/// Segments per RTT between 100 s and 300 s, on a link of 1 Gbit/s and 100 ms that loses one of
+/// Returns the number of segments per RTT between 100 s and 300 s, on a link of 1 Gbit/s and 100 ms that loses one of
 /// [`RARE`] segments.
 pub(crate) fn per_rtt_with_rare_losses(controller: Box<dyn Controller>) -> f64 {
     let path =
@@ -79,7 +79,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// A path that loses packets only when its queue of 1000 packets overflows, and gives no feedback.
+    /// Returns a path that loses packets only when its queue of 1000 packets overflows, and gives no feedback.
     pub(crate) fn new(rate: Rate, rtt_millis: u64) -> Self {
         Path {
             rate,
@@ -167,11 +167,11 @@ impl Sender {
     pub(crate) fn path(&mut self) -> &mut Path {
         &mut self.path
     }
-    /// Integral of the queueing delay over time, s^2.
+    /// Returns the integral of the queueing delay over time, s^2.
     pub(crate) fn queue_seconds(&self) -> f64 {
         self.queue_seconds
     }
-    /// The value of this name in the controller's trace.
+    /// Returns the value of this name in the controller's trace.
     pub(crate) fn figure(&self, name: &str) -> f64 {
         let mut found = f64::NAN;
         self.controller.trace(&mut |n, v| {

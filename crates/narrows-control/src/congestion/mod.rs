@@ -32,7 +32,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window of a new connection: `cwnd` segments in slow start, without a pacing rate.
+    /// Returns the window of a new connection: `cwnd` segments in slow start, without a pacing rate.
     pub fn new(cwnd: u32) -> Self {
         Window { cwnd, ssthresh: INFINITE_SSTHRESH, pacing_rate: None }
     }
@@ -61,7 +61,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection without feedback from the network, whose handshake took `rtt`. The seed is 0.
+    /// Returns a connection without feedback from the network, whose handshake took `rtt`. The seed is 0.
     pub fn new(now: Time, packet_bytes: u32, rtt: Option<Span>) -> Self {
         Connection { now, packet_bytes, rtt, feedback: None, feedback_possible: false, echo: None, seed: 0 }
     }
@@ -104,7 +104,7 @@ pub struct RateSample {
 }
 
 impl RateSample {
-    /// A sample of `delivered` segments over `interval`. All other fields are zero.
+    /// Returns a sample of `delivered` segments over `interval`. All other fields are zero.
     pub fn new(delivered: u32, interval: Span) -> Self {
         RateSample { delivered, interval, ..RateSample::default() }
     }
@@ -128,8 +128,8 @@ impl Timestamps {
     /// A tick (Linux TCP_TS_HZ).
     pub const TICK: Span = Span::from_millis(1);
 
-    /// The clock at a time. It is never 0, which means "none". It wraps after 49 days; the value 1
-    /// then lasts two ticks.
+    /// Returns the reading of the clock at a time. It is never 0, which means "none". The clock wraps after 49 days;
+    /// the value 1 then lasts two ticks.
     #[inline]
     pub fn clock(at: Time) -> u32 {
         ((at.as_nanos() / Self::TICK.as_nanos()) as u32).wrapping_add(1).max(1)
@@ -184,8 +184,8 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// An ACK of `acked` segments in state [`State::Open`]. The window limits the sender. There is
-    /// no RTT, no rate sample and no feedback.
+    /// Returns an ACK of `acked` segments in state [`State::Open`]. The window limits the sender. There is no RTT, no
+    /// rate sample and no feedback.
     pub fn new(now: Time, acked: u32) -> Self {
         Ack {
             now,
@@ -233,7 +233,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// A loss of one segment that was sent with `tx_in_flight` segments in flight.
+    /// Returns a loss of one segment that was sent with `tx_in_flight` segments in flight.
     pub fn new(now: Time, tx_in_flight: u32) -> Self {
         Lost { now, delivered: 0, tx_in_flight, lost: 1, app_limited: false }
     }
@@ -264,7 +264,8 @@ pub struct Departing {
 }
 
 impl Departing {
-    /// A data packet that is sent for the first time, before any RTT sample. Its timeout is 1 s (RFC 6298, 2.1).
+    /// Returns a data packet that is sent for the first time, before any RTT sample. Its timeout is 1 s (RFC 6298,
+    /// 2.1).
     pub fn new(now: Time, seq: u64, packet_bytes: u32) -> Self {
         Departing {
             now,
@@ -313,7 +314,7 @@ pub struct Congestion {
 }
 
 impl Congestion {
-    /// The first event of an episode, with nothing in flight and no RTT sample.
+    /// Returns the first event of an episode, with nothing in flight and no RTT sample.
     pub fn new(signal: Signal, now: Time) -> Self {
         Congestion { signal, now, in_flight: 0, srtt: Span::ZERO, again: false }
     }
@@ -334,7 +335,7 @@ pub enum Recovery {
 /// Only [`on_ack`](Controller::on_ack) and [`on_congestion`](Controller::on_congestion) have no
 /// default.
 pub trait Controller: Send {
-    /// The name in scenarios and results, e.g. `cubic`.
+    /// Returns the name in scenarios and results, e.g. `cubic`.
     fn name(&self) -> &'static str;
 
     /// Called when the handshake is complete. `window` holds the initial window (10) and an infinite `ssthresh`.
@@ -369,19 +370,18 @@ pub trait Controller: Send {
     /// the last transmission; `app_limited` is the rate sampler's state.
     fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {}
 
-    /// The owner of the window during recovery. The answer may change during a connection.
+    /// Returns the owner of the window during recovery. The answer may change during a connection.
     fn recovery(&self) -> Recovery {
         Recovery::Transport
     }
 
-    /// Bytes that a congestion header takes from the payload of the next data packet. A controller
-    /// without headers always returns 0; the transport then never calls
-    /// [`header`](Controller::header).
+    /// Returns the number of bytes that a congestion header takes from the payload of the next data packet. A
+    /// controller without headers always returns 0; the transport then never calls [`header`](Controller::header).
     fn header_bytes(&self) -> u16 {
         0
     }
 
-    /// The congestion header of a packet that is about to leave.
+    /// Returns the congestion header of a packet that is about to leave.
     fn header(&mut self, _packet: &Departing, _window: &Window) -> Header {
         Header::None
     }
@@ -390,12 +390,12 @@ pub trait Controller: Send {
     /// this before the handshake is complete.
     fn on_feedback(&mut self, _now: Time, _rate: Rate, _window: &mut Window) {}
 
-    /// Whether the SYN asks the network for a rate (BRF-10).
+    /// Returns whether the SYN asks the network for a rate (BRF-10).
     fn wants_feedback(&self) -> bool {
         false
     }
 
-    /// Whether the controller needs to know which packets were marked (RFC 8257, section 3.2; Linux
+    /// Returns whether the controller needs to know which packets were marked (RFC 8257, section 3.2; Linux
     /// TCP_CONG_NEEDS_ECN). The flow then negotiates ECN in any scenario, the receiver echoes CE exactly, and
     /// retransmissions are ECN-capable. A controller always gives the same answer.
     fn needs_exact_ce_echo(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Incremental update of the Internet checksum (RFC 1071, RFC 1624).
 
-/// The checksum field after the aligned 16-bit word `old` became `new`: HC' = ~(~HC + ~m + m') (RFC 1624, eqn 3).
+/// Returns the checksum field after the aligned 16-bit word `old` became `new`: HC' = ~(~HC + ~m + m') (RFC 1624, eqn
+/// 3).
 pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
     let sum = (!checksum) as u32 + (!old) as u32 + new as u32;
     let sum = (sum & 0xffff) + (sum >> 16);
@@ -19,7 +20,7 @@ pub const fn update_at(checksum: u16, offset: usize, old: u16, new: u16) -> u16 
     }
 }
 
-/// The checksum of `data`. An odd last byte is padded with zero (RFC 1071).
+/// Returns the checksum of `data`. An odd last byte is padded with zero (RFC 1071).
 pub fn compute(data: &[u8]) -> u16 {
     let mut sum = 0u64;
     for word in data.chunks(2) {

@@ -29,12 +29,12 @@ impl RateCode {
         RateCode(bits)
     }
 
-    /// The bits, to be written big-endian.
+    /// Returns the bits, to be written big-endian.
     pub const fn to_bits(self) -> u16 {
         self.0
     }
 
-    /// The largest code whose rate does not exceed `rate` (BRF-6).
+    /// Returns the largest code whose rate does not exceed `rate` (BRF-6).
     ///
     /// The smallest exponent that fits is the most precise. It is also safe on the wire: the first byte of a code of
     /// 6.6 kB/s or more is at least 0x19, which is no TCP option kind in use. For example, 250 MB/s becomes 2500 *
@@ -53,7 +53,7 @@ impl RateCode {
         RateCode((mantissa * 10 + exponent) as u16)
     }
 
-    /// The rate; `None` for the unassigned value and the reserved codes.
+    /// Returns the rate; `None` for the unassigned value and the reserved codes.
     pub const fn decode(self) -> Option<Rate> {
         if self.0 > RateCode::MAX.0 {
             return None;
@@ -63,7 +63,7 @@ impl RateCode {
     }
 }
 
-/// The rate that a sender decodes when a switch writes `rate`. Truncation costs at most 0.1524 %.
+/// Returns the rate that a sender decodes when a switch writes `rate`. Truncation costs at most 0.1524 %.
 pub const fn as_heard(rate: Rate) -> Rate {
     match RateCode::encode(rate).decode() {
         Some(heard) => heard,

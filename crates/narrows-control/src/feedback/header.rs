@@ -88,7 +88,7 @@ pub enum Echo {
 }
 
 impl Header {
-    /// Bytes that the header takes on the wire.
+    /// Returns the number of bytes that the header takes on the wire.
     pub const fn wire_bytes(&self) -> u16 {
         match self {
             Header::None | Header::Member => 0,
@@ -103,8 +103,8 @@ impl Header {
         }
     }
 
-    /// The header as words. Values saturate. Rates are in units of 8 bytes/s (up to 275 Gbit/s),
-    /// changes of a rate in bytes/s (up to 17 Gbit/s), times in microseconds (up to an hour).
+    /// Returns the header as words. Values saturate. Rates are in units of 8 bytes/s (up to 275 Gbit/s), changes of a
+    /// rate in bytes/s (up to 17 Gbit/s), times in microseconds (up to an hour).
     pub fn to_words(self) -> [u32; WORDS] {
         match self {
             Header::None => [0; WORDS],
@@ -132,7 +132,7 @@ impl Header {
         }
     }
 
-    /// The header in these words; invalid words give [`Header::None`].
+    /// Returns the header in these words; invalid words give [`Header::None`].
     pub fn from_words(words: [u32; WORDS]) -> Header {
         let [kind, a, b, c, d] = words;
         match kind & 0xff {
@@ -167,9 +167,8 @@ impl Header {
         }
     }
 
-    /// The echo that a receiver must send after this packet, given the echo that it has not sent
-    /// yet. XCP's changes add up over the packets that one ACK acknowledges. The newest rate
-    /// counts.
+    /// Returns the echo that a receiver must send after this packet, given the echo that it has not sent yet. XCP's
+    /// changes add up over the packets that one ACK acknowledges. The newest rate counts.
     pub fn echo(&self, unsent: Option<Echo>) -> Option<Echo> {
         match self {
             Header::None | Header::Member => unsent,
@@ -186,14 +185,14 @@ impl Header {
         }
     }
 
-    /// Whether the receiver must send the ACK at once (BDR-50), and the echo only in this ACK.
+    /// Returns whether the receiver must send the ACK at once (BDR-50). The echo is then only in this ACK.
     pub const fn is_urgent(&self) -> bool {
         matches!(self, Header::Bdr(_))
     }
 }
 
 impl Echo {
-    /// The echo as a word, and its kind (2 bits).
+    /// Returns the echo as a word, and its kind (2 bits).
     pub fn to_word(self) -> (u32, u8) {
         match self {
             Echo::Rate(rate) => (rate_word(rate), 1),
@@ -202,7 +201,7 @@ impl Echo {
         }
     }
 
-    /// The echo in this word of this kind.
+    /// Returns the echo in this word of this kind.
     pub fn from_word(word: u32, kind: u8) -> Option<Echo> {
         match kind & 3 {
             1 => Some(Echo::Rate(word_rate(word))),
@@ -213,7 +212,7 @@ impl Echo {
     }
 }
 
-/// The rate in units of 8 bytes/s.
+/// Returns the rate in units of 8 bytes/s.
 fn rate_word(rate: Rate) -> u32 {
     u32::try_from(rate.as_bytes_per_sec() / 8).unwrap_or(UNSET)
 }
@@ -222,8 +221,8 @@ fn word_rate(word: u32) -> Rate {
     if word == UNSET { Rate::MAX } else { Rate::from_bytes_per_sec(u64::from(word) * 8) }
 }
 
-/// The unit is bytes/s. Changes for a single packet are small, so the rounding errors of a coarser
-/// unit would add up.
+/// Returns a change of a rate as a word, in bytes/s. Changes for a single packet are small, so the rounding errors of
+/// a coarser unit would add up.
 fn signed_word(value: i64) -> u32 {
     value.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32 as u32
 }
@@ -236,7 +235,7 @@ fn micros(span: Span) -> u32 {
     u32::try_from(span.as_micros()).unwrap_or(UNSET)
 }
 
-/// The RTT in microseconds; 0 if unknown.
+/// Returns the RTT in microseconds; 0 if unknown.
 fn rtt_word(rtt: Option<Span>) -> u32 {
     rtt.map_or(0, |rtt| micros(rtt).max(1))
 }

@@ -69,14 +69,14 @@ impl From<RateCode> for Reading {
     }
 }
 
-/// The header's length according to its data offset.
+/// Returns the header's length according to its data offset.
 fn header_len(header: &[u8]) -> Result<usize, NoPlace> {
     let words = header.get(12).ok_or(NoPlace::Malformed)? >> 4;
     let len = usize::from(words) * 4;
     if len < MIN_HEADER || len > header.len() { Err(NoPlace::Malformed) } else { Ok(len) }
 }
 
-/// The offset of the value's two bytes from the start of the header.
+/// Returns the offset of the value's two bytes from the start of the header.
 fn locate(header: &[u8], format: Format) -> Option<usize> {
     let len = header_len(header).ok()?;
     let header = &header[..len];
@@ -160,14 +160,13 @@ pub struct Header {
 }
 
 impl Header {
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
-/// The header with the experimental option inserted in front of all others, with its checksum
-/// corrected.
+/// Returns the header with the experimental option inserted in front of all others, with its checksum corrected.
 ///
 /// The option comes first, because END bytes at the end of the other options would hide it. The new checksum accounts
 /// for the longer TCP length in the pseudo header and for the larger data offset. The caller corrects the total

@@ -5,7 +5,7 @@ use crate::units::Rate;
 
 const ACK: u8 = 0x10;
 
-/// A header with these flags and options. Its checksum includes the pseudo header.
+/// Returns a header with these flags and options. Its checksum includes the pseudo header.
 fn header(flags: u8, options: &[u8]) -> Vec<u8> {
     assert_eq!(options.len() % 4, 0);
     let mut h = vec![0x30, 0x39, 0x00, 0x50, 0, 0, 0, 1, 0, 0, 0, 2, 0, flags, 0x20, 0x00, 0, 0, 0, 0];
@@ -16,7 +16,7 @@ fn header(flags: u8, options: &[u8]) -> Vec<u8> {
     h
 }
 
-/// The checksum over pseudo header and header, the field itself counted as zero.
+/// Returns the checksum over pseudo header and header, the field itself counted as zero.
 fn full_checksum(header: &[u8]) -> u16 {
     let mut covered = vec![10, 0, 0, 1, 10, 0, 0, 2, 0, 6];
     covered.extend_from_slice(&(header.len() as u16).to_be_bytes());

@@ -27,7 +27,7 @@ impl Field for u64 {
         // Rounds to the nearest fixed-point number. Negative and NaN give zero.
         if let Value::Number(n) = value { Some((n * shape.per_unit() + 0.5) as u64) } else { None }
     }
-    /// The decimal number with the fewest digits that gives this fixed-point number again.
+    /// Returns the decimal number with the fewest digits that gives this fixed-point number again.
     fn value(&self, shape: &Shape) -> Value {
         let exact = *self as f64 / shape.per_unit();
         let shorter = (0..9).filter_map(|digits| format!("{exact:.digits$}").parse().ok());

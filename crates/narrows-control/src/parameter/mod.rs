@@ -187,7 +187,7 @@ impl Shape {
         Shape { module: Some(Module { parameter, values: ModuleValues::Words(words) }), ..self }
     }
 
-    /// Whether the value is of the right kind and within the range.
+    /// Returns whether the value is of the right kind and within the range.
     pub fn accepts(&self, value: &Value) -> bool {
         match (value, self.takes) {
             (Value::Word(word), _) if self.optional && word == NONE => true,
@@ -206,7 +206,7 @@ impl Shape {
         }
     }
 
-    /// The accepted values, as text to follow "expected" in an error.
+    /// Returns the accepted values, as text to follow "expected" in an error.
     pub fn expected(&self) -> String {
         let what = match self.takes {
             Takes::Flag => "true or false".to_owned(),
@@ -220,12 +220,12 @@ impl Shape {
         if self.optional { format!("{what}, or {NONE}") } else { what }
     }
 
-    /// The value as text in an error, with words in quotes.
+    /// Returns the value as text in an error, with words in quotes.
     pub fn quoted(&self, value: &Value) -> String {
         if let Value::Word(word) = value { format!("{word:?}") } else { self.text(value) }
     }
 
-    /// The value as a scenario spells it, without quotes.
+    /// Returns the value as a scenario spells it, without quotes.
     pub fn text(&self, value: &Value) -> String {
         match (value, self.takes) {
             (Value::Flag(flag), _) => flag.to_string(),
@@ -243,45 +243,45 @@ impl Shape {
     }
 }
 
-/// `true` or `false`.
+/// Returns the shape of a flag: `true` or `false`.
 pub const fn flag() -> Shape {
     Shape::new(Takes::Flag)
 }
-/// One of these words.
+/// Returns the shape of a parameter that takes one of these words.
 pub const fn word(words: &'static [&'static str]) -> Shape {
     Shape::new(Takes::Word(words))
 }
-/// A word of one of the forms that this sentence lists.
+/// Returns the shape of a parameter that takes a word. The sentence `forms` lists the accepted forms of the word.
 pub const fn text(forms: &'static str) -> Shape {
     Shape::new(Takes::Text(forms))
 }
-/// A whole number.
+/// Returns the shape of a whole number.
 pub const fn whole(min: u64, max: u64) -> Shape {
     Shape::new(Takes::Whole { min, max })
 }
-/// A number.
+/// Returns the shape of a number.
 pub const fn number(min: f64, max: f64) -> Shape {
     Shape::new(Takes::Number { min, max, per: 1 })
 }
-/// A gain: a number that the algorithm keeps in units of 1/256.
+/// Returns the shape of a gain: a number that the algorithm keeps in units of 1/256.
 pub const fn gain(min: f64, max: f64) -> Shape {
     number(min, max).per(256)
 }
-/// A time.
+/// Returns the shape of a time.
 pub const fn time_from(min: Span, max: Span) -> Shape {
     Shape::new(Takes::Time { min, max })
 }
-/// A rate.
+/// Returns the shape of a rate.
 pub const fn rate_from(min: Rate, max: Rate) -> Shape {
     Shape::new(Takes::Rate { min, max })
 }
 
-/// Whether the number is an exact whole number that is not negative.
+/// Returns whether the number is an exact whole number that is not negative.
 fn is_whole(n: f64) -> bool {
     n.fract() == 0.0 && (0.0..EXACT).contains(&n)
 }
 
-/// A list of words such as "literal, resolved or incremental".
+/// Returns a list of words such as "literal, resolved or incremental".
 fn either(words: &[&str]) -> String {
     match words {
         [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
@@ -289,12 +289,12 @@ fn either(words: &[&str]) -> String {
     }
 }
 
-/// A time in the largest unit that gives a whole number.
+/// Returns a time in the largest unit that gives a whole number.
 fn time(span: Span) -> String {
     scaled(span.as_nanos(), &[(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")])
 }
 
-/// A rate in the largest unit that gives a whole number.
+/// Returns a rate in the largest unit that gives a whole number.
 fn rate(rate: Rate) -> String {
     let bits = rate.as_bytes_per_sec().saturating_mul(8);
     scaled(bits, &[(1_000_000_000, "gbit"), (1_000_000, "mbit"), (1_000, "kbit"), (1, "bit")])
@@ -320,7 +320,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// A parameter. The macro [`parameters!`](crate::parameters) calls this.
+    /// Creates a parameter. The macro [`parameters!`](crate::parameters) calls this.
     pub const fn new(field: &'static str, meaning: &'static str, shape: Shape) -> Self {
         let name = match shape.name {
             Some(name) => name,
@@ -343,14 +343,14 @@ pub trait Parameters: Sized {
     /// Its parameters, in the order of its fields.
     const TABLE: &'static [Parameter];
 
-    /// The present values, in the order of the table.
+    /// Returns the present values, in the order of the table.
     fn values(&self) -> Vec<Value>;
 
     /// Sets a parameter, and returns whether the field can read the value. An unknown name or an unreadable value
     /// changes nothing.
     fn set(&mut self, name: &str, value: &Value) -> bool;
 
-    /// The structure with the given values whose names begin with `prefix`.
+    /// Returns the structure with the given values whose names begin with `prefix`.
     fn with(mut self, prefix: &str, values: &Values) -> Self {
         for (name, value) in values {
             if let Some(name) = name.strip_prefix(prefix) {

@@ -17,7 +17,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The value `found`, which the parameter does not accept.
+    /// Reports the value `found`, which the parameter does not accept.
     pub fn of(name: &str, shape: &Shape, found: &Value) -> Self {
         Problem {
             parameter: Some(name.to_owned()),
@@ -26,7 +26,7 @@ impl Problem {
         }
     }
 
-    /// A parameter that the algorithm does not have. Its parameters are `known`.
+    /// Reports a parameter that the algorithm does not have. The parameters of the algorithm are `known`.
     pub fn unknown_parameter(name: &str, algorithm: &str, known: &[String]) -> Self {
         let expected = if known.is_empty() {
             format!("no parameters for {algorithm}")
@@ -36,17 +36,17 @@ impl Problem {
         Problem { parameter: None, found: shortened(format!("{name:?}")), expected }
     }
 
-    /// A value that conflicts with other parameters.
+    /// Reports a value that conflicts with other parameters.
     pub fn relation(name: &str, found: impl ToString, expected: impl Into<String>) -> Self {
         Problem { parameter: Some(name.to_owned()), found: found.to_string(), expected: expected.into() }
     }
 
-    /// A time that is longer than another parameter.
+    /// Reports a time that is longer than the parameter `other`.
     pub fn longer(name: &str, found: Span, other: &str, most: Span) -> Self {
         Problem::relation(name, time(found), format!("a time up to {other} ({})", time(most)))
     }
 
-    /// A time that is shorter than another parameter.
+    /// Reports a time that is shorter than the parameter `other`.
     pub fn shorter(name: &str, found: Span, other: &str, least: Span) -> Self {
         Problem::relation(name, time(found), format!("a time from {other} ({}) on", time(least)))
     }
@@ -58,7 +58,7 @@ impl Problem {
     }
 }
 
-/// The text, cut to the length of a line: names and words can come from other hosts.
+/// Returns the text, cut to the length of a line: names and words can come from other hosts.
 fn shortened(text: String) -> String {
     if text.chars().count() > 60 { text.chars().take(57).chain("...".chars()).collect() } else { text }
 }

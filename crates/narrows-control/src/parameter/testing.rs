@@ -2,7 +2,7 @@
 
 use super::{Parameter, Shape, Takes, Value, Values};
 
-/// Random positions within ranges, from 0 to 1.
+/// Returns a function that draws random positions within ranges, from 0 to 1.
 pub(crate) fn positions(seed: u64) -> impl FnMut() -> f64 {
     let mut random = seed;
     move || {
@@ -11,7 +11,8 @@ pub(crate) fn positions(seed: u64) -> impl FnMut() -> f64 {
     }
 }
 
-/// Valid values of about half of these parameters. Many values are an end of the range, where most mistakes are.
+/// Returns random valid values for about half of these parameters. Half of the values are an end of the range, where
+/// most mistakes are.
 pub(crate) fn random_values<'p>(
     parameters: impl Iterator<Item = (String, &'p Parameter)>,
     next: &mut impl FnMut() -> f64,
@@ -30,7 +31,7 @@ pub(crate) fn random_values<'p>(
     values
 }
 
-/// A valid value, from the position `at` in its range.
+/// Returns the valid value at the position `at` of the parameter's range.
 fn within(shape: &Shape, at: f64) -> Value {
     // Most ranges span several powers of ten.
     let between = |min: f64, max: f64| {

@@ -58,7 +58,7 @@ pub enum Standing {
 
 /// A rate controller that takes counts instead of packets.
 pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
-    /// The flow's handle, if the controller knows the flow.
+    /// Returns the flow's handle, if the controller knows the flow.
     fn handle(&self, key: &K) -> Option<FlowHandle>;
 
     /// Handles a packet that begins, confirms or ends a flow, or only shows that the flow is alive.
@@ -83,8 +83,8 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
         actions: &mut Vec<Action<K>>,
     ) -> Standing;
 
-    /// The treatment of the flow from now on; `None` if the controller has removed the flow. The host applies the
-    /// decision at once.
+    /// Returns the treatment of the flow from now on, or `None` if the controller has removed the flow. The host
+    /// applies the decision at once.
     ///
     /// The host asks when a report or a new [`version`](Aggregated::version) may have changed the decision. It also
     /// asks occasionally for every flow, because time alone may change the decision (a flow becomes idle, an
@@ -95,12 +95,12 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// without a report.
     fn version(&self) -> u64;
 
-    /// The rate that another switch requests for this flow's ACKs, and the time at which the request expires. A
-    /// switch that sees the flow's data but not its ACKs makes this request (BRF-63).
+    /// Returns the rate that another switch requests for this flow's ACKs, and the time at which the request expires.
+    /// A switch that sees the flow's data but not its ACKs makes this request (BRF-63).
     fn advertised(&self, now: Time, key: &K) -> Option<(Rate, Time)>;
 
-    /// The rate for a newcomer, prepared before the controller sees its packets. `newcomers` is the number of
-    /// newcomers that the controller has not seen yet, including this one. With `key` the result is the rate for that
-    /// flow, otherwise the rate for an unknown flow. `None` if there is no rate yet.
+    /// Returns the rate for a newcomer, prepared before the controller sees the newcomer's packets, or `None` if
+    /// there is no rate yet. `newcomers` is the number of newcomers that the controller has not seen yet, including
+    /// this one. With `key` the result is the rate for that flow, otherwise the rate for an unknown flow.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate>;
 }

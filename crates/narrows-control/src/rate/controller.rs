@@ -26,7 +26,7 @@ pub enum RateController<K: FlowIdentity = FlowKey> {
 }
 
 impl<K: FlowIdentity> RateController<K> {
-    /// The name in scenarios and results.
+    /// Returns the name in scenarios and results.
     pub fn name(&self) -> &'static str {
         match self {
             RateController::PerFlow(controller) => controller.name(),
@@ -61,7 +61,7 @@ impl<K: FlowIdentity> RateController<K> {
         }
     }
 
-    /// When `on_timer` must be called next.
+    /// Returns the time at which `on_timer` must be called next.
     pub fn next_timer(&self) -> Time {
         match self {
             RateController::PerFlow(controller) => controller.next_timer(),
@@ -82,7 +82,7 @@ impl<K: FlowIdentity> RateController<K> {
         }
     }
 
-    /// The flow's current rate, for traces.
+    /// Returns the flow's current rate, for traces.
     pub fn allocation(&self, key: &K) -> Option<Rate> {
         match self {
             RateController::PerFlow(controller) => controller.allocation(key),
@@ -90,7 +90,8 @@ impl<K: FlowIdentity> RateController<K> {
         }
     }
 
-    /// The controller for a host that shows it counts instead of packets; `None` if it needs each packet.
+    /// Returns the same controller for a host that passes counts instead of packets, or `None` if the controller
+    /// needs each packet.
     pub fn into_aggregated(self) -> Option<Box<dyn Aggregated<K>>> {
         match self {
             RateController::PerFlow(controller) => controller.into_aggregated(),
@@ -98,7 +99,7 @@ impl<K: FlowIdentity> RateController<K> {
         }
     }
 
-    /// Names and values of the internal state, for traces.
+    /// Passes the names and values of the internal state to `trace`.
     pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         match self {
             RateController::PerFlow(controller) => controller.trace(trace),

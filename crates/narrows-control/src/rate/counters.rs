@@ -29,23 +29,23 @@ const FULL_PACKET: u64 = 1500;
 const RATED: usize = 2;
 const _: () = assert!(Leaf::Mouse as usize == 0 && Leaf::Elephant as usize == 1);
 
-/// The sum over the leaves of rated flows.
+/// Returns the sum of these values over the leaves of rated flows.
 pub(super) fn rated(of: &[Bytes; LEAVES]) -> Bytes {
     of.iter().take(RATED).copied().sum()
 }
 
 impl PortCounters {
-    /// Packets of rated flows queued.
+    /// Returns the number of queued packets of rated flows.
     pub(super) fn rated_packets(&self) -> u32 {
         self.queued_packets.iter().take(RATED).copied().fold(0, u32::saturating_add)
     }
 
-    /// L3 bytes queued, all leaves.
+    /// Returns the L3 bytes that are queued in all leaves.
     pub fn backlog(&self) -> Bytes {
         self.queued.iter().copied().sum()
     }
 
-    /// The counters as a report to the SDN controller.
+    /// Returns the counters as a report to the SDN controller.
     pub(super) fn report(
         &self,
         port: PortId,
@@ -72,7 +72,8 @@ impl PortCounters {
         }
     }
 
-    /// Limit of the rated flows' queue in full packets; `None` for no limit.
+    /// Returns the limit of the rated flows' queue in bytes, if all queued packets are full, or `None` if there is no
+    /// limit.
     pub fn limit(&self) -> Option<Bytes> {
         let packets = u64::from(self.limit_packets[Leaf::Elephant as usize]);
         (packets > 0).then(|| Bytes::new(packets * FULL_PACKET))

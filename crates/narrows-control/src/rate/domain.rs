@@ -13,14 +13,14 @@ pub struct Settings {
 
 /// Routes, which the domain's controller knows because it has installed them.
 pub trait Topology<K: FlowIdentity = FlowKey> {
-    /// The controlled ports on the flow's path, in order; empty if the flow has no route.
+    /// Returns the controlled ports on the flow's path, in order; empty if the flow has no route.
     fn path(&self, flow: &K) -> Vec<PortId>;
 }
 
 /// A controller of all ports of one kind: a pure state machine. Messages take the control network's
 /// delay. They may be lost if the controller or a port fails.
 pub trait DomainController<K: FlowIdentity = FlowKey>: Send {
-    /// The name of its rate controllers, e.g. `pacec`.
+    /// Returns the name of the rate controllers that this controller serves, e.g. `pacec`.
     fn name(&self) -> &'static str;
 
     /// Called for a message of a port. Messages about another port are ignored.
@@ -36,6 +36,6 @@ pub trait DomainController<K: FlowIdentity = FlowKey>: Send {
     /// Called when the deadline of [`next_timer`](DomainController::next_timer) has passed.
     fn on_timer(&mut self, now: Time, network: &dyn Topology<K>, out: &mut Vec<(PortId, Message<K>)>);
 
-    /// When `on_timer` must be called next.
+    /// Returns the time at which `on_timer` must be called next.
     fn next_timer(&self) -> Time;
 }

@@ -13,7 +13,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The other side.
+    /// Returns the other side.
     pub fn other(self) -> Side {
         match self {
             Side::Sender => Side::Receiver,
@@ -59,7 +59,7 @@ pub struct FlowEvent<K = FlowKey> {
 }
 
 impl<K: Copy> FlowEvent<K> {
-    /// The event of a TCP packet from this side.
+    /// Returns the event of a TCP packet from this side.
     pub fn of(packet: &PacketInfo<K>, from: Side) -> Self {
         let flags = packet.flags;
         FlowEvent {

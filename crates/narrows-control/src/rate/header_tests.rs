@@ -20,13 +20,13 @@ fn build(kind: &str, params: &[(&'static str, &'static str)]) -> Option<Box<dyn 
     }
 }
 
-/// All header-based controllers by name. Controllers with two modes are listed in both.
+/// Returns all header-based controllers by name. Controllers with two modes are listed in both.
 fn controllers() -> Vec<Box<dyn HeaderController>> {
     let all = registry::all().iter().map(|entry| build(entry.name, &[]));
     all.chain([build("bdr", &[("mode", "literal")])]).flatten().collect()
 }
 
-/// Plausible values, or arbitrary ones.
+/// Generates plausible values, or arbitrary ones.
 fn number(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -43,7 +43,7 @@ fn advice() -> impl Strategy<Value = Recommendation> {
     prop_oneof![rate().prop_map(Recommendation::Rate), any::<i32>().prop_map(Recommendation::Gain)]
 }
 
-/// Arbitrary words as received, and values beyond the range of a word.
+/// Generates arbitrary words as received, and values beyond the range of a word.
 fn header() -> impl Strategy<Value = Header> {
     let of = proptest::option::of::<_>;
     let report = (any::<[bool; 3]>(), span(), any::<u32>(), span(), number(1500)).prop_map(
@@ -101,13 +101,13 @@ fn traced(controller: &dyn HeaderController, wanted: &str) -> f64 {
     found
 }
 
-/// Whether a rate is at most the capacity, to the precision of a float.
+/// Returns whether a rate is at most the capacity, to the precision of a float.
 fn fits(rate: Rate, capacity: Rate) -> bool {
     rate.as_f64() <= capacity.as_f64() * (1.0 + 1e-12) + 1.0
 }
 
-/// Whether a port may replace `before` by `after`, given its capacity and the amounts that it can
-/// still hand out and take back.
+/// Returns whether a port may replace `before` by `after`, given its capacity and the amounts that it can still hand
+/// out and take back.
 fn granted(before: Header, after: Header, capacity: Rate, (give, take): (f64, f64)) -> bool {
     match (before, after) {
         (Header::Rcp(before), Header::Rcp(after)) => {

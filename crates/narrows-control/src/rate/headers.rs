@@ -9,7 +9,7 @@ use crate::units::{Bytes, Time};
 /// capacity must be configured. The controller also sees packets without a header, and packets with the header of
 /// another protocol.
 pub trait HeaderController: Send {
-    /// The name in scenarios and results, e.g. `xcp`.
+    /// Returns the name in scenarios and results, e.g. `xcp`.
     fn name(&self) -> &'static str;
 
     /// Called when the port has come up.
@@ -26,9 +26,9 @@ pub trait HeaderController: Send {
     /// has changed.
     fn on_timer(&mut self, now: Time, port: &PortCounters);
 
-    /// When `on_timer` must be called next.
+    /// Returns the time at which `on_timer` must be called next.
     fn next_timer(&self) -> Time;
 
-    /// Names and values of the internal state, for traces.
+    /// Passes the names and values of the internal state to `trace`.
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64));
 }

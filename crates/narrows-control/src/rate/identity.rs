@@ -17,23 +17,23 @@ pub trait FlowIdentity: Copy + Debug + Eq + Hash + Send + 'static {
     /// One end of the flow: an address, or a node of a simulated network.
     type Host: Host;
 
-    /// The end that sends the data.
+    /// Returns the end that sends the data.
     fn source(&self) -> Self::Host;
 
-    /// The end that receives the data.
+    /// Returns the end that receives the data.
     fn destination(&self) -> Self::Host;
 
-    /// The transport protocol.
+    /// Returns the transport protocol.
     fn proto(&self) -> Proto;
 
-    /// The number of the flow's service (BRF-31); 0 if it is unknown.
+    /// Returns the number of the flow's service (BRF-31); 0 if it is unknown.
     fn service(&self) -> u32;
 }
 
 /// One end of a flow.
 pub trait Host: Copy + Debug + Eq + Ord + Hash + Send + 'static {
-    /// The network that the host belongs to, represented by its first host. The arguments are the prefix lengths of
-    /// IPv4 and IPv6 networks.
+    /// Returns the network that the host belongs to, represented by its first host. The arguments are the prefix
+    /// lengths of IPv4 and IPv6 networks.
     fn network(self, ipv4: u8, ipv6: u8) -> Self;
 }
 

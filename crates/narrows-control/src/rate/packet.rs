@@ -58,8 +58,8 @@ pub struct PacketInfo<K = FlowKey> {
 }
 
 impl<K> PacketInfo<K> {
-    /// Whether the packet shows that its sender follows rates, even if its SYN was not seen
-    /// (BRF-10, BRF-105).
+    /// Returns whether the packet shows that its sender follows rates, even if its SYN was not seen (BRF-10,
+    /// BRF-105).
     pub(crate) fn sender_follows_rates(&self) -> bool {
         self.option != RateOption::Absent || self.unlimited.is_some()
     }

@@ -8,7 +8,7 @@ use crate::units::{Rate, Time};
 /// A rate controller that keeps flows: a pure state machine. Its inputs are packets, timers and messages. It returns
 /// a leaf for each packet, a rate to write, and [`Action`]s.
 pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
-    /// The name in scenarios and results, e.g. `brf`.
+    /// Returns the name in scenarios and results, e.g. `brf`.
     fn name(&self) -> &'static str;
 
     /// Its requirements on the port.
@@ -37,7 +37,7 @@ pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
     /// capacity has changed.
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>);
 
-    /// When `on_timer` must be called next.
+    /// Returns the time at which `on_timer` must be called next.
     fn next_timer(&self) -> Time;
 
     /// Called for a message from the SDN controller.
@@ -50,12 +50,13 @@ pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
     ) {
     }
 
-    /// The flow's current rate, for traces; `None` if the flow is unknown or has no rate.
+    /// Returns the flow's current rate, for traces, or `None` if the flow is unknown or has no rate.
     fn allocation(&self, key: &K) -> Option<Rate>;
 
-    /// The same controller for a host that shows it counts instead of packets; `None` if it needs each packet.
+    /// Returns the same controller for a host that passes counts instead of packets, or `None` if the controller
+    /// needs each packet.
     fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>>;
 
-    /// Names and values of the internal state, for traces.
+    /// Passes the names and values of the internal state to `trace`.
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64));
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::{FlowIdentity, PacketInfo, Proto};
 use crate::feedback::header::Header;
 
-/// The leaf of a packet for controllers that classify only by headers: flows with a header are
-/// rated, all others are TCP or UDP.
+/// Returns the leaf of a packet for controllers that classify only by headers: flows with a header are rated, all
+/// others are TCP or UDP.
 pub fn plain_leaf<K: FlowIdentity>(packet: &PacketInfo<K>) -> Leaf {
     match (packet.header, packet.key.proto()) {
         (Header::None, Proto::Tcp) => Leaf::OtherTcp,

@@ -18,7 +18,7 @@ impl Topology for Line {
     }
 }
 
-/// Three flows open, send at 1 Gbit/s through a port of 100 Mbit/s, and end. Returns the rates of their ACKs.
+/// Opens three flows that send at 1 Gbit/s through a port of 100 Mbit/s and end. Returns the rates of their ACKs.
 fn behaviour(name: &str, params: &Values) -> Vec<Rate> {
     let mtu = Bytes::new(MTU);
     let mut controller = registry::build::<FlowKey>(name, params, 1, mtu).expect("checked parameters");

@@ -24,18 +24,18 @@ impl Entry {
         Entry { name, summary, parameters: P::TABLE, defaults: |given| P::defaults(given).values() }
     }
 
-    /// The definition of a parameter.
+    /// Returns the definition of a parameter.
     pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 
-    /// Definition and default of each parameter. Other parameters, such as `mode`, can change a default.
+    /// Returns the definition and default of each parameter. Other parameters, such as `mode`, can change a default.
     pub fn defaults(&self, given: &Values) -> impl Iterator<Item = (&'static Parameter, Value)> + use<> {
         self.parameters.iter().zip((self.defaults)(given))
     }
 
-    /// The parameters with which real switches and stock hosts can use the rate controller: none, or a `signal`.
-    /// `None` if they cannot use it.
+    /// Returns the parameters with which real switches and stock hosts can use the rate controller: none, or a
+    /// `signal`. Returns `None` if they cannot use it.
     pub fn on_switches(&self) -> Option<Values> {
         let signals = match self.parameter("signal").map(|parameter| parameter.shape.takes) {
             Some(Takes::Word(words)) => words,
@@ -51,7 +51,7 @@ impl Entry {
     }
 }
 
-/// The rate controller with this name.
+/// Returns the rate controller with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     all().iter().find(|entry| entry.name == name)
 }
@@ -69,7 +69,7 @@ fn unknown(name: &str) -> Problem {
 /// constructor`. A row may end with `with domain` and the constructor of the domain's controller.
 macro_rules! controllers {
     ($($name:literal, $summary:literal: $params:ty => $build:expr $(, with domain $domain:expr)?;)*) => {
-        /// All rate controllers, in the order of the rows.
+        /// Returns all rate controllers, in the order of the rows.
         pub fn all() -> &'static [Entry] {
             static ALL: &[Entry] = &[$(Entry::new::<$params>($name, $summary),)*];
             ALL

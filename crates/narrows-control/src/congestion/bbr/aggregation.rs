@@ -34,12 +34,12 @@ pub struct Aggregation {
 }
 
 impl Aggregation {
-    /// A filter without samples.
+    /// Returns a filter without samples.
     pub fn new(now: Time) -> Self {
         Aggregation { epoch_start: now, epoch_acked: 0, excess: TwoPeriodMax::default(), rounds: 0 }
     }
 
-    /// The largest excess within the filter's window, segments.
+    /// Returns the largest excess within the filter's window, segments.
     pub fn extra_acked(&self) -> u32 {
         self.excess.get()
     }
@@ -86,7 +86,7 @@ impl Aggregation {
         }
     }
 
-    /// The window for aggregation: the excess, at most `max` at `bw`, segments.
+    /// Returns the window for aggregation: the excess, at most `max` at `bw`, segments.
     pub fn cwnd(&self, bw: Rate, packet_bytes: u32, params: &Params) -> u32 {
         let (most, extra) = (bw.bytes_in(params.max), self.extra_acked());
         if holds(most, u64::from(extra), packet_bytes) {
@@ -100,7 +100,7 @@ fn segments(bytes: Bytes, packet_bytes: u32) -> u64 {
     bytes.get() / u64::from(packet_bytes.max(1))
 }
 
-/// Whether `bytes` is at least this many segments, without a division.
+/// Returns whether `bytes` is at least this many segments, without a division.
 fn holds(bytes: Bytes, segments: u64, packet_bytes: u32) -> bool {
     bytes.get() >= segments.saturating_mul(u64::from(packet_bytes.max(1)))
 }

@@ -41,7 +41,7 @@ pub struct Bbq {
 }
 
 impl Bbq {
-    /// A cycle with these parameters and these gains of BBR.
+    /// Returns a cycle with these parameters and these gains of BBR.
     pub fn new(params: Params, gains: ConstantGains) -> Self {
         Bbq { params, gains, ..Bbq::default() }
     }

@@ -5,7 +5,8 @@ use crate::congestion::bbr::v1::tests::{LINK, run};
 use crate::congestion::harness::{Path, ack_at};
 use crate::units::Time;
 
-/// A cycle after complete rounds with these mean RTTs on a path with the propagation time `min_rtt`, all in µs.
+/// Returns a cycle after complete rounds with these mean RTTs on a path with the propagation time `min_rtt`. All
+/// times are in µs.
 fn after(min_rtt: u64, rounds: &[u64]) -> Bbq {
     let params = BbrParams::default();
     let mut model = Model::new(Time::ZERO, Some(Span::from_micros(min_rtt)), 1500, params.initial_cwnd);
@@ -18,7 +19,7 @@ fn after(min_rtt: u64, rounds: &[u64]) -> Bbq {
     cycle
 }
 
-/// Length of the probe in µs, and its end condition.
+/// Returns the length of the probe in µs, and its end condition.
 fn probe(cycle: &mut Bbq, min_rtt: u64) -> (u64, ProbeEnd) {
     assert_eq!(cycle.gain(PROBE), Gain::ratio(5, 4));
     (cycle.length(PROBE, Span::from_micros(min_rtt)).as_micros(), cycle.probe_end())

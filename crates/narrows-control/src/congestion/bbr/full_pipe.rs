@@ -15,12 +15,12 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// Whether the pipe has ever been full.
+    /// Returns whether the pipe has ever been full.
     pub fn has_been_full(&self) -> bool {
         self.reached
     }
 
-    /// Whether the current search has found a full pipe.
+    /// Returns whether the current search has found a full pipe.
     pub fn is_full_now(&self) -> bool {
         self.now
     }

@@ -10,7 +10,7 @@ impl Gain {
     /// The gain 1.
     pub const ONE: Gain = Gain(256);
 
-    /// `numerator / denominator`, rounded down to 1/256.
+    /// Returns `numerator / denominator`, rounded down to 1/256.
     pub const fn ratio(numerator: u32, denominator: u32) -> Gain {
         Gain(256 * numerator / denominator)
     }
@@ -18,7 +18,7 @@ impl Gain {
     pub const fn from_256ths(n: u32) -> Gain {
         Gain(n)
     }
-    /// The nearest 256th; negative and NaN give zero.
+    /// Returns the nearest gain in 1/256. A negative number or NaN gives zero.
     pub fn from_f64(gain: f64) -> Gain {
         Gain((gain * 256.0 + 0.5) as u32)
     }
@@ -26,13 +26,13 @@ impl Gain {
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 256.0
     }
-    /// `gain * amount`, rounded down. Uses 64 bits where possible, because 128-bit divisions are
-    /// several times as slow.
+    /// Returns `gain * amount`, rounded down. Uses 64 bits where possible, because 128-bit divisions are several
+    /// times as slow.
     #[inline]
     pub fn of_u64(self, amount: u64) -> Option<u64> {
         amount.checked_mul(u64::from(self.0)).map(|product| product >> 8)
     }
-    /// `gain * amount`, rounded down.
+    /// Returns `gain * amount`, rounded down.
     #[inline]
     pub fn of(self, amount: u128) -> u128 {
         amount.saturating_mul(u128::from(self.0)) >> 8

@@ -44,7 +44,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// The given parameters of the catalogue.
+    /// Returns the choices that the parameters of the catalogue make.
     pub fn from_values(values: &Values) -> Self {
         Choices::default().with("", values).into()
     }
@@ -75,7 +75,7 @@ pub struct GainModel {
 }
 
 impl GainModel {
-    /// The cycle of the controller `name`.
+    /// Returns the cycle of the controller `name`.
     pub fn new(name: &'static str, variant: Variant, params: Params) -> Self {
         GainModel {
             name,

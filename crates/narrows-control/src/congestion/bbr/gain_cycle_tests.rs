@@ -16,7 +16,7 @@ fn ms(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
 }
 
-/// A path of 100 Mbit/s and 20 ms: 167 segments.
+/// Returns a path of 100 Mbit/s and 20 ms: 167 segments.
 fn model() -> Model {
     let params = BbrParams::default();
     let mut model = Model::new(Time::ZERO, Some(Span::from_millis(20)), 1500, params.initial_cwnd);

@@ -25,8 +25,8 @@ pub enum Variant {
     C,
 }
 
-/// Omega of GAIN-1: the RTT over the largest RTT, in 1/1024, from 1 to 1024. Both times are in µs and capped at 71
-/// minutes. The result is 1024 if there is no largest RTT yet.
+/// Returns omega of GAIN-1: the RTT over the largest RTT, in 1/1024, from 1 to 1024. Both times are in µs and capped
+/// at 71 minutes. The result is 1024 if there is no largest RTT yet.
 pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     let t_max = t_max_us.min(u64::from(u32::MAX));
     if t_max == 0 {
@@ -36,7 +36,7 @@ pub fn omega(t_i_us: u64, t_max_us: u64) -> u32 {
     share.clamp(1, u64::from(OMEGA_ONE)) as u32
 }
 
-/// P_up, the gain of the probing entry: 1 to 2 for A, 1 to 1.5 for B and C. Omega is clamped to its range.
+/// Returns P_up, the gain of the probing entry: 1 to 2 for A, 1 to 1.5 for B and C. Omega is clamped to its range.
 pub fn up(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
@@ -50,7 +50,8 @@ pub fn up(variant: Variant, omega: u32) -> Gain {
     })
 }
 
-/// P_down, the gain of the draining entry: 0.54 to 1 for A, 0.5 to 1 for B and C. Omega is clamped to its range.
+/// Returns P_down, the gain of the draining entry: 0.54 to 1 for A, 0.5 to 1 for B and C. Omega is clamped to its
+/// range.
 pub fn down(variant: Variant, omega: u32) -> Gain {
     let w = in_range(omega);
     gain(match variant {
@@ -71,14 +72,14 @@ fn gain(in_256ths: u64) -> Gain {
     Gain::from_256ths(in_256ths as u32)
 }
 
-/// `numerator / denominator`, rounded to the nearest integer, with halves rounded up. The numerator is below
+/// Returns `numerator / denominator`, rounded to the nearest integer, with halves rounded up. The numerator is below
 /// 2^63, the denominator not 0.
 fn nearest(numerator: u64, denominator: u64) -> u64 {
     (numerator + denominator / 2) / denominator
 }
 
-/// The cosine of `w` / 1024 radians, in units of 2^-30, from the power series up to the eighth power. The error is
-/// 3e-7 at 1 radian and smaller for smaller angles.
+/// Returns the cosine of `w` / 1024 radians, in units of 2^-30, from the power series up to the eighth power. The
+/// error is 3e-7 at 1 radian and smaller for smaller angles.
 fn cosine(w: u64) -> u64 {
     const ONE: u64 = 1 << 30;
     let square = w * w;
@@ -88,7 +89,7 @@ fn cosine(w: u64) -> u64 {
     ONE - ((square * series / 2) >> 20)
 }
 
-/// The square root of `n` up to 2^32, rounded down, bit by bit.
+/// Returns the square root of `n` up to 2^32, rounded down, bit by bit.
 fn root(n: u64) -> u64 {
     let mut root = 0;
     for bit in (0..=16).rev() {
@@ -106,7 +107,7 @@ mod tests {
 
     const VARIANTS: [Variant; 3] = [Variant::A, Variant::B, Variant::C];
 
-    /// Rows of the test vectors: omega in 1/1024, then the up and the down gain of A, B and C in 1/256.
+    /// Reads the rows of the test vectors: omega in 1/1024, then the up and the down gain of A, B and C in 1/256.
     fn vectors() -> Vec<[u32; 7]> {
         include_str!("../../../../../tests/vectors/bbr-gains.csv")
             .lines()

@@ -40,12 +40,12 @@ pub struct Model<F = WindowedMax<Rate>> {
 }
 
 impl Model {
-    /// A path of which only the handshake's RTT is known.
+    /// Returns a path of which only the handshake's RTT is known.
     pub fn new(now: Time, rtt: Option<Span>, packet_bytes: u32, initial_cwnd: u32) -> Self {
         Model::with_filter(WindowedMax::new(0, Rate::ZERO), now, rtt, packet_bytes, initial_cwnd)
     }
 
-    /// Bottleneck bandwidth: the best delivery rate of the last rounds, L3 bytes/s.
+    /// Returns the bottleneck bandwidth: the best delivery rate of the last rounds, L3 bytes/s.
     pub fn max_bw(&self) -> Rate {
         self.max_bw.get()
     }
@@ -78,7 +78,7 @@ impl Model {
 }
 
 impl Model<TwoPeriodMax<Rate>> {
-    /// Bottleneck bandwidth: the largest delivery rate of this probe cycle and the previous one, L3
+    /// Returns the bottleneck bandwidth: the largest delivery rate of this probe cycle and the previous one, L3
     /// bytes/s.
     #[inline]
     pub fn max_bw(&self) -> Rate {
@@ -103,7 +103,7 @@ impl Model<TwoPeriodMax<Rate>> {
 }
 
 impl<F> Model<F> {
-    /// A path of which only the handshake's RTT is known.
+    /// Returns a path of which only the handshake's RTT is known.
     pub fn with_filter(
         max_bw: F,
         now: Time,
@@ -128,7 +128,7 @@ impl<F> Model<F> {
         }
     }
 
-    /// L3 bytes of a segment.
+    /// Returns the L3 bytes of a segment.
     pub fn packet_bytes(&self) -> u32 {
         self.packet_bytes
     }
@@ -153,13 +153,13 @@ impl<F> Model<F> {
         self.next_round_delivered = delivered;
     }
 
-    /// The delivery rate of a valid sample, L3 bytes/s.
+    /// Returns the delivery rate of a valid sample, L3 bytes/s.
     #[inline]
     pub fn delivery_rate(&self, ack: &Ack) -> Rate {
         Rate::of(Bytes::new(u64::from(ack.rate.delivered) * u64::from(self.packet_bytes)), ack.rate.interval)
     }
 
-    /// Whether the sample is below the path's capacity because the application or BBR itself limited the
+    /// Returns whether the sample is below the path's capacity because the application or BBR itself limited the
     /// sender.
     pub fn is_app_limited(&self, ack: &Ack) -> bool {
         let sent_at = ack.rate.prior_delivered;
@@ -181,7 +181,7 @@ impl<F> Model<F> {
         self.self_limited = Some((from, until));
     }
 
-    /// `gain` bandwidth-delay products in segments, rounded up so that rounding cannot shrink the estimate.
+    /// Returns `gain` bandwidth-delay products in segments, rounded up so that rounding cannot shrink the estimate.
     /// Before any RTT is known, this is the initial window (BBR-12).
     #[inline]
     pub fn bdp(&self, bw: Rate, gain: Gain) -> u32 {

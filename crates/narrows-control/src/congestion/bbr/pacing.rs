@@ -26,7 +26,7 @@ crate::parameters! {
 }
 
 impl Params {
-    /// The pacing rate of BBR-18, but at least one packet in ten seconds.
+    /// Returns the pacing rate of BBR-18, but at least one packet per `slowest_packet` seconds.
     #[inline]
     pub fn rate(&self, bw: Rate, gain: Gain, packet_bytes: u32) -> Rate {
         let kept = u64::from(100u32.saturating_sub(self.margin_percent));
@@ -38,14 +38,15 @@ impl Params {
         Rate::from_bytes_per_sec(rate.max(least).max(1))
     }
 
-    /// The rate for a window of `cwnd` segments per RTT. If the RTT is unknown, `nominal_rtt` takes its place.
+    /// Returns the rate for a window of `cwnd` segments per RTT. If the RTT is unknown, `nominal_rtt` takes its
+    /// place.
     pub fn initial_rate(&self, cwnd: u32, rtt: Option<Span>, gain: Gain, packet_bytes: u32) -> Rate {
         let bytes = u64::from(cwnd) * u64::from(packet_bytes);
         let rtt = rtt.unwrap_or(self.nominal_rtt).max(Span::from_micros(1));
         self.rate(Rate::of(Bytes::new(bytes), rtt), gain, packet_bytes)
     }
 
-    /// Segments of one burst of an offloading sender at this pacing rate (`bbr_tso_segs_goal`).
+    /// Returns the number of segments of one burst of an offloading sender at this pacing rate (`bbr_tso_segs_goal`).
     #[inline]
     pub fn quantum(&self, rate: Rate, packet_bytes: u32) -> u32 {
         let segments = rate.bytes_in(self.quantum).get() / u64::from(packet_bytes.max(1));
@@ -54,7 +55,7 @@ impl Params {
     }
 }
 
-/// `gain * rate * kept / 100`, rounded down twice as Linux does.
+/// Returns `gain * rate * kept / 100`, rounded down twice as Linux does.
 fn scaled(gain: Gain, rate: u64, kept: u64) -> u64 {
     if let Some(product) = gain.of_u64(rate).and_then(|gained| gained.checked_mul(kept)) {
         return product / 100;

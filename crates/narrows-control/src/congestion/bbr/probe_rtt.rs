@@ -34,7 +34,7 @@ impl ProbeRtt {
         }
     }
 
-    /// Whether the minimum time has passed.
+    /// Returns whether the minimum time has passed.
     pub fn is_over(&self, now: Time) -> bool {
         self.done_at.is_some_and(|done_at| now > done_at)
     }
@@ -46,7 +46,7 @@ mod tests {
     use crate::congestion::RateSample;
     use crate::congestion::harness::ack_at;
 
-    /// The time at which ProbeRTT ends, if the ACKs report an RTT of `rtt_millis`. The data in flight is at
+    /// Returns the time at which ProbeRTT ends, if the ACKs report an RTT of `rtt_millis`. The data in flight is at
     /// the minimum from the first ACK on.
     fn length(rtt_millis: u64) -> u64 {
         let mut model = Model::new(Time::ZERO, None, 1500, 10);

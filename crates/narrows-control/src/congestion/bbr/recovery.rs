@@ -22,7 +22,7 @@ impl SavedWindow {
         self.cwnd = if cut || is_recovering(self.last_state) { self.cwnd.max(cwnd) } else { cwnd };
     }
 
-    /// The window to restore.
+    /// Returns the window to restore.
     pub fn cwnd(&self) -> u32 {
         self.cwnd
     }
@@ -32,7 +32,7 @@ impl SavedWindow {
         self.last_state = State::Loss;
     }
 
-    /// Whether loss recovery was active at the last ACK.
+    /// Returns whether loss recovery was active at the last ACK.
     pub fn is_recovering(&self) -> bool {
         is_recovering(self.last_state)
     }

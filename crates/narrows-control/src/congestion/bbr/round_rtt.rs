@@ -30,7 +30,7 @@ impl RoundRtt {
         completed
     }
 
-    /// The mean of the last completed round with samples.
+    /// Returns the mean of the last completed round with samples.
     pub fn last(&self) -> Option<Span> {
         self.last
     }

@@ -5,12 +5,12 @@ use super::bounded::params::{Gains, Params, UpExit};
 use super::gain::Gain;
 use super::{pacing, v3};
 
-/// BBR v2.
+/// Returns BBR v2.
 pub fn bbr2() -> Bounded {
     Bounded::new(params())
 }
 
-/// The module's defaults where they differ from v3's.
+/// Returns the module's defaults where they differ from v3's.
 pub fn params() -> Params {
     let gains = |pacing, cwnd| Gains { pacing, cwnd };
     let two = Gain::ratio(2, 1);

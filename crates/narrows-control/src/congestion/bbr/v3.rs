@@ -6,12 +6,12 @@ use super::gain::Gain;
 use super::{aggregation, pacing};
 use crate::units::{Rate, Span};
 
-/// BBR v3.
+/// Returns BBR v3.
 pub fn bbr3() -> Bounded {
     Bounded::new(params())
 }
 
-/// The draft's constants. The draft gives some values with two digits. These are rounded as in Google's
+/// Returns the draft's constants. The draft gives some values with two digits. These are rounded as in Google's
 /// module.
 pub fn params() -> Params {
     let gains = |pacing, cwnd| Gains { pacing, cwnd };

@@ -85,7 +85,7 @@ impl Default for Copa {
 }
 
 impl Copa {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         Copa {
             mode: Mode::new(inverse(params.delta)),
@@ -99,20 +99,20 @@ impl Copa {
         }
     }
 
-    /// Whether the present rate is at most the target: cwnd/RTTstanding <= 1/(delta dq). Both sides are multiplied by
-    /// the denominators, so an empty queue needs no special case.
+    /// Returns whether the present rate is at most the target: cwnd/RTTstanding <= 1/(delta dq). Both sides are
+    /// multiplied by the denominators, so an empty queue needs no special case.
     fn is_below_target(&self, path: &Path) -> bool {
         let queued = u128::from(self.cwnd) * u128::from(path.queueing_delay().as_nanos());
         queued <= u128::from(self.mode.inverse_delta()) * u128::from(path.standing().as_nanos())
     }
 
-    /// The change for `acked` segments: v/(delta cwnd) each (section 2.1, step 3).
+    /// Returns the change for `acked` segments: v/(delta cwnd) each (section 2.1, step 3).
     fn change(&self, acked: u32) -> u64 {
         let per_rtt = self.velocity.get().saturating_mul(self.mode.inverse_delta()).min(self.cwnd);
         (per_rtt * UNIT / self.cwnd.max(1)) * u64::from(acked)
     }
 
-    /// The largest velocity that moves the window by no more than its own size per RTT.
+    /// Returns the largest velocity that moves the window by no more than its own size per RTT.
     fn fastest(&self) -> u64 {
         self.cwnd / self.mode.inverse_delta()
     }
@@ -131,13 +131,13 @@ impl Copa {
     }
 }
 
-/// Whether the flow uses its window. Pacing sends a window within half an RTT. So a growing window is never full for
-/// a whole RTT, and [`Ack::cwnd_limited`] would stop the growth.
+/// Returns whether the flow uses its window. Pacing sends a window within half an RTT. So a growing window is never
+/// full for a whole RTT, and [`Ack::cwnd_limited`] would stop the growth.
 fn is_used(ack: &Ack, window: &Window) -> bool {
     !ack.rate.app_limited && ack.prior_in_flight >= window.cwnd / 2
 }
 
-/// 1/delta in 1/[`UNIT`].
+/// Returns 1/delta in 1/[`UNIT`].
 fn inverse(delta: u32) -> u64 {
     UNIT * UNIT / u64::from(delta.max(1))
 }
@@ -220,7 +220,8 @@ impl Controller for Copa {
         self.mode.restart(now);
     }
 
-    /// A loss does not reduce the window, so PRR must not do so either.
+    /// Keeps the window under the control of Copa during recovery: a loss does not reduce the window, so PRR must not
+    /// do so either.
     fn recovery(&self) -> Recovery {
         Recovery::Controller
     }

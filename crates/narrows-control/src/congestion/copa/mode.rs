@@ -24,17 +24,17 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// The default mode, with this 1/delta.
+    /// Returns the state of the default mode with this 1/delta.
     pub fn new(inverse: u64) -> Self {
         Mode { inverse, default: inverse, competitive: false, empty_at: Time::ZERO, lost: false }
     }
 
-    /// 1/delta, in 1/65536 of a packet.
+    /// Returns 1/delta, in 1/65536 of a packet.
     pub fn inverse_delta(&self) -> u64 {
         self.inverse
     }
 
-    /// Whether the mode is competitive.
+    /// Returns whether the mode is competitive.
     pub fn is_competitive(&self) -> bool {
         self.competitive
     }

@@ -15,7 +15,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// A path with one sample.
+    /// Returns the estimates after one sample.
     pub fn new(now: Time, rtt: Span) -> Self {
         let at = now.as_nanos();
         Path {
@@ -35,18 +35,19 @@ impl Path {
         self.max.update(srtt.scale(params.max_rtts, 1).as_nanos(), at, rtt);
     }
 
-    /// RTTstanding.
+    /// Returns RTTstanding.
     pub fn standing(&self) -> Span {
         self.standing.get().0
     }
 
-    /// dq = RTTstanding - RTTmin, equation 2.
+    /// Returns dq = RTTstanding - RTTmin, equation 2.
     pub fn queueing_delay(&self) -> Span {
         self.standing() - self.min.get().0
     }
 
-    /// Whether the queue is nearly empty: dq < 0.1 (RTTmax - RTTmin) (section 2.2). RTTmax adapts the threshold to
-    /// the variation of the path's delay without a queue. Equality counts, so a path without any queue is empty.
+    /// Returns whether the queue is nearly empty: dq < 0.1 (RTTmax - RTTmin) (section 2.2). RTTmax adapts the
+    /// threshold to the variation of the path's delay without a queue. Equality counts, so a path without any queue
+    /// is empty.
     pub fn is_nearly_empty(&self, params: &Params) -> bool {
         let range = self.max.get() - self.min.get().0;
         self.queueing_delay() <= range.scale(params.empty_percent, 100)

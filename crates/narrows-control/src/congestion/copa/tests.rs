@@ -13,7 +13,7 @@ struct Script {
 }
 
 impl Script {
-    /// A connection in congestion avoidance with this window.
+    /// Returns a connection in congestion avoidance with this window.
     fn new(params: Params, cwnd: u32) -> Self {
         let mut script = Script::starting(params);
         script.copa.slow_start = false;
@@ -23,7 +23,7 @@ impl Script {
         script
     }
 
-    /// A new connection.
+    /// Returns a new connection.
     fn starting(params: Params) -> Self {
         let mut copa = Copa::new(params);
         let mut window = Window::new(10);
@@ -220,7 +220,7 @@ fn losses_leave_the_window_and_a_timeout_begins_again_with_slow_start() {
     assert_eq!(script.window.cwnd, window.cwnd, "the timeout was spurious");
 }
 
-/// A link of 12 Mbit/s: a packet takes a millisecond.
+/// Returns a link of 12 Mbit/s: a packet takes a millisecond.
 fn alone(params: Params, rtt: u64) -> Sender {
     let path = harness::Path::new(Rate::from_bits_per_sec(12_000_000), rtt);
     Sender::new(Box::new(Copa::new(params)), path)

@@ -38,12 +38,12 @@ impl Velocity {
         }
     }
 
-    /// The velocity.
+    /// Returns the velocity.
     pub fn get(&self) -> u64 {
         self.velocity
     }
 
-    /// Whether the RTT of `then` has ended.
+    /// Returns whether the RTT of `then` has ended.
     #[cfg(test)]
     pub(super) fn has_ended(&self, then: &Velocity) -> bool {
         self.start_delivered != then.start_delivered

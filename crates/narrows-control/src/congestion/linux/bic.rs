@@ -63,7 +63,7 @@ impl Default for Bic {
 }
 
 impl Bic {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         Bic {
             params,
@@ -77,8 +77,8 @@ impl Bic {
         }
     }
 
-    /// Number of ACKed segments for which the window grows by one segment, if the receiver ACKs
-    /// each segment (Linux `bictcp_update`).
+    /// Returns the number of ACKed segments for which the window grows by one segment, if the receiver ACKs each
+    /// segment (Linux `bictcp_update`).
     fn cost(&self, cwnd: u32) -> u32 {
         let p = &self.params;
         let divisor = p.search_divisor.max(1);
@@ -172,7 +172,7 @@ mod tests {
 
     use crate::congestion::harness::{RARE, ack_at, congestion, per_rtt_with_rare_losses, window};
 
-    /// A controller with the last maximum `w_max` and a receiver that ACKs each segment.
+    /// Returns a controller with the last maximum `w_max` and a receiver that ACKs each segment.
     fn after_congestion_at(w_max: u32) -> Bic {
         Bic { w_max: Some(w_max), ack_ratio: 1 << RATIO_SHIFT, ..Bic::default() }
     }

@@ -85,8 +85,8 @@ struct Epoch {
 }
 
 impl Epoch {
-    /// The curve from `cwnd` to a plateau at the window of the last congestion (RFC 9438 section
-    /// 4.2, equation 2: K = cbrt((W_max - cwnd) / C)).
+    /// Returns the curve from `cwnd` to a plateau at the window of the last congestion (RFC 9438 section 4.2,
+    /// equation 2: K = cbrt((W_max - cwnd) / C)).
     fn new(start: Time, cwnd: u32, w_max: Option<u32>, c: u64) -> Self {
         let w_max = w_max.unwrap_or(0);
         let k = match w_max.checked_sub(cwnd) {
@@ -96,7 +96,7 @@ impl Epoch {
         Epoch { start, k, origin: w_max.max(cwnd), reno: cwnd, acked: 0 }
     }
 
-    /// The curve's window, segments, at `since` after its start (RFC 9438 equation 1).
+    /// Returns the curve's window, segments, at `since` after its start (RFC 9438 equation 1).
     fn window_at(&self, since: Span, c: u64) -> u32 {
         let ticks = u128::from(since.as_nanos()) << TICK_SHIFT;
         let ticks = u64::try_from(ticks / u128::from(NANOS_PER_SEC)).unwrap_or(u64::MAX);
@@ -136,7 +136,7 @@ impl Default for Cubic {
 }
 
 impl Cubic {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(mut params: Params) -> Self {
         Cubic {
             hystart: params.hystart.take().map(|p| Hystart::new(*p, Time::ZERO)),
@@ -153,7 +153,7 @@ impl Cubic {
         }
     }
 
-    /// CUBIC with the given parameters of the catalogue.
+    /// Returns CUBIC with the given parameters of the catalogue.
     pub fn from_values(values: &Values) -> Self {
         let start = Start::default().with("", values).slow_start;
         let hystart = || Box::new(hystart::Params::default().with("hystart_", values));
@@ -289,7 +289,7 @@ impl Controller for Cubic {
     }
 }
 
-/// The integer cube root, rounded down.
+/// Returns the integer cube root, rounded down.
 fn cube_root(x: u64) -> u64 {
     // The root has at most 22 bits. Set them from the top.
     (0..22).rev().fold(0, |root, bit| {

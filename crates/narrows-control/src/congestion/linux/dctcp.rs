@@ -44,7 +44,7 @@ impl Default for Dctcp {
 }
 
 impl Dctcp {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         let alpha = params.initial_alpha.min(UNIT);
         Dctcp { params, reno: Reno::default(), alpha, delivered: 0, marked: 0, end: 0 }

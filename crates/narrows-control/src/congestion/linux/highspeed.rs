@@ -44,13 +44,13 @@ struct Row {
     decrease: u32,
 }
 
-/// b(w) of RFC 3649 section 5: the share of the window removed on congestion.
+/// Returns b(w) of RFC 3649 section 5: the share of the window removed on congestion.
 fn decrease(w: f64) -> f64 {
     let way = (libm::log(w) - libm::log(LOW_WINDOW)) / (libm::log(HIGH_WINDOW) - libm::log(LOW_WINDOW));
     (HIGH_DECREASE - LOW_DECREASE) * way + LOW_DECREASE
 }
 
-/// a(w) of RFC 3649 section 5: w^2 p(w) 2 b(w) / (2 - b(w)), segments per RTT.
+/// Returns a(w) of RFC 3649 section 5: w^2 p(w) 2 b(w) / (2 - b(w)), segments per RTT.
 fn increase(w: f64) -> f64 {
     let b = decrease(w);
     w * w * 2.0 * b / ((2.0 - b) * libm::pow(w, 1.2) * LOSS_RATE)
@@ -83,7 +83,7 @@ pub struct HighSpeed {
 }
 
 impl HighSpeed {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         HighSpeed { params, ..HighSpeed::default() }
     }

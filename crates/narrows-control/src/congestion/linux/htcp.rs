@@ -76,7 +76,7 @@ impl Default for Htcp {
 }
 
 impl Htcp {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         Htcp {
             alpha: 1 << SHIFT,

@@ -51,7 +51,7 @@ impl Default for Hybla {
 }
 
 impl Hybla {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         Hybla { params, reno: Reno::default(), rho: 1 << RHO_SHIFT, min_srtt: None, cents: 0, idle_acks: 0 }
     }
@@ -67,7 +67,7 @@ impl Hybla {
         self.rho = u32::try_from(rho).unwrap_or(u32::MAX).max(1 << RHO_SHIFT);
     }
 
-    /// The increment of slow start: 2^rho - 1, in 1/128 segments per ACK.
+    /// Returns the increment of slow start: 2^rho - 1, in 1/128 segments per ACK.
     fn slow_start_increment(&self) -> u32 {
         // 128 * 2^(n/8), rounded down, for the eighths of rho.
         const FRACTIONS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
@@ -77,7 +77,7 @@ impl Hybla {
         u32::try_from(increment).unwrap_or(u32::MAX)
     }
 
-    /// The increment of congestion avoidance: rho^2 / W, in 1/128 segments per ACK.
+    /// Returns the increment of congestion avoidance: rho^2 / W, in 1/128 segments per ACK.
     fn avoidance_increment(&self, cwnd: u32) -> u32 {
         let squared = (u64::from(self.rho) * u64::from(self.rho)) << 1;
         u32::try_from(squared / u64::from(cwnd.max(1))).unwrap_or(u32::MAX)

@@ -48,7 +48,7 @@ pub struct Hystart {
 }
 
 impl Hystart {
-    /// A detector for a slow start that begins at `now`.
+    /// Returns a detector for a slow start that begins at `now`.
     pub fn new(params: Params, now: Time) -> Self {
         let mut hystart = Hystart {
             params,
@@ -122,7 +122,7 @@ impl Hystart {
         self.least_rtt > delay_min + rise
     }
 
-    /// The maximum delay of a burst's last segment: the time of four offloaded bursts.
+    /// Returns the maximum delay of a burst's last segment: the time of four offloaded bursts.
     fn ack_delay(&self, cwnd: u32, srtt: Span, packet_bytes: u32) -> Span {
         let window = Bytes::new(2 * u64::from(cwnd) * u64::from(packet_bytes));
         let pacing = Rate::of(window, srtt);

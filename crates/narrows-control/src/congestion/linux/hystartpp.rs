@@ -56,7 +56,7 @@ pub struct HystartPlusPlus {
 }
 
 impl HystartPlusPlus {
-    /// The state of a new connection.
+    /// Returns the state of a new connection.
     pub fn new(params: Params) -> Self {
         HystartPlusPlus {
             params,
@@ -122,13 +122,13 @@ impl HystartPlusPlus {
         }
     }
 
-    /// The threshold: the smallest rise over the last round's delay that counts.
+    /// Returns the threshold: the smallest rise over the last round's delay that counts.
     fn rise(&self) -> Span {
         let part = self.last.scale(1, self.params.rise_divisor.max(1));
         part.min(self.params.max_rise).max(self.params.min_rise)
     }
 
-    /// Whether the window grows at a quarter of slow start's pace.
+    /// Returns whether the window grows at a quarter of slow start's pace.
     pub fn is_conservative(&self) -> bool {
         self.conservative.is_some()
     }

@@ -67,7 +67,7 @@ impl Default for Illinois {
 }
 
 impl Illinois {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         Illinois {
             alpha: params.alpha_max,
@@ -91,8 +91,8 @@ impl Illinois {
         self.sum = 0;
     }
 
-    /// Growth in segments per RTT: k1 / (k2 + d), equation 3 of the paper. `mean` is the mean
-    /// queueing delay, and `most` is the largest.
+    /// Returns the growth in segments per RTT: k1 / (k2 + d), equation 3 of the paper. `mean` is the mean queueing
+    /// delay, and `most` is the largest.
     fn alpha_at(&mut self, mean: u64, most: u64) -> u32 {
         let (least_alpha, most_alpha) = (u64::from(self.params.alpha_min), u64::from(self.params.alpha_max));
         let low = most / 100;
@@ -113,8 +113,8 @@ impl Illinois {
         u32::try_from(most * most_alpha / (most + steep).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// The share that a loss removes at these delays (the paper, equation 4). It grows linearly
-    /// between a tenth and four fifths of the largest delay.
+    /// Returns the share that a loss removes at these delays (the paper, equation 4). It grows linearly between a
+    /// tenth and four fifths of the largest delay.
     fn beta_at(&self, mean: u64, most: u64) -> u32 {
         let (least_beta, most_beta) = (self.params.beta_min, self.params.beta_max);
         let (low, high) = (most / 10, 8 * most / 10);

@@ -81,7 +81,7 @@ impl Clock {
         (self.value, self.echo) = (value, echo);
     }
 
-    /// Our ticks per tick of the receiver's clock, by integer division.
+    /// Returns our ticks per tick of the receiver's clock, by integer division.
     fn ticks(&self) -> Option<u32> {
         HZ.checked_div(self.hz)
     }
@@ -129,7 +129,7 @@ impl Delays {
         self.min.wrapping_add(per_cent.wrapping_mul(self.max.wrapping_sub(self.min)) / 100)
     }
 
-    /// Whether the mean is at or above the threshold. If the least and the largest delay are equal, any delay
+    /// Returns whether the mean is at or above the threshold. If the least and the largest delay are equal, any delay
     /// counts as congestion.
     fn is_congested(&self, per_cent: u32, shift: u32) -> bool {
         self.smoothed >> shift >= self.threshold(per_cent)
@@ -173,12 +173,12 @@ pub struct Lp {
 }
 
 impl Lp {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         Lp { params, ..Lp::default() }
     }
 
-    /// The clock of the sender's host at a tick of the simulation.
+    /// Returns the clock of the sender's host at a tick of the simulation.
     fn here(&self, tick: u32) -> u32 {
         tick.wrapping_add((self.params.uptime.as_nanos() / Timestamps::TICK.as_nanos()) as u32)
     }
@@ -281,14 +281,14 @@ mod tests {
         Span::from_millis(n)
     }
 
-    /// A controller whose receiver's clock is ahead by this many ticks.
+    /// Returns a controller whose receiver's clock is ahead by this many ticks.
     fn ahead_by(offset: u32) -> Lp {
         let mut lp = Lp::new(Params { offset: Some(offset), ..Params::default() });
         lp.on_established(&connection(Some(ms(100)), None), &mut window(10));
         lp
     }
 
-    /// An ACK for a packet that took `one_way` ms. The ACK takes 50 ms on its way back and arrives at `at`
+    /// Returns an ACK for a packet that took `one_way` ms. The ACK takes 50 ms on its way back and arrives at `at`
     /// ms.
     fn ack(at: u64, one_way: u64) -> Ack {
         let value = Time::ZERO + ms(1000 + at - 50);
@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(w.ssthresh, 5);
     }
 
-    /// LP's share of a link of 60 Mbit/s and 50 ms, the mean queueing delay (50 ms at most) and the losses,
+    /// Returns LP's share of a link of 60 Mbit/s and 50 ms, the mean queueing delay (50 ms at most) and the losses,
     /// measured after 10 s.
     fn alone(offset: u32) -> (f64, f64, u64) {
         let rate = Rate::from_bits_per_sec(60_000_000);

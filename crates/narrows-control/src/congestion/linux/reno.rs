@@ -48,12 +48,12 @@ pub struct Reno {
 }
 
 impl Reno {
-    /// A controller with other parameters than RFC 5681's.
+    /// Returns a controller with parameters that differ from those of RFC 5681.
     pub fn new(params: Params) -> Self {
         Reno { params, ..Reno::default() }
     }
 
-    /// Reno with the given parameters of the catalogue.
+    /// Returns Reno with the given parameters of the catalogue.
     pub fn from_values(values: &Values) -> Self {
         let params = Params::default().with("", values);
         let hystartpp = match Start::default().with("", values).slow_start {

@@ -43,8 +43,7 @@ impl Rounds {
         self.open = open;
     }
 
-    /// Whether this ACK ends the round. The caller then reads the samples and calls
-    /// [`Rounds::begin`].
+    /// Returns whether this ACK ends the round. The caller then reads the samples and calls [`Rounds::begin`].
     pub fn is_over(&self, ack: &Ack) -> bool {
         ack.snd_una > self.end
     }

@@ -29,7 +29,7 @@ pub struct Scalable {
 }
 
 impl Scalable {
-    /// A controller with other parameters than the paper's.
+    /// Returns a controller with parameters that differ from those of the paper.
     pub fn new(params: Params) -> Self {
         Scalable { params, increase: AdditiveIncrease::default() }
     }

@@ -2,7 +2,7 @@
 
 use crate::congestion::{Ack, Window};
 
-/// Whether the window is below the threshold (Linux `tcp_in_slow_start`).
+/// Returns whether the window is below the threshold (Linux `tcp_in_slow_start`).
 pub fn in_slow_start(window: &Window) -> bool {
     window.cwnd < window.ssthresh
 }
@@ -27,7 +27,7 @@ pub fn left_for_avoidance(ack: &Ack, window: &mut Window) -> u32 {
     }
 }
 
-/// `window * share / of` in segments, rounded down.
+/// Returns `window * share / of` in segments, rounded down.
 pub fn part(window: u32, share: u32, of: u32) -> u32 {
     u32::try_from(u64::from(window) * u64::from(share) / u64::from(of.max(1))).unwrap_or(u32::MAX)
 }

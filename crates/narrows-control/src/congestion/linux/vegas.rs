@@ -41,7 +41,7 @@ pub struct Vegas {
 }
 
 impl Vegas {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         Vegas { params, ..Vegas::default() }
     }
@@ -121,7 +121,7 @@ mod tests {
     use crate::congestion::{Signal, State};
     use crate::units::Rate;
 
-    /// The window after a round with a minimum RTT of `rtt` ms, on a path of `base` ms.
+    /// Returns the window after a round with a minimum RTT of `rtt` ms, on a path of `base` ms.
     fn after_round(window: Window, base: u64, rtt: u64) -> Window {
         let mut vegas = Vegas::default();
         let mut w = window;

@@ -55,7 +55,7 @@ impl Default for Veno {
 }
 
 impl Veno {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         Veno {
             params,
@@ -151,8 +151,7 @@ mod tests {
         veno.on_ack(ack, w);
     }
 
-    /// A controller on a path of 50 ms whose last ACK took `rtt` us, and a window of `cwnd`
-    /// segments.
+    /// Returns a controller on a path of 50 ms whose last ACK took `rtt` us, and a window of `cwnd` segments.
     fn after(rtt: u64, cwnd: u32) -> (Veno, Window) {
         let mut veno = Veno::default();
         for _ in 0..3 {

@@ -59,7 +59,7 @@ impl Default for Westwood {
 }
 
 impl Westwood {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         let rtt = jiffies(params.initial_rtt, params.jiffy);
         Westwood {
@@ -95,8 +95,8 @@ impl Westwood {
         }
     }
 
-    /// Bytes that an ACK represents (Linux `westwood_acked_count`). A duplicate ACK represents one
-    /// segment.
+    /// Returns the number of bytes that an ACK represents (Linux `westwood_acked_count`). A duplicate ACK represents
+    /// one segment.
     fn count(&mut self, una: u64) -> u32 {
         // The first ACK only defines the start of the count.
         let Some(before) = self.una.replace(una) else { return 0 };
@@ -117,7 +117,7 @@ impl Westwood {
         }
     }
 
-    /// The bandwidth times the minimum RTT, segments (Linux `tcp_westwood_bw_rttmin`).
+    /// Returns the bandwidth times the minimum RTT, segments (Linux `tcp_westwood_bw_rttmin`).
     fn fair_window(&self) -> u32 {
         let bytes = u64::from(self.rate) * u64::from(self.min_rtt);
         let segments = bytes / u64::from(self.packet_bytes.max(1));
@@ -201,8 +201,8 @@ mod tests {
         Span::from_millis(n)
     }
 
-    /// A controller that has measured `rate` bytes per jiffy, with jiffies of 1 ms and a minimum RTT of `min_rtt`
-    /// jiffies.
+    /// Returns a controller that has measured `rate` bytes per jiffy, with jiffies of 1 ms and a minimum RTT of
+    /// `min_rtt` jiffies.
     fn measured(rate: u32, min_rtt: u32) -> Westwood {
         let params = Params { jiffy: ms(1), ..Params::default() };
         Westwood { rate, min_rtt, rtt: min_rtt, packet_bytes: 1448, ..Westwood::new(params) }

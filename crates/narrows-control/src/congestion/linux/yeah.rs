@@ -60,7 +60,7 @@ impl Default for Yeah {
 }
 
 impl Yeah {
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         Yeah {
             reno_window: params.min_window,
@@ -175,7 +175,7 @@ mod tests {
     use crate::congestion::harness::{Path, Sender, ack_at, congestion, window};
     use crate::units::Rate;
 
-    /// A controller on a path of 50 ms after a round with a minimum RTT of `rtt` ms, and its window.
+    /// Returns a controller on a path of 50 ms after a round with a minimum RTT of `rtt` ms, and its window.
     fn after_round(mut yeah: Yeah, cwnd: u32, rtt: u64) -> (Yeah, Window) {
         let mut w = window(cwnd);
         yeah.rounds.base = 50_001;

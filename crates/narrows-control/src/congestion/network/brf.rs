@@ -96,7 +96,7 @@ crate::parameters! {
 }
 
 impl Params {
-    /// The parameters with the given ones of the catalogue.
+    /// Returns these parameters, with the values of the catalogue that are given.
     pub fn changed(self, values: &Values) -> Self {
         let silence = self.silence.clone().map(|silence| silence.with("silence_", values));
         Params { silence, ..self.with("", values) }
@@ -109,8 +109,8 @@ impl Params {
         Params { up_per_rtt: None, silence: Some(silence), vary_gaps: false, ..Params::default() }
     }
 
-    /// The paper's sender: the rate from feedback and no window. It keeps only CUBIC for paths
-    /// without a switch.
+    /// Returns the paper's sender: the rate from feedback and no window. It keeps only CUBIC for paths without a
+    /// switch.
     pub fn literal() -> Self {
         Params {
             up_per_rtt: None,
@@ -183,7 +183,7 @@ impl Default for Brf {
 }
 
 impl Brf {
-    /// The sender with the given parameters of the catalogue.
+    /// Returns the sender with the given parameters of the catalogue.
     pub fn from_values(values: &Values) -> Self {
         let params = match Choices::default().with("", values).reading {
             Reading::Resolved => Params::default(),
@@ -192,7 +192,7 @@ impl Brf {
         Brf::new("brf", params.changed(values))
     }
 
-    /// A sender with these parameters, called `name` in results.
+    /// Returns a sender with these parameters, called `name` in results.
     pub fn new(name: &'static str, params: Params) -> Self {
         let connection = Connection {
             now: Time::ZERO,
@@ -231,12 +231,12 @@ impl Brf {
         Bytes::new(n.saturating_mul(u64::from(self.connection.packet_bytes)))
     }
 
-    /// The rate of this many segments per RTT.
+    /// Returns the rate of this many segments per RTT.
     fn segments_per_rtt(&self, segments: u64) -> Rate {
         Rate::of(self.segments(segments), self.recent).max(Rate::from_bytes_per_sec(1))
     }
 
-    /// The lowest rate that silence can cause (BRF-92).
+    /// Returns the lowest rate that silence can cause (BRF-92).
     fn floor(&self) -> Rate {
         // Without a response to silence, as in the paper, the only minimum is a rate above zero.
         self.params
@@ -245,7 +245,7 @@ impl Brf {
             .map_or(Rate::from_bytes_per_sec(1), |s| self.segments_per_rtt(s.floor_segments))
     }
 
-    /// The lowest rate that feedback can cause (BRF-104).
+    /// Returns the lowest rate that feedback can cause (BRF-104).
     ///
     /// The floor of BRF-92 would be too high. If the fair share is less than two packets per RTT,
     /// senders that never go below that floor overload the port forever. The sender thus follows an
@@ -254,14 +254,14 @@ impl Brf {
         self.floor().min(Rate::of(self.segments(1), self.params.slowest_segment))
     }
 
-    /// The rate in use.
+    /// Returns the rate in use.
     fn rate(&self) -> Rate {
         let halved = self.granted.as_bytes_per_sec().checked_shr(self.halvings).unwrap_or(0);
         let floor = self.floor().min(self.granted);
         Rate::from_bytes_per_sec(halved).max(floor).min(self.restart.unwrap_or(Rate::MAX))
     }
 
-    /// The segments that `rate` sends per srtt, rounded up.
+    /// Returns the segments that `rate` sends per srtt, rounded up.
     fn segments_in_srtt(&self, rate: Rate, srtts: u64) -> u32 {
         let bytes = rate.bytes_in(self.srtt).get().saturating_mul(srtts);
         u32::try_from(bytes.div_ceil(u64::from(self.connection.packet_bytes))).unwrap_or(u32::MAX)
@@ -346,7 +346,7 @@ impl Brf {
         cubic
     }
 
-    /// The rate for the gap after the next segment.
+    /// Returns the rate for the gap after the next segment.
     fn pacing_rate(&self, rate: Rate) -> Rate {
         let sparse = rate < Rate::of(self.segments(SPARSE), self.path.max(SPARSE_LEAST));
         if !(self.params.vary_gaps && sparse) {

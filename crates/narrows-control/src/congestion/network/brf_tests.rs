@@ -12,12 +12,12 @@ fn ms(n: u64) -> Time {
     Time::ZERO + Span::from_millis(n)
 }
 
-/// A sender with exact gaps, for tests of low rates.
+/// Returns a sender with exact gaps, for tests of low rates.
 fn exact() -> Params {
     Params { vary_gaps: false, ..Params::default() }
 }
 
-/// A sender whose handshake carried `feedback`.
+/// Returns a sender whose handshake carried `feedback`.
 fn established(params: Params, feedback: Option<Rate>) -> (Brf, Window) {
     let mut brf = Brf::new("brf", params);
     let mut window = initial_window();

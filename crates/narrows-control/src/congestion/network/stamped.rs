@@ -22,7 +22,7 @@ impl Stamped {
         Stamped { rated, header, header_bytes: empty.wire_bytes() }
     }
 
-    /// The RCP sender. Its packets carry its RTT.
+    /// Returns the RCP sender. Its packets carry its RTT.
     pub fn rcp() -> Self {
         let header = |packet: &Departing, _: &Window| {
             let rtt = (packet.srtt > Span::ZERO).then_some(packet.srtt);
@@ -31,8 +31,7 @@ impl Stamped {
         Stamped::new("rcp", header, Header::Rcp(Rcp { rate: Rate::MAX, rtt: None }))
     }
 
-    /// The OBP sender. Its packets carry its permitted rate, not the rate that its application uses
-    /// (ours).
+    /// Returns the OBP sender. Its packets carry its permitted rate, not the rate that its application uses (ours).
     pub fn obp() -> Self {
         const EMPTY: Obp = Obp { own: None, available: Rate::MAX, capacity: Rate::MAX, rate: Rate::MAX };
         // If the network has given no rate, the window decides, and the sender does not pace.

@@ -47,7 +47,7 @@ impl Count {
         }
     }
 
-    /// The number of flows, not necessarily an integer; at least 0.
+    /// Returns the number of flows, not necessarily an integer; at least 0.
     pub(super) fn read(&self, now: Time, tau: f64) -> f64 {
         match self {
             Count::Lifetime(c) => c.read(now),

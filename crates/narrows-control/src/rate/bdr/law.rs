@@ -54,8 +54,8 @@ pub enum Recommendation {
 }
 
 impl Recommendation {
-    /// The min rule of BDR-3: the new field of a packet that arrived with `field`. A path with routers of
-    /// both modes is a configuration error; in that case the first recommendation stands.
+    /// Applies the min rule of BDR-3: returns the new field of a packet that arrived with `field`. A path with
+    /// routers of both modes is a configuration error; in that case the first recommendation stands.
     pub fn stamp(self, field: Option<Recommendation>) -> Recommendation {
         match (field, self) {
             (Some(Recommendation::Rate(theirs)), Recommendation::Rate(ours)) => {
@@ -92,7 +92,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// The law for a port of this capacity with [valid](crate::rate::PortParameters::check) parameters.
+    /// Returns the law for a port of this capacity with [valid](crate::rate::PortParameters::check) parameters.
     pub fn new(params: Params, capacity: Rate, now: Time) -> Self {
         let mut law = Law {
             capacity,
@@ -175,13 +175,13 @@ impl Law {
         self.wait = self.period();
     }
 
-    /// When [`on_timer`](Law::on_timer) must be called next.
+    /// Returns the time at which [`on_timer`](Law::on_timer) must be called next.
     pub fn next(&self) -> Time {
         self.ticked_at + self.wait
     }
 
-    /// The number of flows used for shares. Resolved mode: at least 1, including newcomers (BDR-21,
-    /// BDR-22). Literal mode: equation (1).
+    /// Returns the number of flows that shares are computed for. In resolved mode the number is at least 1 and
+    /// includes newcomers (BDR-21, BDR-22). In literal mode it is the result of equation (1).
     pub fn flows(&self, now: Time) -> f64 {
         let tau = self.tau();
         let counted = self.count.read(now, tau);
@@ -191,13 +191,14 @@ impl Law {
         counted.max(1.0) + if self.params.anticipation { self.newcomers.excess(now, tau) } else { 0.0 }
     }
 
-    /// The present rate of each flow, L3 bytes/s: B_fair times g (BDR-23, BDR-24). It is for packets that are stamped
-    /// but not designated. In literal mode it is C / N, another reading of the paper's recommendation (BDR-D3).
+    /// Returns the present rate of each flow, L3 bytes/s: B_fair times g (BDR-23, BDR-24). It is for packets that are
+    /// stamped but not designated. In literal mode it is C / N, another reading of the paper's recommendation
+    /// (BDR-D3).
     pub fn rate(&self, now: Time) -> Rate {
         self.share_of(self.flows(now))
     }
 
-    /// The value of [`rate`](Law::rate) if there were this many more flows.
+    /// Returns the value that [`rate`](Law::rate) would have if there were this many more flows.
     pub fn rate_with(&self, now: Time, more: u64) -> Rate {
         let counted = self.count.read(now, self.tau()).max(0.0);
         let excess = self.flows(now) - counted.max(1.0);
@@ -218,38 +219,38 @@ impl Law {
         Rate::from_f64(port.share(flows, self.redistribution.factor()))
     }
 
-    /// The new rate field of a packet that arrived with `field` (BDR-3, BDR-25).
+    /// Returns the new rate field of a packet that arrived with `field` (BDR-3, BDR-25).
     pub fn stamp(&self, now: Time, field: Option<Rate>) -> Rate {
         self.rate(now).min(field.unwrap_or(Rate::MAX))
     }
 
-    /// The last known C.
+    /// Returns the last known C.
     pub fn capacity(&self) -> Rate {
         self.capacity
     }
 
-    /// The factor g of BDR-24, for traces.
+    /// Returns the factor g of BDR-24, for traces.
     pub fn redistribution(&self) -> f64 {
         self.redistribution.factor()
     }
 
-    /// Measured utilisation u, for traces. A link without capacity counts as full.
+    /// Returns the measured utilisation u, for traces. A link without capacity counts as full.
     pub fn utilisation(&self) -> f64 {
         let capacity = self.capacity.as_f64();
         if capacity > 0.0 { self.meter.load() / capacity } else { 1.0 }
     }
 
-    /// y_bg, the rate of flows without BDR, for traces.
+    /// Returns y_bg, the rate of flows without BDR, for traces.
     pub fn background(&self) -> Rate {
         Rate::from_f64(self.meter.background())
     }
 
-    /// The mean time between a flow's reports, for traces.
+    /// Returns the mean time between a flow's reports, for traces.
     pub fn mean_report(&self) -> Span {
         Span::from_secs_f64(self.mean())
     }
 
-    /// Names and values of the state, for traces: a count, bytes/s, seconds.
+    /// Passes the names and values of the state to `trace`: a count, bytes/s, seconds.
     pub fn trace(&self, now: Time, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("flows", self.flows(now));
         trace("share", self.rate(now).as_f64());
@@ -271,7 +272,7 @@ impl Law {
         self.params.tau(self.mean())
     }
 
-    /// T_q.
+    /// Returns T_q.
     fn drain(&self) -> f64 {
         (self.params.t_q_factor * self.mean()).max(MEAN_MIN)
     }
@@ -292,14 +293,14 @@ impl Law {
         }
     }
 
-    /// Whether the queue is above its threshold (BDR-24). If the queue has no limit, the threshold is a share of the
-    /// data that the link sends in T_q (ours).
+    /// Returns whether the queue is above its threshold (BDR-24). If the queue has no limit, the threshold is a share
+    /// of the data that the link sends in T_q (ours).
     fn has_queue(&self) -> bool {
         let buffer = self.buffer.map_or_else(|| self.capacity.as_f64() * self.drain(), Bytes::as_f64);
         self.queued.as_f64() > self.params.queue_threshold * buffer
     }
 
-    /// Half the mean time between reports (BDR-43). In literal mode, half the measuring time of
+    /// Returns half the mean time between reports (BDR-43). In literal mode, returns half the measuring time of
     /// BDR-26.
     fn period(&self) -> Span {
         let whole = if self.is_literal() { self.mean().max(USED_MIN) } else { self.mean() };

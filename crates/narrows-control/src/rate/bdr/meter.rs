@@ -40,17 +40,17 @@ impl Meter {
         self.last = [previous, (all, elapsed)];
     }
 
-    /// y_bg.
+    /// Returns y_bg.
     pub(super) fn background(&self) -> f64 {
         self.background
     }
 
-    /// The average load of the port.
+    /// Returns the average load of the port.
     pub(super) fn load(&self) -> f64 {
         self.load
     }
 
-    /// The load in the last two samples, not averaged: "used bandwidth" of equation (3) (BDR-26).
+    /// Returns the load in the last two samples, not averaged: "used bandwidth" of equation (3) (BDR-26).
     pub(super) fn used(&self) -> f64 {
         let [(bytes, secs), (more, longer)] = self.last;
         let secs = secs + longer;

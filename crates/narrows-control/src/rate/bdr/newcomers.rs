@@ -34,7 +34,7 @@ impl Newcomers {
         self.ages.iter().copied().map(f64::from).sum()
     }
 
-    /// The average at `now`. It is exact, because the counter is constant between events.
+    /// Returns the average at `now`. It is exact, because the counter is constant between events.
     fn mean(&self, now: Time, tau: f64) -> f64 {
         let kept = libm::exp(-now.since(self.at).as_secs_f64() / tau);
         self.mean * kept + self.waiting() * (1.0 - kept)
@@ -69,7 +69,7 @@ impl Newcomers {
         self.ages.iter_mut().take(halves).for_each(|n| *n = 0);
     }
 
-    /// The number to add to the count of flows.
+    /// Returns the number to add to the count of flows.
     pub(super) fn excess(&self, now: Time, tau: f64) -> f64 {
         WEIGHT * (self.waiting() - self.mean(now, tau)).max(0.0)
     }

@@ -74,8 +74,7 @@ impl PortParameters for Params {
 }
 
 impl Params {
-    /// The time constant of the flow count for reports `mean` seconds apart (BDR-21), seconds.
-    /// Never zero.
+    /// Returns the time constant of the flow count for reports `mean` seconds apart (BDR-21), seconds. Never zero.
     pub(super) fn tau(&self, mean: f64) -> f64 {
         (self.tau_factor * mean).min(self.tau_max.as_secs_f64()).max(self.tau_min.as_secs_f64()).max(1e-3)
     }

@@ -19,7 +19,7 @@ pub struct BdrPort {
 }
 
 impl BdrPort {
-    /// A port with these parameters, which are [valid](crate::rate::PortParameters::check).
+    /// Returns a port with these parameters, which are [valid](crate::rate::PortParameters::check).
     pub fn new(params: Params) -> Self {
         let law = Law::new(params.clone(), Rate::ZERO, Time::ZERO);
         BdrPort { params, law, seen: (Bytes::ZERO, Bytes::ZERO), at: Time::ZERO }
@@ -35,7 +35,7 @@ impl BdrPort {
     }
 }
 
-/// Bytes that have left the port so far: of flows with the header, of all others.
+/// Returns the bytes that have left the port so far: of flows with the header, and of all others.
 fn departed(port: &PortCounters) -> (Bytes, Bytes) {
     let own = rated(&port.departed);
     (own, port.departed.iter().copied().sum::<Bytes>() - own)

@@ -14,7 +14,7 @@ fn uniform(rng: &mut Pcg32) -> f64 {
     (f64::from(rng.next_u32()) + 1.0) / (f64::from(u32::MAX) + 1.0)
 }
 
-/// The paper's flow sizes: Pareto with mean 12.5 packets and shape 1.8.
+/// Draws one of the paper's flow sizes: Pareto with mean 12.5 packets and shape 1.8.
 fn pareto(rng: &mut Pcg32) -> f64 {
     12.5 * (0.8 / 1.8) * libm::pow(uniform(rng), -1.0 / 1.8)
 }
@@ -25,8 +25,8 @@ struct Event {
     report: Report,
 }
 
-/// `lambda` flows per second arrive at random for `secs` seconds. `rtts` draws the number of a
-/// flow's windows after its handshake, each of 0.1 s. The sender's own code produces the reports.
+/// Returns the events of flows that arrive at random, `lambda` per second, for `secs` seconds. `rtts` draws the
+/// number of a flow's windows after its handshake, each of 0.1 s. The sender's own code produces the reports.
 fn poisson(seed: u64, lambda: f64, secs: f64, rtts: impl Fn(&mut Pcg32) -> u32) -> Vec<Event> {
     let mut rng = Pcg32::seed_from_u64(seed);
     let (mut start, mut events) = (0.0, Vec::new());

@@ -15,7 +15,7 @@ enum Step {
     Wait(u64),
 }
 
-/// Mostly plausible values, sometimes arbitrary ones.
+/// Generates mostly plausible values, sometimes arbitrary ones.
 fn figure(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..usual, 1 => Just(0), 1 => any::<u64>()]
 }

@@ -15,12 +15,13 @@ pub(super) struct Port {
 }
 
 impl Port {
-    /// BDR-23 before the division: max(0, eta C - y_bg - q / T_q).
+    /// Returns the bandwidth of BDR-23 before the division among flows: max(0, eta C - y_bg - q / T_q).
     pub(super) fn to_share(&self) -> f64 {
         (self.eta * self.capacity - self.background - self.queued / self.drain).max(0.0)
     }
 
-    /// The share of each of `flows` flows (at least 1), scaled by `growth`, but never more than the amount to share.
+    /// Returns the share of each of `flows` flows (at least 1), scaled by `growth`, but never more than the amount to
+    /// share.
     pub(super) fn share(&self, flows: f64, growth: f64) -> f64 {
         let all = self.to_share();
         (all / flows.max(1.0) * growth).min(all)
@@ -73,7 +74,7 @@ impl Default for Redistribution {
 }
 
 impl Redistribution {
-    /// g, at least 1.
+    /// Returns g, at least 1.
     pub(super) fn factor(&self) -> f64 {
         self.factor
     }

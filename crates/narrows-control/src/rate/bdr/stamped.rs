@@ -16,7 +16,8 @@ pub struct Stamped {
 }
 
 impl Stamped {
-    /// BDR with [valid](crate::rate::PortParameters::check) parameters for full packets of `mtu` bytes.
+    /// Returns a port of BDR with [valid](crate::rate::PortParameters::check) parameters for full packets of `mtu`
+    /// bytes.
     pub fn new(params: Params, mtu: Bytes) -> Self {
         let law = law::Law::new(params.clone(), Rate::ZERO, Time::ZERO);
         Stamped { params, law, mtu }

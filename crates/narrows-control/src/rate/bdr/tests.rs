@@ -26,7 +26,7 @@ fn law(params: Params, capacity: Rate) -> Law {
     Law::new(params, capacity, Time::ZERO)
 }
 
-/// A report of 0.1 s in the middle of a flow's life.
+/// Returns a report of 0.1 s in the middle of a flow's life.
 fn report() -> Report {
     Report { t_rep: RTT, size_cwin: 20, time_per_cwin: RTT, packet_size: PACKET, ..Report::default() }
 }
@@ -110,9 +110,9 @@ fn a_burst_is_anticipated() {
     assert!((shares[0] - 100.1).abs() < 0.1 && (shares[1] - 150.1).abs() < 0.1, "{shares:?}");
 }
 
-/// Two flows share a link of 100 packets per RTT; one starts with 90 of them. Each flow reports
-/// once per RTT. The reports of the two flows are half an RTT apart. The link forwards at most its
-/// capacity, and its queue is not reported. Returns the windows after 100 RTTs.
+/// Runs two flows on a link of 100 packets per RTT; one starts with 90 of them. Each flow reports once per RTT. The
+/// reports of the two flows are half an RTT apart. The link forwards at most its capacity, and its queue is not
+/// reported. Returns the windows after 100 RTTs.
 fn two_flows(mode: Reading) -> [u32; 2] {
     let mut law = law(Params { mode, ..Params::default() }, Rate::from_bytes_per_sec(1_000_000));
     let mut windows = [90u32, 10];

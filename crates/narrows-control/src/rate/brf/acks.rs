@@ -30,7 +30,7 @@ impl Acks {
         self.others += size;
     }
 
-    /// The rate to reserve.
+    /// Returns the rate to reserve.
     pub(super) fn rate(&self) -> Rate {
         self.set_aside
     }

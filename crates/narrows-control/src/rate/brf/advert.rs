@@ -63,12 +63,12 @@ impl<K: FlowIdentity> Adverts<K> {
         }
     }
 
-    /// The advertised rate of this flow.
+    /// Returns the advertised rate of this flow.
     pub(super) fn rate(&self, now: Time, key: &K) -> Option<Rate> {
         self.standing(now, key).map(|(rate, _)| rate)
     }
 
-    /// The advertised rate of this flow, and when it expires.
+    /// Returns the advertised rate of this flow, and when it expires.
     pub(super) fn standing(&self, now: Time, key: &K) -> Option<(Rate, Time)> {
         if self.heard.is_empty() {
             return None;

@@ -14,7 +14,7 @@ use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing}
 use crate::rate::{Action, Class, FlowEvent, FlowIdentity, Leaf, PortCounters, Side};
 use crate::units::{Bytes, Rate, Time};
 
-/// The part of `bytes`, counted from `since` to `now`, that falls after `from`.
+/// Returns the part of `bytes`, counted from `since` to `now`, that falls after `from`.
 fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
     let (valid, whole) = (now.since(from.max(since)).as_nanos(), now.since(since).as_nanos());
     if valid >= whole || bytes == Bytes::ZERO {
@@ -28,7 +28,7 @@ fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
 }
 
 impl<K: FlowIdentity> Brf<K> {
-    /// The leaf of an active flow. This code reads only the flow's meter.
+    /// Returns the leaf of an active flow. This code reads only the flow's meter.
     fn leaf_by_meter(&mut self, id: FlowId) -> Leaf {
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
         let (shares, layered) = (&self.shares, self.params.layers);

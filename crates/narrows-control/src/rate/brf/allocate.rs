@@ -22,9 +22,9 @@ pub(super) enum AppClass {
     Held,
 }
 
-/// The class according to BRF-38; `None` if the count is inconclusive. A window cuts packets at both ends, so counts
-/// are uncertain by `tolerance`: zero in the paper, one packet here. Without the tolerance, a flow of ten packets per
-/// window would count as limited whenever only nine of them fall into the window.
+/// Returns the class according to BRF-38, or `None` if the count is inconclusive. A window cuts packets at both ends,
+/// so counts are uncertain by `tolerance`: zero in the paper, one packet here. Without the tolerance, a flow of ten
+/// packets per window would count as limited whenever only nine of them fall into the window.
 pub(super) fn classify(
     measured: Bytes,
     allocated: Rate,
@@ -84,13 +84,14 @@ pub(super) fn classify_held(
     }
 }
 
-/// The paper's equation 14: the rate of each unlimited flow. The result is almost zero if the limited flows want
-/// almost the whole capacity (TV-6), and negative if they want more than the capacity (TV-7).
+/// Returns the rate of each unlimited flow by the paper's equation 14. The rate is almost zero if the limited flows
+/// want almost the whole capacity (TV-6), and negative if they want more than the capacity (TV-7).
 pub(super) fn equal_share_literal(capacity: f64, sum_limited: f64, unlimited: u64) -> f64 {
     (capacity - sum_limited) / unlimited.max(1) as f64
 }
 
-/// The minimum allocation (BRF-47). Without a minimum, an idle flow would get nothing and could never show a demand.
+/// Returns the minimum allocation (BRF-47). Without a minimum, an idle flow would get nothing and could never show a
+/// demand.
 pub(super) fn floor(params: &Params, mtu: Bytes, period: Span, capacity: Rate, flows: u64) -> Rate {
     let packets = params.floor_packets * mtu.as_f64() / period.as_secs_f64().max(1e-9);
     let least = packets.max(params.floor_share * capacity.as_f64());
@@ -161,7 +162,7 @@ impl<H: Host> Shares<H> {
         self.capacity = capacity.as_bytes_per_sec().min(MAX_DEMAND);
     }
 
-    /// Number of flows with an allocation.
+    /// Returns the number of flows with an allocation.
     pub(super) fn flows(&self) -> u64 {
         self.subscribers.as_ref().map_or_else(|| self.index.len(), Subscribers::flows)
     }
@@ -234,17 +235,18 @@ impl<H: Host> Shares<H> {
         }
     }
 
-    /// The number of subscribers with a share; `None` if flows have shares.
+    /// Returns the number of subscribers with a share, or `None` if each flow has its own share.
     pub(super) fn subscribers(&self) -> Option<u64> {
         self.subscribers.as_ref().map(Subscribers::rated)
     }
 
-    /// The capacity divided by this number is the equal share of an active flow, if `flows` flows are active.
+    /// Returns the number by which the capacity is divided to get the equal share of an active flow, if `flows` flows
+    /// are active.
     pub(super) fn divisor(&self, flow: u32, flows: u64) -> u64 {
         self.subscribers.as_ref().map_or(flows, |subscribers| subscribers.divisor(flow))
     }
 
-    /// The weights of the rated and the other class, if they do not follow the numbers of flows.
+    /// Returns the weights of the rated and the other class, or `None` if the numbers of flows are the weights.
     pub(super) fn weights(&self) -> Option<(u64, u64)> {
         self.subscribers.as_ref().map(Subscribers::weights)
     }
@@ -303,7 +305,7 @@ impl<H: Host> Shares<H> {
         self.reduction = 1.0;
     }
 
-    /// The terms of a flow.
+    /// Returns the terms of a flow.
     pub(super) fn terms(&self, flow: u32) -> Terms {
         match &self.subscribers {
             None => Terms { level: self.level, spread: self.spread },
@@ -316,7 +318,7 @@ impl<H: Host> Shares<H> {
         self.terms(flow).base(demand)
     }
 
-    /// The share that a flow with this demand would get if its demand were unlimited.
+    /// Returns the share that a flow with this demand would get if its demand were unlimited.
     pub(super) fn ceiling(&self, flow: u32, demand: u64) -> u64 {
         let level = match &self.subscribers {
             None => self.level,
@@ -341,19 +343,19 @@ impl<H: Host> Shares<H> {
         if self.reduction < 1.0 { full.mul_f64(self.reduction) } else { full }
     }
 
-    /// The sum of the rates of all flows.
+    /// Returns the sum of the rates of all flows.
     pub(super) fn sum(&self) -> f64 {
         self.full_sum() * self.reduction
     }
 
-    /// All values that turn a demand into an allocation. Equal values give equal allocations.
+    /// Returns all values that turn a demand into an allocation. Equal values give equal allocations.
     pub(super) fn rule(&self) -> [u64; 6] {
         let epoch = self.subscribers.as_ref().map_or(0, Subscribers::epoch);
         let floor = self.floor.as_bytes_per_sec();
         [self.allotments, self.level, self.spread, self.reduction.to_bits(), epoch, floor]
     }
 
-    /// The minimum allocation.
+    /// Returns the minimum allocation.
     pub(super) fn floor(&self) -> Rate {
         self.floor
     }
@@ -367,7 +369,7 @@ impl<H: Host> Shares<H> {
         self.allotments += 1;
     }
 
-    /// The amount that a flow gets in addition to its share, bytes/s (BRF-42).
+    /// Returns the amount that a flow gets in addition to its share, bytes/s (BRF-42).
     pub(super) fn spread(&self, flow: u32) -> u64 {
         match &self.subscribers {
             None => self.spread,
@@ -375,12 +377,12 @@ impl<H: Host> Shares<H> {
         }
     }
 
-    /// The factor of the current reduction, or 1.
+    /// Returns the factor of the current reduction, or 1.
     pub(super) fn reduction(&self) -> f64 {
         self.reduction
     }
 
-    /// The level, for traces; infinite if every demand fits.
+    /// Returns the level, for traces; infinite if every demand fits.
     pub(super) fn level(&self) -> f64 {
         if self.level == UNBOUNDED { f64::INFINITY } else { self.level as f64 }
     }

@@ -91,7 +91,7 @@ impl Estimator {
         }
     }
 
-    /// The capacity to allocate now, including a running probe.
+    /// Returns the capacity to allocate now, including a running probe.
     pub(super) fn capacity(&self) -> Rate {
         match self.probe {
             Probe::Raised { .. } => self.estimate.mul_f64(1.0 + self.step),
@@ -143,8 +143,7 @@ impl Estimator {
         }
     }
 
-    /// The size of the next probe: after a filled probe of size `last`, or at the start of a
-    /// series.
+    /// Returns the size of the next probe: after a filled probe of size `last`, or at the start of a series.
     fn next_step(&self, last: Option<f64>) -> f64 {
         if self.growth > 1.0 && self.estimate.as_f64() < FALLEN * self.best {
             return self.most;
@@ -199,7 +198,7 @@ mod tests {
 
     const T: Span = Span::from_millis(20);
 
-    /// A link with the rate `link(ms)`. Its senders use the part `demand` of their rates. Returns the
+    /// Simulates a link with the rate `link(ms)`. Its senders use the part `demand` of their rates. Returns the
     /// estimate at every ms.
     fn run(initial: u64, ms: u64, link: impl Fn(u64) -> u64, demand: f64) -> Vec<u64> {
         run_with(Params::resolved(), initial, ms, link, demand)

@@ -87,8 +87,8 @@ impl Flow {
     }
 }
 
-/// The rates of the flows after `until` ms, Mbit/s. `says` is the bit of BRF-100 in the flows' data; `None`: without
-/// it.
+/// Returns the rates of the flows after `until` ms, Mbit/s. `says` is the bit of BRF-100 in the flows' data, or
+/// `None` if the data does not carry the bit.
 fn run(says: Option<bool>, capacities: &[f64], mut flows: Vec<Flow>, until: u64) -> Vec<f64> {
     let mut switches: Vec<Switch> =
         capacities.iter().zip(1..).map(|(c, id)| Switch::new(Params::resolved(), id, mbit(*c))).collect();

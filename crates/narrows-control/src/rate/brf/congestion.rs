@@ -37,7 +37,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// The detector's part of BRF's parameters.
+    /// Returns the detector's part of BRF's parameters.
     pub fn of(params: &Params, mtu: Bytes) -> Self {
         Thresholds {
             mode: params.mode,
@@ -64,13 +64,14 @@ pub struct Verdict {
     pub arrivals: f64,
 }
 
-/// The paper's equation 5: departed packets over the link's capacity in `dt`.
+/// Returns the utilisation of the paper's equation 5: departed packets over the link's capacity in `dt`.
 pub fn netcard_rate(packets: u64, packet: Bytes, dt: Span, capacity: Rate) -> f64 {
     let possible = capacity.as_f64() * dt.as_secs_f64();
     if possible > 0.0 { packets as f64 * packet.as_f64() / possible } else { 0.0 }
 }
 
-/// The paper's equation 6: queued packets over the limits of the queues; 0 without a limit.
+/// Returns the utilisation of the paper's equation 6: queued packets over the limits of the queues; 0 without a
+/// limit.
 pub fn queue_utilisation((queued, limit): (u32, u32)) -> f64 {
     if limit > 0 { f64::from(queued) / f64::from(limit) } else { 0.0 }
 }

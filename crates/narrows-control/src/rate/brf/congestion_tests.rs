@@ -48,7 +48,7 @@ fn nothing_divides_by_zero() {
     assert_eq!(queue_utilisation((5, 0)), 0.0);
 }
 
-/// A port of 100 Mbit/s, all of it for the rated class.
+/// Returns a report of a port of 100 Mbit/s, all of it for the rated class.
 fn report(ms: u64, arrived: u64, departed_packets: u64, rated: u32, other: u32) -> Report {
     Report {
         port: 1,

@@ -39,7 +39,7 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    /// When the phase ends by itself.
+    /// Returns the time at which the phase ends by itself.
     pub(super) fn until(self) -> Time {
         match self {
             Phase::Settle { until } | Phase::Measure { until, .. } => until,
@@ -98,7 +98,7 @@ impl Cycle {
         self.windows = self.windows.wrapping_add(1);
     }
 
-    /// The time from which a flow's arrivals count in this phase; `None` if they do not count.
+    /// Returns the time from which a flow's arrivals count in this phase, or `None` if they do not count.
     pub(super) fn counts_from(&self, mode: Reading, meter: &Meter) -> Option<Time> {
         match self.phase {
             Phase::Settle { .. } => None,
@@ -127,7 +127,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.cycle.period = self.cycle.period.max(self.packet_gap(self.fair_share()));
     }
 
-    /// Whether the verdict may result from the random phases of many flows (ours).
+    /// Returns whether the verdict may result from the random phases of many flows (ours).
     ///
     /// N paced flows that each send a packet per period, at random phases, exceed a queue of x packets with
     /// probability exp(-2 x^2 / N). This is the Brownian bridge of the queue N*D/D/1 (Roberts, Mocci and Virtamo,
@@ -239,7 +239,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// The flows with an allocation.
+    /// Returns the flows with an allocation.
     fn active(&self) -> Vec<FlowId> {
         self.table.ids(List::Rated).collect()
     }
@@ -349,7 +349,7 @@ impl<K: FlowIdentity> Brf<K> {
         factor
     }
 
-    /// The port's counters for the detector.
+    /// Returns the port's counters for the detector.
     pub(super) fn report(&self, now: Time, port: &PortCounters) -> Report {
         port.report(self.port, now, self.link.rate(), self.shares.capacity(), self.cycle.period)
     }

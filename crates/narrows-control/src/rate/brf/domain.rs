@@ -117,12 +117,12 @@ impl Sdn {
         }
     }
 
-    /// When [`on_timer`](Sdn::on_timer) must be called next.
+    /// Returns the time at which [`on_timer`](Sdn::on_timer) must be called next.
     pub fn next_timer(&self) -> Time {
         self.ports.iter().map(|port| port.poll_at).min().unwrap_or(Time::NEVER)
     }
 
-    /// The last verdict on a port, for traces.
+    /// Returns the last verdict on a port, for traces.
     pub fn verdict(&self, port: PortId) -> Option<Verdict> {
         self.ports.iter().find(|p| p.id == port).map(|p| p.verdict)
     }

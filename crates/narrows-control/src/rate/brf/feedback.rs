@@ -18,7 +18,8 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// The rate to write into an ACK with this option: the smallest on the path (BRF-61).
+    /// Returns the rate to write into an ACK with this option, or `None` to leave the ACK unchanged. The smallest
+    /// rate on the path stands (BRF-61).
     ///
     /// Lowering a value is not gated, and any value that passes closes the gate for one and a half RTT (BRF-62). So
     /// the switch nearest to the receiver writes first, and all others only lower its value. With independent gates,

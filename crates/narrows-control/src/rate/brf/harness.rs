@@ -65,7 +65,7 @@ impl Net {
         Net { report_every: 0, brf, now: 0, port, senders: Vec::new(), actions }
     }
 
-    /// A greedy sender. The caller may change the returned sender.
+    /// Adds a greedy sender. The caller may change the returned sender.
     pub(super) fn sender(&mut self, n: u32, rtt: u64, start: u64) -> &mut Sender {
         self.senders.push(Sender {
             n,

@@ -24,8 +24,8 @@ const TOLD_CUT: f64 = 0.01;
 /// Maximum headroom of a flow that switches hold alternately, per mille.
 const RELEASED_HEADROOM: u16 = 250;
 
-/// The time from which on the flow's arrivals reflect its allocation. In resolved mode the sender
-/// must have known the allocation for an RTT, and must have begun to send (BRF-36, BRF-37).
+/// Returns the time from which on the flow's arrivals reflect its allocation. In resolved mode the sender must have
+/// known the allocation for an RTT, and must have begun to send (BRF-36, BRF-37).
 pub(super) fn measured_from(mode: Reading, meter: &Meter, from: Time) -> Time {
     if mode == Reading::Literal {
         return from.max(meter.joined);
@@ -171,8 +171,8 @@ impl Judge<'_> {
     }
 }
 
-/// The headroom of a flow that is held again. `before` is its headroom when it filled its rate and
-/// did not count as held.
+/// Returns the headroom of a flow that is held again. `before` is its headroom when it filled its rate and did not
+/// count as held.
 ///
 /// Two switches on a path can hold a flow alternately: when one switch releases the flow, the other
 /// switch still measures the limit that the first switch had set. At each such change the flow's
@@ -192,9 +192,9 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// The uncertainty of the count. At the ends of a window, a paced flow's count is wrong by at most one packet.
-    /// The root mean square of this error is 0.4 packets. The uncertainty includes three standard deviations of the
-    /// number of lost packets (Poisson).
+    /// Returns the uncertainty of the count. At the ends of a window, a paced flow's count is wrong by at most one
+    /// packet. The root mean square of this error is 0.4 packets. The uncertainty includes three standard deviations
+    /// of the number of lost packets (Poisson).
     fn uncertainty(&self, mtu: Bytes) -> Bytes {
         let ends = (0.4 * libm::sqrt(f64::from(self.windows))).max(1.0);
         let lost = self.lost.as_f64() / mtu.as_f64().max(1.0);
@@ -202,9 +202,9 @@ impl Evidence {
     }
 }
 
-/// The bytes sent for `bytes` that arrived, given losses on the way (BRF-100). Gaps show lost new
-/// packets. Retransmissions show no gap, but the same share of them is lost. The estimate of the losses is at
-/// most the number of bytes that arrived.
+/// Returns the number of bytes that were sent, estimated from the `bytes` that arrived and the losses on the way
+/// (BRF-100). Gaps show lost new packets. Retransmissions show no gap, but the same share of them is lost. The
+/// estimate of the losses is at most the number of bytes that arrived.
 fn lost_upstream(bytes: Bytes, missing: Bytes) -> Bytes {
     let p = (missing.as_f64() / bytes.as_f64().max(1.0)).min(0.5);
     Bytes::new((bytes.as_f64() * p / (1.0 - p)) as u64)

@@ -33,9 +33,9 @@ impl Layer {
         }
     }
 
-    /// The queue for a packet. A mouse that exceeds its allocation by more than `headroom` and two packets is
-    /// demoted; its packets are not dropped (BRF-51; RFC 2475 allows both). In the elephants' queue the
-    /// excess does no harm and cannot overtake the flow's earlier packets.
+    /// Returns the queue for a packet. A mouse that exceeds its allocation by more than `headroom` and two packets is
+    /// demoted; its packets are not dropped (BRF-51; RFC 2475 allows both). In the elephants' queue the excess does
+    /// no harm and cannot overtake the flow's earlier packets.
     pub(super) fn leaf(
         &mut self,
         now: Time,

@@ -217,13 +217,13 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// The rate of a newcomer with this key (BRF-31, BRF-32). `n` is the number of flows that share, including the
-    /// newcomer.
+    /// Returns the rate of a newcomer with this key (BRF-31, BRF-32). `n` is the number of flows that share,
+    /// including the newcomer.
     fn initial(&self, key: &K, n: u64) -> Rate {
         initial(self.predictor.predict(key), self.shares.capacity(), n)
     }
 
-    /// The rate to offer in a SYN-ACK whose flow gets no record, because too many flows are unconfirmed.
+    /// Returns the rate to offer in a SYN-ACK whose flow gets no record, because too many flows are unconfirmed.
     pub(super) fn offer(&mut self, packet: &PacketInfo<K>) -> Option<Rate> {
         if !(packet.flags.syn && packet.flags.ack) {
             return None;
@@ -297,7 +297,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// The rate for an ACK of a flow with an allocation (BRF-60 to BRF-64).
+    /// Returns the rate for an ACK of a flow with an allocation (BRF-60 to BRF-64).
     pub(super) fn answer(&mut self, now: Time, id: FlowId, packet: &PacketInfo<K>) -> Option<Rate> {
         let rtt = self.rtt(id);
         let urgent = self.params.urgent_decrease;

@@ -37,7 +37,7 @@ impl Link {
         }
     }
 
-    /// C_link.
+    /// Returns C_link.
     pub(super) fn rate(&self) -> Rate {
         self.rate
     }
@@ -47,7 +47,7 @@ impl Link {
         self.estimator = Some(Estimator::new(now, params, mtu));
     }
 
-    /// Whether the capacity is measured.
+    /// Returns whether the capacity is measured.
     pub(super) fn is_measured(&self) -> bool {
         self.estimator.is_some()
     }
@@ -69,7 +69,7 @@ impl Link {
         true
     }
 
-    /// Whether the link became slower within this time.
+    /// Returns whether the link became slower within this time.
     pub(super) fn slowed_within(&self, now: Time, span: Span) -> bool {
         self.slowed_at.is_some_and(|at| now.since(at) < span)
     }
@@ -92,12 +92,12 @@ impl Link {
         self.udp.observe(now, rated(&port.arrived) + other, port.arrived[Leaf::Udp as usize], period);
     }
 
-    /// The shares of the classes.
+    /// Returns the shares of the classes.
     pub(super) fn shares(&self) -> Split {
         self.splitter.current()
     }
 
-    /// The rated class's share with this many active flows.
+    /// Returns the rated class's share with this many active flows.
     pub(super) fn rated_share_with(&self, rated: u64) -> Rate {
         self.splitter.rated_share_with(rated)
     }
@@ -125,8 +125,8 @@ impl Link {
         self.splitter.push(ceil, self.udp_ceil(), actions);
     }
 
-    /// The rate up to which UDP may borrow; `None` if UDP may not borrow (BRF-23). If the capacity is measured, the
-    /// queue is in another device, which does not serve TCP first. UDP may not borrow then.
+    /// Returns the rate up to which UDP may borrow, or `None` if UDP may not borrow (BRF-23). If the capacity is
+    /// measured, the queue is in another device, which does not serve TCP first. UDP may not borrow then.
     pub(super) fn udp_ceil(&self) -> Option<Rate> {
         (self.udp.borrows() && !self.is_measured()).then(|| self.udp.ceil(self.rate))
     }

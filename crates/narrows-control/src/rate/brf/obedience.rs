@@ -76,7 +76,7 @@ fn add(meter: &mut Meter, score: u8) {
     meter.strikes = if score > 0 { meter.strikes.saturating_add(score) } else { 0 };
 }
 
-/// Whether the flow has exceeded its rate often enough.
+/// Returns whether the flow has exceeded its rate often enough.
 pub(super) fn must_be_demoted(meter: &Meter) -> bool {
     meter.strikes >= OUT
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::super::harness::{Net, key, mbit};
     use crate::units::Rate;
 
-    /// Two flows on a port of 100 Mbit/s. The second ignores its rate.
+    /// Returns a network with two flows on a port of 100 Mbit/s. The second flow ignores its rate.
     fn with_a_cheat(mbits: f64, report_every: u64) -> Net {
         let mut net = Net::new(Params::resolved(), mbit(100.0));
         net.report_every = report_every;

@@ -30,11 +30,11 @@ macro_rules! params {
         }
 
         impl Params {
-            /// The paper's values, or the middle of its ranges.
+            /// Returns the paper's values, or the middle of its ranges.
             pub fn literal() -> Self {
                 Params { mode: Reading::Literal, $($name: $literal,)* }
             }
-            /// The recommended values.
+            /// Returns the recommended values.
             pub fn resolved() -> Self {
                 Params { mode: Reading::Resolved, $($name: $resolved,)* }
             }

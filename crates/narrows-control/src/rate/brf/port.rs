@@ -43,8 +43,8 @@ pub struct Brf<K: FlowIdentity = FlowKey> {
 }
 
 impl<K: FlowIdentity> Brf<K> {
-    /// BRF at this port with [valid](crate::rate::PortParameters::check) parameters. Full packets are `mtu` bytes
-    /// long.
+    /// Creates the state of BRF at this port, with [valid](crate::rate::PortParameters::check) parameters. Full
+    /// packets are `mtu` bytes long.
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
         Brf {
             table: Table::new(params.max_flows, params.rtt_default),
@@ -70,14 +70,15 @@ impl<K: FlowIdentity> Brf<K> {
         self.params.mode == Reading::Literal
     }
 
-    /// The equal share of all active flows, without the current reduction.
+    /// Returns the equal share of all active flows, without the current reduction.
     pub(super) fn fair_share(&self) -> Rate {
         let flows = self.shares.flows().max(1);
         Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows)
     }
 
-    /// The time between two full packets of a flow with this rate. It can exceed the RTT, which the paper does not
-    /// consider. Senders send at least one packet per second (BRF-104), and a second is also the longest period.
+    /// Returns the time between two full packets of a flow with this rate. It can exceed the RTT, which the paper
+    /// does not consider. Senders send at least one packet per second (BRF-104), and a second is also the longest
+    /// period.
     pub(super) fn packet_gap(&self, rate: Rate) -> Span {
         if self.is_literal() || self.shares.flows() == 0 {
             return Span::ZERO;
@@ -85,9 +86,9 @@ impl<K: FlowIdentity> Brf<K> {
         rate.time_for(self.mtu).min(self.params.period_max)
     }
 
-    /// Maximum time without data before a flow is idle (BRF-16). A flow is not idle between two
-    /// packets, however far apart they are. Otherwise its share would go to other flows, and the sum
-    /// of rates would exceed the capacity.
+    /// Returns the maximum time without data before a flow is idle (BRF-16). A flow is not idle between two packets,
+    /// however far apart they are. Otherwise its share would go to other flows, and the sum of rates would exceed the
+    /// capacity.
     pub(super) fn idle_after(&self) -> Span {
         let gap = self.packet_gap(self.fair_share().mul_f64(self.shares.reduction()));
         self.cycle.period.max(gap).scale(2, 1).max(self.params.idle_after)
@@ -152,7 +153,7 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// The rate that a flow with an allocation gets as feedback. In resolved mode it is never zero (BRF-7,
+    /// Returns the rate that a flow with an allocation gets as feedback. In resolved mode it is never zero (BRF-7,
     /// BRF-47).
     pub(super) fn rate_for(&self, id: FlowId, demand: u64) -> Rate {
         self.rate_by(self.shares.terms(id.slot), demand)
@@ -174,7 +175,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.meter(id).map_or(self.params.rtt_default, |meter| meter.rtt)
     }
 
-    /// The queue for a packet of this flow. Layers change at ALLOC (BRF-50), and each flow's layer is updated
+    /// Returns the queue for a packet of this flow. Layers change at ALLOC (BRF-50), and each flow's layer is updated
     /// with its next packet.
     fn leaf(&mut self, now: Time, id: FlowId, size: Bytes) -> Leaf {
         let active = self.table.list(id) == Some(List::Rated);

@@ -65,12 +65,12 @@ impl<H: Host> Predictor<H> {
         }
     }
 
-    /// The predicted use of a flow with this key; `None` if there are too few samples.
+    /// Returns the predicted use of a flow with this key, or `None` if there are too few samples.
     pub(super) fn predict<K: FlowIdentity<Host = H>>(&self, key: &K) -> Option<Rate> {
         self.first_known(&Kin::of(key))
     }
 
-    /// The predicted use of a TCP flow about which nothing else is known.
+    /// Returns the predicted use of a TCP flow about which nothing else is known.
     pub(super) fn predict_any(&self) -> Option<Rate> {
         self.first_known(&[Kin::Protocol(Proto::Tcp), Kin::Any])
     }

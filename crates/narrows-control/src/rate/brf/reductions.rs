@@ -43,7 +43,7 @@ impl Reductions {
         self.polled_at = Some(now);
     }
 
-    /// The verdict of the switch's own detector; `None` while the controller polls (BRF-73, BRF-105).
+    /// Returns the verdict of the switch's own detector; `None` while the controller polls (BRF-73, BRF-105).
     pub(super) fn detect(&mut self, now: Time, report: impl FnOnce() -> Report) -> Option<Verdict> {
         if self.polled_at.is_some_and(|at| now.since(at) <= self.controller_timeout) {
             return None;
@@ -61,17 +61,17 @@ impl Reductions {
         }
     }
 
-    /// The rate at which bytes for the rated class have arrived in the last period.
+    /// Returns the rate at which bytes for the rated class have arrived in the last period.
     pub(super) fn arrival_rate(&self, now: Time, arrived: Bytes) -> Rate {
         self.arrivals.front().map_or(Rate::ZERO, |(at, bytes)| Rate::of(arrived - *bytes, now.since(*at)))
     }
 
-    /// The time of the last reduction.
+    /// Returns the time of the last reduction.
     pub(super) fn reduced_at(&self) -> Option<Time> {
         self.reduced_at
     }
 
-    /// Whether a reduction within this time may not have taken effect yet.
+    /// Returns whether there was a reduction within this time, which may not have taken effect yet.
     pub(super) fn reduced_within(&self, now: Time, span: Span) -> bool {
         self.reduced_at.is_some_and(|at| now.since(at) < span)
     }

@@ -33,7 +33,7 @@ pub(super) fn split(link: Rate, eta: f64, udp_share: f64, acks: Rate, rated: u64
     Split { rated, other: shared - rated + acks, udp: link.mul_f64(udp_share) }
 }
 
-/// Burst of a class or policer: two packets, or the data of a millisecond (BRF-22).
+/// Returns the burst of a class or policer: two packets, or the data of a millisecond (BRF-22).
 pub fn burst(rate: Rate, mtu: Bytes) -> Bytes {
     (mtu + mtu).max(rate.bytes_in(Span::from_millis(1)))
 }
@@ -88,7 +88,7 @@ impl Splitter {
         self.current
     }
 
-    /// The rated class's share with this many active flows.
+    /// Returns the rated class's share with this many active flows.
     pub(super) fn rated_share_with(&self, rated: u64) -> Rate {
         let Some(basis) = self.basis else { return Rate::ZERO };
         self.split(Basis { rated, ..basis }).rated

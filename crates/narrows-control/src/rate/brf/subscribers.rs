@@ -37,12 +37,12 @@ struct Group<H> {
 }
 
 impl<H> Group<H> {
-    /// The demand of all flows together; `None` if there is none.
+    /// Returns the demand of all flows together, or `None` if there is none.
     fn demand(&self) -> Option<u64> {
         (!self.demands.is_empty()).then(|| self.demands.sum())
     }
 
-    /// The largest share of a flow if the port's level is `port_level`.
+    /// Returns the largest share of a flow if the port's level is `port_level`.
     fn level(&self, port_level: u64) -> u64 {
         let granted = self.demands.sum().min(port_level);
         if self.granted.get() != Some(granted) {
@@ -56,7 +56,7 @@ impl<H> Group<H> {
         self.level.get()
     }
 
-    /// The share that a flow with this demand would get if its demand were unlimited.
+    /// Returns the share that a flow with this demand would get if its demand were unlimited.
     fn ceiling(&self, port_level: u64, demand: u64) -> u64 {
         match self.level(port_level) {
             // All demands fit, so the flow would get the rest of its subscriber's share.
@@ -67,7 +67,7 @@ impl<H> Group<H> {
         }
     }
 
-    /// The parts of [`WEIGHT`] for flows that follow rates and for others.
+    /// Returns the parts of [`WEIGHT`] for flows that follow rates and for others.
     fn weights(&self) -> (u64, u64) {
         let (rated, other) = (u64::from(self.active.0), u64::from(self.active.1));
         match rated + other {
@@ -176,18 +176,18 @@ impl<H: Host> Subscribers<H> {
         self.rated = self.rated - u64::from(had_rated) + u64::from(has_rated);
     }
 
-    /// The sum of all subscribers' weights for flows that follow rates, and for other TCP. A subscriber has
+    /// Returns the sum of all subscribers' weights for flows that follow rates, and for other TCP. A subscriber has
     /// the weight of one flow, so it cannot enlarge a class by opening connections.
     pub(super) fn weights(&self) -> (u64, u64) {
         self.weights
     }
 
-    /// Subscribers with active flows that follow rates.
+    /// Returns the number of subscribers with active flows that follow rates.
     pub(super) fn rated(&self) -> u64 {
         self.rated
     }
 
-    /// The capacity divided by this number is the equal share of this active flow.
+    /// Returns the number by which the capacity is divided to get the equal share of this active flow.
     pub(super) fn divisor(&self, slot: u32) -> u64 {
         let flows = self.group(slot).map_or(1, |group| u64::from(group.active.0));
         self.rated.max(1).saturating_mul(flows.max(1))
@@ -214,7 +214,7 @@ impl<H: Host> Subscribers<H> {
         self.flows
     }
 
-    /// The terms of this flow, with the port's level and the remainder of its subscriber.
+    /// Returns the terms of this flow, with the port's level and the remainder of its subscriber.
     pub(super) fn terms(&self, slot: u32, level: u64, spread: u64) -> Terms {
         self.group(slot).map_or(Terms { level, spread: 0 }, |group| Terms {
             level: group.level(level),
@@ -222,12 +222,12 @@ impl<H: Host> Subscribers<H> {
         })
     }
 
-    /// The most that this flow could get, see [`Group::ceiling`].
+    /// Returns the most that this flow could get, see [`Group::ceiling`].
     pub(super) fn ceiling(&self, slot: u32, port_level: u64, demand: u64) -> u64 {
         self.group(slot).map_or(port_level, |group| group.ceiling(port_level, demand))
     }
 
-    /// The flow's part of the remainder that its subscriber gets.
+    /// Returns the flow's part of the remainder that its subscriber gets.
     pub(super) fn spread(&self, slot: u32, of_subscriber: u64) -> u64 {
         if of_subscriber == 0 {
             return 0;

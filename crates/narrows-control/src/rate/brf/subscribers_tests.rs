@@ -19,7 +19,7 @@ fn subscriber(n: u8) -> Option<Subscriber> {
     Some(Subscriber::Network(IpAddr::V4(Ipv4Addr::from_bits(u32::from(n))), 0))
 }
 
-/// The shares of these flows; the flow's index is its slot.
+/// Returns the shares of these flows; the flow's index is its slot.
 fn shares(capacity: u64, flows: &[Sharer], by_subscriber: bool, spread: bool) -> Shares<IpAddr> {
     let mut shares = Shares::new(spread, by_subscriber);
     shares.set_capacity(Rate::from_bytes_per_sec(capacity));
@@ -223,7 +223,7 @@ fn a_subscriber_without_records_leaves_nothing() {
     assert_eq!((all.groups.len(), all.by_key.len(), all.flows()), (1, 0, 0));
 }
 
-/// A network with two subscribers: flow 256 is alone, and nine flows start with 512.
+/// Returns a network with two subscribers: flow 256 is alone, and nine flows start with 512.
 fn one_against_nine(report_every: u64) -> Net {
     let share = "sender-prefix/24".parse().unwrap();
     let mut net = Net::new(Params { share, ..Params::resolved() }, mbit(100.0));

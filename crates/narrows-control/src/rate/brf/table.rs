@@ -136,7 +136,7 @@ impl Meter {
         self.evidence_windows /= 2;
     }
 
-    /// Mean rate over the flow's measurement windows.
+    /// Returns the mean rate over the flow's measurement windows, if there were any.
     pub(super) fn mean(&self) -> Option<Rate> {
         (self.measured_span > Span::ZERO).then(|| Rate::of(self.measured, self.measured_span))
     }
@@ -245,7 +245,7 @@ impl<K: FlowIdentity> Table<K> {
         self.by_key.len() >= self.max
     }
 
-    /// The numbers of records seen from one side only, and from both.
+    /// Returns the numbers of records seen from one side only, and from both.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.by_key.len() - self.unconfirmed)
     }
@@ -279,7 +279,7 @@ impl<K: FlowIdentity> Table<K> {
         self.meters.get_mut(id.slot as usize)
     }
 
-    /// The meter of a record, and the list that the record is on.
+    /// Returns the meter of a record, and the list that the record is on.
     pub(super) fn standing(&self, id: FlowId) -> Option<(List, &Meter)> {
         let link = self.link(id)?;
         Some((link.list, self.meters.get(id.slot as usize)?))
@@ -367,13 +367,13 @@ impl<K: FlowIdentity> Table<K> {
         stale
     }
 
-    /// The record that has been longest on `list`.
+    /// Returns the record that has been longest on `list`.
     pub(super) fn front(&self, list: List) -> Option<FlowId> {
         let slot = self.ends[list as usize].head;
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    /// The record after this one on its list.
+    /// Returns the record after this one on its list.
     fn after(&self, id: FlowId) -> Option<FlowId> {
         let slot = self.link(id)?.next;
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
@@ -396,7 +396,7 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// All records on `list`, in order. This costs O(n), so call it once per period, not once per packet.
+    /// Returns all records on `list`, in order. This costs O(n), so call it once per period, not once per packet.
     pub(super) fn ids(&self, list: List) -> impl Iterator<Item = FlowId> + '_ {
         core::iter::successors(self.front(list), |id| self.after(*id))
     }

@@ -14,7 +14,7 @@ fn resolved() -> Net {
     Net::new(Params::resolved(), LINK)
 }
 
-/// Whether `a` is within `part` of `b`.
+/// Returns whether `a` is within `part` of `b`.
 fn near(a: Rate, b: Rate, part: f64) -> bool {
     (a.as_f64() - b.as_f64()).abs() <= part * b.as_f64()
 }

@@ -57,7 +57,7 @@ impl Udp {
         }
     }
 
-    /// Whether UDP may borrow at a port with a configured capacity.
+    /// Returns whether UDP may borrow at a port with a configured capacity.
     pub(super) fn borrows(&self) -> bool {
         self.ceiling > self.share
     }
@@ -68,7 +68,7 @@ impl Udp {
         self.arrived += size;
     }
 
-    /// Whether a UDP packet arrived within this time.
+    /// Returns whether a UDP packet arrived within this time.
     pub(super) fn is_active(&self, now: Time, within: Span) -> bool {
         self.seen.is_some_and(|at| now.since(at) < within)
     }
@@ -109,7 +109,7 @@ impl Udp {
         (1..=HALVINGS_MAX).take_while(enough).last().unwrap_or(0)
     }
 
-    /// The rate that UDP may reach by borrowing.
+    /// Returns the rate that UDP may reach by borrowing.
     pub(super) fn ceil(&self, link: Rate) -> Rate {
         let idle = self.ceiling - self.tcp.as_f64() / link.as_f64().max(1.0);
         link.mul_f64(((idle / STEP).round() * STEP).min(self.ceiling).max(self.share))

@@ -22,7 +22,7 @@ const SAVED: Span = Span::from_millis(100);
 /// UDP's share of a link (BRF-21).
 pub(in crate::rate) const UDP_SHARE: f64 = 0.05;
 
-/// The guarantee of other TCP and of UDP, each.
+/// Returns the guarantee of other TCP, which is also the guarantee of UDP.
 fn share(link: Rate) -> Rate {
     link.mul_f64(UDP_SHARE)
 }
@@ -44,7 +44,7 @@ pub(in crate::rate) struct Guarantee {
 }
 
 impl Guarantee {
-    /// The part of the traffic in `elapsed` that is within the guarantee.
+    /// Returns the part of the traffic in `elapsed` that is within the guarantee.
     pub(in crate::rate) fn within(&mut self, link: Rate, elapsed: Span, passed: Bytes) -> Bytes {
         let share = share(link);
         let saved = self.unused.min(share.bytes_in(SAVED));

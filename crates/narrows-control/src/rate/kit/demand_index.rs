@@ -15,7 +15,7 @@ const PER_OCTAVE: u64 = 1 << PRECISION;
 pub const MAX_DEMAND: u64 = (1 << 43) - 1;
 const BUCKETS: usize = bucket(MAX_DEMAND) + 1;
 
-/// The bucket of a demand: its binary exponent and its first seven mantissa bits.
+/// Returns the bucket of a demand: its binary exponent and its first seven mantissa bits.
 pub(in crate::rate) const fn bucket(demand: u64) -> usize {
     let exponent = (demand | 1).ilog2();
     if exponent < PRECISION {
@@ -25,7 +25,7 @@ pub(in crate::rate) const fn bucket(demand: u64) -> usize {
     ((shift as u64 + 1) * PER_OCTAVE + ((demand >> shift) - PER_OCTAVE)) as usize
 }
 
-/// The largest demand in a bucket.
+/// Returns the largest demand in a bucket.
 pub(in crate::rate) const fn upper_edge(bucket: usize) -> u64 {
     let (octave, mantissa) = (bucket as u64 / PER_OCTAVE, bucket as u64 % PER_OCTAVE);
     if octave == 0 { mantissa } else { ((PER_OCTAVE + mantissa + 1) << (octave - 1)) - 1 }
@@ -138,12 +138,12 @@ impl DemandIndex {
         self.len() == 0
     }
 
-    /// Sum of the bounded demands, bytes/s.
+    /// Returns the sum of the bounded demands, bytes/s.
     pub fn bounded_sum(&self) -> u64 {
         self.total.sum
     }
 
-    /// The water level for this capacity; `None` if every demand fits.
+    /// Returns the water level for this capacity, or `None` if every demand fits.
     pub fn level(&self, capacity: u64) -> Option<u64> {
         let capacity = u128::from(capacity);
         if self.unbounded == 0 && u128::from(self.total.sum) <= capacity {

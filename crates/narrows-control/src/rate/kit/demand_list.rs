@@ -55,17 +55,17 @@ impl DemandList {
         self.total.count + self.unbounded
     }
 
-    /// Whether the set has no flow.
+    /// Returns whether the set has no flow.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The demand of all flows together: [`UNBOUNDED`] if no share satisfies one of them.
+    /// Returns the demand of all flows together: [`UNBOUNDED`] if no share satisfies one of them.
     pub fn sum(&self) -> u64 {
         if self.unbounded > 0 { UNBOUNDED } else { self.total.sum.min(MAX_DEMAND) }
     }
 
-    /// The water level for this capacity; `None` if every demand fits. See
+    /// Returns the water level for this capacity, or `None` if every demand fits. See
     /// [`DemandIndex::level`](super::demand_index::DemandIndex::level).
     pub fn level(&self, capacity: u64) -> Option<u64> {
         if self.unbounded == 0 && self.total.sum <= capacity {

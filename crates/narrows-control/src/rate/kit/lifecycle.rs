@@ -14,7 +14,7 @@ use crate::units::Time;
 /// (BRF-104, BRF-105).
 pub const UNCONFIRMED_MIN: usize = 64;
 
-/// Whether a table with these numbers of records accepts another flow that was seen from one side only.
+/// Returns whether a table with these numbers of records accepts another flow that was seen from one side only.
 pub(in crate::rate) fn accepts_unconfirmed((unconfirmed, confirmed): (usize, usize)) -> bool {
     unconfirmed < confirmed.max(UNCONFIRMED_MIN)
 }
@@ -76,7 +76,7 @@ pub(in crate::rate) struct Life {
 }
 
 impl Life {
-    /// A flow that begins now. `awaited` is the side that must confirm it.
+    /// Returns a flow that begins now. `awaited` is the side that must confirm it.
     pub(in crate::rate) fn new(now: Time, awaited: Option<Side>) -> Self {
         Life {
             guessed: false,
@@ -89,7 +89,7 @@ impl Life {
         }
     }
 
-    /// A flow whose SYN-ACK passes now.
+    /// Returns a flow whose SYN-ACK passes now.
     pub(in crate::rate) fn answered(now: Time, half: &HalfOpen) -> Self {
         let mut life = Life { syn_ack_at: Some(now), ..Life::new(now, Some(half.opener)) };
         if !half.repeated {
@@ -98,12 +98,13 @@ impl Life {
         life
     }
 
-    /// A flow whose SYN-ACK got no record. The next packet of its opener confirms it.
+    /// Returns a flow whose SYN-ACK got no record. The next packet of its opener confirms it.
     pub(in crate::rate) fn late(now: Time, half: &HalfOpen) -> Self {
         Life { syn_ack_at: half.answered, ..Life::new(now, Some(half.opener)) }
     }
 
-    /// A flow that begins with data: after a SYN whose answer took another path, or from before this switch started.
+    /// Returns a flow that begins with data: after a SYN whose answer took another path, or from before this switch
+    /// started.
     pub(in crate::rate) fn unseen(now: Time, half: Option<&HalfOpen>) -> Self {
         Life { guessed: half.is_none(), ..Life::new(now, Some(Side::Receiver)) }
     }
@@ -140,7 +141,7 @@ impl Life {
         confirms
     }
 
-    /// Whether both sides have sent FIN.
+    /// Returns whether both sides have sent FIN.
     pub(in crate::rate) fn is_closed(&self) -> bool {
         self.fin == (true, true)
     }

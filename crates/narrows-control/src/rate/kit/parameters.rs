@@ -7,7 +7,7 @@ pub(in crate::rate) const ENTRIES: u64 = u32::MAX as u64 / 2;
 
 /// Parameters of a rate controller at a port.
 pub trait PortParameters: Parameters + Default {
-    /// Defaults of the parameters that are not among the given ones.
+    /// Returns the defaults of all parameters. Given parameters, such as `mode`, can change a default.
     fn defaults(_given: &Values) -> Self {
         Self::default()
     }
@@ -31,7 +31,7 @@ pub trait PortParameters: Parameters + Default {
         self.check_relations()
     }
 
-    /// The parameters with the given values, in base units.
+    /// Returns the parameters with the given values, in base units.
     ///
     /// # Errors
     /// The first unknown or invalid parameter.

@@ -65,8 +65,7 @@ pub(in crate::rate) struct RttEstimate {
 }
 
 impl RttEstimate {
-    /// The RTT; `None` before the first measurement. If one half is missing, the other half alone
-    /// is used.
+    /// Returns the RTT, or `None` before the first measurement. If one half is missing, the other half alone is used.
     pub(in crate::rate) fn get(&self) -> Option<Span> {
         match (self.receiver.smoothed, self.sender.smoothed) {
             (None, None) => None,

@@ -6,12 +6,12 @@ use crate::rate::{FlowIdentity, FlowKey, Host};
 /// ephemeral range).
 pub const FIRST_EPHEMERAL_PORT: u16 = 32_768;
 
-/// The port that identifies the flow's service; `None` if both are client ports.
+/// Returns the port that identifies the flow's service, or `None` if both are client ports.
 pub fn port(key: &FlowKey) -> Option<u16> {
     Some(key.sport.min(key.dport)).filter(|port| *port < FIRST_EPHEMERAL_PORT)
 }
 
-/// The network of the data's destination: its /24 for IPv4. The paper does not cover IPv6. For IPv6 it is the
+/// Returns the network of the data's destination: its /24 for IPv4. The paper does not cover IPv6. For IPv6 it is the
 /// /48, which stands for a site as a /24 does (RFC 6177).
 pub fn network<K: FlowIdentity>(key: &K) -> K::Host {
     key.destination().network(24, 48)

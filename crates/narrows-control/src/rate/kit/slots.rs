@@ -22,12 +22,12 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// The number of slots that a full walk visits.
+    /// Returns the number of slots that a full walk visits.
     pub(in crate::rate) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// The record in this slot, if there is one.
+    /// Returns the identifier of the record in this slot, if there is one.
     pub(in crate::rate) fn id(&self, slot: usize) -> Option<FlowId> {
         let place = self.slots.get(slot).filter(|place| place.record.is_some())?;
         Some(FlowId { slot: u32::try_from(slot).ok()?, generation: place.generation })

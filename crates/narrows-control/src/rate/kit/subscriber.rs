@@ -47,7 +47,7 @@ pub enum Subscriber<H = IpAddr> {
 }
 
 impl Share {
-    /// The subscriber of this event's flow; `None` if each flow has its own share.
+    /// Returns the subscriber of this event's flow, or `None` if each flow has its own share.
     pub fn subscriber<K: FlowIdentity>(self, event: &FlowEvent<K>) -> Option<Subscriber<K::Host>> {
         match self {
             Share::Flow => None,

@@ -7,7 +7,7 @@
 /// A demand that no share satisfies.
 pub const UNBOUNDED: u64 = u64::MAX;
 
-/// The level, or `None` if every demand fits. Reorders `demands`. O(n).
+/// Returns the level, or `None` if every demand fits. Reorders `demands`. O(n).
 ///
 /// The median splits the flows in two halves. If the level is above the median, all demands of the
 /// lower half are satisfied. Otherwise no demand of the upper half is satisfied. The search
@@ -33,7 +33,7 @@ pub fn level(capacity: u64, demands: &mut [u64]) -> Option<u64> {
     (above > 0).then(|| (left / above) as u64)
 }
 
-/// Each demand's allocation, in the order of `demands`.
+/// Returns each demand's allocation, in the order of `demands`.
 pub fn fill(capacity: u64, demands: &[u64]) -> Vec<u64> {
     let level = level(capacity, &mut demands.to_vec()).unwrap_or(UNBOUNDED);
     demands.iter().map(|d| (*d).min(level)).collect()
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The reference: the level by bisection, directly from the definition.
+    /// Computes the reference: the level by bisection, directly from the definition.
     fn reference(capacity: u64, demands: &[u64]) -> Vec<u64> {
         let used = |level: u64| demands.iter().map(|d| u128::from((*d).min(level))).sum::<u128>();
         let (mut fits, mut too_much) = (0u64, u64::MAX);

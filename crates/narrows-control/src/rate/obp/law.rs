@@ -22,7 +22,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// A new port. The first [`on_interval`](Law::on_interval) starts its clock.
+    /// Returns a new port. The first [`on_interval`](Law::on_interval) starts its clock.
     pub fn new(params: Params) -> Self {
         Law { params, capacity: Rate::ZERO, available: Rate::ZERO, measured: None }
     }
@@ -49,7 +49,7 @@ impl Law {
         self.measured = Some((now, departed));
     }
 
-    /// AB, the bandwidth left.
+    /// Returns AB, the bandwidth left.
     pub fn available(&self) -> Rate {
         self.available
     }
@@ -67,12 +67,12 @@ impl Law {
         header.rate = header.rate.min(Rate::from_f64(rate)).min(header.capacity);
     }
 
-    /// When [`on_interval`](Law::on_interval) is due.
+    /// Returns the time at which [`on_interval`](Law::on_interval) is due.
     pub fn next(&self) -> Time {
         self.measured.map_or(Time::ZERO, |(at, _)| at + self.params.interval.max(Span::from_nanos(1)))
     }
 
-    /// Names and values of the state, for traces: bytes/s.
+    /// Passes the names and values of the state to `trace`: bytes/s.
     pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("available", self.available.as_f64());
         trace("capacity", self.capacity.as_f64());

@@ -13,7 +13,7 @@ fn asking(own: Option<Rate>) -> Obp {
     Obp { own, available: Rate::MAX, capacity: Rate::MAX, rate: Rate::MAX }
 }
 
-/// A port of this capacity that carried this much in the last 10 ms.
+/// Returns a port of this capacity that carried `carried` bytes in the last 10 ms.
 fn port(capacity: Rate, carried: u64, queued: u64) -> Law {
     let mut law = Law::new(Params::default());
     let start = Time::from_nanos(1_700_000_000_000_000_000);
@@ -81,7 +81,7 @@ fn a_change_of_capacity_counts_at_once_and_a_measurement_takes_its_time() {
     assert_eq!((answer(&law, None), answer(&law, Some(C))), (Rate::ZERO, Rate::ZERO));
 }
 
-/// Plausible values, or arbitrary ones.
+/// Generates plausible values, or arbitrary ones.
 fn number(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }

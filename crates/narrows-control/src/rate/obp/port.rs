@@ -12,7 +12,7 @@ pub struct ObpPort {
 }
 
 impl ObpPort {
-    /// A port with these parameters, which are [valid](crate::rate::PortParameters::check).
+    /// Returns a port with these parameters, which are [valid](crate::rate::PortParameters::check).
     pub fn new(params: Params) -> Self {
         ObpPort { law: Law::new(params) }
     }

@@ -55,7 +55,8 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
         Standing::Changed
     }
 
-    /// The time between two updates to a source is Tc (PAC-3a), not its RTT.
+    /// Returns the treatment of the flow's packets. The time between two updates to a source is Tc (PAC-3a), not the
+    /// RTT of its flow.
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
         let flow = self.table.at(FlowId::from(flow))?;
         let tells = self.params.edge && self.is_guided(now);
@@ -71,8 +72,8 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
         None
     }
 
-    /// The first newcomer takes the whole grant, as if the controller had seen its SYN. Flows that begin at another
-    /// port get no rate here.
+    /// Returns the rate for a newcomer. The first newcomer takes the whole grant, as if the controller had seen its
+    /// SYN. Flows that begin at another port get no rate here.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate> {
         let rate = match newcomers {
             _ if !self.params.edge || !self.is_guided(self.at) => return None,

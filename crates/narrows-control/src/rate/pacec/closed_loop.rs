@@ -10,7 +10,7 @@ fn params(mode: Mode) -> Params {
     Params { mode, ..Params::default() }
 }
 
-/// Two flows on one link of 100 Mbit/s.
+/// Returns a network with two flows on one link of 100 Mbit/s.
 fn two_flows(params: Params, delay: Span) -> Network {
     let mut network = Network::new(params, &[100.0], &[&[1], &[1]], delay);
     network.begin(0);
@@ -18,7 +18,7 @@ fn two_flows(params: Params, delay: Span) -> Network {
     network
 }
 
-/// The first flow's rate after each of this many periods, in Mbit/s.
+/// Returns the first flow's rate after each of this many periods, in Mbit/s.
 fn course(network: &mut Network, periods: usize) -> Vec<f64> {
     (0..periods)
         .map(|_| {

@@ -69,7 +69,7 @@ struct OfPath {
 }
 
 impl<K: FlowIdentity> Pacec<K> {
-    /// A controller of these ports, without flows. Full packets are `mtu` bytes long.
+    /// Returns a controller of these ports, without flows. Full packets are `mtu` bytes long.
     ///
     /// The first port determines, for all ports, the period and whether the mode is literal. Ports may differ in the
     /// other two modes: a port whose counters do not separate classes of traffic can be [`Mode::Incremental`] while
@@ -107,22 +107,23 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// Number of flows that the controller knows.
+    /// Returns the number of flows that the controller knows.
     pub fn flows(&self) -> usize {
         self.book.flows().len()
     }
 
-    /// A flow's rate according to the last update.
+    /// Returns a flow's rate according to the last update.
     pub fn granted(&self, key: &K) -> Option<Rate> {
         self.book.get(key).map(|flow| Rate::from_bytes_per_sec(flow.granted))
     }
 
-    /// I of a port's link, `ago` periods before the last (PAC-17).
+    /// Returns the utilisation I of a port's link, `ago` periods before the last (PAC-17).
     pub fn utilisation(&self, port: PortId, ago: usize) -> Option<f64> {
         self.matrix.get(self.link(port)? as usize, ago)
     }
 
-    /// A of a port's link at the last update (PAC-18). In literal mode, the residual capacity.
+    /// Returns the available capacity A of a port's link at the last update (PAC-18). In literal mode, returns the
+    /// residual capacity.
     pub fn available(&self, port: PortId) -> Option<Rate> {
         self.available.get(self.link(port)? as usize).map(|rate| Rate::from_bytes_per_sec(*rate))
     }
@@ -254,8 +255,8 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// The rate for a newcomer on this path until the next update (PAC-22): the smaller of r_max of its path and the
-    /// unallocated remainder.
+    /// Returns the rate for a newcomer on this path until the next update (PAC-22): the smaller of r_max of its path
+    /// and the unallocated remainder.
     fn for_newcomer(&self, path: u32) -> u64 {
         let spare = match self.mode {
             Mode::Literal => self.paths.get(path as usize).map_or(0, |path| path.literal),
@@ -314,7 +315,7 @@ impl<K: FlowIdentity> Pacec<K> {
     }
 }
 
-/// Whether the new rate differs from the one sent.
+/// Returns whether the new rate differs enough from the rate that was sent last.
 fn differs(rate: u64, said: Option<u64>) -> bool {
     said.is_none_or(|said| rate.abs_diff(said) > said / SAME)
 }

@@ -58,7 +58,7 @@ impl Domain {
     }
 }
 
-/// All rates that were sent, in Mbit/s.
+/// Returns all rates that were sent, in Mbit/s.
 fn told(out: &[(PortId, Message)]) -> Vec<(PortId, FlowKey, f64)> {
     let mut told = Vec::new();
     for (port, message) in out {

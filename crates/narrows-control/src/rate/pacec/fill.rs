@@ -30,7 +30,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Paths over links 0 to `links` - 1.
+    /// Creates an empty set of paths over links 0 to `links` - 1.
     pub fn new(links: usize) -> Self {
         Paths { links, ..Paths::default() }
     }
@@ -47,19 +47,19 @@ impl Paths {
         (self.ends.len() - 1) as u32
     }
 
-    /// The links of a path; none for an unknown path.
+    /// Returns the links of a path; none for an unknown path.
     pub fn get(&self, path: u32) -> &[u32] {
         let path = path as usize;
         let start = path.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.ends.get(path).and_then(|end| self.hops.get(start..*end)).unwrap_or(&[])
     }
 
-    /// Number of paths.
+    /// Returns the number of paths.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are no paths.
+    /// Returns whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -157,7 +157,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// The claims with changed demands; `None` if more than [`FEW`] have changed, or the paths changed.
+    /// Returns the claims with changed demands, or `None` if more than [`FEW`] have changed, or the paths changed.
     fn changed(&self, paths: &Paths, claims: &[Claim], least: u64) -> Option<Vec<u32>> {
         if self.least != least || self.claims.len() != claims.len() || self.paths != *paths {
             return None;
@@ -170,7 +170,7 @@ impl Asked {
     }
 }
 
-/// The demand and number of a claim, if its flows are bounded by demand.
+/// Returns the demand and number of a claim, if its flows are bounded by demand.
 fn bound(claim: &Claim, at: u32, least: u64) -> Option<(u64, u32)> {
     (claim.demand != UNBOUNDED).then(|| (claim.demand.max(least), at))
 }
@@ -299,12 +299,12 @@ impl Filler {
         self.levels.extend(levels);
     }
 
-    /// The rate of each flow of each claim of the last [`fill`](Filler::fill), bytes/s.
+    /// Returns the rate of each flow of each claim of the last [`fill`](Filler::fill), bytes/s.
     pub fn rates(&self) -> &[u64] {
         &self.progress.rates
     }
 
-    /// The rate that an additional flow on this path could have without taking from others, bytes/s. On a
+    /// Returns the rate that an additional flow on this path could have without taking from others, bytes/s. On a
     /// full link less than a byte/s per flow is left, so the result never exceeds the other flows' rates.
     pub fn spare(&self, hops: &[u32]) -> u64 {
         let left = |link: &u32| self.progress.left.get(*link as usize).copied();

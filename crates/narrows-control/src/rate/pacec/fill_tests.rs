@@ -64,7 +64,7 @@ fn no_flows_and_no_links() {
     assert_eq!(filled(&[5], &[&[0]], &[(0, UNBOUNDED, u64::MAX), (0, 3, u64::MAX)], 1).0, [1, 1]);
 }
 
-/// The reference: examine all open flows and links at every step.
+/// Computes the reference: it examines all open flows and links at every step.
 fn reference(capacities: &[u64], paths: &Paths, claims: &[Claim], least: u64) -> Vec<u64> {
     let mut rates: Vec<Option<u64>> = vec![None; claims.len()];
     while rates.contains(&None) {

@@ -43,7 +43,7 @@ pub(super) fn packet(key: FlowKey, size: Bytes, flags: TcpFlags, option: RateOpt
     }
 }
 
-/// The first report of a port.
+/// Returns the first report of a port.
 pub(super) fn report(port: PortId, capacity: Rate) -> Report {
     Report {
         port,
@@ -105,7 +105,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// A network of links with these capacities in Mbit/s, and of flows over these ports. The flows begin
+    /// Returns a network of links with these capacities in Mbit/s, and of flows over these ports. The flows begin
     /// later.
     pub(super) fn new(params: Params, links: &[f64], paths: &[&[PortId]], delay: Span) -> Self {
         let port = |(at, capacity): (usize, &f64)| Port {
@@ -224,7 +224,7 @@ impl Network {
         (0..self.params.samples).for_each(|_| self.step());
     }
 
-    /// The permitted rates of the sources.
+    /// Returns the permitted rates of the sources.
     pub(super) fn rates(&self) -> Vec<u64> {
         self.sources.iter().map(|source| source.rate.as_bytes_per_sec()).collect()
     }

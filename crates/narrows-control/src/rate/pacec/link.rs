@@ -47,7 +47,7 @@ impl Link {
         }
     }
 
-    /// Whether there has been a report. Unknown links get no allocation.
+    /// Returns whether there has been a report. Unknown links get no allocation.
     pub(super) fn is_known(&self) -> bool {
         self.base.is_some()
     }
@@ -86,7 +86,7 @@ impl Link {
         self.samples.utilisation(self.capacity, self.params.queue_weight(), self.params.sample)
     }
 
-    /// Whether recent samples are missing. In that case the link's flows share eta * C (PAC-24).
+    /// Returns whether recent samples are missing. In that case the link's flows share eta * C (PAC-24).
     pub(super) fn is_blind(&self) -> bool {
         self.silent > self.patience() || self.samples.is_empty()
     }
@@ -95,22 +95,22 @@ impl Link {
         STALE * self.every
     }
 
-    /// Whether flows may begin at its port's switch.
+    /// Returns whether flows may begin at its port's switch.
     pub(super) fn is_edge(&self) -> bool {
         self.params.edge
     }
 
-    /// The law for this link.
+    /// Returns the law that computes the capacity of this link.
     pub(super) fn mode(&self) -> Mode {
         self.params.mode
     }
 
-    /// eta * C.
+    /// Returns eta * C.
     pub(super) fn target(&self) -> Rate {
         self.capacity.mul_f64(self.params.eta)
     }
 
-    /// The total rate available to its flows, whose current rates on this link add up to `granted`.
+    /// Returns the total rate available to its flows, whose current rates on this link add up to `granted`.
     pub(super) fn available(&self, utilisation: f64, granted: u64) -> u64 {
         let available = match self.params.mode {
             _ if !self.is_known() => Rate::MAX,

@@ -63,24 +63,24 @@ crate::parameters! {
 impl PortParameters for Params {}
 
 impl Params {
-    /// Tc.
+    /// Returns Tc.
     pub fn period(&self) -> Span {
         self.sample.scale(u64::from(self.samples.max(1)), 1)
     }
 
-    /// w_q.
+    /// Returns w_q.
     pub fn queue_weight(&self) -> f64 {
         let by_mode = if self.mode == Mode::Literal { 1.0 } else { 1.0 / f64::from(self.samples.max(1)) };
         self.queue_weight.unwrap_or(by_mode)
     }
 
-    /// Minimum rate of an active flow in full packets per Tc.
+    /// Returns the minimum rate of an active flow in full packets per Tc.
     fn floor_packets(&self) -> f64 {
         let by_mode = if self.mode == Mode::Literal { 0.0 } else { 2.0 };
         self.floor_packets.unwrap_or(by_mode)
     }
 
-    /// r_min (PAC-16) for full packets of `mtu` bytes.
+    /// Returns r_min (PAC-16) for full packets of `mtu` bytes.
     pub fn floor(&self, mtu: Bytes) -> Rate {
         Rate::of(mtu, self.period()).mul_f64(self.floor_packets())
     }

@@ -58,8 +58,8 @@ pub struct PacecPort<K: FlowIdentity = FlowKey> {
 }
 
 impl<K: FlowIdentity> PacecPort<K> {
-    /// PACEC at this port with [valid](crate::rate::PortParameters::check) parameters. Full packets are `mtu`
-    /// bytes long.
+    /// Creates the state of PACEC at this port, with [valid](crate::rate::PortParameters::check) parameters. Full
+    /// packets are `mtu` bytes long.
     pub fn new(params: Params, port: PortId, mtu: Bytes) -> Self {
         PacecPort {
             floor: params.floor(mtu),
@@ -81,8 +81,8 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// The rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates share at least this
-    /// port. The rate of the first newcomer is therefore subtracted for the second, even if their destinations
+    /// Returns the rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates share at least
+    /// this port. The rate of the first newcomer is therefore subtracted for the second, even if their destinations
     /// differ. The port does not know of newcomers at other ports.
     fn offer(&mut self, now: Time, to: K::Host) -> Rate {
         let rate = self.ready(now, Some(to));
@@ -90,7 +90,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         rate
     }
 
-    /// The rate that the next newcomer would get.
+    /// Returns the rate that the next newcomer would get.
     pub(super) fn ready(&self, now: Time, to: Option<K::Host>) -> Rate {
         let fresh = now.since(self.offered_at) < self.params.period().scale(OFFERS_KEPT, 1);
         let offered = match to {
@@ -101,8 +101,8 @@ impl<K: FlowIdentity> PacecPort<K> {
         (offered - self.taken).max(self.floor)
     }
 
-    /// Whether the controller works, or may still work. With out-of-band signalling the result is always true,
-    /// because flows keep their rates (PAC-4).
+    /// Returns whether the controller works, or may still work. With out-of-band signalling the result is always
+    /// true, because flows keep their rates (PAC-4).
     pub(super) fn is_guided(&self, now: Time) -> bool {
         self.params.signal == Signal::OutOfBand || now.since(self.heard) < ABANDONED
     }
@@ -312,8 +312,8 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         })
     }
 
-    /// The smaller of two values stays in the packet, as in BRF-61. The switch that wrote the other
-    /// value may have another reason to limit the flow.
+    /// Returns the rate to write into a packet of the reverse direction. The smaller of two values stays in the
+    /// packet, as in BRF-61. The switch that wrote the other value may have another reason to limit the flow.
     fn on_reverse(
         &mut self,
         now: Time,

@@ -63,7 +63,7 @@ impl Port {
         }
     }
 
-    /// Announcements since the last call: (flow, begun, demand).
+    /// Returns the announcements since the last call: (flow, begun, demand).
     fn announced(&mut self) -> Vec<(FlowKey, bool, Option<Rate>)> {
         let announced = |action| match action {
             Action::ToController(Message::Flow { key, begun, demand, .. }) => Some((key, begun, demand)),
@@ -337,7 +337,7 @@ fn with_a_full_table_packets_are_classified_by_their_contents() {
     assert_eq!(port.reverse(4, 2, SYN_ACK, UNASSIGNED), None);
 }
 
-/// The data plane's decision on a flow: (rate, leaf, pause).
+/// Returns the data plane's decision on a flow: (rate, leaf, pause).
 fn decided(port: &mut Port, at: u64, n: u32) -> Option<(Option<Rate>, Leaf, Span)> {
     let of = &mut port.pacec;
     let handle = of.handle(&key(n))?;

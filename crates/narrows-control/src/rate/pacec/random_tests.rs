@@ -13,7 +13,7 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Plausible values, or arbitrary ones.
+/// Generates plausible values, or arbitrary ones.
 fn number(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![6 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }
@@ -65,7 +65,7 @@ fn mode() -> impl Strategy<Value = Mode> {
     prop_oneof![Just(Mode::Literal), Just(Mode::Resolved), Just(Mode::Incremental)]
 }
 
-/// Ports 0 to 5, of which the controller has 1 to 5, and routes of up to four of them.
+/// Generates ports 0 to 5, of which the controller has 1 to 5, and routes of up to four of them.
 fn routes() -> impl Strategy<Value = Routes> {
     vec(vec(0..7u32, 0..5), 0..30).prop_map(|paths| {
         Routes(paths.into_iter().enumerate().map(|(n, path)| (key(n as u32), path)).collect())
@@ -190,7 +190,7 @@ proptest! {
 /// The capacity of a link, and background traffic and queue of a sample.
 type Link = (u64, u64, u64);
 
-/// Routes over some of the first ports, each at most once.
+/// Generates routes over some of the first ports, each at most once.
 fn tidy_routes() -> impl Strategy<Value = (Vec<Link>, Vec<Vec<PortId>>)> {
     (2usize..9).prop_flat_map(|links| {
         let path =

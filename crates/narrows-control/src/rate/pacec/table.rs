@@ -41,7 +41,7 @@ pub(super) struct Flow<K> {
 }
 
 impl<K> Flow<K> {
-    /// A flow that begins and is announced. Its rate is `initial` until the controller answers.
+    /// Returns a flow that begins and is announced. Its rate is `initial` until the controller answers.
     pub(super) fn new(now: Time, key: K, initial: Option<Rate>) -> Self {
         Flow {
             key,
@@ -58,12 +58,12 @@ impl<K> Flow<K> {
         }
     }
 
-    /// Whether the controller says that the flow begins at another port.
+    /// Returns whether the controller says that the flow begins at another port.
     pub(super) fn is_elsewhere(&self) -> bool {
         self.granted == Some(Rate::MAX)
     }
 
-    /// The rate to send to its source.
+    /// Returns the rate to send to its source.
     pub(super) fn rate(&self) -> Option<Rate> {
         match self.granted {
             Some(Rate::MAX) => None,
@@ -94,7 +94,7 @@ impl<K: FlowIdentity> Table<K> {
         self.flows.iter()
     }
 
-    /// The number of slots of a full scan.
+    /// Returns the number of slots of a full scan.
     pub(super) fn slots(&self) -> usize {
         self.flows.len()
     }

@@ -42,14 +42,14 @@ impl Samples {
         self.count += 1.0;
     }
 
-    /// Whether there are no samples.
+    /// Returns whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.count == 0.0
     }
 
-    /// I_i(s) of equation 6 in the units of PAC-15, for samples of `ts` each and the weight w_q of
-    /// the queue. It exceeds 1 if the link is overloaded. Each sample is weighted by its length. A link
-    /// without capacity is full.
+    /// Returns I_i(s) of equation 6 in the units of PAC-15, for samples of `ts` each and the weight w_q of the queue.
+    /// It exceeds 1 if the link is overloaded. Each sample is weighted by its length. A link without capacity is
+    /// full.
     pub fn utilisation(&self, capacity: Rate, queue_weight: f64, ts: Span) -> f64 {
         if capacity == Rate::ZERO || ts == Span::ZERO {
             return 1.0;
@@ -61,7 +61,7 @@ impl Samples {
         (self.passed / self.span + queue) / capacity.as_f64()
     }
 
-    /// A_i(s) of PAC-18: the capacity for rated flows if the link drains `drain` of the mean queue per `tc`.
+    /// Returns A_i(s) of PAC-18: the capacity for rated flows if the link drains `drain` of the mean queue per `tc`.
     pub fn available(&self, capacity: Rate, eta: f64, drain: f64, tc: Span) -> Rate {
         let mut left = eta * capacity.as_f64();
         if !self.is_empty() {
@@ -72,19 +72,18 @@ impl Samples {
     }
 }
 
-/// The residual capacity of a link, to the nearest byte/s: C_i * (1 - I_i), at least 0 (PAC-10,
-/// PAC-16).
+/// Returns the residual capacity of a link, to the nearest byte/s: C_i * (1 - I_i), at least 0 (PAC-10, PAC-16).
 pub fn residual(capacity: Rate, utilisation: f64) -> Rate {
     Rate::from_f64(capacity.as_f64() * (1.0 - utilisation) + 0.5)
 }
 
-/// R_p of equations 5 and 7 from capacity and utilisation of the path's links; `None` without
+/// Returns R_p of equations 5 and 7 from the capacity and utilisation of the path's links, or `None` if there are no
 /// links.
 pub fn path_rate(links: impl IntoIterator<Item = (Rate, f64)>) -> Option<Rate> {
     links.into_iter().map(|(capacity, utilisation)| residual(capacity, utilisation)).min()
 }
 
-/// r_max of equation 9: the share of one of the path's `flows`.
+/// Returns r_max of equation 9: the share of one of the path's `flows`.
 pub fn flow_rate(path: Rate, flows: u64) -> Rate {
     Rate::from_bytes_per_sec(path.as_bytes_per_sec() / flows.max(1))
 }
@@ -100,7 +99,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// A matrix for this many links and periods, in which all links are idle.
+    /// Returns a matrix for this many links and periods, in which all links are idle.
     pub fn new(links: usize, periods: usize) -> Self {
         let periods = periods.max(1);
         Matrix { periods, cells: vec![0.0; links.saturating_mul(periods)], ended: 0 }
@@ -117,7 +116,7 @@ impl Matrix {
         self.ended += 1;
     }
 
-    /// I of this link, `ago` periods before the last; `None` if it is out of range.
+    /// Returns I of this link, `ago` periods before the last, or `None` if it is out of range.
     pub fn get(&self, link: usize, ago: usize) -> Option<f64> {
         if ago >= self.periods {
             return None;
@@ -137,7 +136,7 @@ mod tests {
         Rate::from_f64(rate * 125_000.0)
     }
 
-    /// A sample from bits passed and bits queued.
+    /// Returns a sample from bits passed and bits queued.
     fn samples(figures: &[(u64, u64)]) -> Samples {
         let mut samples = Samples::default();
         for (passed, queued) in figures {

@@ -131,8 +131,8 @@ impl Link {
         }
     }
 
-    /// The result, the number of RTTs until it settled, and the maximum queue in C * d. Then figures of the
-    /// last quarter: minimum and maximum rate in C / N, maximum queue, and utilisation.
+    /// Returns a row of the table: the result, the number of RTTs until the loop settled, and the maximum queue in C
+    /// * d. Figures of the last quarter follow: minimum and maximum rate in C / N, maximum queue, and utilisation.
     fn row(&self) -> String {
         let word = self.word();
         let bdp = self.setting.bdp();
@@ -173,8 +173,8 @@ fn rcp(params: Params, setting: Setting) -> Link {
     link
 }
 
-/// Every flow sends one "packet" per slot with as many bytes as its rate allows. Windows may be smaller than the
-/// segment that XCP-5 requires; otherwise 1000 flows of 1 ms would exceed the link.
+/// Simulates flows of XCP. Every flow sends one "packet" per slot with as many bytes as its rate allows. Windows may
+/// be smaller than the segment that XCP-5 requires; otherwise 1000 flows of 1 ms would exceed the link.
 fn xcp(setting: Setting) -> Link {
     let Setting { rtt, flows, .. } = setting;
     let slot = rtt.scale(1, SLOTS);
@@ -208,7 +208,7 @@ fn xcp(setting: Setting) -> Link {
     link
 }
 
-/// The three loops by name.
+/// Runs one of the three loops, by name.
 fn run(law: &str, setting: Setting) -> Link {
     match law {
         "rcp" => rcp(Params::default(), setting),

@@ -33,7 +33,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// A new port. The first [`on_interval`](Law::on_interval) starts its clock.
+    /// Returns a new port. The first [`on_interval`](Law::on_interval) starts its clock.
     pub fn new(params: Params, capacity: Rate) -> Self {
         let rtt = bounded(params.rtt);
         let mut law = Law {
@@ -100,35 +100,36 @@ impl Law {
         self.clip();
     }
 
-    /// R, for every flow, to the nearest byte/s.
+    /// Returns R, for every flow, to the nearest byte/s.
     pub fn rate(&self) -> Rate {
         Rate::from_f64(self.rate + 0.5)
     }
 
-    /// The rate field of a departing packet that arrived with `field` (RCP-4). A router never raises the field.
-    /// [`Rate::MAX`] means no request; ns-2 uses a negative number.
+    /// Returns the rate field of a departing packet that arrived with `field` (RCP-4). A router never raises the
+    /// field. [`Rate::MAX`] means no request; ns-2 uses a negative number.
     pub fn stamp(&self, field: Rate) -> Rate {
         field.min(self.rate())
     }
 
-    /// d, the moving average of the flows' RTTs (RCP-2).
+    /// Returns d, the moving average of the flows' RTTs (RCP-2).
     pub fn rtt(&self) -> Span {
         Span::from_secs_f64(self.rtt)
     }
 
-    /// When [`on_interval`](Law::on_interval) is due: min(d, T_max) after the last update (RCP-1).
+    /// Returns the time at which [`on_interval`](Law::on_interval) is due: min(d, T_max) after the last update
+    /// (RCP-1).
     pub fn next(&self) -> Time {
         self.updated.map_or(Time::ZERO, |at| at + self.rtt().min(self.params.interval_max))
     }
 
-    /// Minimum and maximum rate, bytes/s (RCP-3). If the capacity is below the minimum rate, the rate is the
-    /// capacity.
+    /// Returns the minimum and maximum rate, bytes/s (RCP-3). If the capacity is below the minimum rate, the rate is
+    /// the capacity.
     pub fn bounds(&self) -> (f64, f64) {
         let most = self.target();
         ((FLOOR / self.rtt).min(most), most)
     }
 
-    /// Names and values of the state, for traces: bytes/s, seconds, bytes.
+    /// Passes the names and values of the state to `trace`: bytes/s, seconds, bytes.
     pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("rate", self.rate);
         trace("rtt", self.rtt);
@@ -136,7 +137,7 @@ impl Law {
         trace("queued", self.queued.as_f64());
     }
 
-    /// eta * C in whole bytes/s.
+    /// Returns eta * C in whole bytes/s.
     fn target(&self) -> f64 {
         self.capacity.mul_f64(self.params.eta).as_f64()
     }
@@ -175,7 +176,7 @@ impl Law {
     }
 }
 
-/// An RTT within the bounds, in seconds.
+/// Returns an RTT within the bounds, in seconds.
 fn bounded(rtt: Span) -> f64 {
     within(rtt.as_secs_f64())
 }

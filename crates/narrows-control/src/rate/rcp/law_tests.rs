@@ -8,7 +8,7 @@ fn ms(millis: u64) -> Span {
     Span::from_millis(millis)
 }
 
-/// A port at a rate of 1e6 bytes/s and d = 50 ms with a running clock, and the time.
+/// Returns a port at a rate of 1e6 bytes/s and d = 50 ms with a running clock, and the time.
 fn port(params: Params) -> (Law, Time) {
     let mut law = Law::new(Params { first_share: 0.08, rtt: ms(50), ..params }, C);
     let start = Time::from_nanos(1_700_000_000_000_000_000);
@@ -16,7 +16,7 @@ fn port(params: Params) -> (Law, Time) {
     (law, start)
 }
 
-/// The rate after one update.
+/// Returns the rate after one update.
 fn updated(params: Params, elapsed: Span, arrived: u64, queued: u64) -> u64 {
     let (mut law, start) = port(params);
     assert_eq!(law.next(), start + elapsed);
@@ -126,7 +126,7 @@ enum Step {
     Interval(u64, u64, u64),
 }
 
-/// Plausible values, or arbitrary ones.
+/// Generates plausible values, or arbitrary ones.
 fn number(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }

@@ -13,7 +13,7 @@ pub(super) fn margin(alpha: f64, beta: f64) -> f64 {
     libm::atan2(alpha * crossover, beta) - crossover
 }
 
-/// The beta at which the margin is zero.
+/// Returns the beta at which the margin is zero.
 pub(super) fn beta_max(alpha: f64) -> f64 {
     let (mut stable, mut unstable) = (0.0, 2.0);
     for _ in 0..60 {
@@ -23,7 +23,7 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
     stable
 }
 
-/// Whether a disturbance decays with one update per RTT (T = d; ours).
+/// Returns whether a disturbance decays with one update per RTT (T = d; ours).
 ///
 /// Let y be the rate of interval k over C and q its final queue over C * d, both relative to the
 /// equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) + y(k). The
@@ -49,7 +49,7 @@ fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
     false
 }
 
-/// The largest beta at which disturbances decay.
+/// Returns the largest beta at which disturbances decay.
 fn beta_max_by_recursion(alpha: f64, later: f64) -> f64 {
     let (mut stable, mut unstable) = (0.0, 2.0);
     for _ in 0..16 {
@@ -65,7 +65,7 @@ pub(super) fn beta_max_once_per_rtt(alpha: f64) -> f64 {
     alpha * (1.0 - alpha)
 }
 
-/// The same limit for XCP.
+/// Returns the largest beta at which disturbances decay for XCP, found with the recursion of `dies_out`.
 pub(super) fn beta_max_dealt_out(alpha: f64) -> f64 {
     beta_max_by_recursion(alpha, 0.5)
 }

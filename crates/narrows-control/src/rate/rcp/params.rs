@@ -33,7 +33,7 @@ crate::parameters! {
 impl PortParameters for Params {}
 
 impl Params {
-    /// The constants as published and in ns-2: alpha = beta = 0.4 (RCP-5).
+    /// Returns the constants as published and in ns-2: alpha = beta = 0.4 (RCP-5).
     pub fn published() -> Self {
         Params { beta: 0.4, ..Params::default() }
     }

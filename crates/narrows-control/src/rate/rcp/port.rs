@@ -13,7 +13,7 @@ pub struct RcpPort {
 }
 
 impl RcpPort {
-    /// A port with these parameters, which are [valid](crate::rate::PortParameters::check).
+    /// Returns a port with these parameters, which are [valid](crate::rate::PortParameters::check).
     pub fn new(params: Params) -> Self {
         RcpPort { law: Law::new(params, Rate::ZERO) }
     }

@@ -18,7 +18,7 @@ pub struct Stamped {
 }
 
 impl Stamped {
-    /// RCP with [valid](crate::rate::PortParameters::check) parameters.
+    /// Returns a port of RCP with [valid](crate::rate::PortParameters::check) parameters.
     pub fn new(params: Params) -> Self {
         Stamped { law: law::Law::new(params, Rate::ZERO) }
     }
@@ -48,7 +48,7 @@ impl Law for Stamped {
         self.law.rate()
     }
 
-    /// A newcomer gets the common rate. The law sees its bytes when they arrive.
+    /// Returns the common rate, which a newcomer gets too. The law counts the bytes of the newcomer when they arrive.
     fn grant(&self, _now: Time, _newcomers: u64) -> Rate {
         self.law.rate()
     }

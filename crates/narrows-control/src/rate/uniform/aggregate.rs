@@ -17,7 +17,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 const LOOK_MAX: Span = Span::from_millis(200);
 
 impl<L: Law, K: FlowIdentity> Uniform<L, K> {
-    /// The middle of the time for which a decision made now will stand.
+    /// Returns the middle of the time for which a decision made now will stand.
     fn ahead(&self, now: Time) -> Time {
         now + self.between_looks.scale(1, 2)
     }
@@ -80,7 +80,8 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         Some(Decision { rate, leaf, rtt: known.unwrap_or(self.ageing.rtt_default) })
     }
 
-    /// Only the common rate can change for many flows.
+    /// Returns a number that changes with the common rate. Only the common rate can change the decisions about many
+    /// flows.
     fn version(&self) -> u64 {
         RateCode::encode(self.law.rate(self.ahead(self.at))).to_bits().into()
     }

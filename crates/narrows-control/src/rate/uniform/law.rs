@@ -49,16 +49,16 @@ pub trait Law: Send {
     fn on_report(&mut self, _now: Time, _lived: Span, _first: bool, _last: bool, _port: &Port) {}
     /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed.
     fn on_timer(&mut self, now: Time, port: &Port, passed: Passed);
-    /// When [`on_timer`](Law::on_timer) must be called next.
+    /// Returns the time at which [`on_timer`](Law::on_timer) must be called next.
     fn next(&self) -> Time;
-    /// The present rate of each flow, L3 bytes/s.
+    /// Returns the present rate of each flow, L3 bytes/s.
     fn rate(&self, now: Time) -> Rate;
-    /// The rate that the `newcomers`-th newcomer from now on would have.
+    /// Returns the rate that the `newcomers`-th newcomer from now on would have.
     fn grant(&self, now: Time, newcomers: u64) -> Rate;
-    /// The minimum rate that a flow with this RTT gets as feedback.
+    /// Returns the minimum rate that a flow with this RTT gets as feedback.
     fn least(&self, _rtt: Span) -> Rate {
         Rate::from_bytes_per_sec(1)
     }
-    /// Names and values of the state, for traces.
+    /// Passes the names and values of the state to `trace`.
     fn trace(&self, now: Time, trace: &mut dyn FnMut(&'static str, f64));
 }

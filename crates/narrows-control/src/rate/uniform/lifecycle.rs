@@ -129,7 +129,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         false
     }
 
-    /// The time at which the ACK of the flow's last data reaches its sender. Until then the flow counts as
+    /// Returns the time at which the ACK of the flow's last data reaches its sender. Until then the flow counts as
     /// alive without sending.
     fn acknowledged(&self, id: FlowId) -> Time {
         let Some(flow) = self.table.get(id) else { return Time::ZERO };

@@ -78,7 +78,7 @@ pub(super) struct Ageing {
 }
 
 impl<L: Law, K: FlowIdentity> Uniform<L, K> {
-    /// A port under `law` that keeps at most this many flows. Further flows get the rate too, but the law
+    /// Returns a port under `law` that keeps at most this many flows. Further flows get the rate too, but the law
     /// does not see them.
     pub fn new(law: L, max_flows: usize) -> Self {
         let p = brf::Params::resolved();
@@ -113,13 +113,13 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         }
     }
 
-    /// The rate to send to this flow now.
+    /// Returns the rate to send to this flow now.
     pub(super) fn rate_for(&self, now: Time, rtt: Option<Span>) -> Rate {
         self.law.rate(now).max(self.law.least(rtt.unwrap_or(self.ageing.rtt_default)))
     }
 }
 
-/// The rate that the port writes into an ACK with this option, if the port's own rate is `rate` (BRF-61).
+/// Returns the rate that the port writes into an ACK with this option, if the port's own rate is `rate` (BRF-61).
 /// Values are compared as rates, with the precision of the rate code (BRF-8).
 pub(super) fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
     match option {

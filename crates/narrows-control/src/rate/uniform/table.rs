@@ -31,17 +31,17 @@ impl<K> Flow<K> {
         Flow { key, follows_rates, life, reported: None, fresh: true, opened: now, closed_at: None }
     }
 
-    /// Whether the flow follows rates and can get them: a packet of its receiver has passed here.
+    /// Returns whether the flow follows rates and can get them: a packet of its receiver has passed here.
     pub(super) fn is_rated(&self) -> bool {
         self.follows_rates && self.life.awaited != Some(Side::Receiver)
     }
 
-    /// Whether the law counts the flow.
+    /// Returns whether the law counts the flow.
     pub(super) fn is_counted(&self) -> bool {
         self.follows_rates && self.life.awaited.is_none()
     }
 
-    /// The RTT within its limits, because hosts can influence their samples.
+    /// Returns the RTT within its limits, because hosts can influence their samples.
     pub(super) fn rtt(&self) -> Option<Span> {
         self.life.rtt.get().map(|rtt| rtt.max(RTT_MIN).min(RTT_MAX))
     }
@@ -74,12 +74,12 @@ impl<K: FlowIdentity> Table<K> {
         self.by_key.len()
     }
 
-    /// The number of slots of a full scan.
+    /// Returns the number of slots of a full scan.
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// The numbers of records seen from one side only, and from both.
+    /// Returns the numbers of records seen from one side only, and from both.
     pub(super) fn unconfirmed_and_confirmed(&self) -> (usize, usize) {
         (self.unconfirmed, self.len().saturating_sub(self.unconfirmed))
     }
@@ -124,7 +124,7 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// The next slot of the continuous scan; `None` if it is empty.
+    /// Returns the next slot of the continuous scan, or `None` if it is empty.
     pub(super) fn walk(&mut self) -> Option<FlowId> {
         let at = if self.hand < self.slots.len() { self.hand } else { 0 };
         self.hand = at + 1;

@@ -14,7 +14,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The RTT; `None` if the sender does not know it.
+    /// Returns the RTT, or `None` if the sender does not know it.
     pub fn rtt(&self) -> Option<Span> {
         (self.rtt > 0).then(|| Span::from_micros(u64::from(self.rtt)))
     }

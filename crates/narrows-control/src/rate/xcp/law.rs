@@ -39,7 +39,7 @@ impl Residue {
         Residue { left: total, per: if base > 0.0 { total / base } else { 0.0 } }
     }
 
-    /// The share of a packet with this much of the base.
+    /// Returns the share of a packet with this much of the base.
     fn part(&self, of: f64) -> f64 {
         self.left.min(self.per * of)
     }
@@ -74,7 +74,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// A new port. The port grants nothing before the end of its first interval.
+    /// Returns a new port. The port grants nothing before the end of its first interval.
     pub fn new(params: Params, capacity: Rate, now: Time) -> Self {
         let interval = params.te_first.max(params.te_min);
         Law {
@@ -141,22 +141,22 @@ impl Law {
         }
     }
 
-    /// When [`on_interval`](Law::on_interval) is due.
+    /// Returns the time at which [`on_interval`](Law::on_interval) is due.
     pub fn next(&self) -> Time {
         (self.started + self.interval).min(self.queue.due())
     }
 
-    /// The flows' average RTT (XCP-2).
+    /// Returns the flows' average RTT (XCP-2).
     pub fn rtt(&self) -> Span {
         Span::from_secs_f64(self.rtt)
     }
 
-    /// res_pos and res_neg: the amounts left to distribute in this interval, bytes/s.
+    /// Returns res_pos and res_neg: the amounts left to distribute in this interval, bytes/s.
     pub fn residues(&self) -> (f64, f64) {
         (self.positive.left, self.negative.left)
     }
 
-    /// Names and values of the state, for traces: bytes/s, seconds, bytes; Cp in bytes/s^2, Cn in 1/s.
+    /// Passes the names and values of the state to `trace`: bytes/s, seconds, bytes; Cp in bytes/s^2, Cn in 1/s.
     pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
         trace("input", self.input);
         trace("rtt", self.rtt);

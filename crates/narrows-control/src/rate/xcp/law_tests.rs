@@ -19,8 +19,8 @@ fn figure(law: &Law, name: &str) -> f64 {
     found
 }
 
-/// A port after 50 ms with 500 packets of two flows with an RTT of 50 ms, `size` bytes each, and a
-/// queue of at least 30,000 bytes.
+/// Returns a port after 50 ms with 500 packets of two flows with an RTT of 50 ms, `size` bytes each, and a queue of
+/// at least 30,000 bytes.
 fn port(size: u64) -> Law {
     let mut law = Law::new(Params::default(), C, START);
     for n in 0..500 {
@@ -133,7 +133,7 @@ enum Step {
     Interval(u64),
 }
 
-/// Plausible values, or arbitrary ones.
+/// Generates plausible values, or arbitrary ones.
 fn number(usual: u64) -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..usual, 1 => Just(0), 1 => Just(u64::MAX), 1 => any::<u64>()]
 }

@@ -14,7 +14,7 @@ pub struct XcpPort {
 }
 
 impl XcpPort {
-    /// A port with these parameters, which are [valid](crate::rate::PortParameters::check).
+    /// Returns a port with these parameters, which are [valid](crate::rate::PortParameters::check).
     pub fn new(params: Params) -> Self {
         XcpPort { law: Law::new(params.clone(), Rate::ZERO, Time::ZERO), params }
     }

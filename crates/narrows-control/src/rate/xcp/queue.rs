@@ -41,7 +41,7 @@ impl Queue {
         self.due = now + look(rtt, capacity.time_for(self.last));
     }
 
-    /// Qmin.
+    /// Returns Qmin.
     pub(super) fn lasting(&self) -> Bytes {
         self.lasting
     }
@@ -51,7 +51,7 @@ impl Queue {
     }
 }
 
-/// Tq for this average RTT, of which `waiting` is queueing delay.
+/// Returns Tq for this average RTT, of which `waiting` is queueing delay.
 fn look(rtt: Span, waiting: Span) -> Span {
     (rtt - waiting).scale(1, 2).max(LOOK_MIN)
 }

@@ -143,7 +143,7 @@ impl Bounds {
         self.longterm = if delivered_counts { bdp.max(self.inflight_latest) } else { bdp };
     }
 
-    /// The long-term bound minus the headroom. The headroom is at least one segment (`InflightWithHeadroom`).
+    /// Returns the long-term bound minus the headroom. The headroom is at least one segment (`InflightWithHeadroom`).
     #[inline]
     pub fn with_headroom(&self, headroom: Percent, min_cwnd: u32) -> u32 {
         if self.longterm == UNBOUNDED {
@@ -170,13 +170,13 @@ pub fn share(percent: Percent, segments: u32) -> u32 {
     u32::try_from(percent.of(u64::from(segments))).unwrap_or(u32::MAX)
 }
 
-/// Whether losses show that too much was in flight when a segment was sent (`IsInflightTooHigh`).
+/// Returns whether losses show that too much was in flight when a segment was sent (`IsInflightTooHigh`).
 pub fn is_too_high(lost: u32, tx_in_flight: u32, threshold: Percent) -> bool {
     u64::from(lost) * 100 > u64::from(tx_in_flight) * u64::from(threshold.0)
 }
 
-/// The volume in flight at which losses crossed the threshold (`InflightAtLoss`; BBR2-3). `size` is
-/// the amount that was marked lost in one step. All values have one unit, segments or bytes.
+/// Returns the volume in flight at which losses crossed the threshold (`InflightAtLoss`; BBR2-3). `size` is the
+/// amount that was marked lost in one step. All values have one unit, segments or bytes.
 pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Percent) -> u64 {
     let before = tx_in_flight.saturating_sub(size);
     let lost_before = lost.saturating_sub(size);
@@ -186,7 +186,8 @@ pub fn inflight_at_loss(tx_in_flight: u64, lost: u64, size: u64, threshold: Perc
     before.saturating_add(prefix / u64::from(100u32.saturating_sub(threshold.0).max(1)))
 }
 
-/// The same volume for a lost segment, in segments; `None` if losses are below the threshold.
+/// Returns the volume of [`inflight_at_loss`] for a lost segment, in segments, or `None` if losses are below the
+/// threshold.
 pub fn crossing(lost: &Lost, threshold: Percent) -> Option<u32> {
     is_too_high(lost.lost, lost.tx_in_flight, threshold).then(|| {
         let at = inflight_at_loss(u64::from(lost.tx_in_flight), u64::from(lost.lost), 1, threshold);
@@ -204,8 +205,7 @@ mod tests {
     const THRESHOLD: Percent = Percent(2);
     const BETA: Percent = Percent(70);
 
-    /// An ACK with a sampled segment. When that segment was sent, `prior` segments had been
-    /// delivered.
+    /// Returns an ACK with a sampled segment. When that segment was sent, `prior` segments had been delivered.
     fn ack(prior: u64, delivered: u64, volume: u32) -> Ack {
         let rate = RateSample { prior_delivered: prior, delivered: volume, ..RateSample::default() };
         Ack { delivered, rate, ..ack_at(Time::ZERO) }

@@ -144,8 +144,8 @@ impl Cycle {
         }
     }
 
-    /// Whether a probe is due. The reason is the time, or the number of rounds after which Reno would cause a loss
-    /// with `inflight` segments (BBR3-5).
+    /// Returns whether a probe is due. The reason is the time, or the number of rounds after which Reno would cause a
+    /// loss with `inflight` segments (BBR3-5).
     #[inline]
     pub fn is_due(&self, now: Time, inflight: impl FnOnce() -> u32, params: &Params) -> bool {
         now.since(self.since) > self.wait

@@ -15,7 +15,7 @@ pub struct MinRtt {
 }
 
 impl MinRtt {
-    /// The state of a connection that knows only the handshake's RTT.
+    /// Returns the state of a connection that knows only the handshake's RTT.
     pub fn new(now: Time, rtt: Option<Span>) -> Self {
         MinRtt { least: rtt.unwrap_or(Span::MAX), at: now }
     }

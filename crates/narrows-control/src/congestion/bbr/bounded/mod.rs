@@ -61,7 +61,7 @@ enum UndoState {
 }
 
 impl Bounded {
-    /// A controller with the parameters of its version and the given parameters of the catalogue.
+    /// Returns a controller with the parameters of its version and the given parameters of the catalogue.
     pub fn from_values(version: Params, values: &Values) -> Self {
         Bounded::new(Params {
             startup: version.startup.with("startup_", values),
@@ -77,7 +77,7 @@ impl Bounded {
         })
     }
 
-    /// A controller with these parameters.
+    /// Returns a controller with these parameters.
     pub fn new(params: Params) -> Self {
         Bounded {
             shared: Shared::new(params),
@@ -190,7 +190,7 @@ impl Bounded {
         window.cwnd = window.cwnd.min(self.cap()).max(1);
     }
 
-    /// The volume cap of the state (see the table of states above BBR3-1).
+    /// Returns the volume cap of the current phase (see the table of states above BBR3-1).
     fn cap(&self) -> u32 {
         let longterm = self.phase.longterm(&self.shared);
         longterm.min(self.shared.bounds.shortterm).max(self.shared.params.min_cwnd)

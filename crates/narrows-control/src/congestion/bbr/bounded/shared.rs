@@ -38,7 +38,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// The state before the handshake.
+    /// Returns the state before the handshake.
     pub(super) fn new(params: Params) -> Self {
         Shared {
             model: Model::with_filter(TwoPeriodMax::default(), Time::ZERO, None, 1500, params.initial_cwnd),
@@ -66,24 +66,24 @@ impl Shared {
         self.quantum = Memo::default();
     }
 
-    /// The bandwidth in use (BBR2-1).
+    /// Returns the bandwidth in use (BBR2-1).
     #[inline]
     pub(super) fn bw(&self) -> Rate {
         self.model.max_bw().min(self.bounds.bw_shortterm)
     }
 
-    /// Whether Startup has found the bandwidth.
+    /// Returns whether Startup has found the bandwidth.
     #[inline]
     pub(super) fn has_been_full(&self) -> bool {
         self.model.full_pipe.has_been_full()
     }
 
-    /// The target for data in flight, limited by the window after congestion (`TargetInflight`).
+    /// Returns the target for data in flight, limited by the window after congestion (`TargetInflight`).
     pub(super) fn target(&self, window: &Window) -> u32 {
         self.model.bdp(self.bw(), Gain::ONE).min(window.cwnd)
     }
 
-    /// Segments in flight plus the room for bursts of the end systems (`QuantizationBudget`).
+    /// Returns the number of segments in flight plus the room for bursts of the end systems (`QuantizationBudget`).
     pub(super) fn quantise(&self, segments: u32, window: &Window) -> u32 {
         let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
         let quantum = || self.params.pacing.quantum(rate, self.model.packet_bytes());
@@ -92,17 +92,17 @@ impl Shared {
         segments.max(room).max(self.params.min_cwnd)
     }
 
-    /// `gain` bandwidth-delay products of this bandwidth, with the room for bursts.
+    /// Returns `gain` bandwidth-delay products of this bandwidth, with the room for bursts.
     pub(super) fn inflight(&self, bw: Rate, gain: Gain, window: &Window) -> u32 {
         self.quantise(self.model.bdp(bw, gain), window)
     }
 
-    /// The window of ProbeRTT.
+    /// Returns the window of ProbeRTT.
     pub(super) fn probe_rtt_cwnd(&self) -> u32 {
         self.model.bdp(self.bw(), self.params.probe_rtt.cwnd).max(self.params.min_cwnd)
     }
 
-    /// The long-term bound minus the share that is left to other flows.
+    /// Returns the long-term bound minus the share that is left to other flows.
     pub(super) fn with_headroom(&self) -> u32 {
         self.bounds.with_headroom(self.params.headroom, self.params.min_cwnd)
     }

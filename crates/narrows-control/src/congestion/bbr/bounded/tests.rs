@@ -14,7 +14,7 @@ fn both() -> [Bounded; 2] {
     [v2::bbr2(), v3::bbr3()]
 }
 
-/// An ECN echo.
+/// Returns an ECN echo.
 fn echo(now: Time) -> Congestion {
     Congestion { again: false, signal: Signal::Ecn, now, in_flight: 200, srtt: Span::from_millis(20) }
 }
@@ -273,8 +273,8 @@ fn drain_ends_with_the_queue_and_in_v3_after_three_rounds_at_the_latest() {
     }
 }
 
-/// Whether a round of recovery ends Startup if `reports` of its 100 ACKs reported losses and `lost`
-/// of its 200 segments were lost.
+/// Returns whether a round of recovery ends Startup if `reports` of its 100 ACKs reported losses and `lost` of its
+/// 200 segments were lost.
 fn startup_ends(bbr: Bounded, reports: u64, lost: u32, state: State) -> (bool, u32) {
     let (mut bbr, mut window) = established(bbr);
     window.cwnd = 200;
@@ -313,7 +313,8 @@ fn a_round_of_recovery_with_many_losses_in_many_places_ends_startup() {
 
 // Closed loops.
 
-/// Pseudo-random losses; the loss rate is given in steps of 1/65536.
+/// Returns a function that decides at random, but reproducibly, which packets are lost. The loss rate has steps of
+/// 1/65536.
 fn random_loss(share: f64) -> Box<dyn FnMut(u64, Time) -> bool> {
     Box::new(move |seq, _| {
         let hash = (seq + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);

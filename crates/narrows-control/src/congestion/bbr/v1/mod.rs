@@ -59,7 +59,7 @@ impl Default for Bbr {
 }
 
 impl Bbr {
-    /// BBR v1 with another cycle of ProbeBW gains.
+    /// Returns BBR v1 with another cycle of ProbeBW gains.
     pub fn with_cycle(cycle: impl GainCycle + 'static) -> Self {
         Bbr::new(Params::default(), Box::new(cycle))
     }
@@ -76,7 +76,7 @@ impl Bbr {
         Bbr::new(params, Box::new(cycle))
     }
 
-    /// BBR with these parameters and this cycle of gains.
+    /// Returns BBR with these parameters and this cycle of gains.
     pub fn new(params: Params, cycle: Box<dyn GainCycle>) -> Self {
         Bbr {
             model: Model::new(Time::ZERO, None, 1500, params.initial_cwnd),
@@ -93,7 +93,7 @@ impl Bbr {
         }
     }
 
-    /// The bandwidth in use: the policed rate if there is one, else the measured maximum.
+    /// Returns the bandwidth in use: the policed rate if there is one, else the measured maximum.
     fn bw(&self) -> Rate {
         self.policer.policed_rate().unwrap_or(self.model.max_bw())
     }
@@ -106,7 +106,7 @@ impl Bbr {
         self.params.pacing.rate(bw, gain, self.model.packet_bytes())
     }
 
-    /// The first pacing rate: Startup's gain times one window per RTT (BBR-18).
+    /// Returns the first pacing rate: Startup's gain times one window per RTT (BBR-18).
     fn initial_pacing_rate(&self, cwnd: u32, rtt: Option<Span>) -> Rate {
         let bytes = self.model.packet_bytes();
         self.params.pacing.initial_rate(cwnd, rtt, self.params.high_gain, bytes)
@@ -124,7 +124,7 @@ impl Bbr {
         }
     }
 
-    /// Segments in one send quantum.
+    /// Returns the number of segments in one send quantum.
     fn quantum(&self, window: &Window) -> u32 {
         let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
         self.quantum.get(rate, || self.params.pacing.quantum(rate, self.model.packet_bytes()))

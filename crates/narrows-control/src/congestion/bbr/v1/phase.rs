@@ -20,7 +20,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The number in traces.
+    /// Returns the number of the phase in traces.
     pub fn number(&self) -> u32 {
         match self {
             Phase::Startup => 0,
@@ -40,7 +40,7 @@ impl Phase {
         }
     }
 
-    /// Data in flight over the bandwidth-delay product.
+    /// Returns the target amount of data in flight, as a multiple of the bandwidth-delay product.
     pub fn cwnd_gain(&self, params: &Params) -> Gain {
         match self {
             // Drain keeps the window, so only pacing drains the queue.
@@ -50,7 +50,7 @@ impl Phase {
         }
     }
 
-    /// Whether ProbeBW is in its probing phase.
+    /// Returns whether ProbeBW is in its probing phase.
     pub fn is_probing_up(&self) -> bool {
         matches!(self, Phase::ProbeBw(probe) if probe.index() == 0)
     }

@@ -43,7 +43,7 @@ pub struct Policer {
 }
 
 impl Policer {
-    /// A detector without samples.
+    /// Returns a detector without samples.
     pub fn new(params: PolicerParams, packet_bytes: u32) -> Self {
         Policer {
             params,
@@ -58,7 +58,7 @@ impl Policer {
         }
     }
 
-    /// The policed rate, L3 bytes/s, while it is in use.
+    /// Returns the policed rate, L3 bytes/s, while it is in use.
     pub fn policed_rate(&self) -> Option<Rate> {
         self.bw.filter(|_| self.in_use)
     }
@@ -153,12 +153,12 @@ mod tests {
     use super::*;
     use crate::units::Span;
 
-    /// Rounds of 100 ms, each with this many delivered and lost segments; returns the detector after them.
+    /// Passes rounds of 100 ms to a detector, each with this many delivered and lost segments. Returns the detector.
     fn after(rounds: &[(u64, u64)]) -> Policer {
         after_with(rounds, usize::MAX)
     }
 
-    /// The same rounds, but the application limits one of them.
+    /// Like [`after`], but the application limits the round `limited`.
     fn after_with(rounds: &[(u64, u64)], limited: usize) -> Policer {
         let mut policer = Policer::new(PolicerParams::default(), 1500);
         let (mut delivered, mut total_lost, mut now) = (0, 0, Time::ZERO);

@@ -27,23 +27,23 @@ pub enum ProbeEnd {
 
 /// The gains of a ProbeBW cycle. Entry 0 probes for bandwidth, entry 1 drains, the others cruise.
 pub trait GainCycle: Send {
-    /// The controller's name.
+    /// Returns the controller's name.
     fn name(&self) -> &'static str;
 
-    /// Entries in the cycle, at least 2.
+    /// Returns the number of entries in the cycle, at least 2.
     fn entries(&self) -> usize {
         8
     }
 
-    /// The pacing gain of an entry. The method is called once, when the entry begins.
+    /// Returns the pacing gain of an entry. The method is called once, when the entry begins.
     fn gain(&mut self, index: usize) -> Gain;
 
-    /// Minimum length of an entry: one propagation time.
+    /// Returns the minimum length of an entry: one propagation time.
     fn length(&self, _index: usize, min_rtt: Span) -> Span {
         min_rtt
     }
 
-    /// The end condition of the probing entry if its gain exceeds 1.
+    /// Returns the end condition of the probing entry if its gain exceeds 1.
     fn probe_end(&self) -> ProbeEnd {
         ProbeEnd::Both
     }
@@ -52,7 +52,7 @@ pub trait GainCycle: Send {
     /// need this call.
     fn on_ack(&mut self, _ack: &Ack, _model: &Model) {}
 
-    /// Names and values of its measurements, for traces.
+    /// Passes the names and values of its measurements to `trace`.
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }
 
@@ -89,8 +89,8 @@ pub struct ProbeBw {
     gain: Gain,
 }
 
-/// The entry before the first one. The cycle then advances, so that its first entry is uniform over
-/// all entries except the draining one (BBR-15). `random` is a uniform 32-bit number.
+/// Returns the entry before the first one. The cycle then advances, so that its first entry is uniform over all
+/// entries except the draining one (BBR-15). `random` is a uniform 32-bit number.
 fn before_first(entries: usize, random: u32) -> usize {
     let choices = entries.saturating_sub(1) as u64;
     let choice = (u64::from(random) * choices) >> 32;
@@ -105,12 +105,12 @@ impl ProbeBw {
         probe
     }
 
-    /// The entry of the cycle.
+    /// Returns the entry of the cycle.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// The gain of the entry. It is 1 on a policed path to avoid drops.
+    /// Returns the gain of the entry. It is 1 on a policed path to avoid drops.
     pub fn pacing_gain(&self, policed: bool) -> Gain {
         if policed { Gain::ONE } else { self.gain }
     }
@@ -128,9 +128,9 @@ impl ProbeBw {
         self.gain = cycle.gain(self.index);
     }
 
-    /// Whether the entry is over (BBR-16), unless the cycle defines its own end of a probe. Linux estimates the data
-    /// in flight at the earliest departure of the next burst. This transport paces single packets, so it uses the
-    /// data in flight now, plus, in a probe, the packet that is about to leave.
+    /// Returns whether the entry is over by BBR-16, unless the cycle defines its own end of a probe. Linux estimates
+    /// the data in flight at the earliest departure of the next burst. This transport paces single packets, so the
+    /// code uses the data in flight now. In a probe it adds the packet that is about to leave.
     fn is_over(&self, view: &View<'_>, cycle: &dyn GainCycle) -> bool {
         let length = cycle.length(self.index, view.model.min_rtt);
         let long_enough = view.ack.now.since(self.since) > length;

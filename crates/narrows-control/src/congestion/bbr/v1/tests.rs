@@ -19,7 +19,8 @@ pub(in super::super) struct Outcome {
     pub(in super::super) min_rtt: f64,
 }
 
-/// Results of `seconds`, after a start of two seconds.
+/// Runs the controller on the path for a start of two seconds and then for `seconds`. Returns the results of the
+/// second part.
 pub(in super::super) fn run(controller: Box<dyn Controller>, path: Path, seconds: u64) -> Outcome {
     let rate = path.rate.as_bits_per_sec();
     let mut sender = Sender::new(controller, path);
@@ -154,7 +155,7 @@ fn probe_rtt_comes_after_ten_seconds_lasts_200_ms_and_keeps_the_bandwidth() {
     assert!((sender.figure("min_rtt") - 0.008).abs() < 3e-4);
 }
 
-/// The first time, ms, at which a condition holds, if an ACK of four segments arrives every 20 ms (every RTT)
+/// Returns the first time, ms, at which a condition holds. An ACK of four segments arrives every 20 ms (every RTT)
 /// for 11 s.
 pub(in super::super) fn first_after_equal_rtts<C: Controller>(
     cc: &mut C,

@@ -13,8 +13,8 @@ pub const RESTART_WINDOW: u32 = 10;
 /// Minimum retransmission timeout, so that a packet is not declared lost before it can arrive.
 const RTO_MIN: Span = Span::from_millis(1);
 
-/// The window, segments, that sends at `recommended` on a path with this minimum RTT (BDR-25); at
-/// least 1. It is 1 without an RTT ([`Span::ZERO`] or [`Span::MAX`]) or a packet size.
+/// Returns the window, segments, that sends at `recommended` on a path with this minimum RTT (BDR-25); at least 1. It
+/// is 1 without an RTT ([`Span::ZERO`] or [`Span::MAX`]) or a packet size.
 pub fn window(recommended: Rate, srtt_min: Span, packet: Bytes) -> u32 {
     if srtt_min == Span::MAX || packet == Bytes::ZERO {
         return 1;
@@ -23,12 +23,12 @@ pub fn window(recommended: Rate, srtt_min: Span, packet: Bytes) -> u32 {
     u32::try_from(segments).unwrap_or(u32::MAX).max(1)
 }
 
-/// The window after a gain of the literal mode, segments: BDR-26, at least 1.
+/// Returns the window after a gain of the literal mode, segments: BDR-26, at least 1.
 pub fn apply_gain(cwnd: u32, gain: i32) -> u32 {
     cwnd.saturating_add_signed(gain).max(1)
 }
 
-/// The window after idle time until the next echo, segments (BDR-28).
+/// Returns the window after idle time until the next echo, segments (BDR-28).
 pub fn after_idle(cwnd: u32) -> u32 {
     cwnd.min(RESTART_WINDOW)
 }
@@ -149,7 +149,7 @@ impl Designator {
         Some(report)
     }
 
-    /// Whether a designated packet is in flight.
+    /// Returns whether a designated packet is in flight.
     pub fn is_outstanding(&self) -> bool {
         self.outstanding.is_some()
     }
@@ -176,7 +176,7 @@ mod tests {
         Time::ZERO + Span::from_millis(n)
     }
 
-    /// A flow with SYN at 0, data at 100 and 200 ms and FIN at 300 ms.
+    /// Returns the reports of a flow with SYN at 0, data at 100 and 200 ms and FIN at 300 ms.
     fn flow() -> [Report; 4] {
         let mut d = Designator::default();
         let syn = d.connect(ms(0), PACKET);

@@ -40,7 +40,7 @@ impl Default for Bdr {
 }
 
 impl Bdr {
-    /// The sender with the given parameters of the catalogue.
+    /// Returns the sender with the given parameters of the catalogue.
     pub fn from_values(values: &Values) -> Self {
         Bdr::new(Choices::default().with("", values).reading)
     }

@@ -36,7 +36,7 @@ impl Rules for Down {
     }
 }
 
-/// Whether the queue is empty and there is headroom (`IsTimeToCruise`).
+/// Returns whether the queue is empty and there is headroom (`IsTimeToCruise`).
 fn has_drained(shared: &Shared, ack: &Ack, window: &Window) -> bool {
     ack.in_flight <= shared.with_headroom()
         && ack.in_flight <= shared.inflight(shared.model.max_bw(), Gain::ONE, window)

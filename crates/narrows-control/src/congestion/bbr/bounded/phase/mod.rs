@@ -22,19 +22,20 @@ use crate::units::{Rate, Time};
 
 /// The rules of a phase. Hooks return the next phase if this phase ends.
 trait Rules {
-    /// The numbers of the phase and of its step in ProbeBW, for traces. The steps have the numbers of
-    /// the module's `bbr_pacing_gain_phase`.
+    /// Returns the numbers of the phase and of its step in ProbeBW, for traces. The steps have the numbers of the
+    /// module's `bbr_pacing_gain_phase`.
     fn numbers(&self) -> (u32, Option<u32>);
 
     /// Pacing rate and window.
     fn gains(&self, params: &Params) -> Gains;
 
-    /// Whether the phase probes for more bandwidth. In such a phase, losses do not lower the short-term bounds.
+    /// Returns whether the phase probes for more bandwidth. In such a phase, losses do not lower the short-term
+    /// bounds.
     fn is_probing(&self) -> bool {
         false
     }
 
-    /// The long-term limit of data in flight (the "volume cap" of the draft's table).
+    /// Returns the long-term limit of data in flight (the "volume cap" of the draft's table).
     fn longterm(&self, shared: &Shared) -> u32 {
         shared.bounds.longterm
     }
@@ -89,7 +90,7 @@ macro_rules! rules {
 }
 
 impl Phase {
-    /// The numbers of the phase and of its step, for traces.
+    /// Returns the numbers of the phase and of its step, for traces.
     pub(super) fn numbers(&self) -> (u32, Option<u32>) {
         rules!(self, rules => rules.numbers())
     }
@@ -100,13 +101,13 @@ impl Phase {
         rules!(self, rules => rules.gains(params))
     }
 
-    /// Whether the phase probes for more bandwidth.
+    /// Returns whether the phase probes for more bandwidth.
     #[inline]
     pub(super) fn is_probing(&self) -> bool {
         rules!(self, rules => rules.is_probing())
     }
 
-    /// The long-term limit of data in flight.
+    /// Returns the long-term limit of data in flight.
     #[inline]
     pub(super) fn longterm(&self, shared: &Shared) -> u32 {
         rules!(self, rules => rules.longterm(shared))
@@ -118,7 +119,7 @@ impl Phase {
         rules!(self, rules => rules.with_probe(segments, params))
     }
 
-    /// Whether this is a step of ProbeBW.
+    /// Returns whether this is a step of ProbeBW.
     pub(super) fn is_probe_bw(&self) -> bool {
         matches!(self, Phase::Down(_) | Phase::Cruise(_) | Phase::Refill(_) | Phase::Up(_))
     }

@@ -21,7 +21,7 @@ impl Up {
         Phase::Up(Up { since: now })
     }
 
-    /// Whether the probe is over without excessive loss (`IsTimeToGoDown`).
+    /// Returns whether the probe is over without excessive loss (`IsTimeToGoDown`).
     fn is_over(&self, shared: &mut Shared, ack: &Ack, window: &Window, bw: Rate) -> bool {
         if shared.cycle.detect_risk(ack.in_flight, &shared.bounds) {
             return true;
