@@ -71,9 +71,9 @@ pub struct Service {
 /// Requirements on the network.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// The algorithm whose behaviour is the same if there are no ECN marks.
+    /// For an algorithm that responds to ECN marks: the algorithm that it behaves like if there are no marks.
     pub marks_or_else: Option<&'static str>,
-    /// The rate controller that serves it.
+    /// The rate controller that the algorithm depends on.
     pub service: Option<Service>,
 }
 
@@ -162,7 +162,7 @@ impl Preset {
     }
 }
 
-/// Parameters of a structure, with a common prefix of their names.
+/// Parameters of a structure. Their names in scenarios have a common prefix.
 #[derive(Copy, Clone)]
 pub struct Group {
     /// Prefix of the names in scenarios.

@@ -117,7 +117,7 @@ impl Catalogue {
     }
 }
 
-/// A source of congestion controllers for a run. [`Catalogue`] implements it, and so do functions of a [`Choice`].
+/// A source of congestion controllers for a run. [`Catalogue`] and functions of a [`Choice`] implement this trait.
 pub trait Controllers {
     /// Checks a name and its parameters.
     ///

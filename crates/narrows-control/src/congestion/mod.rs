@@ -42,7 +42,7 @@ impl Window {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Connection {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// L3 bytes of a full segment (1500). Pacing charges this much per segment.
     pub packet_bytes: u32,
@@ -140,7 +140,7 @@ impl Timestamps {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ack {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Segments newly delivered by this ACK, cumulatively or selectively.
     pub acked: u32,
@@ -179,7 +179,7 @@ pub struct Ack {
     pub feedback: Option<Rate>,
     /// The echo of congestion headers.
     pub echo: Option<Echo>,
-    /// Its timestamps.
+    /// The timestamps of the ACK.
     pub timestamps: Option<Timestamps>,
 }
 
@@ -220,7 +220,7 @@ impl Ack {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Lost {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// All segments delivered so far on the connection.
     pub delivered: u64,
@@ -243,15 +243,15 @@ impl Lost {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Departing {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// The packet is the SYN.
     pub syn: bool,
     /// The packet is the flow's last one: all data is acknowledged.
     pub fin: bool,
-    /// The packet retransmits data.
+    /// Whether the packet retransmits data.
     pub again: bool,
-    /// Segment number of its data.
+    /// Segment number of the packet's data.
     pub seq: u64,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
@@ -301,9 +301,9 @@ pub enum Signal {
 pub struct Congestion {
     /// The kind of event.
     pub signal: Signal,
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// In flight, segments.
+    /// Number of segments in flight.
     pub in_flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,

@@ -8,7 +8,7 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
     !(((sum & 0xffff) + (sum >> 16)) as u16)
 }
 
-/// As [`update`] for two bytes that start `offset` bytes into the covered data.
+/// Like [`update`], for two bytes that start `offset` bytes into the covered data.
 ///
 /// At an odd offset each byte belongs to the other half of its word. The sum does not depend on the
 /// word in which a half is counted (RFC 1071, section 2(B)), so swapping both values is sufficient.

@@ -12,8 +12,8 @@ const MAX_EXPONENT: u64 = 9;
 pub struct RateCode(u16);
 
 impl RateCode {
-    /// "No value assigned". A SYN with this value means "feedback permitted"; an ACK, "no switch has written yet"
-    /// (BRF-7, BRF-10).
+    /// "No value assigned". In a SYN this value means "feedback permitted". In an ACK it means "no switch has written
+    /// a rate yet" (BRF-7, BRF-10).
     pub const UNASSIGNED: RateCode = RateCode(65535);
     /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), on a data packet whose application does not limit
     /// the sender.
@@ -24,7 +24,7 @@ impl RateCode {
     /// The largest rate that can be written: 6.552e12 B/s.
     pub const MAX: RateCode = RateCode(65529);
 
-    /// The code with these bits.
+    /// Returns the code with these bits.
     pub const fn from_bits(bits: u16) -> Self {
         RateCode(bits)
     }

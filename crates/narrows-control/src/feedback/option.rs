@@ -28,7 +28,7 @@ const END: u8 = 0;
 const NOP: u8 = 1;
 const TIMESTAMP: [u8; 2] = [8, 10];
 
-/// How the rate is carried.
+/// How a TCP header carries the rate.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The experimental option of RFC 6994 (the default).

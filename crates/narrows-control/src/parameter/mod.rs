@@ -82,7 +82,7 @@ pub enum Takes {
     Flag,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A word of one of the forms that this sentence lists. The type of the field reads it.
+    /// A word. The contained sentence lists the accepted forms. The type of the field parses the word.
     Text(&'static str),
     /// A whole number.
     Whole {
@@ -170,7 +170,7 @@ impl Shape {
             _ => self,
         }
     }
-    /// Also accepts [`NONE`].
+    /// Makes the parameter accept [`NONE`] too.
     pub const fn or_none(self) -> Self {
         Shape { optional: true, ..self }
     }

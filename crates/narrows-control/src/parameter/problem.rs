@@ -51,7 +51,7 @@ impl Problem {
         Problem::relation(name, time(found), format!("a time from {other} ({}) on", time(least)))
     }
 
-    /// No congestion controller has this name.
+    /// Reports that no congestion controller has this name.
     pub fn unknown(name: &str) -> Self {
         let expected = "the name of a congestion controller".to_owned();
         Problem { parameter: None, found: format!("{name:?}"), expected }

@@ -8,7 +8,7 @@
 use super::{Action, FlowEvent, FlowIdentity, FlowKey, Leaf, PerFlowController, PortCounters};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Identifies a flow without a search, while the controller knows the flow.
+/// Identifies a flow, so that the controller finds it without a search. Valid while the controller knows the flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FlowHandle(pub(super) u64);
 
@@ -22,22 +22,22 @@ pub struct Counts {
     /// Payload bytes that the sequence numbers skipped. They were lost before this switch
     /// (BRF-100).
     pub missing: Bytes,
-    /// The sender said that its application does not limit it (BRF-100).
+    /// Whether the sender said that its application does not limit the flow (BRF-100).
     pub unlimited: bool,
-    /// The sender said that its application limits it.
+    /// Whether the sender said that its application limits the flow.
     pub limited: bool,
     /// A sample of the RTT between switch and receiver.
     pub receiver_half: Option<Span>,
     /// A sample of the RTT between switch and sender.
     pub sender_half: Option<Span>,
-    /// The rate of another switch in the last ACK that carried one.
+    /// The rate that another switch wrote, from the last ACK that carried a rate.
     pub passed: Option<Rate>,
 }
 
 /// The treatment of a flow's packets in the data plane.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// The rate to write into its ACKs; `None` to write nothing.
+    /// The rate to write into the flow's ACKs; `None` to write nothing.
     pub rate: Option<Rate>,
     /// The leaf of the port's queue that the flow's data joins.
     pub leaf: Leaf,
@@ -91,7 +91,7 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// advertisement expires).
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision>;
 
-    /// Changes whenever [`decide`](Aggregated::decide) may return another decision for flows
+    /// Returns a number that changes whenever [`decide`](Aggregated::decide) may return another decision for flows
     /// without a report.
     fn version(&self) -> u64;
 

@@ -1,4 +1,4 @@
-//! A port's rate controller of either kind, for hosts that run both.
+//! The rate controller of a port, per-flow or header-based, for hosts that run both kinds.
 
 use super::aggregate::Aggregated;
 use super::{
@@ -9,7 +9,7 @@ use crate::units::{Rate, Time};
 /// The requirements of a rate controller on its port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Requirements {
-    /// How the port queues.
+    /// How the port queues packets.
     pub queueing: Queueing,
     /// Whether the capacity must be configured. Other controllers measure a capacity that is not configured.
     pub configured_capacity: bool,
@@ -19,7 +19,7 @@ pub struct Requirements {
 
 /// A rate controller of one port.
 pub enum RateController<K: FlowIdentity = FlowKey> {
-    /// A controller that keeps flows and gives each of them a rate.
+    /// A controller that keeps state for each flow and gives each flow a rate.
     PerFlow(Box<dyn PerFlowController<K>>),
     /// A controller that reads and writes congestion headers.
     Headers(Box<dyn HeaderController>),
@@ -34,7 +34,7 @@ impl<K: FlowIdentity> RateController<K> {
         }
     }
 
-    /// Its requirements on the port.
+    /// Returns the requirements of the controller on its port.
     pub fn requirements(&self) -> Requirements {
         match self {
             RateController::PerFlow(controller) => controller.requirements(),
@@ -69,7 +69,7 @@ impl<K: FlowIdentity> RateController<K> {
         }
     }
 
-    /// Called for a message from the SDN controller. Header-based controllers get none.
+    /// Called for a message from the SDN controller. Header-based controllers get no messages.
     pub fn on_message(
         &mut self,
         now: Time,

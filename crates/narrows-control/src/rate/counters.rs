@@ -25,7 +25,7 @@ pub struct PortCounters {
 /// L3 bytes of a full packet, to convert limits in packets to bytes.
 const FULL_PACKET: u64 = 1500;
 
-/// Number of leaves for rated flows, which come first.
+/// Number of leaves for rated flows. They are the first leaves.
 const RATED: usize = 2;
 const _: () = assert!(Leaf::Mouse as usize == 0 && Leaf::Elephant as usize == 1);
 

@@ -7,7 +7,7 @@ use crate::units::{Span, Time};
 /// Settings of the domain's controller, from the scenario or the operator.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// Maximum time between polls of a port, if the controller polls; `None` for its default.
+    /// Maximum time between polls of a port, if the controller polls; `None` for the controller's default.
     pub poll: Option<Span>,
 }
 
@@ -17,13 +17,13 @@ pub trait Topology<K: FlowIdentity = FlowKey> {
     fn path(&self, flow: &K) -> Vec<PortId>;
 }
 
-/// A controller of all ports of one kind: a pure state machine. Messages take the control network's
-/// delay. They may be lost if the controller or a port fails.
+/// A controller of all ports with the same kind of rate controller. It is a pure state machine. The control network
+/// delays messages. Messages may be lost if the controller or a port fails.
 pub trait DomainController<K: FlowIdentity = FlowKey>: Send {
     /// Returns the name of the rate controllers that this controller serves, e.g. `pacec`.
     fn name(&self) -> &'static str;
 
-    /// Called for a message of a port. Messages about another port are ignored.
+    /// Called for a message from a port. Messages about another port are ignored.
     fn on_message(
         &mut self,
         now: Time,

@@ -1,4 +1,4 @@
-//! Events of a flow: the packets that begin, confirm and end it.
+//! Events of a flow: the packets that begin, confirm and end the flow.
 
 use super::{FlowKey, PacketInfo};
 use crate::units::Bytes;
@@ -8,7 +8,7 @@ use crate::units::Bytes;
 pub enum Side {
     /// The side that sends the data.
     Sender,
-    /// The side that receives it.
+    /// The side that receives the data.
     Receiver,
 }
 
@@ -37,7 +37,7 @@ pub enum Segment {
     Rst,
 }
 
-/// A TCP packet, as far as the life of its flow depends on it.
+/// The properties of a TCP packet that the life of its flow depends on.
 #[derive(Copy, Clone, Debug)]
 pub struct FlowEvent<K = FlowKey> {
     /// The flow in its data direction.

@@ -1,5 +1,5 @@
-//! Shows every header-based controller headers that no sender of ours would write. Nothing panics, the result is an
-//! amount that the controller may grant, and headers of other protocols pass unchanged.
+//! Tests every header-based controller with headers that no sender of ours would write. Nothing may panic, each
+//! result must be an amount that the controller may grant, and headers of other protocols must pass unchanged.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

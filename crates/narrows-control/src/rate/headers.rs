@@ -1,11 +1,11 @@
-//! The contract of controllers that read and write the congestion headers of packets, and keep no flows: RCP, XCP,
-//! BDR and OBP.
+//! The contract of controllers that read and write the congestion headers of packets, and keep no state for flows:
+//! RCP, XCP, BDR and OBP.
 
 use super::PortCounters;
 use crate::feedback::header::Header;
 use crate::units::{Bytes, Time};
 
-/// A rate controller that uses congestion headers: a pure state machine. The port keeps its own queue, and its
+/// A rate controller that uses congestion headers. It is a pure state machine. The port keeps its own queue, and its
 /// capacity must be configured. The controller also sees packets without a header, and packets with the header of
 /// another protocol.
 pub trait HeaderController: Send {

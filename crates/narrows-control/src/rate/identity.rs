@@ -1,8 +1,8 @@
 //! The identity of a flow.
 //!
-//! A real switch knows a flow by the addresses and ports of its packets, the [`FlowKey`]. A simulator knows it by the
-//! index of its slot, and has no addresses. Rate controllers therefore take the type of the identity as a parameter,
-//! which is [`FlowKey`] unless the host names another type.
+//! A real switch identifies a flow by the addresses and ports of its packets, the [`FlowKey`]. The simulator
+//! identifies a flow by the index of its slot, and has no addresses. Rate controllers therefore take the type of the
+//! identity as a parameter, which is [`FlowKey`] unless the host names another type.
 
 use core::fmt::Debug;
 use core::hash::Hash;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kit::service;
 
-/// The identity of a flow, as far as rate controllers use it.
+/// The parts of a flow's identity that rate controllers use.
 pub trait FlowIdentity: Copy + Debug + Eq + Hash + Send + 'static {
     /// One end of the flow: an address, or a node of a simulated network.
     type Host: Host;

@@ -19,7 +19,7 @@ pub enum Action<K: FlowIdentity = FlowKey> {
     },
     /// Send this to the domain's SDN controller.
     ToController(Message<K>),
-    /// Send the flow's source its rate in a message of its own, not in an ACK (PAC-3b).
+    /// Send the rate of a flow to its source, in a separate message instead of an ACK (PAC-3b).
     ToSource {
         /// The flow.
         flow: K,
@@ -76,9 +76,9 @@ pub enum Message<K: FlowIdentity = FlowKey> {
         rate: Rate,
         /// The port that allocated it.
         port: PortId,
-        /// Increases by one per advertisement of a port.
+        /// Sequence number, which increases by one with each advertisement of the port.
         seq: u64,
-        /// Lifetime without a refresh.
+        /// Time for which the advertisement is valid if it is not refreshed.
         valid_for: Span,
     },
     /// Ingress to controller: a flow began or ended here (PAC-21).
@@ -89,10 +89,11 @@ pub enum Message<K: FlowIdentity = FlowKey> {
         key: K,
         /// Whether the flow began; if not, it ended.
         begun: bool,
-        /// Its measured demand, L3 bytes/s, if that is below its grant.
+        /// The measured demand of the flow, L3 bytes/s, if the demand is below the grant of the flow.
         demand: Option<Rate>,
     },
-    /// Controller to ingress: rates of its flows, and of newcomers until the next update (PAC-22).
+    /// Controller to ingress: the rates of the flows that begin there, and the rates for newcomers until the next
+    /// update (PAC-22).
     Grants {
         /// The port addressed.
         port: PortId,
@@ -124,7 +125,7 @@ pub struct Report {
     pub at: Time,
     /// Capacity of the port.
     pub capacity: Rate,
-    /// Share of the rated class.
+    /// The rated class's share of the capacity.
     pub rated_share: Rate,
     /// L3 bytes of the rated class offered to the port since the run began.
     pub rated_arrived: Bytes,
@@ -138,11 +139,11 @@ pub struct Report {
     pub queued: Bytes,
     /// Packets that left the port (all classes).
     pub departed_packets: u64,
-    /// Bytes of the rated class queued.
+    /// Queued bytes of the rated class.
     pub rated_queued: Bytes,
-    /// Packets of the rated class queued, and the limit of its queue.
+    /// Number of queued packets of the rated class, and the limit of its queue.
     pub rated_packets: (u32, u32),
-    /// Packets queued in all classes, and the sum of all limits.
+    /// Number of queued packets of all classes, and the sum of the limits of their queues.
     pub all_packets: (u32, u32),
     /// The control period T.
     pub period: Span,

@@ -1,11 +1,11 @@
 //! Rate controllers in the network: they turn the packets of a port into a rate for each flow.
 //!
-//! There are two contracts. A [`PerFlowController`] keeps the flows of a port, divides the link into classes, and
-//! writes rates into ACKs or sends them to sources. For a data plane that only counts packets, it is also an
-//! [`Aggregated`](aggregate::Aggregated) controller. A [`HeaderController`] reads and writes the congestion headers
-//! of data packets. A [`RateController`] is one of the two. The host (the simulator's switch, or the agent on a real
-//! one) owns queues, clocks and wires. A [`DomainController`](domain::DomainController) decides for many ports at
-//! once. It exchanges only [`Message`]s with them.
+//! There are two contracts. A [`PerFlowController`] keeps state for each flow of a port, divides the link into
+//! classes, and writes rates into ACKs or sends them to sources. If it can work with packet counts instead of
+//! packets, it is also an [`Aggregated`](aggregate::Aggregated) controller. A [`HeaderController`] reads and writes
+//! the congestion headers of data packets. A [`RateController`] is one of the two. The host (the simulated switch, or
+//! the agent on a real switch) owns queues, clocks and wires. A [`DomainController`](domain::DomainController) makes
+//! decisions for many ports at once. It communicates with the ports only by [`Message`]s.
 
 pub mod aggregate;
 pub mod bdr;

@@ -1,17 +1,18 @@
-//! The contract of controllers that keep the flows of a port and give each of them a rate: BRF, PACEC, and RCP and
-//! BDR on ports that write into ACKs.
+//! The contract of controllers that keep state for each flow of a port and give each flow a rate. These are BRF and
+//! PACEC, and also RCP and BDR on ports that write into ACKs.
 
 use super::aggregate::Aggregated;
 use super::{Action, Admission, FlowIdentity, FlowKey, Message, PacketInfo, PortCounters, Requirements};
 use crate::units::{Rate, Time};
 
-/// A rate controller that keeps flows: a pure state machine. Its inputs are packets, timers and messages. It returns
-/// a leaf for each packet, a rate to write, and [`Action`]s.
+/// A rate controller that keeps state for each flow. It is a pure state machine. Its inputs are packets, timers and
+/// messages. Its outputs are a leaf for each data packet, a rate to write into a packet of the reverse direction, and
+/// [`Action`]s.
 pub trait PerFlowController<K: FlowIdentity = FlowKey>: Send {
     /// Returns the name in scenarios and results, e.g. `brf`.
     fn name(&self) -> &'static str;
 
-    /// Its requirements on the port.
+    /// Returns the requirements of the controller on its port.
     fn requirements(&self) -> Requirements;
 
     /// Called when the port has come up. The controller sets the first class rates.

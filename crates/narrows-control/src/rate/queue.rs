@@ -48,7 +48,7 @@ pub enum Leaf {
 #[serde(rename_all = "kebab-case")]
 #[repr(usize)]
 pub enum Class {
-    /// [`Leaf::Mouse`] above [`Leaf::Elephant`].
+    /// The rated flows: [`Leaf::Mouse`], and with lower priority [`Leaf::Elephant`].
     Rated = 0,
     /// [`Leaf::OtherTcp`].
     OtherTcp = 1,
@@ -56,7 +56,7 @@ pub enum Class {
     Udp = 2,
 }
 
-/// How a controlled port queues.
+/// How a controlled port queues packets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Queueing {
     /// The three classes of BRF-20 to BRF-23. An HTB replaces the port's queue.
@@ -65,15 +65,15 @@ pub enum Queueing {
         /// policed: a packet that would have to wait is dropped (BRF-23).
         queues_udp: bool,
     },
-    /// The port keeps its queue and its limit.
+    /// The port keeps its own queue, with the limit of that queue.
     Own,
 }
 
 /// The treatment of a packet at the controlled port.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It joins this leaf. With [`Queueing::Own`] the leaf only determines how it is counted.
+    /// The packet joins this leaf. With [`Queueing::Own`] the leaf only determines how the packet is counted.
     Queue(Leaf),
-    /// The policer drops it.
+    /// The policer drops the packet.
     Drop,
 }

@@ -1,5 +1,5 @@
-//! Valid parameters, often at the ends of their ranges, stop no rate controller and no domain's controller. Controllers
-//! that use headers get timers only.
+//! Tests that every rate controller and every domain's controller keeps working with valid parameters, often at the
+//! ends of their ranges. Header-based controllers get only timers in these tests.
 
 use proptest::prelude::*;
 

@@ -56,7 +56,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     all().iter().find(|entry| entry.name == name)
 }
 
-/// Builds the domain's controller for ports with their parameters.
+/// A function that builds the domain's controller for ports with their parameters.
 type BuildDomain<P, K> = fn(Vec<(PortId, P)>, &Settings, Bytes, Time) -> Box<dyn DomainController<K>>;
 
 fn unknown(name: &str) -> Problem {

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::congestion::harness::ack_at;
 
-    /// 1000 segments/s in bursts of `burst` for two seconds.
+    /// Returns the excess after two seconds of 1000 segments/s in bursts of `burst` segments.
     fn excess(burst: u32) -> u32 {
         let params = Params::default();
         let mut aggregation = Aggregation::new(Time::ZERO);

@@ -22,7 +22,7 @@ impl Gain {
     pub fn from_f64(gain: f64) -> Gain {
         Gain((gain * 256.0 + 0.5) as u32)
     }
-    /// As a float.
+    /// Returns the gain as a float.
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 256.0
     }

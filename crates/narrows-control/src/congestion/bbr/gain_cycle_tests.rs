@@ -25,7 +25,7 @@ fn model() -> Model {
     model
 }
 
-/// A round that begins at `at` with this RTT. The round is complete when the next round begins.
+/// Passes a round that begins at `at` and has this RTT. The round is complete when the next round begins.
 fn round(cycle: &mut GainModel, at: u64, rtt_millis: u64) {
     let mut model = model();
     model.round_start = true;
@@ -81,7 +81,7 @@ fn a_gain_is_kept_until_its_entry_ends() {
     assert_eq!((probe.index(), probe.pacing_gain(false)), (DRAIN, gain_model::down(Variant::B, 922)));
 }
 
-/// An ACK with this many segments in flight.
+/// Passes an ACK with this many segments in flight.
 fn step(probe: &mut ProbeBw, cycle: &mut GainModel, at: u64, in_flight: u32, lost: u32) {
     let (model, params) = (model(), BbrParams::default());
     let ack = Ack { prior_in_flight: in_flight, lost, ..ack_at(ms(at)) };

@@ -1,6 +1,6 @@
 //! BBR's model of the path: bottleneck bandwidth, round-trip propagation time, rounds (BBR-6, BBR-10 to BBR-13).
 //!
-//! The model describes the path and takes no decisions. All versions of BBR share it.
+//! The model describes the path and makes no decisions. All versions of BBR share it.
 
 use super::aggregation::Aggregation;
 use super::full_pipe::FullPipe;
@@ -10,8 +10,8 @@ use crate::congestion::Ack;
 use crate::congestion::filter::{TwoPeriodMax, WindowedMax};
 use crate::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
-/// The path, as the sender knows it from ACKs. `F` is the bandwidth filter. Its window is a number of rounds in v1,
-/// and two probe cycles in v2 and v3.
+/// The properties of the path, estimated from ACKs. `F` is the bandwidth filter. Its window is a number of rounds in
+/// v1, and two probe cycles in v2 and v3.
 #[derive(Clone, Debug)]
 pub struct Model<F = WindowedMax<Rate>> {
     packet_bytes: u32,

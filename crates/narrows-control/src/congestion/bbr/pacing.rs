@@ -1,4 +1,4 @@
-//! Pacing rate and send quantum from a bandwidth (BBR-13, BBR-18).
+//! Computes the pacing rate and the send quantum from a bandwidth (BBR-13, BBR-18).
 
 use super::gain::Gain;
 use crate::parameter::{time_from, whole};
@@ -19,8 +19,9 @@ crate::parameters! {
     and {
         /// Below this pacing rate the minimum quantum is one segment, otherwise two (`bbr_min_tso_rate`).
         pub min_quantum_rate: Rate = Rate::from_bits_per_sec(1_200_000);
-        /// Seconds per packet at the lowest pacing rate, so that a stray sample cannot stop the flow forever. Linux
-        /// has no such limit, but its fixed-point numbers cannot express less than one packet in 17 s.
+        /// Maximum time between paced packets, in seconds. Without this limit, one wrong bandwidth sample could stop
+        /// the flow forever. Linux has no such limit, but its fixed-point numbers cannot express a rate below one
+        /// packet in 17 s.
         pub slowest_packet: u64 = 10;
     }
 }

@@ -1,5 +1,4 @@
-//! ProbeRTT: few packets in flight for 200 ms and a round, to measure the RTT without a queue
-//! (BBR-17, BBR3-9).
+//! ProbeRTT: keeps few packets in flight for 200 ms and a round, to measure the RTT without a queue (BBR-17, BBR3-9).
 
 use super::model::Model;
 use crate::congestion::Ack;

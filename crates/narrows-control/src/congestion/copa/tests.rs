@@ -31,7 +31,7 @@ impl Script {
         Script { copa, window, now: Time::ZERO, delivered: 0 }
     }
 
-    /// An ACK of one segment with this RTT, `gap` after the one before.
+    /// Passes an ACK of one segment with this RTT, `gap` after the previous ACK.
     fn ack(&mut self, rtt: u64, gap: Span) {
         self.now += gap;
         self.delivered += 1;
@@ -50,14 +50,14 @@ impl Script {
         self.copa.on_ack(&ack, &mut self.window);
     }
 
-    /// A window of ACKs, which takes one RTT.
+    /// Passes a window of ACKs, which takes one RTT.
     fn round(&mut self, rtt: u64) {
         let acks = self.window.cwnd;
         let gap = Span::from_millis(rtt).scale(1, u64::from(acks));
         (0..acks).for_each(|_| self.ack(rtt, gap));
     }
 
-    /// ACKs up to the end of Copa's RTT.
+    /// Passes ACKs until Copa's present RTT ends.
     fn rtt(&mut self, rtt: u64) {
         let start = self.copa.velocity.clone();
         while !self.copa.velocity.has_ended(&start) {

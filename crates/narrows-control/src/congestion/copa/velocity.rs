@@ -27,7 +27,7 @@ impl Default for Velocity {
 }
 
 impl Velocity {
-    /// Velocity 1, in an RTT that begins with this window.
+    /// Starts with velocity 1, in an RTT that begins with this window.
     pub fn new(delivered: u64, cwnd: u64) -> Self {
         Velocity {
             velocity: 1,

@@ -50,7 +50,7 @@ impl Dctcp {
         Dctcp { params, reno: Reno::default(), alpha, delivered: 0, marked: 0, end: 0 }
     }
 
-    /// RFC 8257 section 3.3, step 6: alpha = (1 - g) alpha + g M, once per window.
+    /// Updates alpha once per window: alpha = (1 - g) alpha + g M (RFC 8257 section 3.3, step 6).
     fn update_alpha(&mut self) {
         let g = self.params.shift_g.min(10);
         // A small alpha still decays to zero (Linux min_not_zero).
@@ -110,7 +110,7 @@ mod tests {
     use crate::congestion::harness::{ack_at, congestion};
     use crate::units::Time;
 
-    /// A window of 100 segments, `marked` of them marked.
+    /// Passes the ACKs of a window of 100 segments, of which `marked` are marked.
     fn window_of_acks(dctcp: &mut Dctcp, marked: u64) {
         let start = dctcp.end;
         for n in 1..=100 {

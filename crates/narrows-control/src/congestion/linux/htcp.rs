@@ -110,7 +110,7 @@ impl Htcp {
         }
     }
 
-    /// One window of ACKs gives one throughput value (Linux `measure_achieved_throughput`).
+    /// Measures the throughput, one value per window of ACKs (Linux `measure_achieved_throughput`).
     fn take_throughput(&mut self, now: Time, acked: u32) {
         self.counted = self.counted.saturating_add(acked);
         let Some(min_rtt) = self.min_rtt.filter(|&rtt| rtt > Span::ZERO) else { return };
@@ -158,8 +158,8 @@ impl Htcp {
         }
     }
 
-    /// The increase as a function of the time t since congestion, in seconds: f = 1 + 10 (t - 1) + ((t - 1) /
-    /// 2)^2 in whole segments.
+    /// Computes the increase as a function of the time t since congestion, in seconds: f = 1 + 10 (t - 1) + ((t - 1)
+    /// / 2)^2 in whole segments.
     fn update_alpha(&mut self, now: Time) {
         let second = u128::from(NANOS_PER_SEC);
         let beyond = now.since(self.congestion).as_nanos().saturating_sub(self.params.reno_for.as_nanos());
@@ -182,7 +182,7 @@ impl Htcp {
         self.alpha = if alpha == 0 { 1 << SHIFT } else { alpha };
     }
 
-    /// Linux `htcp_recalc_ssthresh`.
+    /// Computes alpha, beta and the threshold after congestion (Linux `htcp_recalc_ssthresh`).
     fn back_off(&mut self, now: Time, window: &mut Window) {
         self.update_beta();
         self.update_alpha(now);
@@ -293,7 +293,7 @@ mod tests {
         Time::from_secs_f64(s)
     }
 
-    /// A controller with these RTTs whose throughput equals that of the last congestion.
+    /// Returns a controller with these RTTs. Its throughput is the same as at the last congestion.
     fn with_rtts(min: u64, max: u64) -> Htcp {
         Htcp {
             min_rtt: Some(Span::from_millis(min)),

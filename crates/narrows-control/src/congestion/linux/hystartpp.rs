@@ -148,7 +148,7 @@ mod tests {
         (HystartPlusPlus::new(Params::default()), initial_window())
     }
 
-    /// A round of ten ACKs of one segment each with this RTT.
+    /// Passes a round of ten ACKs with this RTT, of one segment each.
     fn round(hystart: &mut HystartPlusPlus, window: &mut Window, rtt: Span) {
         let una = hystart.end;
         for n in 0..10 {

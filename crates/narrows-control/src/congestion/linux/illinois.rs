@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// A controller on a path of 50 to 150 ms after a round whose mean RTT was `rtt` ms.
+    /// Passes a round with a mean RTT of `rtt` ms to a controller on a path of 50 to 150 ms.
     fn after_round(illinois: &mut Illinois, cwnd: u32, rtt: u64) {
         illinois.rtts = Some((50_000, 150_000));
         (illinois.sum, illinois.samples) = (3000 * rtt, 3);

@@ -14,13 +14,13 @@
 //!   including the offset. No queue reaches the new threshold, so LP is Reno from then on. LP yields repeatedly
 //!   only if the receiver's clock is ahead by less than a second.
 //! - The delay depends on an estimate of the receiver's clock rate. The estimate is a mean of ratios: of the time
-//!   between two ACKs at the receiver, in milliseconds, to the time between them at this host. If the receiver counts one tick between two ACKs and this host
-//!   counts two, the result is 500 Hz. Two ticks at the receiver and one at this host give 2000 Hz. So for
-//!   ACKs 1 to 3 ms apart the mean exceeds 1000 Hz, although both clocks run at the same speed. With other
-//!   distances, the mean leaves the range of 501 to 1000 Hz when delays vary. Above 1000 Hz Linux multiplies
-//!   by 1000 / Hz = 0, so the delay becomes a different number. Then any of the cases above occurs, or the
-//!   window is cut without a queue. If ACKs are less than a tick apart, no two ACKs may have a tick of both clocks
-//!   between them. Then there is no estimate and no delay.
+//!   between two ACKs at the receiver, in milliseconds, to the time between the same ACKs at this host. If the
+//!   receiver counts one tick between two ACKs and this host counts two, the result is 500 Hz. Two ticks at the
+//!   receiver and one at this host give 2000 Hz. So for ACKs 1 to 3 ms apart the mean exceeds 1000 Hz, although both
+//!   clocks run at the same speed. With other distances, the mean leaves the range of 501 to 1000 Hz when delays
+//!   vary. Above 1000 Hz Linux multiplies by 1000 / Hz = 0, so the delay becomes a different number. Then any of the
+//!   cases above occurs, or the window is cut without a queue. If ACKs are less than a tick apart, no two ACKs may
+//!   have a tick of both clocks between them. Then there is no estimate and no delay.
 //!
 //! A cut leaves `ssthresh` unchanged. Before the first loss, a cut is therefore followed by slow start. At a
 //! window of one segment the receiver's delayed ACKs look like a queue.

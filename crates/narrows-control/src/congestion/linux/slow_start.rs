@@ -7,7 +7,7 @@ pub fn in_slow_start(window: &Window) -> bool {
     window.cwnd < window.ssthresh
 }
 
-/// Slow start: one segment per ACKed segment, up to `ssthresh`. Returns the ACKed segments left
+/// Grows the window in slow start: one segment per ACKed segment, up to `ssthresh`. Returns the ACKed segments left
 /// over for congestion avoidance.
 pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     let room = window.ssthresh.saturating_sub(window.cwnd);

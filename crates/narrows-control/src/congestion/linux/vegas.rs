@@ -71,8 +71,8 @@ impl Vegas {
     }
 }
 
-/// Linux `tcp_vegas_ssthresh`. In traces of Linux the threshold equals the window and is not one segment
-/// lower.
+/// Limits the threshold to the window (Linux `tcp_vegas_ssthresh`). In traces of Linux the threshold is equal to the
+/// window, not one segment lower.
 fn leave_slow_start(window: &mut Window) {
     window.ssthresh = window.ssthresh.min(window.cwnd).max(1);
 }

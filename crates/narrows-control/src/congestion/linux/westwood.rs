@@ -83,8 +83,8 @@ impl Westwood {
         now.as_nanos() / self.params.jiffy.as_nanos().max(1)
     }
 
-    /// Both filters give the old value a weight of 7/8 (Linux `westwood_filter`). The first sample is copied
-    /// without a filter.
+    /// Passes a sample through both filters. Each filter gives the old value a weight of 7/8 (Linux
+    /// `westwood_filter`). The first sample is copied without a filter.
     fn filter(&mut self, sample: u32) {
         let keep = |old: u32, new: u32| ((7 * u64::from(old) + u64::from(new)) >> 3) as u32;
         if self.once == 0 && self.rate == 0 {

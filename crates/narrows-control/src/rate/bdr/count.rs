@@ -146,7 +146,7 @@ mod tests {
         Time::from_secs_f64(secs)
     }
 
-    /// `flows` flows that report every 0.1 s, evenly spaced, between `from` and `to`.
+    /// Passes the reports of `flows` flows, each every 0.1 s and evenly spaced, from `from` to `to`.
     fn steady(count: &mut Count, flows: u32, from: f64, to: f64) {
         let every = 0.1 / f64::from(flows);
         let reports = ((to - from) / every + 0.5) as u32;

@@ -28,10 +28,10 @@ const NOBODY: f64 = 0.5;
 pub struct Report {
     /// The packet is a SYN, so a flow begins and `t_rep` is zero.
     pub syn: bool,
-    /// It is the flow's last report.
+    /// The packet carries the flow's last report.
     pub fin: bool,
-    /// It is the flow's first report after the SYN. A router without a table cannot recognise the first report, so
-    /// one of the unused flag bits of BDR-6 marks it.
+    /// The packet carries the flow's first report after the SYN. A router without a table cannot recognise the first
+    /// report, so one of the unused flag bits of BDR-6 marks it.
     pub first_data: bool,
     /// Time since this flow's previous designated packet was sent.
     pub t_rep: Span,
@@ -76,7 +76,7 @@ pub struct Law {
     params: Params,
     /// C.
     capacity: Rate,
-    /// The last known q.
+    /// q: the L3 bytes that were queued at the last reading.
     queued: Bytes,
     /// The limit of the queue, if there is one.
     buffer: Option<Bytes>,
@@ -111,7 +111,8 @@ impl Law {
         law
     }
 
-    /// Bytes that the port has sent since the last call: of BDR flows, and of all others (BDR-42).
+    /// Counts the bytes that the port has sent since the last call: `own` of BDR flows, and `other` of all other
+    /// flows (BDR-42).
     pub fn on_bytes(&mut self, own: Bytes, other: Bytes) {
         self.meter.count(own, other);
     }

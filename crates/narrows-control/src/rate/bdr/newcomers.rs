@@ -19,7 +19,7 @@ const AGES: usize = 5;
 /// The counter n_new and its average.
 #[derive(Clone, Debug)]
 pub(super) struct Newcomers {
-    /// By age, youngest first.
+    /// Number of newcomers by age, youngest first.
     ages: [u32; AGES],
     mean: f64,
     at: Time,

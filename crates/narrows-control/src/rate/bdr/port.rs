@@ -12,7 +12,7 @@ use crate::units::{Bytes, Rate, Time};
 pub struct BdrPort {
     params: Params,
     law: Law,
-    /// Bytes that had left the port at the last reading: of BDR flows, of all others.
+    /// Bytes that had left the port at the last reading: of BDR flows, and of all other flows.
     seen: (Bytes, Bytes),
     /// The last reading, for traces.
     at: Time,

@@ -9,7 +9,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 
 const PACKET: Bytes = Bytes::new(1000);
 
-/// Uniform in (0, 1].
+/// Draws a uniform number in (0, 1].
 fn uniform(rng: &mut Pcg32) -> f64 {
     (f64::from(rng.next_u32()) + 1.0) / (f64::from(u32::MAX) + 1.0)
 }

@@ -28,9 +28,9 @@ impl Port {
     }
 }
 
-/// Equations (2) and (3) of the paper, in bytes: the packets that each of `flows` flows may add to
-/// its window. `available` is in bytes/s and may be negative. The result is zero where the paper
-/// divides by zero: before the first report, and for a packet without a window (BDR-D6).
+/// Returns the number of packets that each of `flows` flows may add to its window, by equations (2) and (3) of the
+/// paper in bytes. `available` is in bytes/s and may be negative. The result is zero where the paper divides by zero:
+/// before the first report, and for a packet without a window (BDR-D6).
 pub(super) fn gain(available: f64, flows: f64, size_cwin: f64, time_per_cwin: f64, packet: f64) -> f64 {
     if flows <= 0.0 || time_per_cwin <= 0.0 || size_cwin <= 0.0 || packet <= 0.0 {
         return 0.0;
@@ -79,7 +79,7 @@ impl Redistribution {
         self.factor
     }
 
-    /// The link is full or has a queue: return to the fair share.
+    /// Returns to the fair share, because the link is full or has a queue.
     pub(super) fn end(&mut self) {
         *self = Redistribution::default();
     }

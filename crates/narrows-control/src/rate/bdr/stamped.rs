@@ -57,8 +57,8 @@ impl Law for Stamped {
         self.law.rate_with(now, newcomers)
     }
 
-    /// BDR-25's minimum window of one packet, as a rate. A flow must send something, because a flow that
-    /// sends nothing receives no feedback.
+    /// Returns the rate of one packet per RTT, which is BDR-25's minimum window. A flow must send something, because
+    /// a flow that sends nothing receives no feedback.
     fn least(&self, rtt: Span) -> Rate {
         Rate::of(self.mtu, rtt).min(self.law.capacity()).max(Rate::from_bytes_per_sec(1))
     }

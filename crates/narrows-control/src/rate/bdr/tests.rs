@@ -35,7 +35,7 @@ fn hear(law: &mut Law, now: Time, report: &Report) -> Recommendation {
     law.on_report(now, report, Bytes::ZERO, None)
 }
 
-/// `flows` flows that report every 0.1 s, evenly spaced.
+/// Passes the reports of `flows` flows, each every 0.1 s and evenly spaced.
 fn steady(law: &mut Law, flows: u32, from: f64, to: f64) {
     let every = 0.1 / f64::from(flows);
     for i in 1..=((to - from) / every + 0.5) as u32 {

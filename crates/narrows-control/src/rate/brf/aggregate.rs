@@ -1,9 +1,9 @@
-//! Counts instead of packets, for a data plane that counts by itself.
+//! The controller for a data plane that reports packet counts instead of packets.
 //!
-//! Decisions are the same as with packets; only measurements differ. In the first part of a counted span, arrivals
-//! may not reflect the allocation yet (see `judge::measured_from`). The bytes of the remaining part are estimated in
-//! proportion to its length, because paced flows send evenly. A flow with frequent reports is moved to the end of its
-//! list only occasionally. So the flow may count as idle too early, by up to a quarter of
+//! Decisions are the same as with packets. Only the measurements differ. In the first part of a counted span,
+//! arrivals may not reflect the allocation yet (see `judge::measured_from`). The bytes of the remaining part are
+//! estimated in proportion to its length, because paced flows send evenly. A flow with frequent reports is moved to
+//! the end of its list only occasionally. So the flow may count as idle too early, by up to a quarter of
 //! [`Params::idle_after`](super::Params::idle_after).
 
 use super::allocate::{self, AppClass};
@@ -23,7 +23,7 @@ fn part_after(from: Time, since: Time, now: Time, bytes: Bytes) -> Bytes {
     if valid == 0 {
         return Bytes::ZERO;
     }
-    // At most `bytes`.
+    // The result is at most `bytes`.
     Bytes::new((u128::from(bytes.get()) * u128::from(valid) / u128::from(whole)) as u64)
 }
 

@@ -16,7 +16,7 @@ fn bytes_before_the_measurement_do_not_count() {
     assert_eq!(part_after(Time::NEVER, ms(10), ms(20), Bytes::new(1000)), Bytes::ZERO);
 }
 
-/// The rate of a flow after each packet of its life.
+/// Returns the rate of a flow after each packet of its life.
 fn life(by_events: bool) -> Vec<Rate> {
     let mut net = Net::new(Params::resolved(), mbit(100.0));
     net.sender(2, 20, 0);

@@ -16,9 +16,10 @@ pub(super) enum AppClass {
     Unknown,
     /// The flow's application or another switch limits it.
     Limited,
-    /// Its allocation at this port limits it: it fills its rate.
+    /// The allocation at this port limits the flow: the flow fills its rate.
     Unlimited,
-    /// Another switch limits it: its sender has more to send, but sends less than its rate here (BRF-102).
+    /// Another switch limits the flow: the sender has more to send, but sends less than its rate at this port
+    /// (BRF-102).
     Held,
 }
 
@@ -47,22 +48,22 @@ pub(super) fn classify(
 /// would then keep the flow's rate low.
 const HELD_HEADROOM: (u16, u16) = (10, 1000);
 
-/// The measured state of a flow whose sender says that its application does not limit it.
+/// The measured state of a flow whose sender says that its application does not limit the flow.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) enum Found {
-    /// It fills its rate here.
+    /// The flow fills its rate at this port.
     Fills,
-    /// Another switch holds it to `rate`. It gets `headroom` (per mille) above that.
+    /// Another switch holds the flow to `rate`. The flow gets `headroom` (per mille) above that rate.
     Held { rate: Rate, headroom: u16 },
 }
 
-/// Like [`classify`], for a flow whose sender says that its application does not limit it. `headroom` is its
-/// current headroom if it was held before.
+/// Like [`classify`], for a flow whose sender says that its application does not limit the flow. `headroom` is the
+/// current headroom of the flow if it was held before.
 ///
-/// The headroom of `B_HEAD`, a tenth of the flow's rate, would be taken from flows that can use it.
-/// A smaller pair of threshold and headroom is equally stable if their product exceeds one by more
-/// than the uncertainty of the count (BRF-39). So the headroom is four times the uncertainty, the
-/// smallest stable value. The threshold is below the allocation by half of the headroom.
+/// A headroom of `B_HEAD` (a tenth of the flow's rate) would take bandwidth from flows that can use it. A smaller
+/// pair of threshold and headroom is equally stable if their product exceeds one by more than the uncertainty of the
+/// count (BRF-39). So the headroom is four times the uncertainty, the smallest stable value. The threshold is below
+/// the allocation by half of the headroom.
 pub(super) fn classify_held(
     measured: Bytes,
     allocated: Rate,
@@ -106,7 +107,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// BW_base: the flow's max-min share, the reference of BRF-38.
+    /// Returns BW_base: the flow's max-min share, with which BRF-38 compares the use of the flow.
     pub(super) fn base(self, demand: u64) -> u64 {
         demand.min(self.level).min(MAX_DEMAND)
     }
@@ -123,7 +124,7 @@ impl Terms {
 /// [`Subscribers`] gives each flow the level within its subscriber. The flow is named by its slot in
 /// the flow table.
 pub(super) struct Shares<H> {
-    /// The demands that the port's level limits: of flows, or of subscribers.
+    /// The demands of flows, or of subscribers, that the port's level limits.
     index: DemandIndex,
     subscribers: Option<Subscribers<H>>,
     capacity: u64,
@@ -156,8 +157,7 @@ impl<H: Host> Shares<H> {
         Rate::from_bytes_per_sec(self.capacity)
     }
 
-    /// Sets C_BRF. Allocations follow with [`settle`](Shares::settle) or
-    /// [`tighten`](Shares::tighten).
+    /// Sets C_BRF. Allocations change only with the next [`settle`](Shares::settle) or [`tighten`](Shares::tighten).
     pub(super) fn set_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity.as_bytes_per_sec().min(MAX_DEMAND);
     }
@@ -167,7 +167,7 @@ impl<H: Host> Shares<H> {
         self.subscribers.as_ref().map_or_else(|| self.index.len(), Subscribers::flows)
     }
 
-    /// Gives an active flow a demand.
+    /// Adds the demand of an active flow.
     pub(super) fn insert(&mut self, flow: u32, demand: u64) {
         match &mut self.subscribers {
             None => self.index.insert(demand),
@@ -178,7 +178,7 @@ impl<H: Host> Shares<H> {
         }
     }
 
-    /// Takes a flow's demand away.
+    /// Removes the demand of a flow.
     pub(super) fn remove(&mut self, flow: u32, demand: u64) {
         match &mut self.subscribers {
             None => self.index.remove(demand),
@@ -260,8 +260,7 @@ impl<H: Host> Shares<H> {
         self.index.end_bulk();
     }
 
-    /// The allocation of BRF-40: max-min over all demands, with the remainder spread evenly
-    /// (BRF-42).
+    /// Computes the allocation of BRF-40: max-min over all demands, with the remainder spread evenly (BRF-42).
     pub(super) fn settle(&mut self) {
         self.level = self.index.level(self.capacity).unwrap_or(UNBOUNDED);
         self.spread = if self.spread_residual { self.leftover() } else { 0 };
@@ -274,7 +273,7 @@ impl<H: Host> Shares<H> {
         self.spread = self.spread.min(self.leftover());
     }
 
-    /// The amount that each flow, or each subscriber, gets above its demand.
+    /// Returns the amount that each flow, or each subscriber, gets above its demand.
     fn leftover(&self) -> u64 {
         // An unlimited flow uses everything, so nothing is left to spread. `tighten` may keep the
         // level low and leave a remainder until the next settlement, but `spread` is zero then.
@@ -313,7 +312,7 @@ impl<H: Host> Shares<H> {
         }
     }
 
-    /// See [`Terms::base`].
+    /// Returns the flow's max-min share, see [`Terms::base`].
     pub(super) fn base(&self, flow: u32, demand: u64) -> u64 {
         self.terms(flow).base(demand)
     }
@@ -336,7 +335,7 @@ impl<H: Host> Shares<H> {
         }
     }
 
-    /// BW_alloc: the rate that the flow gets as feedback.
+    /// Returns BW_alloc, the rate that the flow gets as feedback.
     pub(super) fn allocation(&self, terms: Terms, demand: u64) -> Rate {
         let full = terms.base(demand).saturating_add(terms.spread);
         let full = Rate::from_bytes_per_sec(full);

@@ -87,7 +87,7 @@ impl Detector {
     /// Evaluates the port from this report and the reports of the last period T.
     pub fn observe(&mut self, report: &Report, thresholds: &Thresholds) -> Verdict {
         if self.history.back().is_some_and(|last| last.at >= report.at) {
-            // The report was overtaken by a later one. Rates over a negative time are meaningless.
+            // A later report has overtaken this one. Rates over a negative time are meaningless.
             self.history.clear();
         }
         let (mut netcard, mut arrivals) = (0.0, 0.0);
@@ -133,8 +133,9 @@ fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> V
     Verdict { kind, netcard_rate, queue_utilisation, arrivals }
 }
 
-/// theta1 as printed (equations 15 to 17), with the minus and plus signs that are missing in print: the sum of rates
-/// minus the rate that drains the queue in `g`. The result is negative for a long queue (TV-9).
+/// Returns the factor theta1 as printed (equations 15 to 17), with the minus and plus signs that are missing in
+/// print: the sum of rates minus the rate that drains the queue in `g`. The result is negative for a long queue
+/// (TV-9).
 pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -> f64 {
     if sum_allocated <= 0.0 {
         return 1.0;
@@ -142,8 +143,8 @@ pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -
     (sum_allocated - queued.as_f64() / g.as_secs_f64().max(1e-9)) / sum_allocated
 }
 
-/// theta1 in resolved mode (BRF-80). The queue drains at the capacity minus arrivals, so the factor relates to the
-/// capacity.
+/// Returns the factor theta1 of resolved mode (BRF-80). The queue drains at the capacity minus arrivals, so the
+/// factor is relative to the capacity.
 pub(super) fn queue_factor(
     capacity: f64,
     sum_allocated: f64,
@@ -157,12 +158,13 @@ pub(super) fn queue_factor(
     if sum > 0.0 { (target / sum).min(1.0) } else { 1.0 }
 }
 
-/// theta2 (equation 18): scales arrivals to `a_max` of the capacity. As printed, it may scale up.
+/// Returns the factor theta2 of equation 18, which scales arrivals to `a_max` of the capacity. The factor as printed
+/// may exceed 1.
 pub(super) fn burst_factor_literal(capacity: f64, a_max: f64, sum_real: f64) -> f64 {
     if sum_real > 0.0 { a_max * capacity / sum_real } else { 1.0 }
 }
 
-/// theta2 in mode `resolved` (BRF-81): as printed, but at most 1, so it never scales up.
+/// Returns the factor theta2 of resolved mode (BRF-81): as printed, but at most 1.
 pub(super) fn burst_factor(capacity: f64, a_max: f64, sum_real: f64) -> f64 {
     burst_factor_literal(capacity, a_max, sum_real).min(1.0)
 }

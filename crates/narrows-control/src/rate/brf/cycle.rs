@@ -29,9 +29,9 @@ pub(super) enum Phase {
     },
     /// Arrivals are counted per flow.
     Measure {
-        /// When it began.
+        /// When the measurement began.
         from: Time,
-        /// When it ends.
+        /// When the measurement ends.
         until: Time,
     },
     /// Rates are reduced until the queue has drained.
@@ -244,7 +244,8 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.ids(List::Rated).collect()
     }
 
-    /// Periodic work: silent flows, the detector, the capacity, advertisements.
+    /// Performs the periodic work: handles silent flows, runs the detector, measures the capacity, and sends
+    /// advertisements.
     pub(super) fn tick(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         if self.link.observe_capacity(now, port, self.cycle.period) {
             self.refresh_link(now, port, actions);

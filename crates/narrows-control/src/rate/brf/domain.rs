@@ -26,7 +26,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Parameters with the thresholds of the switch's own detector.
+    /// Returns parameters with the thresholds of the switch's own detector.
     pub fn of(switch: &super::Params, settings: &Settings, mtu: Bytes) -> Params {
         Params { poll: settings.poll.unwrap_or(switch.poll), thresholds: Thresholds::of(switch, mtu) }
     }
@@ -67,7 +67,7 @@ pub struct Sdn {
 }
 
 impl Sdn {
-    /// A controller of these ports. It begins by polling all of them at once.
+    /// Creates a controller of these ports. It begins by polling all of them at once.
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, now: Time) -> Self {
         let mut sdn = Sdn::default();
         for (port, params) in ports {

@@ -1,10 +1,10 @@
-//! Which ACK carries a rate, and which rate (BRF-60 to BRF-64).
+//! Decides which ACK carries a rate, and which rate (BRF-60 to BRF-64).
 
 use crate::feedback::code::as_heard;
 use crate::rate::RateOption;
 use crate::units::{Rate, Span, Time};
 
-/// A decrease by more than this may pass the gate once (BRF-64).
+/// A rate below this share of the last written rate may pass the gate once (BRF-64).
 const URGENT: f64 = 0.9;
 
 /// The gate of one flow: at most one feedback per RTT of the flow (BRF-60). A new gate is open.

@@ -1,4 +1,4 @@
-//! A port and paced senders in steps of a millisecond, for the tests of the controller.
+//! Simulates a port and paced senders in steps of a millisecond, for the tests of the controller.
 
 use std::collections::VecDeque;
 

@@ -8,7 +8,7 @@ use crate::parameter::Reading;
 use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Minimum share of the window for which a flow must be measured to be classified.
+/// A flow is classified only if it was measured for at least this part, 1/n, of the period T.
 const LEAST_WINDOW: u64 = 4;
 /// A flow's need counts as known only if the flow was measured for at least this share of a period.
 const LEAST_EVIDENCE: (u64, u64) = (3, 4);

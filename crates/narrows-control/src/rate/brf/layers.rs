@@ -10,8 +10,8 @@ const ENTER: f64 = 0.5;
 /// changes of queues, which reorder packets.
 const LEAVE: f64 = 0.75;
 
-/// Whether a flow with this base allocation is a mouse, given whether it was one. `fair` is C_BRF /
-/// N_BRF. Only limited flows and newcomers can be mice, because an unlimited flow uses all that its
+/// Returns whether a flow with this base allocation is a mouse. `was` tells whether the flow was a mouse before.
+/// `fair` is C_BRF / N_BRF. Only limited flows and newcomers can be mice, because an unlimited flow uses all that its
 /// layer gives to it.
 pub(super) fn is_mouse(was: bool, base: Rate, fair: Rate, unlimited: bool) -> bool {
     !unlimited && base <= fair.mul_f64(if was { LEAVE } else { ENTER })

@@ -234,8 +234,7 @@ impl<K: FlowIdentity> Brf<K> {
         (half.permitted && half.opener == Side::Sender).then_some(offer)
     }
 
-    /// BW_INIT: the first allocation of a flow, at its start or after idle time (BRF-16, BRF-31 to
-    /// BRF-33).
+    /// Performs BW_INIT: the first allocation of a flow, at its start or after idle time (BRF-16, BRF-31 to BRF-33).
     pub(super) fn newcomer(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         self.table.move_to(id, List::Rated);
         self.shares.count_active(id.slot, true, 1);

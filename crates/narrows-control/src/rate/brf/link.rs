@@ -118,7 +118,7 @@ impl Link {
         self.splitter.update(now, period, basis)
     }
 
-    /// The class rates, if they have changed.
+    /// Adds the actions that set the class rates, if the rates have changed.
     pub(super) fn push<K: FlowIdentity>(&mut self, actions: &mut Vec<Action<K>>) {
         // Shaping a measured link to its own estimate would keep the estimate from rising.
         let ceil = if self.is_measured() { Rate::MAX } else { self.rate };

@@ -11,7 +11,8 @@ use super::table::{Flow, FlowId, List, Meter};
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Span, Time};
 
-/// An excess above this share is a strike. A mouse may exceed its rate by the same margin (BRF-51).
+/// A flow that exceeds its rate by more than this factor gets a strike. A mouse may exceed its rate by the same
+/// factor (BRF-51).
 const MARGIN: f64 = 1.25;
 /// Allowance for bursts and for the ends of a window, packets.
 const TOLERANCE: f64 = 2.0;
@@ -39,7 +40,7 @@ pub(super) struct Demotions {
 }
 
 impl Demotions {
-    /// The flow was never demoted.
+    /// The state of a flow that was never demoted.
     pub(super) const NONE: Demotions = Demotions { doublings: 0, until: Time::NEVER };
 
     fn add(&mut self, now: Time) {

@@ -47,7 +47,7 @@ pub(super) struct Basis {
     pub(super) rated: u64,
     /// N_CUBIC.
     pub(super) other: u64,
-    /// How often UDP's share is halved; `None` without UDP.
+    /// Number of times that UDP's share is halved; `None` without UDP.
     pub(super) udp: Option<u8>,
     /// Rate of traffic that belongs to no flow of this direction: ACKs of flows of the reverse direction
     /// (ours; the paper's bottleneck has one-way traffic). Without this share, two-way traffic starves its
@@ -56,12 +56,12 @@ pub(super) struct Basis {
 }
 
 impl Basis {
-    /// Whether UDP needs more of its share than in `old`.
+    /// Returns whether UDP needs a larger part of its share than in `old`.
     fn grows(self, old: Basis) -> bool {
         self.udp.zip(old.udp).is_some_and(|(halvings, before)| halvings < before)
     }
 
-    /// Which classes have flows.
+    /// Returns which classes have flows.
     fn occupied(self) -> (bool, bool, bool) {
         (self.rated > 0, self.other > 0, self.udp.is_some())
     }
@@ -117,8 +117,9 @@ impl Splitter {
         core::mem::replace(&mut self.current, new) != new
     }
 
-    /// Class rates for HTB if they have changed. `ceil` is the link's rate, so that classes borrow
-    /// unused shares (BRF-22). `udp_ceil` is UDP's ceiling. With `None`, UDP may not borrow (BRF-23).
+    /// Adds the actions that set the class rates of the HTB, if the rates have changed. `ceil` is the link's rate, so
+    /// that classes borrow unused shares (BRF-22). `udp_ceil` is UDP's ceiling. If `udp_ceil` is `None`, UDP may not
+    /// borrow (BRF-23).
     pub(super) fn push<K: FlowIdentity>(
         &mut self,
         ceil: Rate,

@@ -6,7 +6,7 @@
 //!
 //! A change of one flow changes the levels of many subscribers. So a subscriber's level is computed only when a
 //! flow's rate is needed, and kept until the subscriber's flows or share change. A subscriber with one flow needs no
-//! level of its own: the port's level gives the same rate to the bit.
+//! separate level: the port's level gives exactly the same rate.
 
 use core::cell::Cell;
 
@@ -26,9 +26,9 @@ const NONE: u32 = u32::MAX;
 /// One subscriber.
 struct Group<H> {
     key: Subscriber<H>,
-    /// Records of its flows, idle ones included.
+    /// Number of records of the subscriber's flows, including idle flows.
     records: u32,
-    /// Active flows that follow rates, and other active TCP flows.
+    /// Number of active flows that follow rates, and number of other active TCP flows.
     active: (u32, u32),
     demands: DemandList,
     /// The share for which `level` was computed; `None` after a change of the demands.
@@ -88,7 +88,7 @@ pub(super) struct Subscribers<H> {
     of_slot: Vec<u32>,
     /// Flows with a demand.
     flows: u64,
-    /// Subscribers with active flows that follow rates.
+    /// Number of subscribers with active flows that follow rates.
     rated: u64,
     weights: (u64, u64),
     /// Number of changes that may concern other flows of the same subscriber.

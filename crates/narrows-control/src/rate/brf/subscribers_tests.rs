@@ -38,7 +38,7 @@ fn allocations(shares: &Shares<IpAddr>, flows: &[Sharer]) -> Vec<u64> {
         .collect()
 }
 
-/// Max-min over subscribers, then over the flows of each, from the definition.
+/// Computes max-min shares over subscribers, then over the flows of each subscriber, directly from the definition.
 fn reference(capacity: u64, flows: &[Sharer]) -> Vec<u64> {
     let of = |n: u8| flows.iter().filter(move |(of, _)| *of == n).map(|(_, d)| *d);
     let mut names: Vec<u8> = flows.iter().map(|(of, _)| *of).collect();

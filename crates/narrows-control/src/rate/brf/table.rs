@@ -42,10 +42,10 @@ pub(super) struct Meter {
     /// The time at which the sender was told this allocation; "never" if no allocation has been sent
     /// to it yet.
     pub(super) told_at: Time,
-    /// First data since `joined`.
+    /// Time of the first data since `joined`.
     pub(super) first_data: Time,
     pub(super) rtt: Span,
-    /// L3 bytes that arrived.
+    /// L3 bytes that arrived in the window.
     pub(super) bytes: Bytes,
     /// Number of the measurement window that `bytes` belongs to.
     pub(super) window: u32,
@@ -150,7 +150,7 @@ pub(super) struct Flow<K> {
     pub(super) life: Life,
     pub(super) gate: Gate,
     pub(super) next_seq: Option<u64>,
-    /// An ACK of the flow passed this switch. If no ACK passes, the flow must be advertised (BRF-63).
+    /// Whether an ACK of the flow has passed this switch. If no ACK passes, the flow must be advertised (BRF-63).
     pub(super) ack_seen_here: bool,
     pub(super) demotions: Demotions,
     pub(super) layer: Layer,
@@ -196,7 +196,8 @@ struct Ends {
     len: usize,
 }
 
-/// A slab of flows with four doubly linked lists. Everything but [`Table::ids`] is O(1).
+/// A slab of flows with four doubly linked lists. All operations are O(1), except [`Table::ids`] and
+/// [`Table::each_rated`].
 ///
 /// Keys are hashed without a secret so that runs are reproducible. A host that completes many
 /// handshakes can cause collisions.
@@ -325,7 +326,7 @@ impl<K: FlowIdentity> Table<K> {
         self.unlink(id.slot);
         let link = &mut self.links[id.slot as usize];
         link.generation = link.generation.wrapping_add(1);
-        // It is on no list now. `each_rated` must not count it.
+        // The record is on no list now, so `each_rated` must not visit it.
         link.list = List::Waiting;
         let flow = self.flows[id.slot as usize].take()?;
         self.free.push(id.slot);
@@ -351,9 +352,9 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// For hosts that count (`aggregate`): returns whether an active flow should be moved to the end of its list, and
-    /// records the move. This happens only occasionally, because moving each of 100,000 flows at each report would
-    /// dominate the cost.
+    /// Returns, for hosts that count (`aggregate`), whether an active flow should be moved to the end of its list,
+    /// and records the move. This happens only occasionally, because moving each of 100,000 flows at each report
+    /// would dominate the cost.
     pub(super) fn mark_moved_if_stale(&mut self, id: FlowId, now: Time) -> bool {
         let ms = (now.as_nanos() / 1_000_000) as u16;
         let Some(link) = self.links.get_mut(id.slot as usize).filter(|l| l.generation == id.generation)

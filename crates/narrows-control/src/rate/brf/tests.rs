@@ -19,7 +19,7 @@ fn near(a: Rate, b: Rate, part: f64) -> bool {
     (a.as_f64() - b.as_f64()).abs() <= part * b.as_f64()
 }
 
-/// TCP flow `n` from its handshake to its first full packet.
+/// Passes TCP flow `n` from its handshake to its first full packet. Returns the rate in the SYN-ACK.
 fn establish(net: &mut Net, n: u32) -> Option<Rate> {
     net.offer(&packet(n, 0, SYN, RateOption::Unassigned));
     net.now += 20;

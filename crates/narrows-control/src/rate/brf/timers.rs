@@ -1,4 +1,4 @@
-//! Deadlines of single flows. A flow has a few in its life; packets have none.
+//! Deadlines of single flows. A flow has a few deadlines in its life. Packets have no deadlines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

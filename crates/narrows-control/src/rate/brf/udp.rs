@@ -1,7 +1,8 @@
 //! UDP's part of the link (BRF-21, BRF-23): its share is guaranteed, and beyond it UDP borrows idle capacity.
 //!
-//! Where UDP may borrow, its class reserves only as much of the share as UDP needs: a few DNS queries must not take
-//! 5 % of the link from TCP. UDP that exceeds the reserve borrows until the next sample of its load raises the reserve.
+//! Where UDP may borrow, its class reserves only as much of the share as UDP needs: a few DNS queries must not take 5
+//! % of the link from TCP. If UDP exceeds the reserve, it borrows until the next sample of its load raises the
+//! reserve.
 //!
 //! Whenever UDP borrows, the queue serves it after TCP, so a UDP packet delays TCP by at most its own transmission
 //! time. The ceiling has a different purpose: it follows the measured rate of TCP, so that UDP does not fill the
@@ -21,7 +22,7 @@ const HALVINGS_MAX: u8 = 4;
 /// The reserve is at least this multiple of UDP's load, so that UDP can grow.
 const ROOM: f64 = 2.0;
 
-/// UDP's load is its maximum over this time, or over up to twice this time.
+/// UDP's load is the maximum arrival rate of UDP over at least this time and at most twice this time.
 const HELD: Span = Span::from_secs(1);
 
 /// Measures the rates of TCP and UDP, and polices UDP if it may not borrow.
@@ -73,7 +74,7 @@ impl Udp {
         self.seen.is_some_and(|at| now.since(at) < within)
     }
 
-    /// Whether the packet conforms to `rate`.
+    /// Returns whether the packet conforms to `rate`, and consumes its tokens if it does.
     pub(super) fn police(&mut self, now: Time, size: Bytes, rate: Rate, burst: Bytes) -> bool {
         self.policer.admit(now, size, rate, burst)
     }
@@ -99,7 +100,7 @@ impl Udp {
         }
     }
 
-    /// How often the share is halved, so that the remaining reserve is as large as UDP needs.
+    /// Returns the number of times that the share is halved, so that the remaining reserve is as large as UDP needs.
     pub(super) fn halvings(&self, link: Rate, period: Span) -> u8 {
         // The first packets count before they are in a sample.
         let recent = Rate::of(self.arrived, period.max(Span::from_nanos(1)));

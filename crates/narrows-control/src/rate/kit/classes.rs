@@ -1,4 +1,4 @@
-//! The link's division into three classes. The shares are fixed, because these laws do not divide
+//! The link's division into three classes. The shares are fixed, because the laws of RCP, BDR and PACEC do not divide
 //! the link by numbers of flows.
 //!
 //! The shares are guarantees: 5 % each for other TCP and for UDP (BRF-21's share for UDP), and the
@@ -6,7 +6,8 @@
 //! the link.
 //!
 //! Other flows borrow all bandwidth beyond their guarantee, and rated flows get it back on demand. The law must not
-//! see borrowed traffic. Otherwise it would attribute CUBIC's queue to its own flows and give them nothing.
+//! see borrowed traffic. Otherwise the law would attribute the queue of CUBIC flows to the rated flows, and give the
+//! rated flows nothing.
 
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span};
@@ -15,8 +16,8 @@ use crate::units::{Bytes, Rate, Span};
 /// and borrows when it becomes active.
 pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// Amount of unused guarantee, as time, that a class may use later at once. Bursts of traffic that stays within the
-/// guarantee on average then count fully.
+/// Maximum unused guarantee that a class saves for later, as the time in which that amount accumulates. Because of
+/// the saved amount, a burst counts fully if the traffic is within the guarantee on average.
 const SAVED: Span = Span::from_millis(100);
 
 /// UDP's share of a link (BRF-21).
@@ -27,7 +28,7 @@ fn share(link: Rate) -> Rate {
     link.mul_f64(UDP_SHARE)
 }
 
-/// Class rates for a link of this capacity.
+/// Adds the actions that set the class rates for a link of this capacity.
 pub(in crate::rate) fn set<K: FlowIdentity>(link: Rate, actions: &mut Vec<Action<K>>) {
     let share = share(link);
     for (class, rate) in [(Class::Rated, link - share - share), (Class::OtherTcp, share), (Class::Udp, share)]

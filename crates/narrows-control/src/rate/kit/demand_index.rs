@@ -43,7 +43,7 @@ pub struct DemandIndex {
     buckets: Vec<Node>,
     /// Fenwick tree over `buckets`, one-based.
     tree: Vec<Node>,
-    /// A bulk change is in progress, which updates the tree at its end.
+    /// Whether a bulk change is in progress. The tree is updated at the end of a bulk change.
     bulk: bool,
     total: Node,
     unbounded: u64,
@@ -128,12 +128,12 @@ impl DemandIndex {
         }
     }
 
-    /// Flows in the set.
+    /// Returns the number of flows in the set.
     pub fn len(&self) -> u64 {
         self.total.count + self.unbounded
     }
 
-    /// Whether the set has no flow.
+    /// Returns whether the set has no flow.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -178,7 +178,7 @@ impl DemandIndex {
         Some(u64::try_from(level).unwrap_or(u64::MAX))
     }
 
-    /// Count and sum of the first `buckets` buckets.
+    /// Returns the count and the sum of the demands in the first `buckets` buckets.
     fn prefix(&self, buckets: usize) -> Node {
         let mut at = buckets.min(BUCKETS);
         let mut total = Node::default();

@@ -2,7 +2,7 @@
 //!
 //! A [`DemandIndex`](super::demand_index::DemandIndex) takes 150 kB, too much for each of ten thousand subscribers. A
 //! [`DemandList`] stores only the buckets that have a demand, in order. A change costs a binary search, and the level
-//! one pass over at most as many buckets as an index has. The results equal those of the index to the bit.
+//! one pass over at most as many buckets as an index has. The results are bit-for-bit the same as those of the index.
 
 use super::demand_index::{MAX_DEMAND, Node, bucket, upper_edge};
 use super::waterfill::UNBOUNDED;
@@ -50,7 +50,7 @@ impl DemandList {
         self.total.take(demand);
     }
 
-    /// Flows in the set.
+    /// Returns the number of flows in the set.
     pub fn len(&self) -> u64 {
         self.total.count + self.unbounded
     }

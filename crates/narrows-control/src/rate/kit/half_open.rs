@@ -1,4 +1,4 @@
-//! Handshakes of flows without a record, in a bounded table of their own (BRF-104).
+//! Handshakes of flows without a record, in a separate bounded table (BRF-104).
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub(in crate::rate) struct HalfOpen {
 #[derive(Debug)]
 pub(in crate::rate) struct HalfOpenTable<K> {
     by_key: FxHashMap<K, HalfOpen>,
-    /// In order of arrival. Entries removed from `by_key` are skipped.
+    /// Times and flows of the SYNs, in order of arrival. Entries that were removed from `by_key` are skipped.
     order: VecDeque<(Time, K)>,
     max: usize,
     timeout: Span,

@@ -1,17 +1,17 @@
 //! The life of a TCP flow at a port, from its handshake to its end (BRF-12 to BRF-17).
 //!
 //! A SYN opens a handshake, its SYN-ACK creates a record, and the next packet of the opener confirms that the flow is
-//! genuine. A flow whose handshake got no record, or was not seen, begins with a later packet.
-//! `HalfOpenTable::step` decides what a packet is. Ports act on it in their own records.
+//! genuine. A flow whose handshake got no record, or was not seen, begins with a later packet. `HalfOpenTable::step`
+//! determines the role of a packet. Ports then update their own records.
 
 use super::half_open::{HalfOpen, HalfOpenTable};
 use super::rtt::RttEstimate;
 use crate::rate::{FlowEvent, FlowIdentity, Segment, Side};
 use crate::units::Time;
 
-/// Limit of flows that were seen from one side only: the number of confirmed flows, but at least this many.
-/// So a restarted switch rebuilds its table within a few RTTs, and a flood of forged packets gains nothing
-/// (BRF-104, BRF-105).
+/// Minimum value of the limit on flows that were seen from one side only. The limit is the number of confirmed flows
+/// if that number is larger. With this limit, a restarted switch rebuilds its table within a few RTTs, and a flood of
+/// forged packets gains nothing (BRF-104, BRF-105).
 pub const UNCONFIRMED_MIN: usize = 64;
 
 /// Returns whether a table with these numbers of records accepts another flow that was seen from one side only.
@@ -19,7 +19,7 @@ pub(in crate::rate) fn accepts_unconfirmed((unconfirmed, confirmed): (usize, usi
     unconfirmed < confirmed.max(UNCONFIRMED_MIN)
 }
 
-/// The part of a packet in the life of its flow.
+/// The role of a packet in the life of its flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(in crate::rate) enum Step {
     /// A SYN. A known flow stays unchanged. The answer will show whether this is a new flow or a forgery.
@@ -35,7 +35,8 @@ pub(in crate::rate) enum Step {
 }
 
 impl<K: FlowIdentity> HalfOpenTable<K> {
-    /// Updates the handshakes for a packet. A handshake stays until a record takes its place, or it expires.
+    /// Updates the handshakes for a packet, and returns the role of the packet. A handshake stays until a record
+    /// takes its place, or it expires.
     pub(in crate::rate) fn step(&mut self, now: Time, event: &FlowEvent<K>) -> Step {
         match event.segment {
             Segment::Plain | Segment::Fin => Step::Continues,
@@ -58,7 +59,7 @@ impl<K: FlowIdentity> HalfOpenTable<K> {
     }
 }
 
-/// The part of a flow's record that depends on the packets of its life.
+/// The part of a flow's record that depends on the packets that begin, confirm and end the flow.
 #[derive(Clone, Debug)]
 pub(in crate::rate) struct Life {
     /// The handshake was not seen. Whether the flow follows rates is inferred from its packets.
@@ -71,7 +72,7 @@ pub(in crate::rate) struct Life {
     pub(in crate::rate) rtt: RttEstimate,
     pub(in crate::rate) last_data: Time,
     pub(in crate::rate) last_seen: Time,
-    /// FIN of sender and receiver.
+    /// Whether the sender and the receiver have sent FIN.
     pub(in crate::rate) fin: (bool, bool),
 }
 

@@ -1,8 +1,8 @@
-//! Parameters of a rate controller at a port: reads and checks them.
+//! Reads and checks the parameters of a rate controller at a port.
 
 use crate::parameter::{Parameters, Problem, Values};
 
-/// Most entries that a table of flows may have.
+/// Maximum number of entries that a table of flows may have.
 pub(in crate::rate) const ENTRIES: u64 = u32::MAX as u64 / 2;
 
 /// Parameters of a rate controller at a port.

@@ -1,8 +1,7 @@
 //! A flow's RTT as seen by a switch on its path: two halves, measured separately (BRF-17).
 //!
-//! The receiver's half is the time from a data packet to the ACK that echoes its timestamp. The
-//! sender's half is the time from an ACK to the data packet that echoes it. The handshake gives the
-//! first value of each.
+//! The receiver's half is the time from a data packet to the ACK that echoes its timestamp. The sender's half is the
+//! time from an ACK to the data packet that echoes it. The handshake gives the first value of each half.
 
 use crate::units::{Span, Time};
 
@@ -23,7 +22,7 @@ const CLIP: u64 = 4;
 #[derive(Copy, Clone, Debug, Default)]
 struct Half {
     smoothed: Option<Span>,
-    /// The timestamp whose echo is expected, and the time it passed.
+    /// The timestamp whose echo is expected, and the time at which the timestamp passed the switch.
     awaited: Option<(u32, Time)>,
 }
 
@@ -44,8 +43,8 @@ impl Half {
         }
     }
 
-    /// The time since the expected timestamp passed the switch, if `echo` is equal to this
-    /// timestamp or later (RFC 7323, serial arithmetic).
+    /// Returns the time since the expected timestamp passed the switch, if `echo` is equal to this timestamp or later
+    /// (RFC 7323, serial arithmetic).
     fn returns(&mut self, now: Time, echo: u32) -> Option<Span> {
         let (value, at) = self.awaited?;
         if (echo.wrapping_sub(value) as i32) < 0 {

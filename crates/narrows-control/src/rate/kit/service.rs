@@ -2,8 +2,8 @@
 
 use crate::rate::{FlowIdentity, FlowKey, Host};
 
-/// Ports below this identify services. Ports above are assigned to clients (the start of Linux's
-/// ephemeral range).
+/// First port of Linux's ephemeral range. Lower ports identify services. This port and higher ports are assigned to
+/// clients.
 pub const FIRST_EPHEMERAL_PORT: u16 = 32_768;
 
 /// Returns the port that identifies the flow's service, or `None` if both are client ports.

@@ -47,7 +47,7 @@ impl<T> Slots<T> {
         self.slots.iter().filter_map(|place| place.record.as_ref())
     }
 
-    /// `None` beyond 2^32 records.
+    /// Stores a record and returns its identifier, or `None` if there are 2^32 slots already.
     pub(in crate::rate) fn insert(&mut self, record: T) -> Option<FlowId> {
         let slot = match self.free.pop() {
             Some(slot) => slot,

@@ -7,7 +7,7 @@
 /// A demand that no share satisfies.
 pub const UNBOUNDED: u64 = u64::MAX;
 
-/// Returns the level, or `None` if every demand fits. Reorders `demands`. O(n).
+/// Returns the level, or `None` if every demand fits. Reorders `demands`. The cost is O(n).
 ///
 /// The median splits the flows in two halves. If the level is above the median, all demands of the
 /// lower half are satisfied. Otherwise no demand of the upper half is satisfied. The search

@@ -15,7 +15,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 pub struct Law {
     params: Params,
     capacity: Rate,
-    /// AB. The whole capacity before the first measurement.
+    /// AB, the bandwidth left. It is the whole capacity before the first measurement.
     available: Rate,
     /// The time of the last measurement, and the bytes departed by then.
     measured: Option<(Time, Bytes)>,
@@ -27,8 +27,8 @@ impl Law {
         Law { params, capacity: Rate::ZERO, available: Rate::ZERO, measured: None }
     }
 
-    /// The deadline of [`next`](Law::next) has passed, or the capacity changed. A new capacity
-    /// takes effect at once. `departed` L3 bytes have left the port so far, and `queued` wait.
+    /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed. A new capacity takes
+    /// effect at once. `departed` L3 bytes have left the port so far, and `queued` wait.
     ///
     /// AB is the unused capacity of the link in the elapsed time, minus the queue (ours). So
     /// nothing is left while there is a queue, whatever the times of departure.
@@ -54,8 +54,8 @@ impl Law {
         self.available
     }
 
-    /// OBP-1, given the values of earlier routers: AB, CB and the rate are minima over the path,
-    /// and the rate never exceeds CB. A sender without a rate of its own is a newcomer.
+    /// Applies OBP-1 to the values of earlier routers: AB, CB and the rate are minima over the path, and the rate
+    /// never exceeds CB. A sender without a rate of its own is a newcomer.
     pub fn stamp(&self, header: &mut Obp) {
         header.available = header.available.min(self.available);
         header.capacity = header.capacity.min(self.capacity);

@@ -1,4 +1,4 @@
-//! Counts instead of packets, for a data plane that counts by itself.
+//! The controller for a data plane that reports packet counts instead of packets.
 
 use super::port::PacecPort;
 use super::table::{FlowId, State};

@@ -49,7 +49,7 @@ pub(super) struct Book<K: FlowIdentity> {
     /// The paths, one for each route of the network. They are kept forever.
     pub(super) paths: Paths,
     numbers: FxHashMap<Vec<u32>, u32>,
-    /// By link.
+    /// The destinations, by link.
     pub(super) destinations: Vec<BTreeMap<K::Host, Destination>>,
     /// By link: whether a flow has begun on this link since the last update. Such a flow may have taken a part of the
     /// remainder.

@@ -34,7 +34,7 @@ impl Meter {
         self.sent += size;
     }
 
-    /// `None` if no limit is known.
+    /// Returns the flow's request, or `None` if the request has no limit.
     pub(super) fn demand(&self) -> Option<Rate> {
         self.demand
     }

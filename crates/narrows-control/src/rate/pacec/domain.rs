@@ -42,9 +42,9 @@ pub struct Pacec<K: FlowIdentity = FlowKey> {
     book: Book<K>,
     filler: Filler,
     claims: Vec<Claim>,
-    /// By link: A_i(s).
+    /// Available capacity A_i(s), by link.
     available: Vec<u64>,
-    /// By path.
+    /// Sums over the flows, by path.
     paths: Vec<OfPath>,
     outbox: Vec<Grants<K>>,
     /// s.
@@ -157,7 +157,7 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// The update at the end of a period.
+    /// Computes the rates at the end of a period.
     fn update(&mut self, now: Time) {
         self.periods += 1;
         self.book.expire(now, self.kept);
@@ -173,7 +173,7 @@ impl<K: FlowIdentity> Pacec<K> {
         self.collect();
     }
 
-    /// The capacity of each link, and the flows of each path.
+    /// Computes the available capacity of each link, and adds up the flows of each path.
     fn add_up(&mut self) {
         let (book, links) = (&self.book, &self.links);
         self.paths.clear();

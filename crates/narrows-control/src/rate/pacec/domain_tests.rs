@@ -41,7 +41,7 @@ impl Domain {
         self.hear(at, from, Message::Flow { port: from, key: key(n), begun: true, demand: None })
     }
 
-    /// Links with these capacities in Mbit/s are idle and report twice.
+    /// Passes two reports of each of these idle links, whose capacities are in Mbit/s.
     fn reports(&mut self, ports: &[(PortId, f64)]) {
         for (port, capacity) in ports {
             for at in [0, 10] {

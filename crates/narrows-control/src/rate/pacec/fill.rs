@@ -118,10 +118,10 @@ impl Groups {
 #[derive(Debug, Default)]
 struct Progress {
     least: u64,
-    /// By link: unallocated capacity, and flows that have not stopped.
+    /// Unallocated capacity, and number of flows that have not stopped, by link.
     left: Vec<u64>,
     open: Vec<u64>,
-    /// By claim.
+    /// Rate of each claim's flows, and whether they have stopped, by claim.
     rates: Vec<u64>,
     stopped: Vec<bool>,
 }
@@ -180,7 +180,7 @@ fn bound(claim: &Claim, at: u32, least: u64) -> Option<(u64, u32)> {
 pub struct Filler {
     asked: Asked,
     progress: Progress,
-    /// By link: number of flows.
+    /// Number of flows, by link.
     flows_on: Vec<u64>,
     paths_of: Groups,
     claims_of: Groups,

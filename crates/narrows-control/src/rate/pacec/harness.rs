@@ -1,5 +1,6 @@
-//! A fluid network for tests: real ports under the real controller, sources that follow their rates at once, and
-//! messages with delay and loss. Time advances in samples Ts. Each link sends at its capacity and queues the rest.
+//! A fluid network for tests: the ports and the controller of this module, sources that follow their rates at once,
+//! and messages with delay and loss. Time advances in steps of Ts, the time between two reports. Each link sends at
+//! its capacity and queues the rest.
 
 use core::net::{IpAddr, Ipv4Addr};
 
@@ -19,7 +20,7 @@ pub(super) fn mbit(rate: f64) -> Rate {
     Rate::from_f64(rate * 125_000.0)
 }
 
-/// Flow `n`, to one of a hundred destinations.
+/// Returns the key of flow `n`, which has one of a hundred destinations.
 pub(super) fn key(n: u32) -> FlowKey {
     let host = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(n));
     let (saddr, daddr) = (host(0x0a00_0000 + n), host(0x0b00_0000 + n % 100));

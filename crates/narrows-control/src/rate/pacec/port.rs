@@ -1,5 +1,5 @@
 //! PACEC at one port. The port reports every Ts (PAC-2) and keeps its flows. It announces flows that begin here to
-//! the controller, and tells their sources the controller's rates (PAC-3, PAC-21, PAC-22).
+//! the controller, and sends the controller's rates to their sources (PAC-3, PAC-21, PAC-22).
 //!
 //! A port does not know whether a flow begins at its switch. With `edge` it announces all flows.
 //! The controller knows the routes. For flows that begin elsewhere the controller answers that this port does
@@ -44,7 +44,7 @@ pub struct PacecPort<K: FlowIdentity = FlowKey> {
     least_offer: Rate,
     offered_at: Time,
     taken: Rate,
-    /// The controller's last message, and the last announcement of all flows at its request.
+    /// The time of the controller's last message, and the time of its last request to announce all flows.
     heard: Time,
     asked: Option<Time>,
     /// The time of the last change of any flow's rate.
@@ -232,7 +232,8 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// A port of unknown capacity sends no report, because PACEC cannot measure capacity.
+    /// Sends a report of the counters to the controller. A port of unknown capacity sends no report, because PACEC
+    /// cannot measure capacity.
     fn report(&self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         let Some(capacity) = port.capacity else { return };
         let share = capacity.mul_f64(self.params.eta);
@@ -274,7 +275,8 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         "pacec"
     }
 
-    /// In-band signalling models a real switch, which has classes.
+    /// Returns the requirements of the controller on its port. In-band signalling models a real switch, so the port
+    /// has classes.
     fn requirements(&self) -> Requirements {
         let queueing = match self.params.signal {
             Signal::InBand => Queueing::Classes { queues_udp: false },
@@ -410,7 +412,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         flow.rate().filter(|_| flow.state == State::Active)
     }
 
-    /// Real switches write only into ACKs.
+    /// Returns the controller for in-band signalling only, because real switches write only into ACKs.
     fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>> {
         match self.params.signal {
             Signal::InBand => Some(self),

@@ -99,7 +99,7 @@ impl<K: FlowIdentity> Table<K> {
         self.flows.len()
     }
 
-    /// The flow in this slot, if there is one.
+    /// Returns the identifier of the flow in this slot, if there is one.
     pub(super) fn in_slot(&self, slot: usize) -> Option<FlowId> {
         self.flows.id(slot)
     }

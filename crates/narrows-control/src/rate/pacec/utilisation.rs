@@ -14,7 +14,7 @@ pub struct Sample {
     pub background: Bytes,
     /// Q: bytes queued at the end.
     pub queued: Bytes,
-    /// Length: Ts, or more if reports were lost.
+    /// Length of the sample: Ts, or more if reports were lost.
     pub span: Span,
 }
 
@@ -92,7 +92,7 @@ pub fn flow_rate(path: Rate, flows: u64) -> Rate {
 #[derive(Clone, Debug)]
 pub struct Matrix {
     periods: usize,
-    /// By link, then by period modulo `periods`.
+    /// The values I_i(s), by link, then by period modulo `periods`.
     cells: Vec<f64>,
     /// Periods so far.
     ended: usize,

@@ -91,7 +91,7 @@ impl Link {
         }
     }
 
-    /// The bytes of one or several flows in this slot as whole bytes, which the port counts.
+    /// Converts the bytes of one or several flows in this slot to whole bytes, which the port counts.
     fn whole(&mut self, bytes: f64) -> Bytes {
         self.rest += bytes;
         let whole = self.rest as u64;
@@ -99,7 +99,7 @@ impl Link {
         Bytes::new(whole)
     }
 
-    /// The next slot. The flows send `sum` together, each between `least` and `most`.
+    /// Simulates the next slot. The flows send `sum` together, each between `least` and `most`.
     fn pass(&mut self, sum: f64, least: f64, most: f64) {
         let there = self.queued + sum * self.slot;
         self.queued = (there - C * self.slot).max(0.0);

@@ -20,11 +20,11 @@ pub struct Law {
     rate: f64,
     /// d in seconds.
     rtt: f64,
-    /// The last update; `None` before the first call.
+    /// Time of the last update; `None` before the first call.
     updated: Option<Time>,
-    /// Arrived since then.
+    /// Bytes that arrived since the last update.
     arrived: Bytes,
-    /// RTTs reported since then, in seconds, weighted by bytes, and the sum of those bytes.
+    /// RTTs reported since the last update, in seconds, weighted by bytes, and the sum of those bytes.
     told: f64,
     told_by: f64,
     /// y and q of the last update, for traces.
@@ -52,7 +52,7 @@ impl Law {
         law
     }
 
-    /// A packet of `size` L3 bytes arrived for the port. Its header carries this RTT.
+    /// Counts a packet of `size` L3 bytes that arrived for the port, and the RTT that its header carries.
     pub fn on_packet(&mut self, size: Bytes, rtt: Option<Span>) {
         self.on_bytes(size);
         if let Some(rtt) = rtt {
@@ -65,7 +65,7 @@ impl Law {
         self.arrived += bytes;
     }
 
-    /// Packets of `weight` bytes in total reported this RTT (RCP-2).
+    /// Takes an RTT that packets of `weight` bytes in total reported (RCP-2).
     pub fn on_rtt(&mut self, sample: Span, weight: Bytes) {
         if sample > Span::ZERO {
             self.told += bounded(sample) * weight.as_f64();
@@ -73,9 +73,8 @@ impl Law {
         }
     }
 
-    /// The update (RCP-1 to RCP-3). T is the actual time since the last update, so calls before or
-    /// after [`next`](Law::next) are valid. If no time has passed since the last call, a call only
-    /// sets the capacity.
+    /// Updates the rate (RCP-1 to RCP-3). T is the actual time since the last update, so calls before or after
+    /// [`next`](Law::next) are valid. If no time has passed since the last call, a call only sets the capacity.
     pub fn on_interval(&mut self, now: Time, queued: Bytes, capacity: Rate) {
         self.set_capacity(capacity);
         let elapsed = self.updated.map(|at| now.since(at));

@@ -6,7 +6,8 @@
 
 use core::f64::consts::{FRAC_PI_2, PI, SQRT_2};
 
-/// Phase margin in radians for continuous updates (T -> 0). With a negative margin, small disturbances grow.
+/// Returns the phase margin in radians for continuous updates (T -> 0). With a negative margin, small disturbances
+/// grow.
 pub(super) fn margin(alpha: f64, beta: f64) -> f64 {
     let square = alpha * alpha;
     let crossover = ((square + (square * square + 4.0 * beta * beta).sqrt()) / 2.0).sqrt();
@@ -25,12 +26,11 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
 
 /// Returns whether a disturbance decays with one update per RTT (T = d; ours).
 ///
-/// Let y be the rate of interval k over C and q its final queue over C * d, both relative to the
-/// equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) + y(k). The
-/// flows learn a rate at once and send at it during the next interval, and their packets arrive
-/// during the interval after that: y(k) = y(k-1) + F(k-2). That is RCP below T_max. XCP distributes
-/// F over the next interval, so half of it arrives one interval later: y(k) = y(k-1) + (F(k-2) +
-/// F(k-3)) / 2.
+/// Let y be the rate of interval k over C and q its final queue over C * d, both relative to the equilibrium. The
+/// update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) + y(k). The flows learn a rate at once and send
+/// at it during the next interval, and their packets arrive during the interval after that: y(k) = y(k-1) + F(k-2).
+/// This is RCP if d is below T_max. XCP distributes F over the next interval, so half of it arrives one interval
+/// later: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2.
 fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
     let (mut input, mut queue, mut updates) = (1.0f64, 0.0f64, [0.0f64; 2]);
     let energy = |input: f64, queue: f64, updates: [f64; 2]| {
@@ -59,8 +59,8 @@ fn beta_max_by_recursion(alpha: f64, later: f64) -> f64 {
     stable
 }
 
-/// For RCP with T = d. By Jury's criterion the roots of z^3 - 2 z^2 + (1 + alpha + beta) z - alpha
-/// lie within the unit circle while beta < alpha * (1 - alpha).
+/// Returns the largest beta at which disturbances decay for RCP with T = d. By Jury's criterion the roots of z^3 - 2
+/// z^2 + (1 + alpha + beta) z - alpha lie within the unit circle while beta < alpha * (1 - alpha).
 pub(super) fn beta_max_once_per_rtt(alpha: f64) -> f64 {
     alpha * (1.0 - alpha)
 }

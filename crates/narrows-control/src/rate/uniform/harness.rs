@@ -1,4 +1,4 @@
-//! A port and paced senders in steps of a millisecond. The controller sees each packet, or counts.
+//! Simulates a port and paced senders in steps of a millisecond. The controller gets each packet, or counts.
 
 use std::collections::VecDeque;
 

@@ -158,7 +158,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         let slots = self.table.slots();
         let passed = now.since(self.swept).min(SWEEP_EVERY);
         self.swept = now;
-        // The part is at most `slots`.
+        // The result is at most `slots`.
         let part = (slots as u128 * u128::from(passed.as_nanos()))
             .div_ceil(u128::from(SWEEP_EVERY.as_nanos())) as usize;
         for _ in 0..part {

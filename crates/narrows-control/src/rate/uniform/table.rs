@@ -47,8 +47,8 @@ impl<K> Flow<K> {
     }
 }
 
-/// All flows. Keys are hashed without a secret so that runs are reproducible. A host that completes
-/// many handshakes can cause collisions.
+/// The flows of a port. Keys are hashed without a secret so that runs are reproducible. A host that completes many
+/// handshakes can cause collisions.
 #[derive(Debug)]
 pub(super) struct Table<K> {
     slots: Slots<Flow<K>>,
@@ -96,7 +96,7 @@ impl<K: FlowIdentity> Table<K> {
         self.slots.get_mut(id)
     }
 
-    /// `None` when the table is full or has the key.
+    /// Adds a record. Returns `None` if the table is full or has a record with this key.
     pub(super) fn insert(&mut self, flow: Flow<K>) -> Option<FlowId> {
         if self.len() >= self.max || self.by_key.contains_key(&flow.key) {
             return None;
@@ -115,7 +115,7 @@ impl<K: FlowIdentity> Table<K> {
         Some(flow)
     }
 
-    /// The flow was seen from the expected side.
+    /// Called when the flow was seen from the expected side.
     pub(super) fn confirm(&mut self, id: FlowId) {
         if let Some(flow) = self.get_mut(id)
             && flow.life.awaited.take().is_some()

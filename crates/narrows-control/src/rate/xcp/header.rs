@@ -19,7 +19,7 @@ impl Header {
         (self.rtt > 0).then(|| Span::from_micros(u64::from(self.rtt)))
     }
 
-    /// X in seconds.
+    /// Returns X in seconds.
     pub fn x_secs(&self) -> f64 {
         Span::from_nanos(u64::from(self.x)).as_secs_f64()
     }

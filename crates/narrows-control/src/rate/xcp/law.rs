@@ -2,11 +2,10 @@
 //! rate (efficiency). It then distributes the change over packets so that flows become equal
 //! (fairness).
 //!
-//! Headers are untrusted, so their values are bounded. An RTT counts as at most `rtt_max`, and a
-//! packet without one counts only as traffic. In an interval, the port hands out or takes back no more than
-//! it has computed. A value that is too large for an integer becomes the largest one. Within these bounds the
-//! law trusts its senders: a large negative Delta takes all of res_neg (XCP-4), and a large X takes all of
-//! res_pos.
+//! Headers are untrusted, so their values are bounded. An RTT counts as at most `rtt_max`, and a packet without an
+//! RTT counts only as traffic. In an interval, the port hands out or takes back no more than it has computed. A value
+//! that is too large for an integer becomes the largest one. Within these bounds the law trusts its senders: a large
+//! negative Delta takes all of res_neg (XCP-4), and a large X takes all of res_pos.
 
 use super::header::Header;
 use super::params::Params;
@@ -34,7 +33,7 @@ struct Residue {
 }
 
 impl Residue {
-    /// `total` divided by `base`; zero if `base` is zero.
+    /// Distributes `total` over `base`. The factor is zero if `base` is zero.
     fn new(total: f64, base: f64) -> Self {
         Residue { left: total, per: if base > 0.0 { total / base } else { 0.0 } }
     }
@@ -93,8 +92,8 @@ impl Law {
         }
     }
 
-    /// A packet of `size` L3 bytes arrived for the port (XCP-1). Pass a default header for a packet
-    /// without one.
+    /// Counts a packet of `size` L3 bytes that arrived for the port (XCP-1). For a packet without a header, pass the
+    /// default header.
     pub fn on_arrival(&mut self, size: Bytes, header: &Header) {
         self.sums.bytes += size;
         // A packet without an RTT can get no share (XCP-4). Its X would lower the average RTT and take a share from
@@ -105,7 +104,7 @@ impl Law {
         self.sums.x_rtt += x * rtt.min(self.params.rtt_max).as_secs_f64();
     }
 
-    /// A packet departs and leaves `queued` bytes behind. Updates the queue measurement (XCP-3) and
+    /// Called when a packet departs and leaves `queued` bytes behind. Updates the queue measurement (XCP-3) and
     /// lowers the request in the header to the packet's share (XCP-4).
     pub fn on_departure(&mut self, header: &mut Header, size: Bytes, queued: Bytes, now: Time) {
         self.queue.on_departure(queued);
@@ -169,7 +168,7 @@ impl Law {
         trace("c_neg", self.negative.per);
     }
 
-    /// XCP-2, with the actual length of the interval.
+    /// Computes the values of XCP-2, with the actual length of the interval.
     fn control(&mut self, now: Time) {
         let elapsed = now.since(self.started).as_secs_f64();
         if elapsed <= 0.0 {

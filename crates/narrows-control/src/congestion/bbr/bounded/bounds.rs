@@ -87,7 +87,7 @@ impl Bounds {
         }
     }
 
-    /// From now on, the present reduction cannot be undone.
+    /// Forgets the saved bounds, so that the present reduction cannot be undone.
     pub fn forget_before(&mut self) {
         self.before = None;
     }
@@ -165,7 +165,7 @@ impl Bounds {
     }
 }
 
-/// A share of a number of segments, rounded down.
+/// Returns this percentage of a number of segments, rounded down.
 pub fn share(percent: Percent, segments: u32) -> u32 {
     u32::try_from(percent.of(u64::from(segments))).unwrap_or(u32::MAX)
 }

@@ -153,8 +153,8 @@ impl Cycle {
             || self.rounds >= inflight().min(params.probe_rounds)
     }
 
-    /// If the previous probe had excessive loss, returns whether this probe has reached the same level. The
-    /// probe must then stop, and the cycle records that (BBR2-5, BBR3-6).
+    /// Returns whether the previous probe had excessive loss and this probe has reached the same level. This probe
+    /// must then stop, and the cycle records that (BBR2-5, BBR3-6).
     pub fn detect_risk(&mut self, in_flight: u32, bounds: &Bounds) -> bool {
         let risky = self.too_high && in_flight >= bounds.longterm;
         self.cautious |= risky;

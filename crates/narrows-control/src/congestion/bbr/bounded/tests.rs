@@ -106,7 +106,7 @@ fn loss(tx_in_flight: u32, lost: u32) -> Lost {
     Lost { now: Time::from_secs_f64(1.0), delivered: 5000, tx_in_flight, lost, app_limited: false }
 }
 
-/// In Up with a bandwidth-delay product of 167 segments.
+/// Puts the controller into Up, with a bandwidth-delay product of 167 segments.
 fn probing_up(bbr: Bounded) -> (Bounded, Window) {
     let (mut bbr, mut window) = established(bbr);
     bbr.shared.model.update_bw(LINK, false);

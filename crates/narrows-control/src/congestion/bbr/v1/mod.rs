@@ -64,7 +64,7 @@ impl Bbr {
         Bbr::new(Params::default(), Box::new(cycle))
     }
 
-    /// BBR with the given parameters of the catalogue and this cycle of gains.
+    /// Creates BBR with the given parameters of the catalogue and this cycle of gains.
     pub fn from_values(values: &Values, cycle: impl GainCycle + 'static) -> Self {
         let defaults = Params::default();
         let params = Params {

@@ -30,7 +30,7 @@ impl Phase {
         }
     }
 
-    /// Pacing rate over bandwidth.
+    /// Returns the pacing rate as a multiple of the bandwidth.
     pub fn pacing_gain(&self, params: &Params, policed: bool) -> Gain {
         match self {
             Phase::Startup => params.high_gain,

@@ -10,7 +10,7 @@ use crate::units::{Bytes, Rate, Time};
 /// The detector's view of one ACK.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
-    /// Now.
+    /// The current time.
     pub now: Time,
     /// Segments delivered so far.
     pub delivered: u64,

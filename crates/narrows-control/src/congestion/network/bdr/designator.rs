@@ -51,7 +51,7 @@ impl Backoff {
         (cwnd / 2).max(2).min(cwnd.max(1))
     }
 
-    /// A recommendation was applied. From now on, the sender responds to the next loss again.
+    /// Called when a recommendation was applied. From then on, the sender responds to the next loss again.
     pub fn on_echo(&mut self) {
         self.halved_at = None;
     }
@@ -60,7 +60,7 @@ impl Backoff {
 /// A designated packet in flight.
 #[derive(Copy, Clone, Debug)]
 struct Outstanding {
-    /// `None`: the SYN.
+    /// Sequence number of the packet; `None` for the SYN.
     seq: Option<u64>,
     sent: Time,
 }

@@ -20,7 +20,7 @@ use super::shared::Shared;
 use crate::congestion::{Ack, Window};
 use crate::units::{Rate, Time};
 
-/// The rules of a phase. Hooks return the next phase if this phase ends.
+/// The rules of a phase. The functions named `on_...` return the next phase if this phase ends.
 trait Rules {
     /// Returns the numbers of the phase and of its step in ProbeBW, for traces. The steps have the numbers of the
     /// module's `bbr_pacing_gain_phase`.
