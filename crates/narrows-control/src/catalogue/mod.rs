@@ -86,7 +86,7 @@ impl Catalogue {
     /// Checks a name and its parameters.
     ///
     /// # Errors
-    /// The first invalid part.
+    /// Returns the first invalid part.
     pub fn check(&self, choice: &Choice) -> Result<(), Problem> {
         let Some((entry, _)) = self.find(&choice.name) else {
             return Err(Problem::unknown(&choice.name));
@@ -122,7 +122,7 @@ pub trait Controllers {
     /// Checks a name and its parameters.
     ///
     /// # Errors
-    /// The first invalid part.
+    /// Returns the first invalid part.
     fn check(&self, choice: &Choice) -> Result<(), Problem>;
 
     /// Returns a new controller, or `None` if no algorithm has this name.

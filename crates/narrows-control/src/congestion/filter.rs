@@ -5,8 +5,8 @@
 //! replaces it. The result is exact for a steady path. Otherwise it is off by at most a quarter of the window
 //! in time.
 
-/// The maximum of samples within a window. Time is any non-decreasing count: rounds, nanoseconds.
-/// For a minimum filter, wrap values in `core::cmp::Reverse`.
+/// The maximum of samples within a window. Time is any count that never decreases, for example of rounds or
+/// nanoseconds. For a minimum filter, wrap values in `core::cmp::Reverse`.
 #[derive(Copy, Clone, Debug)]
 pub struct WindowedMax<V> {
     samples: [Sample<V>; 3],

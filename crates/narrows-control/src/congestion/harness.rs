@@ -65,16 +65,16 @@ pub(crate) fn per_rtt_with_rare_losses(controller: Box<dyn Controller>) -> f64 {
     (sender.delivered() - before) as f64 * 0.100 / 200.0
 }
 
-/// The network.
+/// The path of the sender: one link with a queue.
 pub(crate) struct Path {
     pub(crate) rate: Rate,
     /// RTT without queue.
     pub(crate) rtt: Span,
     /// Packets that fit in the queue.
     pub(crate) queue: u64,
-    /// Whether the packet with this sequence number, sent now, is lost.
+    /// A function that returns whether the packet with this sequence number is lost if it is sent at this time.
     pub(crate) loss: Box<dyn FnMut(u64, Time) -> bool>,
-    /// The rate that the network writes into the ACK at this time.
+    /// A function that returns the rate that the network writes into an ACK at this time.
     pub(crate) feedback: Box<dyn FnMut(Time) -> Option<Rate>>,
 }
 

@@ -51,8 +51,8 @@ pub struct Connection {
     /// Rate that the network wrote into the SYN-ACK or into the SYN's congestion header, L3
     /// bytes/s.
     pub feedback: Option<Rate>,
-    /// The SYN-ACK carried the rate option, with or without a value. So both ends use BRF, and a switch may write a
-    /// rate later.
+    /// Whether the SYN-ACK carried the rate option, with or without a value. If so, both ends use BRF, and a switch
+    /// may write a rate later.
     pub feedback_possible: bool,
     /// The echo of the SYN's congestion header.
     pub echo: Option<Echo>,
@@ -93,13 +93,13 @@ pub struct RateSample {
     pub interval: Span,
     /// The connection's `delivered` when the sampled segment was sent, segments.
     pub prior_delivered: u64,
-    /// The application, not the network, limited the sample.
+    /// Whether the application, not the network, limited the sample.
     pub app_limited: bool,
     /// Number of segments in flight just after the sampled segment was sent.
     pub tx_in_flight: u32,
     /// Segments marked lost between the sampled segment's sending and its ACK.
     pub lost: u32,
-    /// The sampled segment had been retransmitted.
+    /// Whether the sampled segment had been retransmitted.
     pub retransmitted: bool,
 }
 
@@ -168,11 +168,11 @@ pub struct Ack {
     pub rate: RateSample,
     /// Recovery state after this ACK.
     pub state: State,
-    /// The window limits the sender, not the application (RFC 7661; Linux `tcp_is_cwnd_limited`).
+    /// Whether the window, not the application, limits the sender (RFC 7661; Linux `tcp_is_cwnd_limited`).
     pub cwnd_limited: bool,
-    /// The receiver probably delayed this ACK.
+    /// Whether the receiver probably delayed this ACK.
     pub delayed: bool,
-    /// The receiver echoes congestion experienced (ECE).
+    /// Whether the receiver echoes congestion experienced (ECE).
     pub ece: bool,
     /// Rate that the network wrote into this ACK or into a congestion header that it echoes, L3
     /// bytes/s.
@@ -245,9 +245,9 @@ impl Lost {
 pub struct Departing {
     /// The current time.
     pub now: Time,
-    /// The packet is the SYN.
+    /// Whether the packet is the SYN.
     pub syn: bool,
-    /// The packet is the flow's last one: all data is acknowledged.
+    /// Whether this is the last packet of the flow: all data is acknowledged.
     pub fin: bool,
     /// Whether the packet retransmits data.
     pub again: bool,
@@ -307,9 +307,9 @@ pub struct Congestion {
     pub in_flight: u32,
     /// Smoothed RTT; zero before the first sample.
     pub srtt: Span,
-    /// A timeout in an episode for which the controller has already set a threshold. The transport keeps this
-    /// threshold and ignores a new threshold from the controller. Linux does not call `ssthresh` in this case; it
-    /// only reports the state Loss (`set_state`).
+    /// Whether this is a timeout in an episode for which the controller has already set a threshold. The transport
+    /// keeps this threshold and ignores a new threshold from the controller. Linux does not call `ssthresh` in this
+    /// case; it only reports the state Loss (`set_state`).
     pub again: bool,
 }
 

@@ -96,7 +96,7 @@ macro_rules! controllers {
         /// controller.
         ///
         /// # Errors
-        /// The first unknown or invalid parameter.
+        /// Returns the first unknown or invalid parameter.
         #[allow(clippy::type_complexity)]
         pub fn build_domain<K: FlowIdentity>(
             name: &str, ports: &[(PortId, Values)], settings: &Settings, mtu: Bytes, now: Time,

@@ -25,7 +25,7 @@ fn probe(cycle: &mut Bbq, min_rtt: u64) -> (u64, ProbeEnd) {
     (cycle.length(PROBE, Span::from_micros(min_rtt)).as_micros(), cycle.probe_end())
 }
 
-/// BBQ-2.
+/// Checks rule BBQ-2.
 #[test]
 fn a_probe_lasts_3_ms_while_a_queue_persists_and_a_round_trip_or_more_otherwise() {
     assert_eq!(probe(&mut after(50_000, &[60_000; 2]), 50_000), (3_000, ProbeEnd::Time));
@@ -38,7 +38,7 @@ fn a_probe_lasts_3_ms_while_a_queue_persists_and_a_round_trip_or_more_otherwise(
     assert_eq!(cycle.length(1, Span::from_millis(50)), Span::from_millis(50));
 }
 
-/// BBQ-3.
+/// Checks rule BBQ-3.
 #[test]
 fn a_queue_persists_after_two_consecutive_rounds_above_1_ms_and_5_per_cent() {
     let stands = |min_rtt, rounds: &[u64]| after(min_rtt, rounds).has_standing_queue();

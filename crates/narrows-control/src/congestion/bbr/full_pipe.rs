@@ -42,7 +42,7 @@ impl FullPipe {
         self.reached |= self.now;
     }
 
-    /// Marks the pipe as full for a reason other than a plateau.
+    /// Marks the pipe as full for a reason that is not a plateau.
     pub fn reach(&mut self) {
         self.reached = true;
     }
@@ -79,7 +79,7 @@ mod tests {
         Gain::ratio(5, 4)
     }
 
-    /// TV-B1.
+    /// Checks test vector TV-B1.
     #[test]
     fn three_rounds_without_a_quarter_more_fill_the_pipe() {
         let mut pipe = FullPipe::default();

@@ -40,7 +40,7 @@ fn lose(cycle: &mut GainModel) {
     cycle.on_ack(&Ack { lost: 1, ..ack_at(Time::ZERO) }, &model());
 }
 
-/// TV-G3.
+/// Checks test vector TV-G3.
 #[test]
 fn the_gains_use_the_last_rounds_mean_over_the_largest_rtt() {
     for (p, omega) in [(10, 512), (50, 717)] {
@@ -65,7 +65,7 @@ fn without_a_completed_round_omega_is_one() {
     assert_eq!(cycle.gain(DRAIN), gain_model::down(Variant::A, 1024));
 }
 
-/// GAIN-4.
+/// Checks rule GAIN-4.
 #[test]
 fn a_gain_is_kept_until_its_entry_ends() {
     let mut cycle = GainModel::new("x", Variant::B, Params::default());
@@ -156,7 +156,7 @@ fn literally_only_a_loss_while_probing_leads_to_draining() {
     assert_eq!(cycle.gain(DRAIN), gain_model::down(Variant::B, 614));
 }
 
-/// GAIN-5.
+/// Checks rule GAIN-5.
 #[test]
 fn a_spike_counts_forever_or_for_the_length_of_the_window() {
     for (window, omega) in [(None, 102), (Some(Span::from_secs(60)), 1024)] {
@@ -197,7 +197,7 @@ fn a_lone_flow_fills_the_link() {
     }
 }
 
-/// TV-B5.
+/// Checks test vector TV-B5.
 #[test]
 fn the_cycle_begins_with_any_entry_but_the_draining_one() {
     let mut cycle = GainModel::new("x", Variant::C, Params::default());

@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// TV-G1.
+    /// Checks test vector TV-G1.
     #[test]
     fn the_gains_match_the_table() {
         assert_gains(0.05, [1.9048, 0.9988, 1.4634, 0.9831, 1.2636, 1.0000]);
@@ -156,7 +156,7 @@ mod tests {
         assert_gains(1.00, [1.0000, 0.5403, 1.0000, 0.5000, 1.0000, 0.5000]);
     }
 
-    /// TV-G2.
+    /// Checks test vector TV-G2.
     #[test]
     fn the_gains_equal_bbrs_at_the_listed_omega() {
         let close =

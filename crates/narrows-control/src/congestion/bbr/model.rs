@@ -19,7 +19,7 @@ pub struct Model<F = WindowedMax<Rate>> {
     max_bw: F,
     /// Packet-timed round trips so far.
     pub round: u64,
-    /// The last ACK began a round.
+    /// Whether the last ACK began a round.
     pub round_start: bool,
     /// The round ends with the first ACK of a segment that was sent after at least this many segments
     /// had been delivered.

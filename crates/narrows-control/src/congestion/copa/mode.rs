@@ -19,7 +19,7 @@ pub struct Mode {
     competitive: bool,
     /// The last time at which the queue was nearly empty.
     empty_at: Time,
-    /// There was a loss in the present RTT.
+    /// Whether there was a loss in the present RTT.
     lost: bool,
 }
 

@@ -43,7 +43,7 @@ pub struct Htcp {
     /// Growth in segments per RTT, and the share of the window kept on congestion, both in 1/128.
     alpha: u32,
     beta: u32,
-    /// A congestion event had a throughput similar to that of the previous event (`modeswitch`).
+    /// Whether a congestion event had a throughput similar to the throughput of the previous event (`modeswitch`).
     adaptive: bool,
     /// When congestion last ended.
     congestion: Time,

@@ -168,7 +168,7 @@ pub struct Lp {
     /// A cut that is decided but not executed yet, because the call that takes samples cannot change the
     /// window.
     cut: Option<Cut>,
-    /// This ACK ended a reduction.
+    /// Whether this ACK ended a reduction.
     recovered: bool,
 }
 
@@ -225,7 +225,7 @@ impl Controller for Lp {
         if !self.delays.is_congested(self.params.threshold, shift) {
             return;
         }
-        // As a FIXME of tcp_lp.c says, the old extremes may no longer fit the path.
+        // According to a FIXME in tcp_lp.c, the old extremes may no longer fit the path.
         self.delays.begin_anew(shift);
         self.last_cut = now;
         // In Linux PRR, or the end of a reduction, overwrites the cut window.

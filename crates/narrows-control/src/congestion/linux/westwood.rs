@@ -48,7 +48,7 @@ pub struct Westwood {
     rtt: u32,
     min_rtt: u32,
     forget: bool,
-    /// A timeout started the present episode.
+    /// Whether a timeout started the present episode.
     timeout: bool,
 }
 

@@ -156,7 +156,7 @@ pub struct Brf {
     restart: Option<Rate>,
     /// Feedback received while CUBIC was active: from a separate message, or in an ACK during a recovery.
     word: Option<Rate>,
-    /// Feedback arrived during a recovery in which the transport sets CUBIC's window.
+    /// Whether feedback arrived during a recovery in which the transport sets CUBIC's window.
     is_called_back: bool,
     /// Time of the last feedback or the last restart from idle.
     heard_at: Time,

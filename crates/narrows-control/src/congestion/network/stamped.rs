@@ -46,7 +46,7 @@ impl Controller for Stamped {
     }
 
     fn on_established(&mut self, connection: &Connection, window: &mut Window) {
-        // An echo without a limit means that there is no such router on the path.
+        // An echo without a limit means that no router on the path uses this header.
         let feedback = connection.feedback.filter(|rate| *rate < Rate::MAX);
         self.rated.on_established(&Connection { feedback, ..connection.clone() }, window);
     }

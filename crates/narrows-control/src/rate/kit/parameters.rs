@@ -15,7 +15,7 @@ pub trait PortParameters: Parameters + Default {
     /// Checks the parameters against each other.
     ///
     /// # Errors
-    /// The first parameter that conflicts with another one.
+    /// Returns the first parameter that conflicts with another one.
     fn check_relations(&self) -> Result<(), Problem> {
         Ok(())
     }
@@ -23,7 +23,7 @@ pub trait PortParameters: Parameters + Default {
     /// Checks all parameters.
     ///
     /// # Errors
-    /// The first invalid parameter.
+    /// Returns the first invalid parameter.
     fn check(&self) -> Result<(), Problem> {
         for (parameter, value) in Self::TABLE.iter().zip(self.values()) {
             parameter.check(&value)?;
@@ -34,7 +34,7 @@ pub trait PortParameters: Parameters + Default {
     /// Returns the parameters with the given values, in base units.
     ///
     /// # Errors
-    /// The first unknown or invalid parameter.
+    /// Returns the first unknown or invalid parameter.
     fn read(controller: &str, given: &Values) -> Result<Self, Problem> {
         let mut params = Self::defaults(given);
         for (name, value) in given {

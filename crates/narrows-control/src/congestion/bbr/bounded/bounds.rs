@@ -104,8 +104,8 @@ impl Bounds {
         self.loss_in_round = false;
     }
 
-    /// Lowers the short-term bounds. At the first loss of a cycle, it starts from the bandwidth and the window in
-    /// use.
+    /// Lowers the short-term bounds. At the first loss of a cycle, the reduction starts from the bandwidth and the
+    /// window in use.
     fn tighten(&mut self, max_bw: Rate, cwnd: u32, beta: Percent) {
         if self.bw_shortterm == Rate::MAX {
             self.bw_shortterm = max_bw;

@@ -44,11 +44,11 @@ pub struct Cycle {
     wait: Span,
     /// Rounds since the latest probe, with a random start value.
     rounds: u32,
-    /// Losses count as losses of a probe (`is_bw_probe_sample`).
+    /// Whether losses count as losses of a probe (`is_bw_probe_sample`).
     pub sampling: bool,
-    /// The latest probe had excessive loss (`prev_probe_too_high`).
+    /// Whether the latest probe had excessive loss (`prev_probe_too_high`).
     pub too_high: bool,
-    /// The latest probe was stopped at the old bound as a precaution (`prev_probe_precautionary`).
+    /// Whether the latest probe was stopped at the old bound as a precaution (`prev_probe_precautionary`).
     cautious: bool,
     up_rounds: u32,
     up_acked: u32,
@@ -176,7 +176,7 @@ mod tests {
         bounds
     }
 
-    /// BBR2-4.
+    /// Checks rule BBR2-4.
     #[test]
     fn the_bound_grows_by_1_2_4_and_8_in_the_rounds_of_a_probe() {
         let mut cycle = Cycle::default();
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!([due_after(10), due_after(62), due_after(500)], [Some(10), Some(62), Some(63)]);
     }
 
-    /// BBR2-5.
+    /// Checks rule BBR2-5.
     #[test]
     fn a_probe_after_a_lossy_one_stops_at_the_old_bound_and_is_repeated_without_loss() {
         let bounds = bounds(100);

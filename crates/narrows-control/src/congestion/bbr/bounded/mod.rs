@@ -14,7 +14,7 @@
 //! * In Up, the flow loses its credit for a higher bound while it does not use the bound, as in both modules.
 //!
 //! Deviations of v2 from its module:
-//! * It does not react to ECN (off by default in the module), so there is no `bw_hi`.
+//! * This v2 does not react to ECN, so there is no `bw_hi`. In the module, the reaction to ECN is off by default.
 //! * The loss threshold is 2 %, not 5/256. A reduction keeps 70 %, and headroom is 15 %. The module counts in 1/256:
 //!   a reduction keeps 70.3 % (it removes 76 of 256), and headroom is 14.8 % (38 of 256).
 //! * The send quantum gets no allowance for short RTTs.
@@ -44,12 +44,12 @@ use crate::units::{Rate, Span, Time};
 pub struct Bounded {
     shared: Shared,
     phase: Phase,
-    /// Loss recovery is active: the next loss begins no episode.
+    /// Whether loss recovery is active. During recovery, a loss begins no new episode.
     repairing: bool,
     /// The state of BBR when the latest episode of losses began. BBR returns to this state if the
     /// losses were spurious.
     undo_state: Option<UndoState>,
-    /// The pacing rate is based on a measured RTT.
+    /// Whether the pacing rate is based on a measured RTT.
     has_rtt: bool,
 }
 

@@ -29,9 +29,9 @@ pub(super) struct Shared {
     rng: Pcg32,
     /// Number of ACKs in the present round of Startup that reported losses. ProbeRTT may interrupt Startup.
     pub(super) startup_losses: u32,
-    /// All segments delivered, as of the last ACK.
+    /// Number of segments delivered on the connection, as of the last ACK.
     pub(super) delivered: u64,
-    /// The sender restarted from idle and has no delivery yet.
+    /// Whether the sender has restarted from idle and no delivery was reported since.
     pub(super) idle_restart: bool,
     /// The send quantum of a pacing rate.
     quantum: Memo<Rate, u32>,

@@ -63,7 +63,7 @@ fn the_gains_match_the_table() {
     }
 }
 
-/// The "volume cap" of the table: the bounds, with headroom outside of probes.
+/// Checks the "volume cap" of the table: the bounds, with headroom outside of probes.
 #[test]
 fn the_window_is_capped_as_in_the_table() {
     for mut bbr in both() {
@@ -80,7 +80,7 @@ fn the_window_is_capped_as_in_the_table() {
     }
 }
 
-/// BBR2-1.
+/// Checks rule BBR2-1.
 #[test]
 fn the_bandwidth_in_use_is_the_smaller_of_the_measured_one_and_the_short_term_bound() {
     for (mut bbr, _) in both().map(established) {
@@ -117,7 +117,7 @@ fn probing_up(bbr: Bounded) -> (Bounded, Window) {
     (bbr, window)
 }
 
-/// BBR2-3, BBR3-6.
+/// Checks rules BBR2-3 and BBR3-6.
 #[test]
 fn a_probe_that_loses_more_than_two_per_cent_sets_the_bound_there_and_ends() {
     for (mut bbr, window) in both().map(probing_up) {
@@ -342,7 +342,8 @@ fn a_lone_flow_fills_the_link_with_less_of_a_queue_than_v1() {
     }
 }
 
-/// The purpose of the bounds: v1 has none, so it keeps two bandwidth-delay products in flight, however much it loses.
+/// Checks the purpose of the bounds. Without bounds, v1 keeps two bandwidth-delay products in flight, however much it
+/// loses.
 #[test]
 fn where_the_queue_holds_half_a_bandwidth_delay_product_hardly_anything_is_lost() {
     let path = || Path { queue: 83, ..Path::new(LINK, 20) };

@@ -44,9 +44,9 @@ pub struct Bbr {
     rng: Pcg32,
     /// The policer detector's view of the last ACK.
     seen: Observation,
-    /// The sender restarted from idle and has no delivery yet.
+    /// Whether the sender has restarted from idle and no delivery was reported since.
     idle_restart: bool,
-    /// The pacing rate is based on a measured RTT.
+    /// Whether the pacing rate is based on a measured RTT.
     has_rtt: bool,
     /// The send quantum of a pacing rate.
     quantum: Memo<Rate, u32>,

@@ -16,13 +16,13 @@ pub struct Observation {
     pub delivered: u64,
     /// Segments lost so far.
     pub total_lost: u64,
-    /// This ACK marked segments lost.
+    /// Whether this ACK marked segments as lost.
     pub losses: bool,
-    /// The sample is limited by the application.
+    /// Whether the application limited the sample.
     pub app_limited: bool,
-    /// The ACK begins a round.
+    /// Whether the ACK begins a round.
     pub round_start: bool,
-    /// BBR is in ProbeBW. The use of the policed rate ends only in this phase.
+    /// Whether BBR is in ProbeBW. The use of the policed rate ends only in this phase.
     pub probing_bw: bool,
 }
 

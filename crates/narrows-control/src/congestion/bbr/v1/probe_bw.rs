@@ -158,7 +158,7 @@ impl ProbeBw {
 mod tests {
     use super::*;
 
-    /// TV-B5.
+    /// Checks test vector TV-B5.
     #[test]
     fn the_cycle_never_begins_with_draining() {
         // The smallest 32-bit number that maps to `choice` of 7.

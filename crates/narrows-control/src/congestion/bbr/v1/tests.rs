@@ -72,7 +72,7 @@ fn established(rtt_millis: u64) -> (Bbr, Window) {
     (bbr, window)
 }
 
-/// TV-G4.
+/// Checks test vector TV-G4.
 #[test]
 fn at_100_mbit_and_20_ms_the_figures_are_those_of_the_test_vector() {
     let (bbr, _) = established(20);

@@ -1,4 +1,4 @@
-//! The input of BBR's phases for one ACK.
+//! The input that the phases of BBR get for one ACK.
 
 use super::params::Params;
 use crate::congestion::Ack;
@@ -16,7 +16,7 @@ pub struct View<'a> {
     pub params: &'a Params,
     /// Segments in one send quantum at the current pacing rate.
     pub quantum: u32,
-    /// The policer detector has found a policed rate, so BBR does not probe.
+    /// Whether the policer detector has found a policed rate. BBR then does not probe.
     pub policed: bool,
 }
 

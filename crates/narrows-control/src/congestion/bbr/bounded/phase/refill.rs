@@ -1,4 +1,5 @@
-//! Refill fills the pipe for one round before a probe, so that losses of the probe show the probe's volume.
+//! Refill fills the pipe for one round before a probe, so that losses in the probe result from the volume of the
+//! probe.
 
 use super::{Phase, Rules, Up};
 use crate::congestion::bbr::bounded::cycle::Feedback;
