@@ -26,7 +26,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     check_with(plan, Catalogue::built_in())
 }
 
-/// Like [`check`], but accepts the congestion controllers of this run.
+/// Like [`check`], but accepts the congestion controllers in `controllers` instead of the built-in ones.
 ///
 /// # Errors
 /// The first invalid value.

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A value or reference that is out of range.
+    /// A value or reference is out of range.
     #[error("{what}: found {found}, expected {expected}")]
     Invalid {
         /// Location in the plan, e.g. `links[3].delay`.
@@ -14,7 +14,7 @@ pub enum Error {
         /// The values that are accepted.
         expected: String,
     },
-    /// No path between the ends of a flow.
+    /// No path exists between the ends of a flow.
     #[error("flow {flow}: no path from {from} to {to}")]
     Unreachable {
         /// Name of the flow.

@@ -37,7 +37,7 @@ impl FlowIndex {
         FlowIndex { slot, plan: index, from: Node(plan.from), to: Node(plan.to), proto }
     }
 
-    /// The identity of all late packets of flows that have ended.
+    /// Returns the identity that all late packets of ended flows share.
     pub(crate) fn of_late_packets(proto: Proto) -> Self {
         FlowIndex { slot: u32::MAX, plan: u32::MAX, from: Node(0), to: Node(0), proto }
     }
@@ -58,14 +58,16 @@ impl FlowIdentity for FlowIndex {
         self.proto
     }
 
-    /// The service of the flow: each flow plan is a service of its own. Late packets belong to no service.
+    /// Returns the service of the flow. Each flow plan is a service of its own, and late packets belong to no
+    /// service.
     fn service(&self) -> u32 {
         self.plan.wrapping_add(1)
     }
 }
 
 impl Host for Node {
-    /// The network of the node. Nodes have consecutive addresses, so a /24 contains 256 nodes.
+    /// Returns the network of the node, represented by its first node. Nodes have consecutive addresses, so a /24
+    /// contains 256 nodes.
     fn network(self, ipv4: u8, _ipv6: u8) -> Node {
         Node(self.0 & u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0))
     }
@@ -117,7 +119,8 @@ pub struct EmptyPath {
 }
 
 impl EmptyPath {
-    /// Adds up the links of both directions. `link` returns a link's mean rate during the flow, and its delay at the start.
+    /// Computes the properties from the links of both directions. `link` returns a link's mean rate during the flow,
+    /// and its delay at the start.
     pub(crate) fn along(
         plan: &FlowPlan,
         forward: &[u32],
@@ -142,8 +145,8 @@ impl EmptyPath {
         path
     }
 
-    /// The paths of all flows of a plan that has passed [`plan::check`](crate::plan::check). Every link is assumed to send at its
-    /// own rate.
+    /// Returns the empty paths of all flows of a plan that has passed [`plan::check`](crate::plan::check). It assumes
+    /// that every link sends at its own rate.
     ///
     /// # Errors
     /// A flow has no path.
@@ -181,7 +184,7 @@ pub(crate) struct Meta {
     pub(crate) empty: EmptyPath,
     /// Whether the flow gets samples and a histogram. Flows of a Poisson source get neither.
     pub(crate) is_sampled: bool,
-    /// In-order bytes at the start and the end of the flow's measurement interval.
+    /// Application bytes delivered in order, at the start and at the end of the flow's measurement interval.
     pub(crate) delivered_at_start: u64,
     pub(crate) delivered_at_stop: Option<u64>,
     /// L3 bytes that both ends sent, and the part of them that serves rate control (MET-82).
@@ -199,7 +202,7 @@ pub(crate) struct LastSample {
 }
 
 impl Flow {
-    /// In-order application bytes delivered so far (UDP: all payload).
+    /// Returns the application bytes that have been delivered in order so far (UDP: all payload).
     pub(crate) fn delivered(&self) -> u64 {
         match &self.body {
             Body::Tcp(tcp) => tcp.receiver.delivered,
@@ -207,7 +210,7 @@ impl Flow {
         }
     }
 
-    /// Times at which the flow's ends need to be woken: (timer, send).
+    /// Returns the times at which the flow's ends need to be woken: (timer, send).
     #[inline]
     pub(crate) fn wakes(&self, now: Time) -> (Time, Time) {
         match &self.body {
@@ -234,7 +237,7 @@ impl Flow {
         }
     }
 
-    /// Runs the timers of both ends that are due.
+    /// Runs the due timers of both ends.
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
         if let Body::Tcp(tcp) = &mut self.body {
             if tcp.receiver.deadline() <= io.now {

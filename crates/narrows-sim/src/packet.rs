@@ -36,11 +36,11 @@ pub(crate) mod flag {
     pub(crate) const CE: u16 = 1 << 7;
     /// UDP datagram.
     pub(crate) const UDP: u16 = 1 << 8;
-    /// Travels from the receiver to the sender.
+    /// The packet travels from the receiver to the sender.
     pub(crate) const REVERSE: u16 = 1 << 9;
-    /// Carries the rate option.
+    /// The packet carries the rate option.
     pub(crate) const RATE: u16 = 1 << 10;
-    /// Carries a congestion header, or its echo in the reverse direction.
+    /// The packet carries a congestion header or, in the reverse direction, an echo of one.
     pub(crate) const HEADER: u16 = 1 << 11;
     /// Position of the two bits that hold the kind of echo.
     pub(crate) const ECHO_SHIFT: u32 = 12;
@@ -103,7 +103,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// A packet of `size` bytes with all other fields zero.
+    /// Creates a packet of `size` bytes with the fields of the template. All other fields are zero.
     #[inline]
     pub(crate) fn packet(&self, size: u16) -> Packet {
         Packet {
@@ -133,7 +133,7 @@ impl Packet {
         self.flags & flags != 0
     }
 
-    /// The congestion header of a packet of the data direction.
+    /// Returns the congestion header; [`Header::None`] without one, and for packets of the reverse direction.
     pub(crate) fn header(&self) -> Header {
         if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER {
             return Header::None;
@@ -142,7 +142,7 @@ impl Packet {
         Header::from_words([a.start, a.end, b.start, b.end, c.start])
     }
 
-    /// Writes the congestion header, and replaces an existing header. The caller adds its bytes to the size.
+    /// Writes the congestion header, and replaces an existing header. The caller adds the header's bytes to the size.
     pub(crate) fn set_header(&mut self, header: Header) {
         let [a, b, c, d, e] = header.to_words();
         let block = |start, end| SackBlock { start, end };
@@ -150,7 +150,7 @@ impl Packet {
         self.flags |= flag::HEADER;
     }
 
-    /// The echo of a congestion header, which a receiver sends back.
+    /// Returns the echo of a congestion header, which a receiver sends back; `None` if the packet has no echo.
     pub(crate) fn echo(&self) -> Option<Echo> {
         if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER | flag::REVERSE {
             return None;
@@ -158,7 +158,7 @@ impl Packet {
         Echo::from_word(self.echo, (self.flags >> flag::ECHO_SHIFT) as u8)
     }
 
-    /// Adds an echo, and its bytes to the size.
+    /// Writes an echo of a congestion header into the packet, and adds the echo's bytes to the size.
     pub(crate) fn set_echo(&mut self, echo: Echo) {
         let (word, kind) = echo.to_word();
         self.echo = word;
@@ -166,7 +166,8 @@ impl Packet {
         self.size += ECHO_BYTES;
     }
 
-    /// Bytes that serve rate control: the congestion header or its echo, and the rate option (MET-82).
+    /// Returns the number of bytes that serve rate control: the congestion header or its echo, and the rate option
+    /// (MET-82).
     #[inline]
     pub(crate) fn signal_bytes(&self) -> u16 {
         if !self.is(flag::HEADER | flag::RATE) {
@@ -180,7 +181,7 @@ impl Packet {
         header + if self.is(flag::RATE) { RATE_OPTION_BYTES as u16 } else { 0 }
     }
 
-    /// The leaf in which the last controlled port counted the packet.
+    /// Returns the leaf in which the last controlled port counted the packet.
     pub(crate) fn leaf(&self) -> usize {
         (self.flags >> flag::LEAF_SHIFT) as usize & 3
     }
@@ -193,7 +194,7 @@ impl Packet {
     pub(crate) const SACKS_BESIDE_RATE: usize = ((OPTION_ROOM_BYTES - RATE_OPTION_BYTES - 4) / 8) as usize;
 }
 
-/// Bytes of a padded SACK option with this many blocks (RFC 2018).
+/// Returns the length in bytes of a padded SACK option with this many blocks (RFC 2018).
 pub(crate) fn sack_bytes(blocks: usize) -> u32 {
     if blocks == 0 { 0 } else { 4 + 8 * blocks as u32 }
 }

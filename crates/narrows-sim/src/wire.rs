@@ -16,8 +16,8 @@ const CHECKSUM: usize = 16;
 /// Bytes of the longest TCP header and of the non-zero part of its pseudo header.
 const ROOM_BYTES: usize = 60 + 4;
 
-/// TCP checksum of a header without payload. The pseudo header has zero addresses, but its real protocol and
-/// length.
+/// Computes the TCP checksum of a header without payload. The addresses of the pseudo header are zero; its protocol
+/// and length are real.
 fn sum_of(header: &[u8]) -> u16 {
     let mut bytes = [0; ROOM_BYTES];
     let [high, low] = (header.len() as u16).to_be_bytes();
@@ -39,7 +39,7 @@ impl Writer {
     }
 }
 
-/// The TCP header of an ACK with its options: NOP NOP timestamps, NOP NOP SACK.
+/// Builds the TCP header of an ACK with its options: NOP NOP timestamps, NOP NOP SACK.
 fn header(p: &Packet) -> Writer {
     let mut w = Writer { bytes: [0; 60], len: 0 };
     w.put(5001u16.to_be_bytes());

@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     /// A message of the control network arrives, or a timer of a domain's controller expires. The
     /// index is the domain; an index above all domains means a notice to a source.
     Domain = 6,
-    /// Take samples. Index: 0.
+    /// Samples are due, or the measurement interval starts. Index: which of the two (see `samples`).
     Sample = 7,
 }
 
@@ -62,13 +62,14 @@ pub(crate) struct Event {
 /// An empty entry. This key is greater than the key of any event.
 const NONE: u128 = u128::MAX;
 
-/// Four siblings of the heap, a cache line.
+/// Four siblings of the heap, which fill a cache line.
 #[derive(Copy, Clone)]
 #[repr(align(64))]
 struct Siblings([u128; 4]);
 
 impl Siblings {
-    /// The position of the least key, and the key. The position is unpredictable, so the code does not branch on it.
+    /// Returns the position of the least key, and the key. The position is unpredictable, so the code does not branch
+    /// on it.
     #[inline]
     fn least(&self) -> (usize, u128) {
         let [a, b, c, d] = self.0;
@@ -168,7 +169,7 @@ impl EventQueue {
         self.heap[at / 4].0[at % 4] = key;
     }
 
-    /// Takes out the last entry. The heap must not be empty.
+    /// Removes the last entry and returns its key. The heap must not be empty.
     #[inline]
     fn last(&mut self) -> u128 {
         self.len -= 1;

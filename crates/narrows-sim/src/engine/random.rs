@@ -3,39 +3,38 @@
 use rand_core::Rng;
 use rand_pcg::Pcg32;
 
-/// A seeded stream (PCG32: portable, the same values on every machine).
+/// A seeded stream of random numbers (PCG32), with the same values on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg32);
 
 impl Random {
-    /// The stream with number `stream`, in a run with this `seed`.
+    /// Creates the stream with number `stream` for a run with this `seed`.
     pub fn new(seed: u64, stream: u64) -> Self {
         Random(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xda3e_39cb_94b9_5bdb, stream))
     }
 
-    /// Uniform in [0, 1).
+    /// Draws a number from the uniform distribution on [0, 1).
     pub fn unit(&mut self) -> f64 {
         self.0.next_u32() as f64 / (1u64 << 32) as f64
     }
 
-    /// Sixty-four random bits.
+    /// Draws sixty-four random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// True with probability `p`.
+    /// Returns `true` with probability `p`.
     #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         p > 0.0 && self.unit() < p
     }
 
-    /// A random number with an exponential distribution of this mean.
+    /// Draws a number from the exponential distribution with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
 
-    /// A random number from the Pareto distribution (type I) with this mean and a shape above 1, by
-    /// inversion.
+    /// Draws a number from the Pareto distribution (type I) with this mean and a shape above 1, by inversion.
     pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         let scale = mean * (shape - 1.0) / shape;
         scale / libm::pow(1.0 - self.unit(), 1.0 / shape)

@@ -19,16 +19,16 @@ pub struct Impairments {
 /// The effect of the impairments on a packet that has left the queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Fate {
-    /// The packet never arrives.
+    /// Whether the packet is lost.
     pub is_lost: bool,
-    /// The packet arrives twice.
+    /// Whether the packet arrives twice.
     pub is_duplicated: bool,
-    /// Jitter.
+    /// Additional delay by jitter.
     pub extra_delay: Span,
 }
 
 impl Impairments {
-    /// The impairments of link number `link`; `None` for a perfect link.
+    /// Creates the impairments of link number `link`. Returns `None` for a perfect link.
     pub fn new(plan: &LinkPlan, seed: u64, link: u64) -> Option<Box<Self>> {
         let perfect = plan.loss.is_empty() && plan.duplicate == 0.0 && plan.jitter.is_none();
         (!perfect).then(|| {

@@ -75,11 +75,12 @@ pub(crate) struct Port {
     departed_at_sample: u64,
     /// The switch whose rate controller controls this port.
     pub(crate) switch: Option<u32>,
-    /// The receiving node has a switch with a rate controller.
+    /// Whether the receiving node has a switch with a rate controller.
     pub(crate) leads_to_switch: bool,
     /// The counters that the rate controller reads; `None` at a port without a rate controller.
     counters: Option<Box<PortCounters>>,
-    /// The port's rate controller keeps the port's own queue: a packet's class selects its band.
+    /// Whether the port keeps its own queue under the rate controller. A packet's class then selects its band in this
+    /// queue.
     keeps_own_queue: bool,
 }
 
@@ -388,8 +389,8 @@ impl Port {
         self.flight.insert(at, (arrival, packet));
     }
 
-    /// Takes the head of the flight if it has arrived. Returns `None` if an earlier event has already
-    /// delivered the packet of this event.
+    /// Removes the first packet in flight if it has arrived, and returns it. Returns `None` if an earlier event has
+    /// already delivered the packet of this event.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, me: u32, events: &mut EventQueue) -> Option<u32> {
         let &(at, packet) = self.flight.front()?;
@@ -416,7 +417,7 @@ impl Port {
         }
     }
 
-    /// Packets and bytes waiting.
+    /// Returns the numbers of packets and bytes that wait.
     pub(crate) fn backlog(&mut self, now: Time) -> (u32, u64) {
         match &mut self.queue {
             Queue::Fifo(fifo) => fifo.backlog(now),
@@ -424,7 +425,7 @@ impl Port {
         }
     }
 
-    /// L3 bytes whose transmission has begun.
+    /// Returns the number of L3 bytes whose transmission has begun.
     pub(crate) fn departed_bytes(&mut self, now: Time) -> u64 {
         self.stats.accepted_bytes - self.backlog(now).1
     }
@@ -434,8 +435,8 @@ impl Port {
         self.departed_at_start = self.departed_bytes(now);
     }
 
-    /// Takes a sample: the bytes that left the port since the last call, and the bytes that could
-    /// have left it in `[from, now)`.
+    /// Returns the bytes that left the port since the last call, and the bytes that could have left it in `[from,
+    /// now)`.
     pub(crate) fn take_sample(&mut self, from: Time, now: Time) -> (u64, f64) {
         let departed = self.departed_bytes(now);
         let bin = departed - self.departed_at_sample;
@@ -443,14 +444,14 @@ impl Port {
         (bin, self.service.capacity(from, now))
     }
 
-    /// Statistics over the measurement interval, which ends now.
+    /// Returns the statistics over the measurement interval, which ends now.
     pub(crate) fn totals(&mut self, now: Time) -> PortTotals {
         let departed = (self.departed_bytes(now) - self.departed_at_start) as f64;
         let seconds = now.since(self.measure_from).as_secs_f64();
         PortTotals { departed, capacity: self.service.capacity(self.measure_from, now), seconds }
     }
 
-    /// The port's queue as an HTB; `None` if it is of another kind.
+    /// Returns the port's queue as an HTB; `None` if the queue is of another kind.
     pub(crate) fn htb(&mut self) -> Option<&mut Htb> {
         match &mut self.queue {
             Queue::Scheduled(s) => s.discipline.as_htb(),
@@ -479,8 +480,8 @@ impl Port {
         }
     }
 
-    /// The port's counters for its rate controller; `None` at a port without a rate controller. The counters include
-    /// the current capacity if `capacity_is_configured`.
+    /// Returns the port's counters for its rate controller; `None` at a port without a rate controller. The counters
+    /// include the current capacity if `capacity_is_configured`.
     pub(crate) fn counters(&mut self, now: Time, capacity_is_configured: bool) -> Option<&PortCounters> {
         let counters = self.counters.as_deref_mut()?;
         counters.capacity = capacity_is_configured.then(|| self.service.configured_rate(now));

@@ -40,13 +40,14 @@ impl Paths {
         Paths { edges, out, ..Paths::default() }
     }
 
-    /// The link at position `hop` of the table, or [`HOST`].
+    /// Returns the link at position `hop` of the table, or [`HOST`].
     #[inline]
     pub(crate) fn link(&self, hop: u32) -> u32 {
         self.links[hop as usize]
     }
 
-    /// Start of the shortest path between two nodes (least delay, then fewest hops, then lowest link numbers).
+    /// Returns the start of the shortest path between two nodes (least delay, then fewest hops, then lowest link
+    /// numbers).
     pub(crate) fn shortest(&mut self, from: u32, to: u32) -> Option<u32> {
         if let Some(&start) = self.known.get([from, to].as_slice()) {
             return Some(start);
@@ -55,7 +56,7 @@ impl Paths {
         Some(self.add(vec![from, to], &links))
     }
 
-    /// Starts of a flow's paths: towards the receiver, and back.
+    /// Returns the starts of a flow's paths: towards the receiver, and back.
     pub(crate) fn both_ways(&mut self, plan: &Plan, flow: &FlowPlan) -> Result<(u32, u32), Error> {
         let unreachable = |from: u32, to: u32| Error::Unreachable {
             flow: flow.name.clone(),
@@ -70,7 +71,7 @@ impl Paths {
         Ok((forward, reverse.ok_or_else(|| unreachable(flow.to, flow.from))?))
     }
 
-    /// Start of the path along these nodes.
+    /// Returns the start of the path along these nodes.
     pub(crate) fn along(&mut self, nodes: &[u32]) -> Option<u32> {
         // A list of two nodes could mean "shortest path" or "this link". A leading marker distinguishes the keys.
         let key: Vec<u32> = std::iter::once(HOST).chain(nodes.iter().copied()).collect();
@@ -84,7 +85,7 @@ impl Paths {
         Some(self.add(key, &links?))
     }
 
-    /// The links of the path that starts at `start`.
+    /// Returns the links of the path that starts at `start`.
     pub(crate) fn links_of(&self, start: u32) -> &[u32] {
         let rest = &self.links[start as usize..];
         let end = rest.iter().position(|&l| l == HOST).unwrap_or(rest.len());

@@ -34,7 +34,7 @@ pub struct Steps {
     base: Time,
 }
 
-/// A mahimahi trace: at each opportunity, a millisecond of the trace, `bytes` bytes may leave.
+/// A mahimahi trace. Each opportunity is a millisecond of the trace at which `bytes` bytes may leave.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
     millis: Vec<u32>,
@@ -47,7 +47,7 @@ pub struct Opportunities {
 }
 
 impl Service {
-    /// The service of a link with this rate plan.
+    /// Creates the service of a link with this rate plan.
     pub fn new(plan: &RatePlan) -> Self {
         match plan {
             RatePlan::Steps { steps, period: None } if steps.len() == 1 => {
@@ -87,7 +87,7 @@ impl Service {
         }
     }
 
-    /// Bytes that the link could have carried in `[from, to)`.
+    /// Returns the number of bytes that the link could have carried in `[from, to)`.
     pub fn capacity(&self, from: Time, to: Time) -> f64 {
         match self {
             Service::Constant { rate, .. } => rate.as_f64() * to.since(from).as_secs_f64(),
@@ -96,10 +96,9 @@ impl Service {
         }
     }
 
-    /// The rate at this time, as a rate controller with a configured capacity sees it. If the rate
-    /// comes from a trace of opportunities, the result is the mean of the 100 ms before and the
-    /// 100 ms after `now`. This models a radio scheduler, which can report both its recent and its
-    /// planned grants.
+    /// Returns the rate at `now` that a rate controller with a configured capacity reads. If the rate comes from a
+    /// trace of opportunities, the result is the mean of the 100 ms before and the 100 ms after `now`. This models a
+    /// radio scheduler, which can report both its recent and its planned grants.
     pub(crate) fn configured_rate(&self, now: Time) -> Rate {
         match self {
             Service::Constant { rate, .. } => *rate,
@@ -112,7 +111,7 @@ impl Service {
         }
     }
 
-    /// Mean rate over `[from, to)`.
+    /// Returns the mean rate over `[from, to)`.
     pub fn mean_rate(&self, from: Time, to: Time) -> Rate {
         match self {
             Service::Constant { rate, .. } => *rate,
@@ -121,7 +120,7 @@ impl Service {
         }
     }
 
-    /// The first time after `now` at which [`configured_rate`](Service::configured_rate) changes.
+    /// Returns the first time after `now` at which [`configured_rate`](Service::configured_rate) changes.
     pub(crate) fn next_change(&self, now: Time) -> Time {
         match self {
             Service::Constant { .. } => Time::NEVER,
@@ -132,7 +131,7 @@ impl Service {
 }
 
 impl Steps {
-    /// The step in force at `now`, as (start, rate, end). The times of a step are relative to the start of
+    /// Returns the step in force at `now`, as (start, rate, end). The times of a step are relative to the start of
     /// its repetition.
     fn at(&self, now: Time) -> (Time, Rate, Time) {
         let (base, local) = self.split(now);
@@ -140,7 +139,7 @@ impl Steps {
         self.bounds(base, i)
     }
 
-    /// The bytes that one repetition can carry.
+    /// Returns the number of bytes that one repetition can carry.
     fn per_period(&self, period: Span) -> f64 {
         let ends = self.steps[1..].iter().map(|s| s.0).chain([Time::ZERO + period]);
         self.steps.iter().zip(ends).map(|(s, end)| s.1.as_f64() * end.since(s.0).as_secs_f64()).sum()
@@ -166,8 +165,8 @@ impl Steps {
         (self.steps[i].0 + offset, self.steps[i].1, end)
     }
 
-    /// The time at which the last of `bytes` has left, if transmission starts at `turn`. It is
-    /// computed by integration over the steps.
+    /// Returns the time at which the last of `bytes` has left, if transmission starts at `turn`. The function
+    /// integrates the rate over the steps.
     fn finish(&mut self, turn: Time, bytes: u32) -> Time {
         let (base, local) = self.split(turn);
         if base != self.base {
@@ -230,7 +229,7 @@ impl Opportunities {
             + Span::from_millis((k / n).saturating_mul(self.period) + self.millis[(k % n) as usize] as u64)
     }
 
-    /// Number of opportunities before `t`.
+    /// Returns the number of opportunities before `t`.
     fn count(&self, t: Time) -> u64 {
         let n = self.millis.len() as u64;
         let ms = t.as_nanos().div_ceil(1_000_000);
@@ -242,8 +241,8 @@ impl Opportunities {
         previous + before(local)
     }
 
-    /// Unused opportunities are lost. One opportunity may serve several small packets, and a packet may need several
-    /// opportunities.
+    /// Serves a packet; see [`Service::serve`]. Unused opportunities are lost. One opportunity may serve several
+    /// small packets, and a packet may need several opportunities.
     fn serve(&mut self, turn: Time, bytes: u32) -> (Time, Time) {
         let first = self.count(turn);
         if first > self.next {

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram as Hdr;
 
-/// Durations from 1 microsecond to 10 minutes, exact to 0.8 % (two significant digits, HdrHistogram).
+/// A histogram of durations from 1 microsecond to 10 minutes, exact to 0.8 % (two significant digits, HdrHistogram).
 #[derive(Clone, Debug)]
 pub struct Histogram {
     hdr: Hdr<u32>,
@@ -15,7 +15,7 @@ pub struct Histogram {
 const UNIT_NANOS: u64 = 1_000;
 
 impl Histogram {
-    /// An empty histogram.
+    /// Creates an empty histogram.
     pub fn new() -> Option<Box<Self>> {
         Hdr::new_with_bounds(1, 600_000_000, 2)
             .ok()
@@ -39,7 +39,7 @@ impl Histogram {
         self.hdr.saturating_record_n(nanos / UNIT_NANOS, times);
     }
 
-    /// The quantile `q` in seconds; NaN without samples.
+    /// Returns the quantile `q` in seconds; NaN without samples.
     pub fn quantile(&self, q: f64) -> f64 {
         if self.hdr.is_empty() {
             return f64::NAN;

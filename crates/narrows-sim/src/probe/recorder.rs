@@ -24,7 +24,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Empty tables.
+    /// Creates empty tables.
     #[allow(clippy::new_without_default, reason = "an empty recorder is not a useful default")]
     pub fn new() -> Self {
         let flows = Table::new(
@@ -148,7 +148,7 @@ impl Recorder {
         }
     }
 
-    /// The finished tables.
+    /// Returns the finished tables.
     pub fn into_tables(self) -> Vec<Table> {
         vec![
             self.flows,

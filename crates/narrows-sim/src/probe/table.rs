@@ -58,7 +58,7 @@ impl From<Option<f64>> for Cell {
 }
 
 impl Table {
-    /// An empty table. A column is a name and its type: `f`, `u` or `s`.
+    /// Creates an empty table. A column is a name and its type: `f`, `u` or `s`.
     pub(crate) fn new(name: &'static str, columns: &[(&'static str, char)]) -> Self {
         let columns = columns
             .iter()
@@ -74,7 +74,8 @@ impl Table {
         Table { name, columns }
     }
 
-    /// Adds a row. A cell whose type differs from its column's is a programming error; it is stored as undefined.
+    /// Adds a row. It is a programming error if the types of a cell and its column differ; NaN, 0 or an empty string
+    /// is then stored.
     pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut cells = cells.into_iter();
         for (name, column) in &mut self.columns {
@@ -101,7 +102,7 @@ impl Table {
         debug_assert!(cells.next().is_none(), "{}: too many cells", self.name);
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         match self.columns.first() {
             Some((_, Column::F64(v))) => v.len(),
@@ -111,7 +112,7 @@ impl Table {
         }
     }
 
-    /// A column of floats by name.
+    /// Returns a column of floats by name.
     pub fn f64(&self, column: &str) -> Option<&[f64]> {
         self.columns.iter().find_map(|(n, c)| match c {
             Column::F64(v) if *n == column => Some(v.as_slice()),
@@ -119,7 +120,7 @@ impl Table {
         })
     }
 
-    /// A column of integers by name.
+    /// Returns a column of integers by name.
     pub fn u64(&self, column: &str) -> Option<&[u64]> {
         self.columns.iter().find_map(|(n, c)| match c {
             Column::U64(v) if *n == column => Some(v.as_slice()),
@@ -127,7 +128,7 @@ impl Table {
         })
     }
 
-    /// A column of strings by name.
+    /// Returns a column of strings by name.
     pub fn str(&self, column: &str) -> Option<&[String]> {
         self.columns.iter().find_map(|(n, c)| match c {
             Column::Str(v) if *n == column => Some(v.as_slice()),

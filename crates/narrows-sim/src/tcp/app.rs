@@ -46,7 +46,7 @@ pub enum Chunk {
 }
 
 impl App {
-    /// The application of a flow that starts and stops at these times.
+    /// Creates the application of a flow that starts and stops at these times.
     pub fn new(plan: &AppPlan, start: Time, stop: Time) -> Self {
         let source = match plan {
             AppPlan::Size { bytes } => Source::Size(bytes.get()),
@@ -58,12 +58,12 @@ impl App {
         App { source, stop, start, taken: 0, is_finished: false }
     }
 
-    /// A flow of this many bytes.
+    /// Creates the application of a flow that sends this number of bytes.
     pub fn sized(bytes: Bytes, start: Time) -> Self {
         App { source: Source::Size(bytes.get()), stop: Time::NEVER, start, taken: 0, is_finished: false }
     }
 
-    /// Size of the whole transfer; 0 if it is not limited.
+    /// Returns the size of the whole transfer; 0 if it is not limited.
     pub fn size(&self) -> u64 {
         match self.source {
             Source::Size(bytes) => bytes,
@@ -119,7 +119,7 @@ impl App {
     }
 }
 
-/// The part of `elapsed` that lies in on periods.
+/// Returns the part of `elapsed` that lies in on periods.
 fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX {
         return elapsed;
@@ -130,7 +130,7 @@ fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     on.scale(whole, 1) + rest.min(on)
 }
 
-/// The inverse of `on_time`: the elapsed time after which the on periods add up to `busy`.
+/// Returns the elapsed time after which the on periods add up to `busy`: the inverse of `on_time`.
 fn wall_time(busy: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX || on == Span::ZERO {
         return busy;

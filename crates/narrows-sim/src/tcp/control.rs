@@ -33,13 +33,13 @@ impl Control {
         self.cc.recovery() == Recovery::Transport
     }
 
-    /// Linux `tcp_is_cwnd_limited`.
+    /// Whether the window limits the sender (Linux `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn is_window_limited(&self) -> bool {
         self.usage.is_limited(&self.window)
     }
 
-    /// Restarts the wait before an unused window shrinks. Called when the window has changed or grows.
+    /// Restarts the time after which an unused window shrinks. Called when the window has changed or grows.
     #[inline]
     pub(super) fn postpone_shrinking(&mut self, now: Time) {
         self.usage.postpone(now);
@@ -55,7 +55,8 @@ impl Control {
         self.window.ssthresh = self.window.ssthresh.max(1);
     }
 
-    /// Linux `tcp_current_ssthresh`: outside a reduction the threshold is at least three quarters of the window.
+    /// Returns the slow-start threshold. Outside a reduction it is at least three quarters of the window (Linux
+    /// `tcp_current_ssthresh`).
     pub(super) fn current_ssthresh(&self, state: State) -> u32 {
         if matches!(state, State::Cwr | State::Recovery) {
             self.window.ssthresh
@@ -68,7 +69,7 @@ impl Control {
         self.window.ssthresh.max(self.window.cwnd / 2 + self.window.cwnd / 4)
     }
 
-    /// Linux `tcp_cwnd_validate`: records whether the window limited the last flight.
+    /// Records whether the window limited the last flight (Linux `tcp_cwnd_validate`).
     pub(super) fn validate(&mut self, now: Time, limited: bool, state: State, board: &Scoreboard, rtt: &Rtt) {
         let out = board.packets_out();
         self.usage.record(board.una, board.nxt(), out, limited);
@@ -81,7 +82,8 @@ impl Control {
         }
     }
 
-    /// RFC 2861 section 3.1 as in Linux (`tcp_cwnd_application_limited`): the window shrinks half-way to its used part.
+    /// Shrinks the window half-way to its used part (RFC 2861 section 3.1, as in Linux
+    /// `tcp_cwnd_application_limited`).
     fn shrink_unused(&mut self, now: Time, state: State) {
         let used = self.usage.used().max(INITIAL_WINDOW_SEGMENTS);
         if state == State::Open && used < self.window.cwnd {
@@ -91,8 +93,8 @@ impl Control {
         self.usage.restart(now);
     }
 
-    /// Adapts the window before the first transmission after an idle time. RFC 2861 (as in Linux) and the
-    /// controller's own rule apply.
+    /// Adapts the window before the first transmission after an idle time, by RFC 2861 (as in Linux) and by the
+    /// controller's own rule.
     pub(super) fn restart_after_idle(&mut self, now: Time, idle: Span, rto: Span, app_limited: bool) {
         if self.is_window_of_transport() && idle > rto {
             let restart = self.window.cwnd.min(INITIAL_WINDOW_SEGMENTS);
@@ -108,7 +110,7 @@ impl Control {
         self.cc.on_restart(now, idle, app_limited, &mut self.window);
     }
 
-    /// The pacing rate in windows per srtt (Linux `tcp_update_pacing_rate`).
+    /// Returns the pacing rate in windows per srtt (Linux `tcp_update_pacing_rate`).
     pub(super) fn pacing_ratio(&self) -> f64 {
         if self.window.cwnd < self.window.ssthresh / 2 { PACING_SLOW_START } else { PACING_AVOIDANCE }
     }

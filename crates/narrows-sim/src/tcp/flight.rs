@@ -20,7 +20,7 @@ pub(crate) struct Flight {
 
 /// The result of a search for losses.
 pub(super) struct Losses {
-    /// A retransmission was lost.
+    /// Whether a retransmission was lost.
     pub(super) retransmission: bool,
     /// The time of the next search, if no ACK arrives before this time.
     pub(super) timeout: Option<Time>,
@@ -52,7 +52,8 @@ impl Flight {
         Losses { retransmission: self.board.retrans_out < before, timeout: found.timeout }
     }
 
-    /// Marks all segments as lost that are neither SACKed nor so recent that RACK would still wait for them.
+    /// Marks the first segment as lost, and all later segments except those that are SACKed or so recent that RACK
+    /// would still wait for them.
     pub(super) fn mark_all_lost(&mut self, now: Time, control: &mut Control) {
         let (una, nxt) = (self.board.una, self.board.nxt());
         for seq in una..nxt {

@@ -53,8 +53,8 @@ impl Io<'_> {
         self.out.push(id);
     }
 
-    /// The timestamp clock. After retransmissions Linux measures the RTT by timestamps alone. Such an RTT is
-    /// up to a tick too short, so a path with 20.7 ms can show a minimum of 20.0 ms.
+    /// Returns the time of the timestamp clock. After retransmissions Linux measures the RTT by timestamps alone.
+    /// Such an RTT is up to a tick too short, so a path with 20.7 ms can show a minimum of 20.0 ms.
     pub(crate) fn timestamp(&self) -> u32 {
         Timestamps::clock(self.now)
     }

@@ -57,9 +57,9 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// The offer before the first data. `mss` is in bytes, and `limit` is the scenario's limit in segments. Half of the
-    /// socket's `buffer` is offered (Linux tcp_win_from_space). `buffer_limits`: whether the buffer still
-    /// limits the sender after the window has opened.
+    /// Creates the offer before the first data. `mss` is in bytes, and `limit` is the scenario's limit in segments.
+    /// Half of the socket's `buffer` is offered (Linux tcp_win_from_space). `buffer_limits` says whether the buffer
+    /// still limits the sender after the window has opened.
     pub(crate) fn new(mss: u32, limit: Option<u32>, buffer: Option<Bytes>, buffer_limits: bool) -> Self {
         let half = (buffer.unwrap_or(BUFFER).get() / 2).min(u64::from(LARGEST_BYTES)) as u32;
         let most = limit.unwrap_or((half / mss).max(1));
@@ -73,12 +73,12 @@ impl Offer {
         Offer { opening: Opening { segments, most }, cost, edge: segments }
     }
 
-    /// How far the window has opened. The receiver itself computes the same state.
+    /// Returns how far the window has opened. The receiver itself computes the same state.
     pub(crate) fn opening(&self) -> Opening {
         self.opening
     }
 
-    /// The first segment that may not be sent.
+    /// Returns the number of the first segment that may not be sent.
     #[inline]
     pub(crate) fn edge(&self) -> u32 {
         self.edge

@@ -14,7 +14,7 @@ impl Pacer {
         Pacer { next: now }
     }
 
-    /// Time of the next transmission.
+    /// Returns the time of the next transmission.
     #[inline]
     pub(super) fn next(&self) -> Time {
         self.next

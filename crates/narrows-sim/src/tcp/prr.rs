@@ -18,8 +18,8 @@ impl Prr {
         *self = Prr { prior_cwnd: cwnd, delivered: 0, out: 0 };
     }
 
-    /// The window after an ACK that delivered `delivered` segments and showed that `lost` segments were lost; `None`
-    /// if the ACK delivered nothing.
+    /// Returns the window after an ACK that delivered `delivered` segments and showed that `lost` segments were lost;
+    /// `None` if the ACK delivered nothing.
     pub(crate) fn window(
         &mut self,
         delivered: u32,

@@ -24,7 +24,7 @@ pub(crate) struct Rack {
     /// RTT of the segment delivered last.
     rtt: Span,
     advanced: bool,
-    /// Reordering was observed on this connection.
+    /// Whether reordering was observed on this connection.
     pub(crate) reordering_seen: bool,
     /// Highest delivered segment, to detect reordering: the current value, and the value before the ACK that
     /// is being processed.
@@ -76,13 +76,13 @@ impl Rack {
     #[inline]
     pub(crate) fn deliver(&mut self, now: Time, seq: u32, segment: &Segment, min_rtt: Span) {
         if seq < self.prior_fack && !segment.was_retransmitted() {
-            // Step 3: an original transmission arrived after a higher segment. The network reordered.
+            // Step 3: an original transmission arrived after a higher segment, so the network has reordered packets.
             self.reordering_seen = true;
         }
         self.fack = self.fack.max(seq + 1);
         let rtt = now.since(segment.sent);
-        // An RTT below the minimum belongs to the original transmission, whose ACK arrived after the retransmission. It says
-        // nothing about the retransmission.
+        // If the RTT is below the minimum, the ACK is for the original transmission and arrived after the
+        // retransmission. Such an RTT says nothing about the retransmission.
         if segment.was_retransmitted() && rtt < min_rtt {
             return;
         }
@@ -98,7 +98,7 @@ impl Rack {
         self.dsack_seen = true;
     }
 
-    /// Adapts the reordering window, once per ACK.
+    /// Adapts the reordering window. Called once per ACK.
     pub(crate) fn adapt_window(&mut self, una: u32, nxt: u32) {
         if self.dsack_round.is_some_and(|round| una < round) {
             self.dsack_seen = false;
@@ -119,7 +119,7 @@ impl Rack {
         }
     }
 
-    /// The reordering window (section 6.2 step 4).
+    /// Returns the reordering window (section 6.2 step 4).
     pub(crate) fn window(&self, state: State, sacked_out: u32, rtt: &Rtt) -> Span {
         let is_certain = matches!(state, State::Recovery | State::Loss) || sacked_out >= REORDERING_SEGMENTS;
         if !self.reordering_seen && is_certain {

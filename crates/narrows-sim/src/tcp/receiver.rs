@@ -118,7 +118,7 @@ impl Receiver {
         self.phase == Phase::Closed
     }
 
-    /// Time at which the receiver's timer expires.
+    /// Returns the time at which the receiver's timer expires.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
         self.ack_at.min(self.retry_at)
@@ -221,7 +221,7 @@ impl Receiver {
                 self.quick = self.quick.max(1);
             }
         }
-        // RFC 7323 (4.3): the timestamp of the first segment that the next ACK acknowledges.
+        // RFC 7323 section 4.3: echo the timestamp of the first segment that the next ACK acknowledges.
         if p.seq <= self.last_acked && !super::before(p.ts, self.ts_recent) {
             self.ts_recent = p.ts;
         }

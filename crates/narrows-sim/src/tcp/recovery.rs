@@ -29,14 +29,14 @@ pub(crate) struct LossRecovery {
     pub(crate) state: State,
     /// `nxt` at the start of the current episode of recovery or loss.
     pub(super) high_seq: u32,
-    /// F-RTO is testing whether the timeout was spurious.
+    /// Whether F-RTO is testing if the timeout was spurious.
     pub(super) frto: bool,
     /// The tail loss probe: `nxt` when it was sent, and whether it was a retransmission.
     pub(super) probe: Option<(u32, bool)>,
     pub(super) timer: Timer,
     pub(super) prr: Prr,
     pub(super) undo: Undo,
-    /// The next new segment tells the receiver that the window was reduced (RFC 3168, CWR).
+    /// Whether the next new segment tells the receiver that the window was reduced (RFC 3168, CWR).
     pub(super) send_cwr: bool,
 }
 
@@ -54,7 +54,7 @@ impl LossRecovery {
         }
     }
 
-    /// Time at which the timer expires.
+    /// Returns the time at which the timer expires.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
         self.timer.at()
@@ -110,8 +110,8 @@ impl LossRecovery {
                     && self.is_of_original(progress.ts_echo)
                     && self.undo.marker.is_some()
                 {
-                    // A partial ACK of an original transmission: the network reordered, and the segment was not lost (Linux
-                    // tcp_try_undo_partial).
+                    // A partial ACK of an original transmission shows that the network reordered packets, and that
+                    // the segment was not lost (Linux tcp_try_undo_partial).
                     flight.rack.reordering_seen = true;
                     if flight.board.retrans_out > 0 {
                         return Rexmit::Nothing;
@@ -153,7 +153,7 @@ impl LossRecovery {
         found.retransmission
     }
 
-    /// Linux `tcp_try_to_open`.
+    /// Updates the state in Open, Disorder or CWR: an ECN echo causes CWR (Linux `tcp_try_to_open`).
     fn try_to_open(&mut self, now: Time, ece: bool, flight: &Flight, control: &mut Control) {
         if !flight.board.has_retransmissions() {
             self.undo.retransmitted_at = None;
@@ -166,7 +166,8 @@ impl LossRecovery {
         }
     }
 
-    /// Linux `tcp_try_keep_open`: Disorder while segments are SACKed, lost or retransmitted, otherwise Open.
+    /// Sets the state to Disorder while segments are SACKed, lost or retransmitted, otherwise to Open (Linux
+    /// `tcp_try_keep_open`).
     fn update_open_state(&mut self, board: &Scoreboard) {
         let is_disordered = board.sacked_out + board.lost_out > 0 || board.has_retransmissions();
         let state = if is_disordered { State::Disorder } else { State::Open };
@@ -191,7 +192,7 @@ impl LossRecovery {
         self.state = State::Recovery;
     }
 
-    /// Enters recovery after RACK's timer has found a loss. There is no ACK for which PRR would set the window (Linux
+    /// Enters recovery after RACK's timer has found a loss, and sets the window by PRR, because no ACK does so (Linux
     /// `tcp_rack_reo_timeout`).
     pub(super) fn enter_by_timer(&mut self, now: Time, flight: &Flight, control: &mut Control) {
         self.enter_recovery(now, false, flight, control);
@@ -210,7 +211,7 @@ impl LossRecovery {
         self.state = State::Cwr;
     }
 
-    /// Linux `tcp_init_cwnd_reduction`.
+    /// Begins a reduction of the window, and notifies the controller (Linux `tcp_init_cwnd_reduction`).
     fn begin_reduction(&mut self, now: Time, signal: Signal, flight: &Flight, control: &mut Control) {
         self.high_seq = flight.board.nxt();
         self.probe = None;
@@ -220,7 +221,8 @@ impl LossRecovery {
         control.signal(now, signal, false, flight.board.in_flight(), flight.rtt.srtt);
     }
 
-    /// Linux `tcp_end_cwnd_reduction`.
+    /// Ends a reduction of the window, and notifies the controller. If the transport sets the window, the window
+    /// becomes the threshold (Linux `tcp_end_cwnd_reduction`).
     fn end_reduction(&mut self, now: Time, control: &mut Control) {
         if control.is_window_of_transport() && control.window.ssthresh < INFINITE_SSTHRESH {
             control.window.cwnd = control.window.ssthresh.max(1);

@@ -44,7 +44,7 @@ impl Rtt {
         self.srtt = self.srtt.scale(7, 8) + rtt.scale(1, 8);
     }
 
-    /// The timeout with backoff. Linux: srtt + max(200 ms, 4 * rttvar).
+    /// Returns the timeout with backoff. As in Linux, it is srtt + max(200 ms, 4 * rttvar) before the backoff.
     pub(crate) fn rto(&self) -> Span {
         let base = if self.srtt == Span::ZERO {
             RTO_INITIAL

@@ -19,7 +19,7 @@ pub(crate) struct RttStats {
 }
 
 impl RttStats {
-    /// Statistics of an interval that begins at `from`.
+    /// Creates the statistics of an interval that begins at `from`.
     pub(super) fn new(from: Time) -> Self {
         RttStats {
             from,

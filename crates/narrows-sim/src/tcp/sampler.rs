@@ -82,8 +82,8 @@ impl Sampler {
         });
     }
 
-    /// BBR-4: the sample of an ACK that has been processed. `min_rtt` includes the ACK's own RTT, as in Linux, where
-    /// tcp_ack() calls tcp_rate_gen() after tcp_clean_rtx_queue().
+    /// BBR-4: completes the sample of an ACK that has been processed. `min_rtt` includes the ACK's own RTT, as in
+    /// Linux, where tcp_ack() calls tcp_rate_gen() after tcp_clean_rtx_queue().
     #[inline]
     pub(crate) fn finish(&mut self, now: Time, draft: &Draft, min_rtt: Span) -> RateSample {
         if self.app_limited != 0 && self.delivered > self.app_limited {
@@ -124,7 +124,7 @@ impl Sampler {
     }
 }
 
-/// The largest 64-bit count that is at most `now` and has the lower half `low`.
+/// Returns the largest 64-bit count that is at most `now` and has the lower half `low`.
 fn widen(now: u64, low: u32) -> u64 {
     now - (now as u32).wrapping_sub(low) as u64
 }

@@ -94,7 +94,7 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Next segment to be sent for the first time.
+    /// Returns the number of the next segment to be sent for the first time.
     #[inline]
     pub(crate) fn nxt(&self) -> u32 {
         self.una + self.segments.len() as u32
@@ -105,13 +105,13 @@ impl Scoreboard {
         self.segments.len() as u32
     }
 
-    /// Segments in flight: the pipe of RFC 6675, as Linux counts it.
+    /// Returns the number of segments in flight: the pipe of RFC 6675, as Linux counts it.
     #[inline]
     pub(crate) fn in_flight(&self) -> u32 {
         (self.packets_out() + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
     }
 
-    /// The record of a segment in `[una, nxt)`.
+    /// Returns the record of a segment in `[una, nxt)`.
     #[inline]
     pub(crate) fn get(&self, seq: u32) -> Option<&Segment> {
         self.segments.get(seq.wrapping_sub(self.una) as usize)
@@ -128,7 +128,7 @@ impl Scoreboard {
         self.segments.push_back(segment);
     }
 
-    /// Removes the first segment after it was acknowledged.
+    /// Removes the first segment, which was acknowledged, and returns its record.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Segment> {
         let s = self.segments.pop_front()?;
@@ -158,7 +158,7 @@ impl Scoreboard {
         Some(was)
     }
 
-    /// The parts of a SACK block that the previous ACK did not contain (Linux `recv_sack_cache`).
+    /// Returns the parts of a SACK block that the previous ACK did not contain (Linux `recv_sack_cache`).
     pub(crate) fn new_parts(&self, block: SackBlock) -> [SackBlock; 2] {
         let empty = SackBlock::default();
         let overlap =
@@ -176,7 +176,8 @@ impl Scoreboard {
         self.known = std::array::from_fn(|i| blocks.get(i).copied().unwrap_or_default());
     }
 
-    /// Marks a segment, or its retransmission, as lost. Returns `None` if it was marked already.
+    /// Marks a segment, or its retransmission, as lost. Returns `None` if the segment is SACKed or was marked
+    /// already.
     pub(crate) fn mark_lost(&mut self, seq: u32) -> Option<&Segment> {
         let at = seq.wrapping_sub(self.una) as usize;
         let s = self.segments.get_mut(at)?;
@@ -202,7 +203,7 @@ impl Scoreboard {
         self.lost_out = 0;
     }
 
-    /// The lowest lost segment whose retransmission is not in flight.
+    /// Returns the lowest lost segment whose retransmission is not in flight.
     pub(crate) fn next_lost(&mut self) -> Option<u32> {
         if self.lost_out == 0 {
             return None;
@@ -235,7 +236,7 @@ impl Scoreboard {
         (self.una..above.min(self.nxt())).rev().find_map(sent_before)
     }
 
-    /// The latest time before `newest` at which a retransmission that is still in flight was sent.
+    /// Returns the latest time before `newest` at which a retransmission that is still in flight was sent.
     pub(crate) fn last_retransmission_before(&self, newest: (Time, u32)) -> Option<Time> {
         let before = self.retransmissions.iter().rev().skip_while(|entry| **entry >= newest);
         before.into_iter().find(|entry| self.is_current(entry)).map(|&(sent, _)| sent)
@@ -258,7 +259,7 @@ impl Scoreboard {
         self.retrans_out > 0 || self.segments.front().is_some_and(|s| s.was_retransmitted())
     }
 
-    /// The segments from `from` on, in order: (number, record).
+    /// Returns the segments from `from` on, in order: (number, record).
     pub(crate) fn segments_from(&self, from: u32) -> impl Iterator<Item = (u32, &Segment)> {
         let skip = from.max(self.una).wrapping_sub(self.una) as usize;
         self.segments.iter().enumerate().skip(skip).map(|(i, s)| (self.una + i as u32, s))

@@ -82,7 +82,7 @@ pub(crate) struct Sender {
     /// The most recent rate in an ACK, and the earliest time at which a segment carries the rate option again.
     pub(crate) feedback: Option<Rate>,
     pub(super) option_at: Time,
-    /// The flow's packets carry congestion headers.
+    /// Whether the flow's packets carry congestion headers.
     pub(super) uses_headers: bool,
     /// The newest received timestamp. The sender's packets echo it.
     ts_recent: u32,
@@ -98,7 +98,7 @@ pub(crate) struct Sender {
 pub(super) struct Progress {
     pub(super) una_advanced: bool,
     pub(super) data_sacked: bool,
-    /// A segment that was never retransmitted was newly SACKed.
+    /// Whether a segment that was never retransmitted was newly SACKed.
     pub(super) original_sacked: bool,
     pub(super) dsack: bool,
     pub(super) ece: bool,
@@ -165,7 +165,7 @@ impl Sender {
             return;
         }
         if self.phase == Phase::Closed {
-            // TIME_WAIT: the last ACK was lost.
+            // In TIME_WAIT, a FIN means that the last ACK was lost: send it again.
             if p.is(flag::FIN) {
                 let ack = self.packet(io, flag::ACK | flag::FIN);
                 io.send(ack);
@@ -179,7 +179,7 @@ impl Sender {
             return;
         }
         if p.is(flag::SYN) {
-            // The ACK of the handshake was lost.
+            // The ACK of the handshake was lost: send it again.
             let ack = self.packet(io, flag::ACK);
             io.send(ack);
             return;
@@ -210,7 +210,7 @@ impl Sender {
         }
     }
 
-    /// The congestion header of this packet, from the controller.
+    /// Asks the controller for the congestion header of this packet.
     fn header_for(&mut self, now: Time, p: &Packet, again: bool) -> Header {
         let mut departing = Departing::new(now, u64::from(p.seq), self.config.mss as u32 + HEADER_BYTES);
         departing.syn = p.is(flag::SYN);
@@ -234,7 +234,7 @@ impl Sender {
         }
     }
 
-    /// Time at which the sender's timer expires.
+    /// Returns the time at which the sender's timer expires.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
         self.recovery.deadline()
@@ -269,7 +269,7 @@ impl Sender {
         self.transmit(io);
     }
 
-    /// A packet with the header fields that all packets of the sender share.
+    /// Creates a packet with the header fields that all packets of the sender share.
     pub(super) fn packet(&self, io: &Io<'_>, flags: u16) -> Packet {
         let mut p = self.config.template.packet(HEADER_BYTES as u16);
         p.flags |= flags;
@@ -479,18 +479,18 @@ impl Sender {
     }
 }
 
-/// An ACK's timestamps; `None` without an echo.
+/// Returns the timestamps of an ACK; `None` without an echo.
 fn read_timestamps(ts: u32, ts_echo: u32) -> Option<Timestamps> {
     (ts_echo != 0).then_some(Timestamps { value: ts, echo: ts_echo })
 }
 
-/// The RTT from the timestamp echo, at least one tick (RFC 7323, RTTM).
+/// Returns the RTT from the timestamp echo, at least one tick (RFC 7323, RTTM).
 fn echo_rtt(now: u32, ts_echo: u32) -> Option<Span> {
     (ts_echo != 0 && !before(now, ts_echo))
         .then(|| Timestamps::TICK.scale(now.wrapping_sub(ts_echo).max(1).into(), 1))
 }
 
-/// The rate in a packet's option or in its echo of a congestion header.
+/// Returns the rate in a packet's option or in its echo of a congestion header.
 pub(super) fn read_rate(p: &Packet) -> Option<Rate> {
     if p.is(flag::RATE)
         && let Some(rate) = RateCode::from_bits(p.rate_code).decode()

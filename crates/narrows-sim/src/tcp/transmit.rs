@@ -22,7 +22,7 @@ const SYN_TRIES: u32 = 7;
 const RETRIES: u32 = 15;
 
 impl Sender {
-    /// The next time at which the pacer or the application may allow a transmission.
+    /// Returns the next time at which the pacer or the application may allow a transmission.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
         // If a segment is permitted already but was not sent, it waits for an ACK, not for a time.
@@ -81,7 +81,8 @@ impl Sender {
         }
     }
 
-    /// Linux `tcp_rack_reo_timeout`: retransmits the lost segments. New data waits for an ACK.
+    /// Retransmits the segments that RACK's timer finds lost. New data waits for an ACK (Linux
+    /// `tcp_rack_reo_timeout`).
     fn on_reordering_timeout(&mut self, io: &mut Io<'_>) {
         let in_flight = self.flight.board.in_flight();
         self.recovery.find_losses(io.now, &mut self.flight, &mut self.control);
@@ -112,7 +113,8 @@ impl Sender {
         self.recovery.timer = Timer::Retransmit(io.now + self.flight.rtt.rto());
     }
 
-    /// RFC 8985 section 7.3: sends new data if available, otherwise retransmits the last segment.
+    /// Sends a tail loss probe: new data if available, otherwise a retransmission of the last segment (RFC 8985
+    /// section 7.3).
     fn send_probe(&mut self, io: &mut Io<'_>) {
         if self.flight.board.packets_out() == 0 {
             return;
@@ -304,7 +306,7 @@ impl Sender {
         self.pacer.charge(now, size, rate);
     }
 
-    /// The pacing rate that follows from the window (Linux `tcp_update_pacing_rate`).
+    /// Returns the pacing rate that follows from the window (Linux `tcp_update_pacing_rate`).
     fn window_pacing_rate(&self) -> Rate {
         let segments = self.control.window.cwnd.max(self.flight.board.packets_out());
         let window = segments as u64 * (self.config.mss as u64 + 52);

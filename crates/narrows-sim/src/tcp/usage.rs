@@ -8,7 +8,7 @@ use narrows_control::units::{Span, Time};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Usage {
-    /// The window limited the last flight.
+    /// Whether the window limited the last flight.
     limited: bool,
     /// Maximum number of segments in flight in this round, which ends when `round_end` is acknowledged (Linux
     /// max_packets_out, cwnd_usage_seq).
@@ -31,20 +31,21 @@ impl Usage {
         }
     }
 
-    /// Linux `tcp_is_cwnd_limited`: in slow start, the flow already counts as limited by the window when half
-    /// of the window is in use.
+    /// Whether the window limits the flow. In slow start, the window already limits the flow when half of it is in
+    /// use (Linux `tcp_is_cwnd_limited`).
     #[inline]
     pub(super) fn is_limited(&self, window: &Window) -> bool {
         self.limited || (window.cwnd < window.ssthresh && window.cwnd < 2 * self.max_out)
     }
 
-    /// Restarts the measurement of use: the window limits the sender now, or has just been reduced to its used part.
+    /// Restarts the measurement of the used part. Called when the window limits the sender, and after the window was
+    /// reduced to its used part.
     #[inline]
     pub(super) fn restart(&mut self, now: Time) {
         (self.used, self.stamp) = (0, now);
     }
 
-    /// Postpones the shrinking of an unused window: the window has changed, or grows.
+    /// Postpones the shrinking of an unused window. Called when the window has changed or grows.
     #[inline]
     pub(super) fn postpone(&mut self, now: Time) {
         self.stamp = now;
@@ -57,7 +58,7 @@ impl Usage {
         now.since(self.stamp) >= rto
     }
 
-    /// The used part of the window, in segments.
+    /// Returns the used part of the window, in segments.
     pub(super) fn used(&self) -> u32 {
         self.used
     }

@@ -14,7 +14,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// The process of flow plan number `index`; `None` if the plan has no Poisson arrivals.
+    /// Creates the process of flow plan number `index`. Returns `None` if the plan has no Poisson arrivals.
     pub fn new(plan: &FlowPlan, seed: u64, index: u64) -> Option<Self> {
         let AppPlan::Poisson { per_sec, size } = &plan.app else { return None };
         let random = Random::new(seed, 3 << 40 | index);
@@ -36,8 +36,8 @@ impl Arrivals {
         (bytes.min(1e15) as u64).max(1)
     }
 
-    /// All arrivals from `start` to `stop` as (time, bytes). They are drawn in the simulator's order: first
-    /// the gap after a flow, then the flow's size.
+    /// Draws all arrivals from `start` to `stop` as (time, bytes), in the simulator's order: first the gap after a
+    /// flow, then the flow's size.
     pub fn until(mut self, start: Time, stop: Time) -> impl Iterator<Item = (Time, u64)> {
         let mut next = start + self.draw_gap();
         std::iter::from_fn(move || {

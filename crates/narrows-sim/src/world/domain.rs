@@ -28,7 +28,7 @@ pub(super) struct Domain {
     /// Kind of the rate controllers, and the ports that they control, each with its parameters.
     kind: String,
     ports: Vec<(PortId, Values)>,
-    /// `None` during an outage.
+    /// The controller; `None` during an outage.
     controller: Option<Box<dyn DomainController<FlowIndex>>>,
     settings: Settings,
     delay: Span,
@@ -42,7 +42,7 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// The controller of all ports of this kind; `None` if this kind has no controller.
+    /// Creates the controller of all ports of this kind. Returns `None` if this kind has no controller.
     fn new(plan: &Plan, sdn: &SdnPlan, kind: &str, now: Time) -> Result<Option<Self>, Error> {
         let numbered = (0..).zip(&plan.rate_controllers);
         let ports = numbered.filter(|(_, c)| c.kind == kind).map(|(port, c)| (port, c.params.clone()));
@@ -62,7 +62,7 @@ impl Domain {
         Ok(domain.controller.is_some().then_some(domain))
     }
 
-    /// A new controller of these ports, without any state.
+    /// Builds a new controller of these ports, without any state.
     fn build(&self, now: Time) -> Result<Option<Box<dyn DomainController<FlowIndex>>>, Error> {
         registry::build_domain(&self.kind, &self.ports, &self.settings, Bytes::new(1500), now).map_err(
             |problem| Error::invalid(format!("params of {:?}", self.kind), problem.found, problem.expected),
@@ -84,8 +84,8 @@ impl Domain {
         }
     }
 
-    /// Lets the controller handle the messages that have arrived, and its timer. The controller's answers are put
-    /// into `out`.
+    /// Lets the controller handle its timer and the messages that have arrived. Adds the controller's answers to
+    /// `out`.
     fn react(&mut self, now: Time, routes: &Routes<'_>) {
         while let Some((_, from, message)) = take_arrived(&mut self.to_controller, now) {
             if let Some(controller) = &mut self.controller {
@@ -113,7 +113,7 @@ impl Domain {
     }
 }
 
-/// Takes the next message that has arrived.
+/// Removes the next message that has arrived from the queue, and returns it.
 fn take_arrived(queue: &mut Ring<(Time, PortId, Message)>, now: Time) -> Option<(Time, PortId, Message)> {
     if queue.front()?.0 <= now { queue.pop_front() } else { None }
 }
@@ -157,7 +157,8 @@ impl World<'_> {
         self.schedule_domain(index);
     }
 
-    /// Handles the arrival of a message on the control network, or a controller's timer.
+    /// Handles the event of a notice to a source, or of a domain: a message on the control network, a controller's
+    /// timer, or an outage.
     pub(super) fn message_event(&mut self, index: u32) {
         match index.checked_sub(NOTICES_FROM) {
             Some(notice) => self.notice_event(notice),

@@ -23,7 +23,8 @@ pub(super) struct FlowTable {
 }
 
 impl FlowTable {
-    /// The number, the slot and the slot's generation of the next flow, which [`insert`](FlowTable::insert) then adds.
+    /// Reserves a slot for the next flow, which [`insert`](FlowTable::insert) then adds. Returns the flow's number,
+    /// the slot and the slot's generation.
     pub(super) fn reserve(&mut self) -> (u32, u32, u16) {
         let id = self.next_id;
         self.next_id += 1;
@@ -52,12 +53,12 @@ impl FlowTable {
         self.free.push(slot);
     }
 
-    /// Number of slots in use.
+    /// Returns the number of slots in use.
     pub(super) fn in_use(&self) -> u64 {
         (self.flows.len() - self.free.len()) as u64
     }
 
-    /// All slots, free ones included.
+    /// Returns all slots, including free ones.
     pub(super) fn slots(&self) -> Range<u32> {
         0..self.flows.len() as u32
     }
@@ -77,7 +78,7 @@ impl FlowTable {
         self.live[slot as usize] && self.generations[slot as usize] == generation
     }
 
-    /// The flows that have not ended, by slot.
+    /// Returns the flows that have not ended, in the order of slots.
     pub(super) fn live(&self) -> impl Iterator<Item = &Flow> {
         self.flows.iter().zip(&self.live).filter(|(_, live)| **live).map(|(flow, _)| flow)
     }
@@ -86,16 +87,16 @@ impl FlowTable {
         self.flows.iter_mut().zip(&self.live).filter(|(_, live)| **live).map(|(flow, _)| flow)
     }
 
-    /// The identity of a packet's flow at rate controllers.
+    /// Returns the identity of a packet's flow at rate controllers.
     pub(super) fn key_of(&self, p: &Packet) -> FlowIndex {
         if self.is_current(p.flow, p.generation) {
             return self.flows[p.flow as usize].meta.key;
         }
-        // The flow has ended, and another flow may use its slot.
+        // The packet's flow has ended, and another flow may use its slot.
         FlowIndex::of_late_packets(if p.is(flag::UDP) { Proto::Udp } else { Proto::Tcp })
     }
 
-    /// The flow with this identity, if it has not ended.
+    /// Returns the flow with this identity, if it has not ended.
     pub(super) fn find(&self, key: &FlowIndex) -> Option<&Flow> {
         let slot = key.slot as usize;
         self.flows.get(slot).filter(|flow| self.live[slot] && flow.meta.key == *key)

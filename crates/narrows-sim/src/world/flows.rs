@@ -21,7 +21,7 @@ const SAMPLED_FLOWS: u32 = 1_000;
 /// A flow plan in a run, which starts flows.
 pub(super) struct Source {
     started: u32,
-    /// The Poisson process has begun.
+    /// Whether the Poisson process has begun.
     is_running: bool,
     arrivals: Option<Arrivals>,
     /// Starts of the paths in both directions, in the table of paths.
@@ -31,12 +31,12 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Start of the path from the receiver to the sender.
+    /// Returns the start of the path from the receiver to the sender, in the table of paths.
     pub(super) fn reverse(&self) -> u32 {
         self.reverse
     }
 
-    /// Start of the path from the sender to the receiver.
+    /// Returns the start of the path from the sender to the receiver, in the table of paths.
     pub(super) fn forward(&self) -> u32 {
         self.forward
     }
@@ -61,7 +61,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The path of a flow without other traffic.
+    /// Returns the properties of a flow's path without other traffic.
     fn empty_path(&self, plan: &FlowPlan, forward: u32, reverse: u32) -> EmptyPath {
         let (forward, reverse) = (self.paths.links_of(forward), self.paths.links_of(reverse));
         EmptyPath::along(plan, forward, reverse, |link| {
@@ -87,7 +87,7 @@ impl World<'_> {
                 let source = &mut self.sources[index as usize];
                 let Some(arrivals) = &mut source.arrivals else { return };
                 self.events.push(self.now + arrivals.draw_gap(), Kind::Source, index);
-                // The first event only starts the process: the first arrival is one gap after it.
+                // The first event only starts the process. The first flow arrives one gap after this event.
                 if std::mem::replace(&mut source.is_running, true) {
                     let bytes = arrivals.draw_size();
                     source.started += 1;
@@ -108,8 +108,8 @@ impl World<'_> {
         }
     }
 
-    /// Records the delivered bytes when the applications of a flow plan stop. Later deliveries do
-    /// not count as goodput.
+    /// Records the bytes that the flows of a flow plan have delivered when their applications stop. Later deliveries
+    /// do not count as goodput.
     fn snapshot_at_stop(&mut self, index: u32) {
         for flow in self.flows.live_mut().filter(|flow| flow.meta.plan == index) {
             flow.meta.delivered_at_stop = Some(flow.delivered());

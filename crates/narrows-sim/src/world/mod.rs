@@ -42,7 +42,7 @@ pub struct Results {
 }
 
 impl Results {
-    /// The table of this name.
+    /// Returns the table of this name.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == name)
     }
@@ -98,7 +98,7 @@ pub fn run_observed(
     Ok(world.finish())
 }
 
-/// The nodes of the path between two nodes; `None` if there is no path.
+/// Returns the nodes of the path between two nodes; `None` if there is no path.
 pub fn route(plan: &Plan, from: u32, to: u32) -> Option<Vec<u32>> {
     check(plan).ok()?;
     let mut paths = Paths::new(plan);

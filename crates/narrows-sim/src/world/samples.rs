@@ -156,7 +156,7 @@ impl World<'_> {
         }
     }
 
-    /// The name of a flow in the results.
+    /// Returns the name of a flow in the results.
     pub(super) fn flow_name(&self, meta: &Meta) -> String {
         let plan = &self.plan.flows[meta.plan as usize];
         let grouped = plan.count > 1 || matches!(plan.app, crate::plan::AppPlan::Poisson { .. });

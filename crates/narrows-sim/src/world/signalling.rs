@@ -21,7 +21,7 @@ pub(super) struct SignallingCounts {
     pub(super) notices: u64,
 }
 
-/// Number of entries in a message: entries for flows, and entries for destinations of new flows.
+/// Returns the number of entries in a message: entries for flows, and entries for destinations of new flows.
 fn flows_in(message: &Message) -> u64 {
     match message {
         Message::Poll | Message::Report(_) | Message::Congestion { .. } => 0,

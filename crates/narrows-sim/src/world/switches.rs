@@ -27,7 +27,7 @@ type Action = rate::Action<FlowIndex>;
 /// A controlled port and its rate controller.
 pub(super) struct Switch {
     pub(super) link: u32,
-    /// `None` during an outage of the controller.
+    /// The rate controller; `None` during its outage.
     pub(super) controller: Option<RateController>,
     plan: ControllerPlan,
     /// Time of the pending Switch event.
@@ -155,7 +155,7 @@ impl World<'_> {
         self.with_port(index, |c, now, port, actions| c.on_timer(now, port, actions));
     }
 
-    /// The leaf for a packet at a controlled port; `None`: the policer drops the packet.
+    /// Returns the leaf for a packet at a controlled port; `None` if the policer drops the packet.
     pub(super) fn admit(&mut self, link: u32, packet: u32) -> Option<usize> {
         let p = *self.packets.get(packet);
         let index = self.ports[link as usize].switch?;
@@ -228,7 +228,7 @@ impl World<'_> {
         }
     }
 
-    /// The fields of a packet that a switch can read.
+    /// Returns the fields of a packet that a switch can read.
     fn packet_info(&self, p: &Packet) -> PacketInfo<FlowIndex> {
         let code = RateCode::from_bits(p.rate_code);
         let option = match code.decode() {
@@ -257,7 +257,7 @@ impl World<'_> {
         }
     }
 
-    /// Payload bytes of a full segment of the packet's flow.
+    /// Returns the payload bytes of a full segment of the packet's flow.
     fn mss_of(&self, p: &Packet) -> u64 {
         let plan = self.flows[p.flow].meta.plan;
         match self.plan.flows[plan as usize].transport {
@@ -266,7 +266,8 @@ impl World<'_> {
         }
     }
 
-    /// The name of a flow in the log of events. The name of a flow that has ended consists of its plan and its slot.
+    /// Returns the name of a flow in the table of events. The name of a flow that has ended consists of its plan and
+    /// its slot.
     fn name_of(&self, key: &FlowIndex) -> String {
         match (self.flows.find(key), self.plan.flows.get(key.plan as usize)) {
             (Some(flow), _) => self.flow_name(&flow.meta),
@@ -275,7 +276,7 @@ impl World<'_> {
         }
     }
 
-    /// The lowest rate that the switches allocate to a flow.
+    /// Returns the lowest rate that the switches allocate to a flow.
     pub(super) fn allocation(&self, slot: u32) -> Option<Rate> {
         let key = &self.flows[slot].meta.key;
         self.switches.iter().filter_map(|s| s.controller.as_ref()?.allocation(key)).min()
@@ -289,7 +290,7 @@ impl World<'_> {
     }
 }
 
-/// The rate controller of a plan.
+/// Builds the rate controller of a plan.
 pub(crate) fn build_rate_controller(plan: &ControllerPlan, port: u32) -> Result<RateController, Error> {
     registry::build(&plan.kind, &plan.params, port, Bytes::new(1500)).map_err(|problem| {
         let key = match problem.parameter {
@@ -301,7 +302,7 @@ pub(crate) fn build_rate_controller(plan: &ControllerPlan, port: u32) -> Result<
     })
 }
 
-/// The next start or end of an outage after `now`.
+/// Returns the time of the next start or end of an outage after `now`.
 fn next_outage(plan: &ControllerPlan, now: Time) -> Time {
     plan.outages.iter().flat_map(|&(from, to)| [from, to]).filter(|&t| t > now).min().unwrap_or(Time::NEVER)
 }

@@ -36,8 +36,8 @@ pub(crate) struct Law {
 }
 
 impl Law {
-    /// RFC 8289 section 5.6: the time between drops is inversely proportional to the square root of
-    /// the number of drops.
+    /// Returns the time of the next drop after a drop at `from`. The time between drops is inversely proportional to
+    /// the square root of the number of drops (RFC 8289 section 5.6).
     fn control(&self, from: Time, params: &Params) -> Time {
         from + params.interval.mul_f64(1.0 / libm::sqrt(self.count.max(1) as f64))
     }
@@ -62,7 +62,7 @@ impl Law {
         }
     }
 
-    /// Section 5.5 (`dequeue`): the next packet to send. Dropped packets are added to `losses`.
+    /// Returns the next packet to send, and adds dropped packets to `losses` (section 5.5, `dequeue`).
     pub(crate) fn dequeue(
         &mut self,
         now: Time,

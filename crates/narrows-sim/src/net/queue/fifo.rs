@@ -116,7 +116,7 @@ impl Fifo {
         }
     }
 
-    /// Packets and bytes waiting at `now`.
+    /// Returns the numbers of packets and bytes that wait at `now`.
     pub(crate) fn backlog(&mut self, now: Time) -> (u32, u64) {
         self.expire(now);
         (self.waiting.len() as u32, self.bytes)

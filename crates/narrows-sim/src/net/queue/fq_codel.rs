@@ -30,7 +30,7 @@ struct Queue {
     leaf: Leaf,
     law: Law,
     deficit: i64,
-    /// The queue is in one of the two lists.
+    /// Whether the queue is in one of the two lists.
     is_listed: bool,
 }
 
@@ -47,13 +47,13 @@ impl FqCodel {
         }
     }
 
-    /// The queue of a packet. A router treats the two directions of a flow as different flows.
+    /// Returns the number of a packet's queue. A router treats the two directions of a flow as different flows.
     fn hash(&self, packet: &Packet) -> usize {
         let id = (packet.flow as u64) << 1 | packet.is(flag::REVERSE) as u64;
         (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % self.queues.len()
     }
 
-    /// Section 4.1: at the limit, the head of the queue with the largest backlog is dropped.
+    /// Drops the head of the queue with the largest backlog. Called when the limit is reached (section 4.1).
     fn drop_from_longest(&mut self, losses: &mut Losses) {
         let longest = self.queues.iter_mut().max_by_key(|q| q.leaf.bytes());
         if let Some(waiting) = longest.and_then(|q| q.leaf.pop()) {

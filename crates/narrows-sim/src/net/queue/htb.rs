@@ -34,7 +34,7 @@ struct Class {
     bands: Vec<Band>,
     /// Bytes that the class may still send in this round of each level (Linux: leaf.deficit[level]).
     deficit: [i64; 2],
-    /// Packets that would have to wait are dropped instead (BRF-23).
+    /// Whether packets that would have to wait are dropped instead (BRF-23).
     is_policed: bool,
 }
 
@@ -117,7 +117,7 @@ impl Bucket {
         self.tokens -= bytes as i128 * NANOS_PER_SEC as i128;
     }
 
-    /// The time at which the bucket has credit again.
+    /// Returns the time at which the bucket has credit again.
     fn credit_at(&self) -> Time {
         if self.tokens >= 0 {
             return self.at;
@@ -138,7 +138,8 @@ impl Bucket {
     }
 }
 
-/// Size of a bucket (BRF-22): two packets, or the bytes that are sent in a millisecond, whichever is more.
+/// Returns the size of a bucket (BRF-22): two packets, or the bytes that are sent in a millisecond, whichever is
+/// more.
 fn burst(rate: Rate) -> Bytes {
     Bytes::new(2 * MTU_BYTES).max(rate.bytes_in(Span::from_millis(1)))
 }
@@ -150,8 +151,8 @@ impl Htb {
         Htb::with(classes)
     }
 
-    /// The queue of a port with a rate controller. Its classes are rated flows (in two bands), other TCP, and UDP.
-    /// UDP is either policed, or has a queue for each flow and borrows last.
+    /// Creates the queue of a port with a rate controller. Its classes are rated flows (in two bands), other TCP, and
+    /// UDP. UDP is either policed, or has a queue for each flow and borrows last.
     pub(crate) fn controlled(capacity: Rate, limit: LimitPlan, queues_udp: bool) -> Self {
         let mut udp = Class::new(capacity, capacity, u8::from(queues_udp), &[limit], !queues_udp);
         if queues_udp {
@@ -173,7 +174,7 @@ impl Htb {
         Htb { classes, leaves, turn: [0; 2] }
     }
 
-    /// Changes the rate and ceiling of a class. Its packets stay in the queue.
+    /// Changes the rate and ceiling of a class. The packets of the class stay in the queue.
     pub(crate) fn set_class(&mut self, now: Time, class: usize, rate: Rate, ceil: Rate) {
         if let Some(c) = self.classes.get_mut(class) {
             c.rate.set_rate(now, rate);
@@ -188,8 +189,8 @@ impl Htb {
         order.filter(|&i| self.classes[i].may_send(level)).min_by_key(|&i| self.classes[i].priority)
     }
 
-    /// Sends a packet of a class. When the class has used its quantum at this level, it is the turn of the next class
-    /// (deficit round robin).
+    /// Takes the next packet of a class for transmission. When the class has used its quantum at this level, the turn
+    /// passes to the next class (deficit round robin).
     fn send(&mut self, class: usize, level: usize) -> Next {
         let n = self.classes.len();
         let c = &mut self.classes[class];
@@ -229,8 +230,8 @@ impl Class {
         self.bands.iter().all(|band| band.len() == 0)
     }
 
-    /// The quantum: the bytes that are sent in 10 ms at the class's rate, but at least one packet. Linux uses 0.1 s
-    /// (r2q = 10), but the classes here change every 10 ms.
+    /// Returns the quantum: the bytes that are sent in 10 ms at the class's rate, but at least one packet. Linux uses
+    /// 0.1 s (r2q = 10), but the classes here change every 10 ms.
     fn quantum(&self) -> i64 {
         (self.rate.rate.bytes_in(Span::from_millis(10)).get() as i64).clamp(MTU_BYTES as i64, 200_000)
     }

@@ -47,19 +47,19 @@ pub(crate) trait Discipline: Send {
     /// packets are added to `losses`.
     fn enqueue(&mut self, waiting: Waiting, leaf: usize, packets: &mut Slab<Packet>, losses: &mut Losses);
 
-    /// The next packet to transmit at `now`.
+    /// Removes the next packet to transmit at `now` and returns it, if a packet may leave.
     fn dequeue(&mut self, now: Time, packets: &mut Slab<Packet>, losses: &mut Losses) -> Next;
 
-    /// Packets and bytes waiting.
+    /// Returns the numbers of packets and bytes that wait.
     fn backlog(&self) -> (u32, u64);
 
-    /// The queue as an HTB; `None` if it is of another kind.
+    /// Returns the queue as an HTB; `None` if the queue is of another kind.
     fn as_htb(&mut self) -> Option<&mut htb::Htb> {
         None
     }
 }
 
-/// The scheduling queue of this plan; `None` for a FIFO.
+/// Builds the scheduling queue of this plan. Returns `None` for a FIFO.
 pub(crate) fn build(plan: &QueuePlan) -> Option<Box<dyn Discipline>> {
     match plan {
         QueuePlan::Fifo { .. } => None,
@@ -131,7 +131,7 @@ pub(crate) fn mark(packet: &mut Packet) -> bool {
     capable
 }
 
-/// The time that a packet spends in the queue.
+/// Returns the time that a packet has spent in the queue until `now`.
 pub(crate) fn sojourn(waiting: &Waiting, now: Time) -> Span {
     now.since(waiting.since)
 }

@@ -24,7 +24,7 @@ enum Fate {
     Late(Span),
     /// The link stops until this time: this packet and all packets after it wait.
     Held(Time),
-    /// Arrives twice.
+    /// The packet arrives twice.
     Twice,
     /// The packet is marked as congestion experienced.
     Mark,
@@ -78,7 +78,7 @@ fn segments(n: u64) -> AppPlan {
 }
 
 impl<'n> Pair<'n> {
-    /// A connection over an RTT of 40 ms and a link that carries a segment in 0.1 ms (120 Mbit/s).
+    /// Creates a connection over an RTT of 40 ms and a link that carries a segment in 0.1 ms (120 Mbit/s).
     fn new(cc: &str, app: &AppPlan, network: impl FnMut(&Packet, Time) -> Fate + 'n) -> Self {
         let template = Template::default();
         let offer = Offer::new(MSS as u32, None, None, false);
@@ -197,7 +197,7 @@ impl<'n> Pair<'n> {
         self.log.iter().filter(|s| s.is_ack())
     }
 
-    /// The times of all transmissions of a segment.
+    /// Returns the times of all transmissions of a segment.
     fn times_of(&self, seq: u32) -> Vec<Time> {
         self.data().filter(|s| s.packet.seq == seq).map(|s| s.at).collect()
     }

@@ -19,7 +19,8 @@ fn reordering_by_less_than_three_segments_causes_no_retransmission() {
 
 #[test]
 fn a_spurious_recovery_is_undone_and_the_window_is_restored() {
-    // Segment 100 is 5 ms late: 50 others overtake it, it is retransmitted, and its ACK echoes the original's timestamp.
+    // Segment 100 arrives 5 ms late, after 50 later segments. The sender retransmits it, and the ACK echoes the
+    // original's timestamp.
     let app = segments(1_000);
     let mut pair = Pair::new("reno", &app, first(Fate::Late(ms(5)), |p| p.payload > 0 && p.seq == 100));
     let mut highest = 0;
