@@ -267,7 +267,7 @@ impl Sender {
 pub(crate) struct Sink {
     pub(crate) stream: TcpStream,
     pub(crate) board: Arc<FlowBoard>,
-    /// The window clamp. It is set again after the first data, because Linux 6.6 and later reset it at the first full
+    /// The window clamp. It is set again after the first data, because Linux 6.18 resets it at the first full
     /// segment. At that time they measure the share of payload in the buffer (`tcp_measure_rcv_mss`).
     pub(crate) clamp: Option<i32>,
 }
