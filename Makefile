@@ -48,7 +48,7 @@ HAS_LINTERS = $(PYTHON) $(PREREQUISITES) has lint
 # A target folder of its own: in a shared one, cargo's lock would make the agent wait for the simulator's build.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 
-# An unchanged program keeps its time, so that the prepared guest stays valid.
+# An unchanged program keeps its modification time, so that the prepared guest stays valid.
 agent: ## Build target/release/narrows-agent, the Linux data plane, as one static binary
 	@$(PYTHON) $(PREREQUISITES) require agent
 	CARGO_ENCODED_RUSTFLAGS="$$($(REMAP) -Ctarget-feature=+crt-static)" \
@@ -82,7 +82,7 @@ test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line tests-that-wait tests-that-compute
 	@$(MAKE) --no-print-directory live-test real-time-test
 
-# One after the other, because cargo's lock allows no more.
+# One after the other, because both lock the same target folder.
 rust-lint-and-builds: $(VENV)/ready
 	@$(MAKE) --no-print-directory rust-lint
 	@$(MAKE) --no-print-directory rust-builds

@@ -17,8 +17,17 @@ MODULES = {
 """The modules that each extra of pyproject.toml installs."""
 
 
+BUILD = "pip install -e ."
+"""The command that builds the native module, in a clone."""
+
+
 class MissingExtraError(NarrowsError, ImportError):
     """A feature whose optional dependencies are not installed. Its text names the extra."""
+
+
+def no_native_module(error: ImportError) -> NarrowsError:
+    """The error for a native module that cannot be imported."""
+    return NarrowsError(f"found no native module ({error}); run `{BUILD}` in a clone")
 
 
 def missing(extra: str) -> list[str]:

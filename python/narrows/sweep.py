@@ -113,7 +113,7 @@ def simulator() -> Backend:
     try:
         from narrows.backends.sim import Simulator  # noqa: PLC0415 (reading results needs no native module)
     except ImportError as error:
-        raise NarrowsError(f"found no native module ({error}); run `pip install -e .` in a clone") from None
+        raise extras.no_native_module(error) from None
     return Simulator()
 
 

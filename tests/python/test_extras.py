@@ -209,6 +209,16 @@ def test_a_command_without_its_extra_gives_a_one_line_error(bare, words, feature
     assert [path.name for path in tmp_path.iterdir()] == ["my.toml"]
 
 
+@pytest.mark.parametrize("words", [(), ("--on", "vm")], ids=["simulator", "guest"])
+def test_a_missing_native_module_gives_a_one_line_error(bare, words, tmp_path):
+    done = bare("run", "my.toml", *words, absent=["narrows._native"])
+    assert re.fullmatch(
+        r"found no native module \(.*_native.*\); run `pip install -e \.` in a clone\n", done.stderr
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["my.toml"]
+
+
 def test_an_import_that_no_command_foresaw_names_the_extra():
     assert extras.explain(ModuleNotFoundError(name="altair.utils")) == (
         "altair is not installed; try: pip install 'narrows[report]'"

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from narrows import sweep
+from narrows import extras, sweep
 from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.cli import compare as comparison
@@ -144,8 +144,7 @@ def real_stacks(on: On) -> Backend | None:
         from narrows.backends.kernel.backend import Kernel  # noqa: PLC0415 (needs the native module)
         from narrows.backends.vm.backend import Vm  # noqa: PLC0415
     except ImportError as error:
-        raise NarrowsError(f"found no native module ({error}); run `pip install -e .` in a clone") from None
-
+        raise extras.no_native_module(error) from None
     return Kernel(say) if on is On.KERNEL else Vm(say)
 
 

@@ -73,7 +73,7 @@ struct {
 	__type(value, struct nrw_advert);
 } adverts SEC(".maps");
 
-/* Notifies the agent of newcomers: numbers of slots. */
+/* Numbers of the slots of new flows, which the program writes to notify the agent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 * 1024);

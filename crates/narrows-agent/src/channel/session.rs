@@ -15,7 +15,7 @@ pub enum Refusal {
     #[error("a line of more than {0} bytes")]
     TooLong(usize),
     /// Not JSON, or not a line of the protocol.
-    #[error("a line that is not of the protocol: {0}")]
+    #[error("a malformed line ({0}), expected a message of the protocol")]
     Malformed(String),
     /// The answer has another version or comes from an agent.
     #[error("an answer of version {version} from {role:?}, expected version {VERSION} from a controller")]
@@ -78,7 +78,7 @@ impl Session {
         self.controller.as_deref().unwrap_or_default()
     }
 
-    /// A body's line; `None` before the controller's answer.
+    /// Returns `body` as one line of JSON, or `None` if the controller has not accepted this agent yet.
     pub fn line<T: Serialize>(&self, body: &T) -> Option<String> {
         self.is_open().then(|| line_of(body))
     }

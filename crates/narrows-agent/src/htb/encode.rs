@@ -98,7 +98,8 @@ pub(super) fn pfifo(index: u32, parent: &Node, limit: u32) -> TcMessage {
     message(index, 0, handle(parent.minor), vec![kind("pfifo"), options])
 }
 
-/// struct tc_ratespec. Above 2^32 the rate is in the 64-bit attribute (the kernel uses the larger value).
+/// Encodes struct tc_ratespec, with the rate in bytes/s, at most 2^32 - 1. A 64-bit attribute has the exact rate too, and
+/// the kernel uses the larger of the two.
 fn rate_spec(rate: Rate) -> Vec<u8> {
     let mut spec = vec![0, LINKLAYER_ETHERNET];
     // overhead, cell_align and mpu are zero: the size table adds them.

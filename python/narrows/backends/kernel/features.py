@@ -170,7 +170,7 @@ def native() -> Finding:
         from narrows import _native  # noqa: PLC0415 (may be absent)
     except ImportError as error:
         return Finding(
-            "native module", False, ("sim", "kernel", "vm"), "everything", "pip install -e .", str(error)
+            "native module", False, ("sim", "kernel", "vm"), "everything", extras.BUILD, str(error)
         )
     return Finding("native module", True, ("sim", "kernel", "vm"), "everything", "", _native.version)
 

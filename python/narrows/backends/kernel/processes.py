@@ -88,9 +88,9 @@ class Processes:
         """Raise a KernelError with the last output of a program that has ended."""
         for name, process in self._running:
             if name not in self._mortal and process.poll() is not None:
-                raise KernelError(
-                    one_line(f"{name} ended with exit code {process.returncode}: {self._words(name)}")
-                )
+                code = process.returncode
+                how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
+                raise KernelError(one_line(f"{name} ended {how}: {self._words(name)}"))
 
     def _words(self, name: str) -> str:
         """The last line of a program's output."""
