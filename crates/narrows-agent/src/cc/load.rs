@@ -274,8 +274,8 @@ fn detach(name: &str) -> Result<(), CcError> {
     registered.detach().map_err(|found| CcError::Elsewhere { name: name.to_owned(), found })
 }
 
-/// Whether a name is no longer registered. The kernel unregisters the algorithm shortly after its
-/// last reference is gone.
+/// Returns whether a name is no longer registered. The kernel unregisters the algorithm shortly after its last
+/// reference is gone.
 fn is_gone_soon(name: &str) -> Result<bool, CcError> {
     let begun = clock::now();
     while is_registered(name)? {

@@ -21,7 +21,7 @@ const FACTS: &str = ".bss";
 /// `BPF_STRUCT_OPS_STATE_INUSE` (include/linux/bpf.h): the map's element is registered, without a link.
 const IN_USE: u32 = 1;
 
-/// Whether the kernel has an algorithm with this name.
+/// Returns whether the kernel has an algorithm with this name.
 pub(super) fn is_registered(name: &str) -> Result<bool, CcError> {
     let available = fs::read_to_string(AVAILABLE).map_err(CcError::file(AVAILABLE))?;
     Ok(available.split_ascii_whitespace().any(|available| available == name))
@@ -78,8 +78,8 @@ impl Registered {
     }
 }
 
-/// Whether the element of a struct_ops map is registered without a link. A kernel without BTF does not show this, and
-/// the element then counts as registered.
+/// Returns whether the element of a struct_ops map is registered without a link. A kernel without BTF does not show
+/// this, and the element then counts as registered.
 pub(super) fn is_in_use(map: &MapHandle) -> bool {
     let state = || {
         let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;

@@ -96,7 +96,7 @@ impl Port<'_> {
         field!(self.0, mode.0).store(mode, Relaxed);
     }
 
-    /// Whether the mode has `layout::MODE_CONTROLLED`.
+    /// Returns whether the mode has `layout::MODE_CONTROLLED`.
     pub fn is_controlled(&self) -> bool {
         field!(self.0, mode.0).load(Relaxed) & MODE_CONTROLLED != 0
     }
@@ -137,7 +137,7 @@ impl Port<'_> {
         self.set_mode(mode | if is_policed { MODE_POLICE_UDP } else { 0 });
     }
 
-    /// Whether UDP is policed by its token bucket.
+    /// Returns whether UDP is policed by its token bucket.
     pub fn polices_udp(&self) -> bool {
         field!(self.0, mode.0).load(Relaxed) & MODE_POLICE_UDP != 0
     }

@@ -192,8 +192,8 @@ impl Switch {
         }
     }
 
-    /// Whether the kernel has tcx, which pinning needs. Attaches the program to the loopback interface for a moment; its
-    /// packets pass unchanged.
+    /// Returns whether the kernel has tcx, which pinning needs. Attaches the program to the loopback interface for a
+    /// moment; its packets pass unchanged.
     pub fn has_tcx(&self) -> bool {
         nix::net::if_::if_nametoindex("lo")
             .is_ok_and(|index| tcx::attach(self.program.as_fd(), index, tcx::EGRESS).is_ok())

@@ -63,7 +63,7 @@ impl Slot<'_> {
         field!(self.0, flags.0).load(Relaxed)
     }
 
-    /// Whether the slot is in use and complete.
+    /// Returns whether the slot is in use and complete.
     pub fn is_live(&self) -> bool {
         // Stores before LIVE are visible with it.
         field!(self.0, flags.0).load(Acquire) & layout::LIVE != 0
@@ -186,7 +186,7 @@ impl Slots {
         self.memory.as_slice().len() as u32
     }
 
-    /// Whether there are no slots, which never happens.
+    /// Returns whether there are no slots, which never happens.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -56,12 +56,12 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// Whether an option is wrong (exit code 2).
+    /// Returns whether an option is wrong (exit code 2).
     pub fn is_setting(&self) -> bool {
         matches!(self, HostError::Setting { .. })
     }
 
-    /// Whether the interface or namespace does not exist.
+    /// Returns whether the interface or namespace does not exist.
     pub(super) fn is_missing(&self) -> bool {
         match self {
             HostError::Interface(htb::Error::NoInterface(_)) => true,

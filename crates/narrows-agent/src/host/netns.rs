@@ -58,7 +58,7 @@ pub(super) fn interface(name: &str) -> Result<u32, htb::Error> {
     nix::net::if_::if_nametoindex(name).map_err(|_| htb::Error::NoInterface(name.to_owned()))
 }
 
-/// Whether the kernel offers this congestion control.
+/// Returns whether the kernel offers this congestion control.
 pub(super) fn has_congestion_control(name: &str) -> Result<bool, HostError> {
     let text = fs::read_to_string(AVAILABLE).map_err(HostError::file(AVAILABLE))?;
     Ok(text.split_whitespace().any(|word| word == name))

@@ -211,8 +211,8 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     Ok(())
 }
 
-/// Whether data packets are marked with whether the application limits the flow. A reload can add interfaces to
-/// namespaces that have a name.
+/// Returns whether data packets are marked with whether the application limits the flow. A reload can add interfaces
+/// to namespaces that have a name.
 fn marks(options: &SenderOptions) -> bool {
     let may_have = |namespace: &Namespace| namespace.path.is_some() || !namespace.interfaces.is_empty();
     options.mode == Mode::Brf && options.scope.namespaces.iter().any(may_have)

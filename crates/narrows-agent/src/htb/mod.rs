@@ -193,7 +193,7 @@ impl Htb {
         self.layout.mtu + Bytes::new(u64::from(self.layout.overhead))
     }
 
-    /// Whether our HTB at the root has the same classes and size table as this one.
+    /// Returns whether our HTB at the root has the same classes and size table as this one.
     fn has_my_shape(&mut self) -> Result<bool, Error> {
         let shape = |m: &TcMessage| (u32::from(m.header.handle), u32::from(m.header.parent));
         let mut found: Vec<_> = self.rtnl.dump_classes(self.index)?.iter().map(shape).collect();

@@ -23,7 +23,7 @@ pub struct Previous {
 }
 
 impl Previous {
-    /// Whether an agent created it.
+    /// Returns whether an agent created it.
     pub(super) fn is_ours(&self) -> bool {
         self.kind == "htb" && self.handle >> 16 == u32::from(HANDLE)
     }

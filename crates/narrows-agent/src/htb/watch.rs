@@ -85,8 +85,8 @@ impl LinkChanges {
     }
 }
 
-/// Whether the report is about the interface itself. A port that leaves a bridge is reported as deleted, too, with the
-/// family AF_BRIDGE.
+/// Returns whether the report is about the interface itself. A port that leaves a bridge is reported as deleted, too,
+/// with the family AF_BRIDGE.
 fn is_device(link: &LinkMessage) -> bool {
     link.header.interface_family == AddressFamily::Unspec
 }

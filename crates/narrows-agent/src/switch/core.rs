@@ -1,9 +1,9 @@
-//! The control loop without its effects: from slots to orders.
+//! The logic of the control loop: reads slots and computes orders. The host carries out the controllers' actions.
 //!
-//! Every tick (10 ms, or when a controller's timer is due) the loop walks the live slots once. It reports the
-//! program's counts to the port's controller and writes the controller's decisions back. Between ticks the
-//! program announces newcomers, and the decisions for all other flows are then updated at once. Only flows
-//! that end cost a system call each.
+//! A tick comes every 10 ms by default, and when a controller's timer is due. In each tick the loop goes through the
+//! live slots once. It reports the program's counts to the port's controller and writes the controller's decisions
+//! into the slots. Between ticks the program announces new flows (newcomers). The loop then updates the decisions for
+//! all other flows at once. Only the end of a flow needs system calls.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::aggregate::{Aggregated, Decision, Standing};
@@ -17,22 +17,22 @@ use super::shadow::{Keys, Shadow};
 use super::story::Teller;
 use super::table::{Flags, FlowTable, Orders};
 
-/// Every slot is examined once in this time, by examining a part of the table in each tick. This is needed because an
+/// Time in which every slot is examined once. Each tick examines a part of the table. This scan is needed because an
 /// announcement may be lost, a controller may have removed a flow, and a decision may change without an event.
 const SCAN_EVERY: Span = Span::from_millis(200);
-/// If a flow's controller does not accept the flow, its slot is freed.
+/// If the controller has not accepted a flow in this time, the flow's slot is freed.
 const UNKNOWN_FOR: Span = Span::from_secs(5);
-/// If a flow's controller keeps the flow for this long, the flow counts as real, even if none of its ACKs passes here
+/// A flow that the controller has kept for this long counts as real, even if none of its ACKs passes this switch
 /// (BRF-63).
 const CONFIRMED_AFTER: Span = Span::from_secs(4);
 /// Maximum number of services with their own grant (the size of the program's table).
 const SERVICES: usize = 1024;
-/// A flow without data whose ACKs continue (keepalives) is reported this often.
+/// Minimum time between two reports of a flow that has no data but still sends other packets (keepalives).
 const MENTION_EVERY: Span = Span::from_secs(10);
 
 /// A controlled port.
 pub struct Port {
-    /// Its controller.
+    /// The port's controller.
     pub controller: Box<dyn Aggregated>,
     /// Counters of the port's queue and of the program, as of the last tick.
     pub counters: PortCounters,
@@ -43,7 +43,7 @@ pub struct Port {
     changed: bool,
 }
 
-/// Actions for the host to carry out, per port.
+/// An action that the controller of a port asks the host to carry out.
 #[derive(Debug, PartialEq)]
 pub struct Asked {
     /// Number of the port.
@@ -57,18 +57,18 @@ pub struct Asked {
 pub struct Work {
     /// Number of flows that hold slots.
     pub live: usize,
-    /// Flows whose counts were reported in the last tick.
+    /// Number of flows whose counts were reported in the last tick.
     pub reported: usize,
-    /// Orders that changed in the last tick.
+    /// Number of orders that changed in the last tick.
     pub ordered: usize,
-    /// Slots that could not be freed so far.
+    /// Number of failed attempts so far to free slots or to return them to the program.
     pub release_failures: u64,
 }
 
 /// A live flow, for display.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// Its slot.
+    /// The flow's slot.
     pub slot: u32,
     /// Addresses of the flow, in the data direction.
     pub key: FlowKey,
@@ -78,7 +78,7 @@ pub struct Flow {
     pub orders: Orders,
     /// L3 bytes of data up to the last report.
     pub bytes: u64,
-    /// When the flow took its slot.
+    /// Time at which the loop opened the flow's slot.
     pub opened: Time,
     /// Whether the port's controller knows the flow.
     pub known: bool,
@@ -93,13 +93,14 @@ pub struct Switch<T> {
     keys: Keys,
     live: Vec<u32>,
     services: Services,
-    /// Some slots were taken before this agent started and have not been examined yet.
+    /// Whether the slots that are opened now hold flows that are older than the agent or the controller. This is the
+    /// case until the first scan has examined the table.
     inheriting: bool,
-    /// Whether new slots are at the end of `live`.
+    /// Whether `live` may be out of order, because slots were added or removed.
     unsorted: bool,
     /// The slot at which the scan continues.
     scanned_to: u32,
-    /// The last tick.
+    /// Time of the last tick; `None` before the first tick.
     ticked: Option<Time>,
     work: Work,
     actions: Vec<Action>,
@@ -111,8 +112,8 @@ fn orders_of(decision: &Decision) -> Orders {
 }
 
 impl<T: FlowTable> Switch<T> {
-    /// A switch with these controlled ports, in the order of their numbers. `table` is empty, or holds the flows of a
-    /// data plane that outlived its agent.
+    /// Returns a switch with these controlled ports, in the order of their numbers. `table` is empty, or holds the
+    /// flows of a data plane that outlived its agent.
     pub fn new(table: T, ports: Vec<Port>) -> Self {
         let shadows = (0..table.capacity()).map(|_| None).collect();
         Switch {
@@ -131,27 +132,27 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// The table.
+    /// Returns the flow table.
     pub fn table(&self) -> &T {
         &self.table
     }
 
-    /// The ports.
+    /// Returns the ports.
     pub fn ports(&self) -> &[Port] {
         &self.ports
     }
 
-    /// The ports, for updating their counters before a tick.
+    /// Returns the ports, so that the caller can update their counters before a tick.
     pub fn ports_mut(&mut self) -> &mut [Port] {
         &mut self.ports
     }
 
-    /// The work of the last tick.
+    /// Returns the counters of the work of the last tick.
     pub fn work(&self) -> Work {
         self.work
     }
 
-    /// The live flows.
+    /// Returns the live flows.
     pub fn flows(&self) -> impl Iterator<Item = Flow> + '_ {
         self.live.iter().filter_map(|slot| {
             let shadow = self.shadows.get(*slot as usize)?.as_ref()?;
@@ -167,17 +168,17 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// Call this function when the ports are up.
+    /// Starts the controllers of all ports. Call this function when the ports are up.
     pub fn start(&mut self, now: Time, asked: &mut Vec<Asked>) {
         self.each_port(asked, |port, actions| port.controller.on_start(now, &port.counters, actions));
     }
 
-    /// When a controller needs the next [`tick`](Switch::tick).
+    /// Returns the earliest time at which a controller needs the next [`tick`](Switch::tick).
     pub fn next_timer(&self) -> Time {
         self.ports.iter().map(|port| port.controller.next_timer()).min().unwrap_or(Time::NEVER)
     }
 
-    /// A message from the SDN controller for one port.
+    /// Passes a message of the SDN controller to the controller of one port.
     pub fn on_message(&mut self, now: Time, port: usize, message: &Message, asked: &mut Vec<Asked>) {
         let Some(at) = self.ports.get_mut(port) else { return };
         at.controller.on_message(now, message, &at.counters, &mut self.actions);
@@ -185,8 +186,8 @@ impl<T: FlowTable> Switch<T> {
         self.decide_changed(now);
     }
 
-    /// Opens the new slots that the program announced, and updates the orders of all other flows, which share
-    /// with the newcomers.
+    /// Opens the new slots that the program announced, and updates the orders of all other flows, because they share
+    /// the link with the newcomers.
     pub fn newcomers(&mut self, now: Time, slots: &[u32], asked: &mut Vec<Asked>) {
         for slot in slots {
             self.open(now, *slot, asked);
@@ -194,7 +195,7 @@ impl<T: FlowTable> Switch<T> {
         self.decide_changed(now);
     }
 
-    /// Adds a port after the others. Call this function when the port is up.
+    /// Adds a port with the next number. Call this function when the port is up.
     pub fn add(&mut self, now: Time, mut port: Port, asked: &mut Vec<Asked>) {
         port.controller.on_start(now, &port.counters, &mut self.actions);
         let number = self.ports.len();
@@ -202,7 +203,8 @@ impl<T: FlowTable> Switch<T> {
         self.ports.push(port);
     }
 
-    /// Gives a port another controller, which takes over the port's flows as those of an earlier agent.
+    /// Gives a port another controller. The new controller takes over the port's flows as if an earlier agent had
+    /// controlled them.
     pub fn replace(
         &mut self,
         now: Time,
@@ -270,11 +272,11 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Opens slots that were not announced, in a part of the table; returns the part.
+    /// Opens the slots in a part of the table that were not announced. Returns the part as a range of slots.
     fn scan(&mut self, now: Time, before: Option<Time>, asked: &mut Vec<Asked>) -> core::ops::Range<u32> {
         let slots = self.table.capacity();
         let passed = before.map_or(SCAN_EVERY, |before| now.since(before).min(SCAN_EVERY));
-        // At most `slots`.
+        // The value is at most `slots`.
         let part = (u64::from(slots) * passed.as_nanos()).div_ceil(SCAN_EVERY.as_nanos()) as u32;
         let from = if self.scanned_to < slots { self.scanned_to } else { 0 };
         let to = slots.min(from.saturating_add(part));
@@ -284,7 +286,7 @@ impl<T: FlowTable> Switch<T> {
             }
         }
         self.inheriting = false;
-        // A walk in the order of the table is fast.
+        // Going through `live` is faster in the order of the table.
         if from == 0 && core::mem::take(&mut self.unsorted) {
             self.live.sort_unstable();
         }
@@ -292,7 +294,7 @@ impl<T: FlowTable> Switch<T> {
         from..to
     }
 
-    /// Opens a slot: reports to the controller how the flow began.
+    /// Opens a slot: creates the loop's record of it, and reports to the controller how the flow began.
     fn open(&mut self, now: Time, slot: u32, asked: &mut Vec<Asked>) {
         let Some(place) = self.shadows.get_mut(slot as usize).filter(|place| place.is_none()) else { return };
         let head = self.table.head(slot);
@@ -318,8 +320,8 @@ impl<T: FlowTable> Switch<T> {
         self.live.push(slot);
     }
 
-    /// Reports a flow's events since the last tick, at `since`. With `look`, the function always asks the controller
-    /// for its decision. Returns `false` if the slot must be freed.
+    /// Reports the flow's events and counts since the last tick, which was at `since`. With `look`, asks the
+    /// controller for its decision even if nothing has happened. Returns `false` if the slot must be freed.
     fn report(&mut self, now: Time, since: Time, slot: u32, look: bool, asked: &mut Vec<Asked>) -> bool {
         let Some(Some(shadow)) = self.shadows.get_mut(slot as usize) else { return false };
         let number = shadow.port();
@@ -422,8 +424,9 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Services whose ready grant has changed; `None`: the default grant. Call this function only occasionally, because
-    /// it asks the controller for the grants of all services.
+    /// Returns the services whose ready grant has changed, each with its new grant. A grant of `None` means that the
+    /// port's ready grant applies. Call this function only occasionally, because it asks the controller for the
+    /// grants of all services.
     pub fn service_grants(&mut self) -> Vec<(Service, Option<RateCode>)> {
         let ports = &self.ports;
         self.services.changes(|port, key| {
@@ -433,8 +436,8 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// The ready grants of a port for its next newcomers. Each grant is the share of the last newcomer that
-    /// gets it, so that all grants together do not exceed the link.
+    /// Returns the ready grants of a port for its next newcomers. Several newcomers may get the same grant. A grant
+    /// is the share of the last newcomer that gets it, so that all grants together do not exceed the link.
     pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
         let mut grants = [RateCode::UNASSIGNED; N];
         if let Some(Port { controller, .. }) = self.ports.get(port) {
@@ -447,7 +450,7 @@ impl<T: FlowTable> Switch<T> {
 }
 
 impl Port {
-    /// A port whose controller was not started yet.
+    /// Returns a port whose controller was not started yet.
     pub fn new(controller: Box<dyn Aggregated>, counters: PortCounters) -> Self {
         Port { controller, counters, udp: Bytes::ZERO, version: 0, changed: false }
     }

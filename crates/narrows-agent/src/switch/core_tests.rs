@@ -18,12 +18,12 @@ struct Slot {
     tail: Tail,
     orders: Option<Orders>,
     tags: Tags,
-    /// The key of the flow in the slot.
+    /// Number from which the key of the flow in the slot is made.
     number: u8,
     credit: f64,
 }
 
-/// The program's side: flows that send at the rate in their slot.
+/// The flow table in ordinary memory. The flows in it send at the rate in their slot.
 #[derive(Clone)]
 struct Plane {
     slots: Rc<RefCell<Vec<Slot>>>,
@@ -76,12 +76,12 @@ fn mbit(orders: Option<Orders>) -> f64 {
 }
 
 impl Net {
-    /// A port of 100 Mbit/s under BRF.
+    /// Returns a network with one port of 100 Mbit/s that BRF controls.
     fn new() -> Net {
         Net::under(Box::new(Brf::new(Params::resolved(), 0, Bytes::new(1500))))
     }
 
-    /// A port of 100 Mbit/s.
+    /// Returns a network with one port of 100 Mbit/s that `controller` controls.
     fn under(controller: Box<dyn Aggregated>) -> Net {
         let plane = Plane { slots: Rc::new(RefCell::new(vec![Slot::default(); 8])), released: Rc::default() };
         let counters = PortCounters {
@@ -104,7 +104,8 @@ impl Net {
         mbit(self.plane.slots.borrow()[slot].orders)
     }
 
-    /// The SYN-ACK of flow `number` passes. Flow 1 has no tags, and all others have the same.
+    /// Simulates the SYN-ACK of flow `number`. With `ring`, the slot is announced. Flow 1 has no tags, and all other
+    /// flows have the same tags.
     fn open(&mut self, slot: usize, number: u8, flags: Flags, ring: bool) {
         let grant = self.switch.grants::<1>(0)[0];
         self.set(slot, |s| {
@@ -123,7 +124,7 @@ impl Net {
         self.set(slot, |s| s.head.flags = Flags(s.head.flags.0 | flags.0));
     }
 
-    /// Flows send at their rates for so many ms.
+    /// Lets the flows send at their rates for `ms` milliseconds.
     fn run(&mut self, ms: u64) {
         for _ in 0..ms {
             self.now += Span::from_millis(1);
@@ -142,7 +143,7 @@ impl Net {
                     sent += Bytes::new(1500);
                 }
             }
-            // The link is as fast as needed: there is never a queue.
+            // The simulated link is as fast as needed, so there is never a queue.
             let counters = &mut self.switch.ports_mut()[0].counters;
             counters.arrived[Leaf::Elephant as usize] += sent;
             counters.departed[Leaf::Elephant as usize] += sent;
@@ -205,7 +206,7 @@ fn ends_give_slots_back() {
 fn an_incomplete_handshake_frees_its_slot() {
     let mut net = Net::new();
     net.open(0, 1, Flags::RATED, true);
-    // It sends nothing: it is forged.
+    // The flow is forged, so it sends nothing.
     net.set(0, |s| s.tail.code = RateCode::UNASSIGNED.to_bits());
     net.plane.slots.borrow_mut()[0].orders = None;
     for _ in 0..80 {
@@ -356,7 +357,7 @@ fn a_rate_of_another_switch_for_a_closed_flow_does_not_change_the_shares() {
     net.flag(2, Flags(Flags::FIN_SENDER.0 | Flags::FIN_RECEIVER.0));
     net.set(2, |s| s.credit = -1e9);
     net.run(10);
-    // A late retransmission, and its ACK with another switch's rate.
+    // A late retransmission passes, and its ACK carries another switch's rate.
     net.set(2, |s| {
         s.tail.passed = (RateCode::encode(Rate::from_bits_per_sec(10_000_000)).to_bits(), 1);
         s.credit = 1500.0;

@@ -1,4 +1,4 @@
-//! The SDN controller, for the control loop.
+//! The control loop's connection to the SDN controller.
 
 use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
@@ -17,12 +17,12 @@ use crate::config;
 use crate::htb;
 use crate::services::Failure;
 
-/// How often flows are listed for display.
+/// Minimum time between two lists of flows, which the SDN controller displays.
 const FLOWS_EVERY: Span = Span::from_secs(1);
 
-/// A port's description for the controller, sent at the start.
+/// The description of a port for the SDN controller, which is sent at the start.
 pub(super) struct PortDescription {
-    /// Its number.
+    /// The port's number.
     pub(super) port: u32,
     pub(super) interface: htb::Link,
     pub(super) capacity: Rate,
@@ -47,11 +47,11 @@ impl From<PortDescription> for PortInfo {
     }
 }
 
-/// The channel.
+/// The channel to the SDN controller, and the data that is sent through it.
 pub(super) struct Link {
     channel: Channel,
     ports: Vec<PortInfo>,
-    /// Changes that are queued and not sent yet.
+    /// For each port, the changes of flows that are not sent yet.
     changes: BTreeMap<u32, Vec<FlowChange>>,
     listed: Time,
 }
@@ -70,7 +70,7 @@ impl Link {
         Ok(Link { channel, ports, changes: BTreeMap::new(), listed: Time::ZERO })
     }
 
-    /// Describes the new interface of a port.
+    /// Describes the new interface of a port to the SDN controller.
     pub(super) fn set_interface(&mut self, port: u8, interface: &htb::Link) {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(port)) else { return };
         (info.ifindex, info.mtu) = (interface.index, interface.mtu);
@@ -78,13 +78,13 @@ impl Link {
         self.channel.send(ToController::Ports(Ports { ports: self.ports.clone() }));
     }
 
-    /// Describes a port that was added.
+    /// Describes a new port to the SDN controller.
     pub(super) fn add(&mut self, port: PortDescription) {
         self.ports.push(port.into());
         self.channel.send(ToController::Ports(Ports { ports: self.ports.clone() }));
     }
 
-    /// Describes the new rate controller of a port.
+    /// Describes the new rate controller of a port to the SDN controller.
     pub(super) fn set_controller(&mut self, number: u8, port: &config::Port, mtu: Bytes) {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(number)) else { return };
         info.rate_controller.clone_from(&port.rate_controller);
@@ -93,7 +93,7 @@ impl Link {
         self.channel.send(ToController::Ports(Ports { ports: self.ports.clone() }));
     }
 
-    /// Changes of flows are queued until [`flush`](Link::flush).
+    /// Sends a message to the SDN controller. Changes of flows are queued until [`flush`](Link::flush).
     pub(super) fn send(&mut self, message: &Message) {
         match message {
             Message::Flow { port, key, begun, demand } => {
@@ -120,12 +120,12 @@ impl Link {
         matches!(self.channel.state(), ChannelState::Connected(_))
     }
 
-    /// Whether the list of flows is due.
+    /// Returns whether the list of flows is due.
     pub(super) fn wants_flows(&self, now: Time) -> bool {
         now.since(self.listed) >= FLOWS_EVERY && self.is_connected()
     }
 
-    /// Lists the largest flows of each port.
+    /// Sends a list of the flows of each port. If there are too many, only those with the highest rates are listed.
     pub(super) fn list_flows<T: FlowTable>(&mut self, now: Time, switch: &Switch<T>, meters: &Meters) {
         self.listed = now;
         let mut flows: Vec<Vec<(Rate, Flow)>> = vec![Vec::new(); switch.ports().len()];

@@ -1,16 +1,17 @@
-//! The switch: a rate controller of `narrows-control` over the flows that the eBPF program counts.
+//! The switch: runs a rate controller of `narrows-control` for each controlled port. The controllers work with the
+//! packet counts of the eBPF program.
 //!
 //! | module | idea |
 //! | --- | --- |
-//! | [`table`] | slots: the program's observations of a flow, and the orders for it |
-//! | `shadow` | what was reported of each slot |
-//! | `story` | a flow's beginning and end, reported as events |
-//! | [`core`] | the loop without its effects |
-//! | [`services`] | grants for newcomers of a service |
-//! | `plane` | the eBPF program's maps as a table |
-//! | `policers` | token buckets of UDP and SYNs |
+//! | [`table`] | the flow table: each slot has the program's observations of a flow, and the orders for that flow |
+//! | `shadow` | the record of each slot: the counts and events that the controller knows |
+//! | `story` | reports the beginning and the end of a flow as events |
+//! | [`core`] | the logic of the control loop |
+//! | [`services`] | grants for new flows of a service |
+//! | `plane` | the flow table in the eBPF program's maps |
+//! | `policers` | rates and bursts of the token buckets for UDP and SYNs |
 //! | `shares` | conversion between L3 rates and frames |
-//! | `link` | the SDN controller |
+//! | `link` | the connection to the SDN controller |
 //! | `view` | snapshots for `status`, `top` and metrics |
 //! | [`Runner`] | the running switch |
 

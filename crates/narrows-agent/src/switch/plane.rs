@@ -1,4 +1,4 @@
-//! The eBPF program's maps as a [`FlowTable`].
+//! Implements [`FlowTable`] with the eBPF program's maps.
 
 use std::io;
 

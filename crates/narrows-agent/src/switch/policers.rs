@@ -1,25 +1,26 @@
-//! Rates and bursts of the program's token buckets.
+//! Computes the rates and bursts of the program's token buckets.
 
 use narrows_control::rate::brf::burst;
 use narrows_control::units::{Bytes, Rate, Span};
 
-/// The bucket of UDP. It polices UDP at a port where UDP's class cannot borrow (BRF-23), or whose rate controller has no
-/// ceiling for UDP. `rate` is the largest rate of the UDP class, including borrowed bandwidth (BRF-22).
+/// Returns the rate and the burst of UDP's token bucket. The bucket polices UDP at a port whose capacity is measured,
+/// or whose rate controller does not let UDP borrow (BRF-23). `rate` is the largest rate of the UDP class, including
+/// borrowed bandwidth (BRF-22).
 ///
-/// The controller gives UDP a share once it has seen UDP packets. The first datagrams must pass so that the controller
-/// can see them. UDP therefore always gets at least a hundredth of the link.
+/// The controller gives UDP a share only after it has seen UDP packets, so the first datagrams must pass. UDP
+/// therefore always gets at least a hundredth of the link.
 pub(super) fn udp(rate: Rate, capacity: Rate, mtu: Bytes) -> (Rate, Bytes) {
     let rate = rate.max(capacity.mul_f64(0.01));
     (rate, burst(rate, mtu))
 }
 
-/// Number of connections that may start at once on the slowest link. Each has the longest SYN, with IPv6 and a header
-/// full of options.
+/// Minimum burst of the SYN bucket: 128 connections may start at once on the slowest link. A SYN has at most 100
+/// bytes, with IPv6 and a header full of options.
 const SYNS_AT_ONCE: Bytes = Bytes::new(128 * 100);
-/// On a fast link, the bucket holds the SYNs that may arrive in this time.
+/// On a fast link, the burst of the SYN bucket is the number of bytes that its rate allows in this time.
 const SYN_BURST: Span = Span::from_millis(100);
 
-/// The bucket of SYNs. They may use the share `share` of the link.
+/// Returns the rate and the burst of the token bucket for SYNs. SYNs may use the share `share` of the link's rate.
 pub(super) fn syn(link: Rate, share: f64) -> (Rate, Bytes) {
     let rate = link.mul_f64(share);
     (rate, SYNS_AT_ONCE.max(rate.bytes_in(SYN_BURST)))

@@ -1,4 +1,4 @@
-//! The switch agent: the control loop and everything it controls.
+//! The switch agent: the control loop with its data plane, its ports and its connection to the SDN controller.
 
 mod controlled;
 mod interfaces;
@@ -36,19 +36,22 @@ use crate::guard::Guardian;
 use crate::services::{Failure, Services};
 use crate::status::{RateRequest, Snapshot};
 
-/// Minimum time between two turns of the loop. A new flow starts a turn at once if this time has passed.
+/// Minimum time between two turns of the loop, and between two reactions to new flows. The loop reacts to a new flow
+/// at once if this time has passed.
 const LEAST_PAUSE: Span = Span::from_millis(1);
-/// If reading the counters and the clock takes longer than this, both are read again.
+/// Time that reading the counters and the clock may take. If it takes longer, both are read again.
 const PROMPT: Span = Span::from_micros(100);
-/// Maximum number of attempts to read both. If all fail, on a very busy machine, an estimate is used.
+/// Maximum number of repetitions. If all take longer than [`PROMPT`], as on a very busy machine, the last reading is
+/// used.
 const RECOUNTS: usize = 3;
-/// How often the averages of finished flows, which change slowly, are updated.
+/// Minimum time between two updates of the services' grants. They follow averages over finished flows, which change
+/// slowly.
 const SERVICES_EVERY: Span = Span::from_millis(500);
-/// The number of unconfirmed flows may reach the number of confirmed ones, but at least this number
-/// is always allowed.
+/// Number of unconfirmed flows that is always allowed. If more flows are confirmed, the limit is the number of
+/// confirmed flows.
 const UNCONFIRMED_MIN: u32 = lifecycle::UNCONFIRMED_MIN as u32;
-/// In a flood almost every unconfirmed flow is forged, but still takes a newcomer's share for a while. A real
-/// flow that is refused is admitted with its first data.
+/// Maximum number of unconfirmed flows in a flood. Almost all of them are forged then, and each of them still takes a
+/// newcomer's share for a while. A real flow that is refused is admitted with its first data.
 const UNCONFIRMED_IN_FLOOD: u32 = 8;
 /// A flood is over when no flow was refused for this long.
 const FLOOD_OVER: Span = Span::from_secs(1);
@@ -76,7 +79,7 @@ impl Runner {
     /// Runs until [`Services::stop`] asks to stop.
     ///
     /// # Errors
-    /// If the kernel refuses something. An interface that vanishes is not an error: the switch continues without it.
+    /// If the kernel refuses an operation. An interface that vanishes is not an error: the switch continues without it.
     pub fn run(&mut self, services: &mut Services) -> Result<(), Failure> {
         // Announced slots that were not opened yet.
         let waiting: Rc<RefCell<Vec<u32>>> = Rc::default();
@@ -87,7 +90,7 @@ impl Runner {
             0
         })?;
         let bells = builder.build()?;
-        // SAFETY: the descriptor belongs to `bells`, which outlives every use of it here.
+        // SAFETY: the descriptor belongs to `bells`, which outlives every use of the descriptor here.
         #[allow(unsafe_code)]
         let bell_fd = unsafe { BorrowedFd::borrow_raw(bells.epoll_fd()) };
         let mut next = clock::now();
@@ -97,7 +100,7 @@ impl Runner {
             if waiting.borrow().is_empty() {
                 sleep_until(due, &[services.stop.as_fd(), bell_fd])?;
             } else {
-                // New announcements can also wait until then.
+                // Further announcements can wait until the same time.
                 sleep_until(due.min(answered + LEAST_PAUSE), &[services.stop.as_fd()])?;
             }
             bells.consume()?;
@@ -128,7 +131,7 @@ impl Runner {
         Ok(())
     }
 
-    /// One turn of the loop.
+    /// Performs one turn of the loop.
     fn turn(&mut self, services: &mut Services) -> Result<(), Failure> {
         self.reload(services, clock::now())?;
         self.look_for_interfaces(&mut services.guardian)?;
@@ -150,8 +153,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Reads the counters of queues and program, and the time. Rates are counts divided by time. If the agent were
-    /// interrupted between reading counters and clock, it would compute bursts that did not happen.
+    /// Reads the counters of the queues and of the program, and returns the time of reading. The controllers divide
+    /// counts by time. If the agent was interrupted between reading the counters and the clock, the controllers would
+    /// see bursts that did not happen.
     fn refresh(&mut self, guardian: &mut Guardian) -> Result<Time, Failure> {
         self.lose_ports_without_queue(guardian)?;
         let (mut counted, mut at) = self.count();
@@ -170,7 +174,7 @@ impl Runner {
         Ok(at)
     }
 
-    /// The program's counters of each port, and the time just before they were read.
+    /// Returns the bytes that arrived for each leaf of each port, and the time just before these counters were read.
     fn count(&self) -> (Vec<[Bytes; LEAVES]>, Time) {
         let at = clock::now();
         let records = &self.switch.table().ports;
@@ -216,7 +220,8 @@ impl Runner {
                             let (rate, burst) = policers::udp(*ceil, capacity, Bytes::new(port.framing.mtu));
                             record.set_udp(rate, burst);
                         }
-                        // It may borrow the whole link, configured or measured.
+                        // Other TCP may borrow the whole link, so its ceiling is the link's rate, configured or
+                        // measured.
                         Class::OtherTcp => {
                             let (rate, burst) = policers::syn(*ceil, port.syn_share);
                             record.set_syn(rate, burst);
@@ -248,7 +253,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Sets new rates of links and answers the requests. A refused request changes nothing.
+    /// Sets new rates of links and answers the requests. A request with an invalid rate changes nothing.
     fn set_rates(&mut self, requests: Vec<RateRequest>) {
         for request in requests {
             let checked = self.check_rates(&request.rates);
@@ -288,7 +293,7 @@ impl Runner {
         let Some((port, core)) = found.find(|(port, _)| port.interface == interface) else { return Ok(()) };
         let before = port.link();
         if let Err(error) = port.set_link(rate) {
-            // If this fails too, the interface is gone, which is noticed soon.
+            // If this call fails too, the interface is gone, which the loop notices soon.
             let _ = port.set_link(before);
             return Err(format!("rates.{interface}: the kernel refuses it: {error}"));
         }
@@ -304,7 +309,7 @@ impl Runner {
         let flows = self.switch.work().live as u32;
         let held = (0u8..).zip(&self.ports).filter_map(|(n, _)| self.switch.table().ports.get(n));
         let unconfirmed: u32 = held.map(|port| port.counters().unconfirmed).sum();
-        // The number is a sum over all ports, like the number of live flows.
+        // `unconfirmed` is a sum over all ports, like the number of live flows.
         let confirmed = flows.saturating_sub(unconfirmed);
         for number in 0..self.ports.len() {
             let grants = self.switch.grants::<GRANTS>(number);
@@ -337,7 +342,7 @@ impl Runner {
         }
     }
 
-    /// Publishes ready grants of services that are expected to need less than others.
+    /// Publishes the ready grants of services that are expected to need less than the port's ready grant.
     fn publish_services(&mut self, now: Time) {
         if now.since(self.services_at) < SERVICES_EVERY {
             return;
@@ -408,14 +413,14 @@ impl Runner {
     }
 }
 
-/// Waits until this time, or until one of these descriptors can be read.
+/// Waits until the time `then`, or until one of the descriptors in `readable` can be read.
 fn sleep_until(then: Time, readable: &[BorrowedFd<'_>]) -> Result<(), Failure> {
     let now = clock::now();
     if now >= then {
         return Ok(());
     }
     let mut fds: Vec<_> = readable.iter().map(|fd| PollFd::new(*fd, PollFlags::POLLIN)).collect();
-    // Rounded up, because nothing is due before this time.
+    // The time is rounded up, because nothing is due before `then`.
     let ms = u16::try_from(then.since(now).as_nanos().div_ceil(1_000_000)).unwrap_or(u16::MAX);
     match poll(&mut fds, PollTimeout::from(ms)) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),

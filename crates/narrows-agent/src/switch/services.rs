@@ -1,7 +1,8 @@
-//! Ready grants by service (BRF-31): the predictor's estimates for the services that newcomers use.
+//! Ready grants by service (BRF-31). For each service that flows use, the predictor estimates the rate that the next
+//! flow of the service needs.
 //!
-//! The program uses the smaller of a port's ready grant and the service's. Only services that are expected to
-//! need less than the default grant are therefore worth an entry.
+//! The program uses the smaller of the port's ready grant and the service's ready grant. A service therefore gets an
+//! entry only if it is expected to need less than the port's ready grant.
 
 use std::net::IpAddr;
 
@@ -10,14 +11,14 @@ use narrows_control::rate::FlowKey;
 use narrows_control::rate::kit::service;
 use rustc_hash::FxHashMap;
 
-/// A service, as a key of the program's map.
+/// A service, which is the key of an entry in the program's map of services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Service {
     /// The controlled port.
     pub port: usize,
-    /// Network of the data's destination: /24 or /48.
+    /// Network of the data's destination: a /24 of IPv4 or a /48 of IPv6.
     pub network: IpAddr,
-    /// Its TCP port.
+    /// TCP port of the service: the smaller of the flow's two ports.
     pub number: u16,
 }
 
@@ -28,7 +29,7 @@ impl Service {
     }
 }
 
-/// The services in use, each with one of its flows and the grant in the program's table.
+/// The services in use, each with one of its flows and with the grant that the program's table has for it.
 #[derive(Debug)]
 pub(super) struct Services {
     known: FxHashMap<Service, (FlowKey, Option<RateCode>)>,
@@ -36,12 +37,12 @@ pub(super) struct Services {
 }
 
 impl Services {
-    /// Keeps at most `most` services, the size of the program's table.
+    /// Returns an empty record for at most `most` services. `most` is the size of the program's table.
     pub(super) fn new(most: usize) -> Self {
         Services { known: FxHashMap::default(), most }
     }
 
-    /// Records that a flow of the service began. A full table accepts no new services, as in the predictor.
+    /// Records the service of a flow that has begun. A full record accepts no new services, as in the predictor.
     pub(super) fn note(&mut self, port: usize, key: &FlowKey) {
         if let Some(service) = Service::of(port, key)
             && (self.known.len() < self.most || self.known.contains_key(&service))
@@ -50,7 +51,8 @@ impl Services {
         }
     }
 
-    /// Asks for the grant of every service and returns those that have changed; `None`: the default grant.
+    /// Asks for the grant of every service, and returns the services whose grant has changed. A grant of `None` means
+    /// that the port's ready grant applies.
     pub(super) fn changes(
         &mut self,
         mut grant: impl FnMut(usize, &FlowKey) -> Option<RateCode>,
@@ -62,7 +64,7 @@ impl Services {
                 changes.push((*service, now));
             }
         }
-        // In a fixed order, so that logs compare.
+        // The order is fixed, so that the logs of two runs can be compared.
         changes.sort_by_key(|(service, _)| *service);
         changes
     }

@@ -7,11 +7,11 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::table::{Flags, Head, Orders, Tail};
 
-/// A flow's RTT is sampled in every n-th report. The estimate changes slowly, and each sample needs an additional cache
+/// Number of reports for each RTT sample of a flow. The RTT changes slowly, and each sample needs an additional cache
 /// line.
 const RTT_EVERY: u8 = 8;
 
-/// One slot: the data that every tick reads, in one cache line. Its key is stored separately.
+/// The record of one slot: the data that every tick reads, in one cache line. The flow's key is stored separately.
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     pub(super) handle: Option<FlowHandle>,
@@ -20,7 +20,7 @@ pub(super) struct Shadow {
     /// Events that were reported.
     pub(super) flags: Flags,
     missing: u32,
-    /// When activity without data was last reported, ms (wraps).
+    /// When data or other activity was last reported, ms (wraps).
     seen_ms: u32,
     rtt_us: u32,
     code: RateCode,
@@ -29,7 +29,7 @@ pub(super) struct Shadow {
     passed_n: u16,
     rtt_receiver_n: u16,
     rtt_sender_n: u16,
-    /// [`Leaf`].
+    /// The [`Leaf`] as a number.
     leaf: u8,
     until_rtt: u8,
     port: u8,
@@ -42,7 +42,7 @@ fn ms(now: Time) -> u32 {
 }
 
 impl Shadow {
-    /// A slot that was just taken; nothing was reported yet.
+    /// Returns the record of a slot that was just taken, of which nothing was reported yet.
     pub(super) fn new(now: Time, slot: u32, port: u8, flags: Flags, tail: &Tail) -> Self {
         let opening = Flags::RATED.0
             | Flags::GUESSED.0
@@ -67,27 +67,28 @@ impl Shadow {
             rtt_receiver_n: tail.rtt_receiver.1,
             rtt_sender_n: tail.rtt_sender.1,
             leaf: leaf as u8,
-            // Spread over the reports, so that not all flows are sampled in the same one.
+            // The first samples are spread over the reports, so that not all flows are sampled in the same report.
             until_rtt: (slot % u32::from(RTT_EVERY)) as u8,
             port,
         }
     }
 
-    /// Marks the flow as older than this agent, so that its counts until now are not recent and its orders are unknown.
+    /// Marks the flow as older than this agent. Its counts until now are then not reported as new, and its orders
+    /// count as unknown.
     pub(super) fn inherit(&mut self, head: &Head, tail: &Tail) {
         (self.bytes, self.missing) = (head.bytes, head.missing);
         (self.marked_unlimited, self.marked_limited) = (tail.marked_unlimited, tail.marked_limited);
         self.passed_n = tail.passed.1;
-        // Far from any RTT, so that the first order is written.
+        // This value is far from any RTT, so the first order is written.
         self.rtt_us = u32::MAX;
     }
 
-    /// Number of the flow's port.
+    /// Returns the number of the flow's port.
     pub(super) fn port(&self) -> usize {
         usize::from(self.port)
     }
 
-    /// The program's orders for the flow.
+    /// Returns the program's orders for the flow.
     pub(super) fn orders(&self) -> Orders {
         let leaf = match self.leaf {
             0 => Leaf::Mouse,
@@ -98,8 +99,8 @@ impl Shadow {
         Orders { code: self.code, leaf, rtt_us: self.rtt_us }
     }
 
-    /// Stores new orders, and returns whether they must be written. If only the RTT is new, they must be
-    /// written only if it changed by an eighth.
+    /// Stores new orders, and returns whether they must be written. If only the RTT is new, they must be written only
+    /// if the RTT has changed by more than an eighth.
     pub(super) fn order(&mut self, orders: Orders) -> bool {
         let moved = orders.rtt_us.abs_diff(self.rtt_us) > self.rtt_us / 8;
         let news = moved || (orders.code, orders.leaf as u8) != (self.code, self.leaf);
@@ -109,12 +110,12 @@ impl Shadow {
         news
     }
 
-    /// L3 bytes of data that were reported.
+    /// Returns the number of L3 bytes of data that were reported.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether there is data to report.
+    /// Returns whether there is data to report.
     pub(super) fn has_news(&self, head: &Head) -> bool {
         head.bytes != self.bytes
     }
@@ -124,12 +125,12 @@ impl Shadow {
         self.seen_ms = ms(now);
     }
 
-    /// Time since the last report.
+    /// Returns the time since the last report.
     pub(super) fn unseen(&self, now: Time) -> Span {
         Span::from_millis(u64::from(ms(now).wrapping_sub(self.seen_ms)))
     }
 
-    /// Counts since the last report, which was made at `since`.
+    /// Returns the counts since the last report, which was made at `since`, and records them as reported.
     pub(super) fn report(&mut self, since: Time, head: &Head, tail: &Tail) -> Counts {
         let mut counts = Counts {
             since: since.max(self.opened),
@@ -164,7 +165,7 @@ impl Shadow {
 pub(super) struct Keys(Vec<Option<FlowKey>>);
 
 impl Keys {
-    /// Room for the keys of this many slots.
+    /// Returns a table with room for the keys of this many slots.
     pub(super) fn new(slots: u32) -> Self {
         Keys(vec![None; slots as usize])
     }

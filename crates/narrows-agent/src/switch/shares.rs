@@ -1,11 +1,11 @@
-//! Converts between controllers' rates (L3) and HTB's (L3 plus the link's overhead).
+//! Converts between the rates of the controllers (L3) and the rates of HTB (L3 plus the link's overhead).
 
 use narrows_control::rate::{Class, LEAVES, PortCounters};
 use narrows_control::units::{Bytes, Rate};
 
 use crate::htb::LeafStats;
 
-/// A port's units: length of a full packet, and the link's overhead for each.
+/// The length of a full packet at a port, and the overhead that the link adds to each packet, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Framing {
     pub(super) mtu: u64,
@@ -19,18 +19,18 @@ impl Framing {
         Rate::from_bytes_per_sec(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 
-    /// The L3 rate of full packets on a link of `rate`.
+    /// Returns the L3 rate of full packets for which HTB's rate is `rate`.
     pub(super) fn l3(self, rate: Rate) -> Rate {
         Self::scale(rate, self.mtu, self.mtu + self.overhead)
     }
 
-    /// HTB's rate for an L3 rate of full packets.
+    /// Returns HTB's rate for full packets with the L3 rate `rate`.
     pub(super) fn frames(self, rate: Rate) -> Rate {
         Self::scale(rate, self.mtu + self.overhead, self.mtu)
     }
 
-    /// Converts the classes' rates and ceilings (L3) for HTB on this link. Neither a single rate nor the sum of the
-    /// rates exceeds the link.
+    /// Converts the classes' rates and ceilings (L3) to rates of HTB on a link with the rate `link`. Neither a single
+    /// rate nor the sum of the rates exceeds `link`.
     pub(super) fn classes(self, wanted: &[(Rate, Rate); 3], link: Rate) -> [(Class, Rate, Rate); 3] {
         let rates = wanted.map(|(rate, _)| self.frames(rate));
         let sum = rates.iter().fold(Rate::ZERO, |sum, rate| sum + *rate);
@@ -43,14 +43,15 @@ impl Framing {
         })
     }
 
-    /// Updates the queue's part of the counters.
+    /// Updates the counters of departed and queued packets from the statistics of HTB's leaves.
     pub(super) fn count(self, stats: &[LeafStats; LEAVES], counters: &mut PortCounters) {
         let l3 = |bytes: u64, packets: u64| {
             Bytes::new(bytes.saturating_sub(packets.saturating_mul(self.overhead)))
         };
         for (leaf, stats) in stats.iter().enumerate() {
             counters.departed[leaf] = l3(stats.bytes, stats.packets);
-            // With GSO the kernel counts super-packets.
+            // The kernel counts a GSO super-packet as one packet. The number of its packets is computed from its
+            // bytes.
             let full = u64::from(stats.queued_bytes).div_ceil((self.mtu + self.overhead).max(1));
             let packets = u64::from(stats.queued_packets).max(full);
             counters.queued[leaf] = l3(u64::from(stats.queued_bytes), packets);

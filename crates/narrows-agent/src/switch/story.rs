@@ -1,7 +1,7 @@
-//! Reports a flow's events to the controller.
+//! Reports the events of a flow to the controller.
 //!
-//! The program records a flow's beginning and end as flags and times. Controllers take the packets that open and close a
-//! flow as events, each with the time at which it passed.
+//! The program records a flow's beginning and end as flags and times. Controllers need an event for each packet that
+//! opens or closes a flow, with the time at which that packet passed.
 
 use narrows_control::rate::aggregate::Aggregated;
 use narrows_control::rate::{Action, FlowEvent, FlowKey, PortCounters, Segment, Side};
@@ -10,7 +10,7 @@ use narrows_control::units::{Span, Time};
 use super::shadow::Shadow;
 use super::table::{Flags, Tags, Tail};
 
-/// A controller, and the arguments of a call.
+/// Reports the events of one flow: the flow's controller, and the arguments that each report needs.
 pub(super) struct Teller<'a> {
     pub(super) key: FlowKey,
     pub(super) tags: Tags,
@@ -37,7 +37,7 @@ impl Teller<'_> {
         self.controller.on_event(at, event, self.counters, self.actions);
     }
 
-    /// Reports a packet that shows neither data nor that its sender follows rates.
+    /// Reports a packet that has no data and does not show that its sender follows rates.
     fn passed(&mut self, at: Time, from: Side, segment: Segment) {
         let event = self.event(from, segment, false);
         self.report(at, &event);
@@ -61,12 +61,13 @@ impl Teller<'_> {
         let syn = self.event(opener, Segment::Syn, speaks);
         let syn_ack = self.event(opener.other(), Segment::SynAck, speaks);
         if shadow.flags.has(Flags::ADOPTED) && !shadow.flags.has(Flags::CONFIRMED) && !by_receiver {
-            // The SYN-ACK was not seen. It is never seen if ACKs take another path. Such ACKs need an
-            // advertisement (BRF-63).
+            // The SYN-ACK was not seen. If the flow's ACKs take another path, the SYN-ACK never passes here. The
+            // switch on that path then needs an advertisement (BRF-63).
             self.report(now, &syn);
             return self.data(now, speaks);
         }
-        // A SYN that was seen twice gives no RTT, nor does one whose SYN-ACK got no slot.
+        // The handshake gives no RTT if the SYN was seen twice, or if the SYN-ACK got no slot. The SYN is then
+        // reported twice, so that the controller takes no sample.
         let (_, samples) = if by_receiver { tail.rtt_sender } else { tail.rtt_receiver };
         let times = if shadow.flags.has(Flags::SYN_REPEATED) || samples == 0 { 2 } else { 1 };
         for _ in 0..times {
@@ -75,15 +76,15 @@ impl Teller<'_> {
         self.report(now, &syn_ack);
     }
 
-    /// Reports new flags.
+    /// Reports the events that the flags `news` stand for.
     pub(super) fn events(&mut self, now: Time, shadow: &Shadow, news: Flags, tail: &Tail) {
         if news.has(Flags::RST) {
             return self.passed(now, Side::Sender, Segment::Rst);
         }
         let plain = self.event(Side::Sender, Segment::Plain, news.has(Flags::SPEAKS_BRF));
         let by_receiver = shadow.flags.has(Flags::OPENED_BY_RECEIVER);
-        // The packet that completes the handshake gives the RTT of the opener's side, if it is reported with
-        // its own time.
+        // The packet that completes the handshake gives the controller the RTT of the opener's side. It must
+        // therefore be reported with the time at which it passed.
         let completed = |(us, n): (u32, u16)| match n {
             0 => now,
             _ => (shadow.opened + Span::from_micros(u64::from(us))).min(now),

@@ -1,4 +1,5 @@
-//! The flow table for the control loop: slots that the eBPF program fills and the loop answers.
+//! The flow table, as the control loop uses it. The eBPF program writes observations of a flow into a slot, and the
+//! loop writes orders for the flow into it.
 
 use std::io;
 
@@ -20,17 +21,17 @@ impl Flags {
     pub const OPENED_BY_RECEIVER: Flags = Flags(layout::OPENED_BY_RECEIVER);
     /// The SYN was seen more than once.
     pub const SYN_REPEATED: Flags = Flags(layout::SYN_REPEATED);
-    /// A packet of the data direction passed after the first two of the handshake.
+    /// A packet of the data direction passed after the SYN and the SYN-ACK.
     pub const SENDER_SEEN: Flags = Flags(layout::SENDER_SEEN);
-    /// A packet of the other direction passed.
+    /// A packet of the other direction passed after the SYN and the SYN-ACK.
     pub const RECEIVER_SEEN: Flags = Flags(layout::RECEIVER_SEEN);
-    /// FIN of the data direction.
+    /// A FIN of the data direction passed.
     pub const FIN_SENDER: Flags = Flags(layout::FIN_SENDER);
-    /// FIN of the other direction.
+    /// A FIN of the other direction passed.
     pub const FIN_RECEIVER: Flags = Flags(layout::FIN_RECEIVER);
-    /// RST of either direction.
+    /// An RST of either direction passed.
     pub const RST: Flags = Flags(layout::RST);
-    /// An option or a mark was seen after the handshake.
+    /// A BRF option or a mark (BRF-100) was seen after the handshake.
     pub const SPEAKS_BRF: Flags = Flags(layout::SPEAKS_BRF);
 
     /// The flow began with data: its SYN-ACK was not seen, or got no slot.
@@ -40,18 +41,18 @@ impl Flags {
     /// Packets of both sides were seen.
     pub const CONFIRMED: Flags = Flags(layout::CONFIRMED);
 
-    /// Whether all flags of `other` are set.
+    /// Returns whether all flags of `other` are set.
     pub fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Flags that are set here and not in `before`.
+    /// Returns the flags that are set here and not in `before`.
     pub fn since(self, before: Flags) -> Flags {
         Flags(self.0 & !before.0)
     }
 }
 
-/// The first cache line of a slot without its key. It shows whether something happened to the flow.
+/// The first cache line of a slot, without the flow's key. It shows whether something happened to the flow.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Head {
     /// Whether a flow uses the slot.
@@ -64,20 +65,20 @@ pub struct Head {
     pub missing: u32,
 }
 
-/// The second cache line.
+/// The second cache line of a slot.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Tail {
-    /// Last packet of either direction, CLOCK_MONOTONIC ns.
+    /// Time of the last packet of either direction, CLOCK_MONOTONIC ns.
     pub last_ns: u64,
     /// Last sample of the RTT between switch and receiver, us, and the number of samples (wraps).
     pub rtt_receiver: (u32, u16),
     /// Last sample of the RTT between switch and sender, us, and the number of samples (wraps).
     pub rtt_sender: (u32, u16),
-    /// Marks "not limited by the application" so far (wraps).
+    /// Number of marks "not limited by the application" so far (wraps).
     pub marked_unlimited: u16,
-    /// Marks "limited" so far (wraps).
+    /// Number of marks "limited by the application" so far (wraps).
     pub marked_limited: u16,
-    /// Last rate of another switch in an ACK that passed, and the number of such ACKs (wraps).
+    /// Last rate that another switch wrote into an ACK that passed here, and the number of such ACKs (wraps).
     pub passed: (u16, u16),
     /// The code that is written into ACKs now: at first the ready grant, if the SYN-ACK carried one.
     pub code: u16,
@@ -86,7 +87,7 @@ pub struct Tail {
 /// Properties of a flow besides its addresses that can identify its subscriber.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
-    /// VLAN; 0 for none.
+    /// VLAN of the data; 0 for none.
     pub vlan: u16,
     /// Mark (`skb->mark`) of the first packet of the data direction.
     pub mark: u32,
@@ -95,7 +96,7 @@ pub struct Tags {
 /// The program's orders for a flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Orders {
-    /// Code to write into ACKs; [`RateCode::UNASSIGNED`]: none.
+    /// Code to write into ACKs. With [`RateCode::UNASSIGNED`], no code is written.
     pub code: RateCode,
     /// The leaf for the flow's data.
     pub leaf: Leaf,
@@ -103,25 +104,25 @@ pub struct Orders {
     pub rtt_us: u32,
 }
 
-/// The slots. Reading and writing orders are memory accesses; releasing is a system call.
+/// The slots. Reading a slot and writing orders are memory accesses. Releasing a slot needs system calls.
 pub trait FlowTable {
-    /// Number of slots.
+    /// Returns the number of slots.
     fn capacity(&self) -> u32;
-    /// The first line of a slot.
+    /// Reads the first cache line of a slot.
     fn head(&self, slot: u32) -> Head;
-    /// The second line.
+    /// Reads the second cache line of a slot.
     fn tail(&self, slot: u32) -> Tail;
-    /// The flow of a slot, in its data direction, and the number of its controlled port. `None` if the flow or the
-    /// number is invalid.
+    /// Returns the flow of a slot, in its data direction, and the number of its controlled port. Returns `None` if
+    /// there is no such slot.
     fn owner(&self, slot: u32) -> Option<(FlowKey, usize)>;
-    /// The tags of a slot's flow. They do not change while the slot is live.
+    /// Returns the tags of a slot's flow. They do not change while the slot is live.
     fn tags(&self, slot: u32) -> Tags;
     /// Sets the program's orders from now on.
     fn order(&self, slot: u32, orders: Orders);
-    /// Confirms the flow, although none of its ACKs passes here (BRF-63).
+    /// Confirms the flow, although none of its ACKs passes this switch (BRF-63).
     fn confirm(&self, slot: u32);
-    /// Ends a flow. Frees the slot. The program gets the slot back with one of the next ticks.
+    /// Ends the flow of a slot and frees the slot. The program gets the slot back with the next tick.
     fn release(&mut self, slot: u32) -> io::Result<()>;
-    /// A tick begins.
+    /// Begins a tick: gives the slots that were released in the last tick back to the program.
     fn begin_tick(&mut self) -> io::Result<()>;
 }

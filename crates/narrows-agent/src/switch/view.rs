@@ -1,4 +1,4 @@
-//! The switch as `status`, `top` and Prometheus show it.
+//! Builds the snapshots of the switch that `status`, `top` and Prometheus show.
 
 use std::net::SocketAddr;
 
@@ -17,17 +17,17 @@ use crate::status::{FlowStatus, LEAF_NAMES, LeafStatus, PortStatus};
 #[derive(Default)]
 pub(super) struct Meters {
     at: Time,
-    /// For each slot, its flow's bytes and opening time. The time distinguishes the flow from the next flow of the
-    /// slot.
+    /// For each slot, the opening time and the bytes of its flow at the last snapshot. The opening time distinguishes
+    /// the flow from the next flow of the slot.
     before: Vec<(Time, u64)>,
     rates: Vec<Rate>,
 }
 
-/// Shorter intervals give inaccurate figures.
+/// Minimum time between two snapshots. A shorter time gives inaccurate rates.
 const LEAST: Span = Span::from_millis(200);
 
 impl Meters {
-    /// Takes a snapshot of all flows, unless the last one is recent.
+    /// Takes a snapshot of all flows, unless the last snapshot is more recent than [`LEAST`].
     pub(super) fn look<T: FlowTable>(&mut self, now: Time, switch: &Switch<T>) {
         let span = now.since(self.at);
         if span < LEAST {
@@ -54,7 +54,7 @@ impl Meters {
     }
 }
 
-/// A flow's values that every reader needs.
+/// The values of a flow that both the status snapshot and the list for the SDN controller contain.
 pub(super) struct Seen {
     pub(super) rated: bool,
     pub(super) leaf: Leaf,
@@ -74,7 +74,7 @@ impl Seen {
     }
 }
 
-/// A flow's snapshot.
+/// Returns the snapshot of a flow.
 pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats; LEAVES]) -> FlowStatus {
     let Seen { rated, leaf, allocation, rtt } = Seen::of(flow);
     FlowStatus {
@@ -91,7 +91,7 @@ pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats
     }
 }
 
-/// A port's snapshot without its flows and the program's counters.
+/// Returns the snapshot of a port, without its flows and without the program's counters.
 pub(super) fn port(
     interface: &str,
     controller: &dyn Aggregated,
@@ -125,7 +125,7 @@ pub(super) fn port(
     }
 }
 
-/// The program's counters by name.
+/// Returns the program's counters, each with its name.
 pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
     let unopened = UNOPENED.iter().map(|kind| kind.name).zip(counters.unopened);
     let counters = [
@@ -153,7 +153,7 @@ pub(super) struct Unopened {
     pub(super) name: &'static str,
     /// The name in log messages.
     pub(super) encapsulation: &'static str,
-    /// How to have these flows rated.
+    /// Advice to the operator for getting these flows rated.
     pub(super) advice: &'static str,
 }
 
@@ -161,7 +161,7 @@ const fn closed(name: &'static str, encapsulation: &'static str) -> Unopened {
     Unopened { name, encapsulation, advice: "control a port where these flows are outside of the tunnel" }
 }
 
-/// In the order of the program's counters (`enum nrw_unopened`).
+/// All kinds, in the order of the program's counters (`enum nrw_unopened`).
 pub(super) const UNOPENED: [Unopened; layout::UNOPENED] = [
     closed("unopened_vlans", "more than two VLAN tags"),
     closed("unopened_mpls", "MPLS"),

@@ -15,13 +15,13 @@ use crate::htb::{self, Htb, LeafStats, Rtnl};
 use crate::services::Failure;
 use crate::switch::shares::Framing;
 
-/// HTB needs a rate for the link. A measured link is not shaped.
+/// The link rate that HTB gets at a port that is not shaped, because HTB needs a rate.
 const UNSHAPED: Rate = Rate::from_bits_per_sec(100_000_000_000);
 
 /// A controlled port. Its interface may be missing for some time.
 pub(super) struct Controlled {
     pub(super) interface: String,
-    /// `None` while there is no such interface.
+    /// `None` while the interface does not exist.
     queue: Option<Queue>,
     layout: htb::Layout,
     /// The configured MTU, which overrides the interface's.
@@ -31,13 +31,13 @@ pub(super) struct Controlled {
     pub(super) stats: [LeafStats; LEAVES],
     /// Counters of the port's earlier HTBs.
     earlier: [LeafStats; LEAVES],
-    /// Rate and ceiling of each class from the controller, L3.
+    /// The controller's rate and ceiling for each class, L3.
     pub(super) wanted: [(Rate, Rate); 3],
-    /// `wanted` has changed since HTB was last updated.
+    /// Whether `wanted` has changed since HTB was last updated.
     pub(super) changed: bool,
     pub(super) congestion: &'static str,
     pub(super) repetitions: events::Repetitions,
-    /// The capacity that the controller knows, L3.
+    /// The link's capacity as the controller knows it, L3; `None` if it is measured.
     pub(super) capacity: Option<Rate>,
     /// Whether HTB limits the port to a rate.
     pub(super) shaped: bool,
@@ -45,7 +45,7 @@ pub(super) struct Controlled {
     pub(super) syn_share: f64,
     /// Number of new flows refused so far, and the time of the last refusal.
     pub(super) refused: (u64, Option<Time>),
-    /// Whether the log says that flows inside are not rated, by kind of tunnel.
+    /// For each kind of tunnel, whether the log already says that the flows inside it are not rated.
     pub(super) unopened: [bool; UNOPENED],
 }
 
@@ -56,7 +56,7 @@ struct Queue {
 }
 
 impl Controlled {
-    /// The port without its queue. `mtu` is the interface's.
+    /// Returns the port without its queue. `mtu` is the interface's MTU.
     pub(super) fn new(port: &config::Port, mtu: Bytes, life: Life) -> Controlled {
         let known = match port.capacity {
             config::Capacity::Known(rate) => Some(rate),
@@ -100,8 +100,8 @@ impl Controlled {
     ) -> Result<(), Failure> {
         let claim = claim(link)?;
         let mtu = self.mtu.unwrap_or(Bytes::new(u64::from(link.mtu)));
-        // The guardian is charged before the queue exists, because it skips missing objects. A pinned data plane
-        // keeps its queues, so the guardian is not charged.
+        // The guardian is charged before the queue exists, so that it knows every queue. It skips a queue that is
+        // missing. A pinned data plane keeps its queues, so the guardian is not charged.
         if self.life == Life::Process {
             guardian.charge(&Charge::Htb(htb::Remains::before(rtnl, link.index)?))?;
         }
@@ -138,7 +138,8 @@ impl Controlled {
         self.stats = self.earlier;
     }
 
-    /// Reads the counters. Returns whether the queue is still there; a port whose interface is missing has none.
+    /// Reads the counters of the queue. Returns `false` if the queue has vanished. A port whose interface is missing
+    /// has no queue, and the result is `true`.
     pub(super) fn refresh(&mut self) -> Result<bool, htb::Error> {
         let Some(queue) = &mut self.queue else { return Ok(true) };
         let Some(stats) = queue.htb.stats()? else { return Ok(false) };
@@ -148,18 +149,18 @@ impl Controlled {
         Ok(true)
     }
 
-    /// Sets the limit of each leaf's queue, packets. Queued packets stay.
+    /// Sets the limit of each leaf's queue, in packets. Queued packets stay.
     pub(super) fn set_limit(&mut self, limit: u32) -> Result<(), htb::Error> {
         self.layout.limits = [limit; LEAVES];
         self.queue.as_mut().map_or(Ok(()), |queue| queue.htb.set_limits(self.layout.limits))
     }
 
-    /// The rate of the link.
+    /// Returns the rate of the link.
     pub(super) fn link(&self) -> Rate {
         self.layout.link
     }
 
-    /// Sets the rate of the link, and the classes accordingly.
+    /// Sets the rate of the link, and fits the classes to the new rate.
     pub(super) fn set_link(&mut self, rate: Rate) -> Result<(), htb::Error> {
         self.layout.link = rate;
         if let Some(queue) = &mut self.queue {
@@ -171,8 +172,9 @@ impl Controlled {
         self.give_classes()
     }
 
-    /// Sets HTB's classes. Reduces the classes' rates in proportion until the controller knows that the link is slower,
-    /// because HTB gives a class its own rate regardless of its parent's rate.
+    /// Sets the rates of HTB's classes. If their sum exceeds the link's rate, they are reduced in proportion.
+    /// Otherwise the classes would exceed the link until the controller knows its new rate, because HTB gives a class
+    /// its own rate regardless of its parent's rate.
     pub(super) fn give_classes(&mut self) -> Result<(), htb::Error> {
         self.changed = false;
         let Some(queue) = &mut self.queue else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! The interfaces with the program: an interface may vanish and come back, with another number, while the agent works.
+//! Attaches the program to interfaces. An interface may vanish and come back with another ifindex while the agent
+//! runs.
 
 use narrows_control::units::{Span, Time};
 
@@ -15,13 +16,13 @@ use crate::htb::{Link, LinkChanges, LinkWatch, Rtnl};
 use crate::services::{Failure, Services};
 use crate::status::InterfaceStatus;
 
-/// Number of the record that all uncontrolled interfaces share. It is the last number, after those of all ports that
-/// a configuration may have.
+/// Number of the record that all uncontrolled interfaces share. It is the last number, after the numbers of all ports
+/// that a configuration may have.
 pub(super) const PLAIN: u8 = 63;
-/// Changes of interfaces that follow each other within this time are examined together, because a host may have
-/// thousands of interfaces.
+/// Minimum time between two examinations of the interfaces. Changes that follow each other within this time are
+/// examined together, because a host may have thousands of interfaces.
 const LOOK_AGAIN: Span = Span::from_millis(50);
-/// Pause between attempts to take an interface that exists.
+/// Pause between attempts to take an interface that is not in use.
 const RETRY: Span = Span::from_secs(1);
 
 /// Why an interface was given up.
@@ -55,7 +56,7 @@ struct Held {
 }
 
 impl Interface {
-    /// An interface without the program.
+    /// Returns an interface without the program.
     pub(super) fn new(name: &str, number: u8) -> Interface {
         Interface {
             name: name.to_owned(),
@@ -66,17 +67,17 @@ impl Interface {
         }
     }
 
-    /// Whether the interface has this name.
+    /// Returns whether the interface has this name.
     pub(super) fn is_called(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// Whether the interface is a controlled port.
+    /// Returns whether the interface is a controlled port.
     fn is_port(&self) -> bool {
         self.number != PLAIN
     }
 
-    /// Attaches the program.
+    /// Attaches the program to the interface with this ifindex.
     pub(super) fn attach(&mut self, plane: &Plane, pins: Option<&Pins>, index: u32) -> Result<(), Failure> {
         plane.set_interface(index, self.number)?;
         match attachment(plane, pins, index) {
@@ -89,8 +90,8 @@ impl Interface {
         Ok(())
     }
 
-    /// The reason to give up the interface; `None` if it can stay. `deleted` is needed because a new interface may
-    /// have the ifindex of a deleted one.
+    /// Returns the reason to give up the interface, or `None` if the interface can stay. `deleted` is needed because
+    /// a new interface may have the ifindex of a deleted one.
     fn loss(&self, links: &[Link], deleted: &[u32]) -> Option<Loss> {
         let index = self.held.as_ref()?.index;
         let link = links.iter().find(|link| link.index == index && !deleted.contains(&index));
@@ -113,10 +114,10 @@ fn attachment(plane: &Plane, pins: Option<&Pins>, index: u32) -> Result<Attachme
     Ok(attachment)
 }
 
-/// The interfaces of a switch, and the reports about them.
+/// The interfaces of a switch, and the kernel's reports about changes of interfaces.
 pub(super) struct Interfaces {
     pub(super) all: Vec<Interface>,
-    /// `None`: the data plane is not pinned.
+    /// `None` if the data plane is not pinned.
     pub(super) pins: Option<Pins>,
     rtnl: Rtnl,
     watch: LinkWatch,
@@ -126,7 +127,8 @@ pub(super) struct Interfaces {
 }
 
 impl Interfaces {
-    /// Call this function before the first interface is looked up, so that no report is missed.
+    /// Opens the sockets for requests and reports. Call this function before the first interface is looked up, so
+    /// that no report is missed.
     pub(super) fn new() -> Result<Interfaces, Failure> {
         Ok(Interfaces {
             all: Vec::new(),
@@ -158,7 +160,7 @@ impl Interfaces {
         (self.changes.any, self.looked_at) = (true, Time::ZERO);
     }
 
-    /// The existing interfaces, if it is time to examine them.
+    /// Returns the existing interfaces if it is time to examine them.
     fn look(&mut self) -> Result<Option<Vec<Link>>, Failure> {
         self.read_reports();
         let now = clock::now();
@@ -177,7 +179,7 @@ impl Interfaces {
         self.changes.deleted.extend(deleted);
     }
 
-    /// Positions of the interfaces that must be given up.
+    /// Returns the positions of the interfaces that must be given up, each with the reason.
     fn vanished(&mut self, links: &[Link]) -> Vec<(usize, Loss)> {
         let LinkChanges { deleted, .. } = std::mem::take(&mut self.changes);
         let loss = |(at, interface): (usize, &Interface)| Some((at, interface.loss(links, &deleted)?));
@@ -220,8 +222,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Gives up the interfaces that no longer exist, and ports that have no queue any more. Returns whether there
-    /// were any. Call this function after a failed operation: the cause may be such an interface, although the error
+    /// Gives up the interfaces that no longer exist, and the ports whose queue is gone. Returns whether it gave up
+    /// any. Call this function after a failed operation: the cause may be a vanished interface, although the error
     /// does not name it. The switch then continues without the interface.
     pub(super) fn lost_interface(&mut self, services: &mut Services) -> Result<bool, Failure> {
         self.interfaces.read_reports();
@@ -232,12 +234,12 @@ impl Runner {
             any = true;
         }
         any |= self.lose_ports_without_queue(&mut services.guardian)?;
-        // The reports that were just read may have included one about a new interface.
+        // The reports that were just read may have included a report about a new interface.
         self.interfaces.changes.any = true;
         Ok(any)
     }
 
-    /// Reads the counters of all queues. Gives up ports whose queue is gone, and returns whether there were any.
+    /// Reads the counters of all queues. Gives up the ports whose queue is gone. Returns whether it gave up any.
     pub(super) fn lose_ports_without_queue(&mut self, guardian: &mut Guardian) -> Result<bool, Failure> {
         let mut any = false;
         for number in 0..self.ports.len() {

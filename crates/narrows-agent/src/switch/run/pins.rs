@@ -1,4 +1,4 @@
-//! The data plane: a new one, or the pinned one of an earlier agent.
+//! Loads a new data plane, or takes over the data plane that an earlier agent pinned.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,16 +14,16 @@ use crate::services::Failure;
 /// How long queues and attachments live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
-    /// As long as the process. A guardian removes queues of a dead agent.
+    /// They live as long as the process. If the agent dies, the guardian removes its queues.
     Process,
-    /// Until a stop. After the agent's death the next agent takes them over.
+    /// They live until the agent is stopped. If the agent dies, the next agent takes them over.
     UntilStopped,
-    /// Until `narrows-agent clean`.
+    /// They live until `narrows-agent clean` removes them.
     Always,
 }
 
-/// The pins of a data plane. Dropping this value removes pins that live until a stop. If the agent is killed, nothing
-/// is dropped, so the pins stay.
+/// The pins of a data plane. Dropping this value removes the pins if they live until the agent is stopped. If the
+/// agent is killed, nothing is dropped, so the pins stay.
 pub(super) struct Pins {
     folder: PathBuf,
     life: Life,
@@ -47,17 +47,18 @@ impl Drop for Pins {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             tracing::warn!(event = "pins-remain", folder = %self.folder.display(), %error);
         }
-        // The folder is not empty if other agents have pins.
+        // This fails if the folder is not empty, because other agents have pins in it.
         let _ = fs::remove_dir(bpffs::AGENTS);
     }
 }
 
-/// A new data plane, or the pinned one of an earlier agent.
+/// Loads a new data plane, or takes over the data plane that an earlier agent pinned.
 pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, Option<Pins>), Failure> {
     let folder = config.pins();
     match config.pin {
         Pin::Never => {
-            // An agent with another value of `pin` may have died. Its program and ours would write into each packet.
+            // An agent with another value of `pin` may have died without removing its pins. Its program and ours
+            // would then both write into each packet.
             replace(&folder, "pin is false now")?;
             Ok((new(config)?, None))
         }
@@ -104,7 +105,8 @@ fn report_unpinned(reason: &str) {
     tracing::info!(event = "not-pinned", reason, "a killed agent loses its flows");
 }
 
-/// The data plane of an agent that died. A data plane that does not fit the configuration is removed.
+/// Takes over the pinned data plane of an agent that died, if there is one. A data plane that does not fit the
+/// configuration is removed.
 fn taken_over(config: &config::Switch, folder: &Path, rtnl: &mut Rtnl) -> Result<Option<Plane>, Failure> {
     if !is_pinned(folder) {
         return Ok(None);
@@ -149,8 +151,8 @@ fn refusal(folder: &Path, key: &str, text: String) -> Failure {
     config::Invalid { source: folder.display().to_string(), problems }.into()
 }
 
-/// The reason why this data plane does not fit the configuration; `None` if it fits. A table of another size fits. It
-/// keeps its size, and the difference is logged.
+/// Returns the reason why this data plane does not fit the configuration, or `None` if it fits. A flow table of
+/// another size fits. The table keeps its size, and the difference is logged.
 fn misfit(plane: &Plane, config: &config::Switch, rtnl: &mut Rtnl) -> Result<Option<String>, Failure> {
     let wanted: Vec<_> = config.ports.iter().map(|port| port.interface.as_str()).collect();
     let mismatch = port_mismatch(&plane.controlled()?, &wanted, &rtnl.links()?);
@@ -163,8 +165,8 @@ fn misfit(plane: &Plane, config: &config::Switch, rtnl: &mut Rtnl) -> Result<Opt
     Ok(mismatch)
 }
 
-/// Refuses a folder where another mount hides the pinned data plane of an earlier agent, because two programs would
-/// then write into each packet.
+/// Refuses a folder in which another mount hides the pinned data plane of an earlier agent. With a new data plane in
+/// addition, two programs would write into each packet.
 fn check_hidden(folder: &Path) -> Result<(), Failure> {
     let text = match bpffs::is_hidden(&folder.join("program")) {
         Ok(false) => return Ok(()),
@@ -188,8 +190,9 @@ fn check_hidden(folder: &Path) -> Result<(), Failure> {
 }
 
 /// Compares the pinned ports with the `wanted` ones, because flows identify their port by its number. Returns a
-/// description of the difference. New ports may follow the pinned ones. A port whose interface had vanished is not
-/// pinned. An interface that was created again under its old name has another index.
+/// description of the difference. New ports may follow the pinned ones. The number of a port whose interface had
+/// vanished is missing in `pinned`. A pinned index without an interface is accepted, because an interface that is
+/// created again has another index.
 fn port_mismatch(pinned: &BTreeMap<u8, u32>, wanted: &[&str], links: &[htb::Link]) -> Option<String> {
     let name = |index: &u32| links.iter().find(|link| link.index == *index).map(|link| link.name.as_str());
     let found: Vec<_> = pinned.values().map(|index| name(index).unwrap_or("(gone)")).collect();

@@ -13,8 +13,8 @@ use crate::switch::core::Port;
 use crate::switch::link::PortDescription;
 
 impl Runner {
-    /// Applies the new configuration, if the agent was asked to read it again. A part that the kernel refuses is
-    /// reported, and the others apply.
+    /// Applies the new configuration, if the agent was asked to read it again. If the kernel refuses a part, the
+    /// refusal is logged, and the other parts apply.
     pub(super) fn reload(&mut self, services: &mut Services, now: Time) -> Result<(), Failure> {
         let Some(Config::Switch(new)) = services.reloaded(|| Config::Switch(self.config.clone())) else {
             return Ok(());
@@ -26,8 +26,8 @@ impl Runner {
             let applied = match old.ports.get(usize::from(number)) {
                 Some(before) => {
                     let applied = self.reload_port(number, before, port, now);
-                    // A port without an interface has no queue that could refuse something. It gets the new values when
-                    // its interface is back.
+                    // If the interface has vanished, the port has no queue that could refuse a change. The port gets
+                    // the new values when its interface is back.
                     if applied.is_err() && self.lost_interface(services)? {
                         self.reload_port(number, before, port, now)
                     } else {
@@ -51,8 +51,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Detaches the program from interfaces that are no longer named, and adds new ones, which are taken as if they had
-    /// just appeared.
+    /// Detaches the program from interfaces that are no longer configured, and adds the new interfaces. They are then
+    /// taken as if they had just appeared.
     fn reload_interfaces(
         &mut self,
         old: &config::Switch,
@@ -91,7 +91,7 @@ impl Runner {
                 record.set_syn(rate, burst);
             }
         }
-        // A rate that a client of the status socket has set stays until the file has another one.
+        // A rate that a client of the status socket has set stays until the rate in the configuration file changes.
         if (old.capacity, old.shape) != (new.capacity, new.shape)
             && let Some(rate) = rate_of(new)
         {
@@ -135,7 +135,7 @@ impl Runner {
     }
 }
 
-/// The rate to which the port is shaped.
+/// Returns the rate to which the port is shaped, or `None` if it is not shaped.
 fn rate_of(port: &config::Port) -> Option<Rate> {
     match port.capacity {
         Capacity::Known(rate) => Some(rate),

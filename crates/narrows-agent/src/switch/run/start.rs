@@ -1,4 +1,5 @@
-//! Starts a switch: program, queues, records, attachments, controller, in this order.
+//! Starts a switch, in this order: loads the program, builds the queues, fills the ports' records, attaches the
+//! program to the interfaces, and connects to the SDN controller.
 
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
 use narrows_control::units::{Bytes, Rate, Time};
@@ -18,9 +19,9 @@ use crate::switch::core::{Port, Switch};
 use crate::switch::link::{Link, PortDescription};
 use crate::switch::view::Meters;
 
-/// The name of an interface that no longer exists, if there is one.
+/// Returns an error that names an interface of the list that no longer exists, if there is one.
 fn missing_interface(interfaces: &[(String, u32)]) -> Option<Failure> {
-    // nix 0.31 returns an empty name if there is no such interface.
+    // nix 0.31 returns an empty name if no interface has this index.
     let is_there = |index: u32| if_indextoname(index).is_ok_and(|name| !name.is_empty());
     let (name, _) = interfaces.iter().find(|(_, index)| !is_there(*index))?;
     Some(format!("{name}: the interface no longer exists").into())
@@ -37,7 +38,8 @@ impl Runner {
             .map_err(|error| missing_interface(&interfaces).unwrap_or(error))
     }
 
-    /// `found` lists the interfaces found, also if a later step fails.
+    /// Does the work of [`start`](Runner::start). Adds the existing interfaces to `found`, also if a later step
+    /// fails.
     fn build(
         config: &config::Switch,
         services: &mut Services,
@@ -74,7 +76,7 @@ impl Runner {
                 thresholds: port.thresholds(mtu),
             });
         }
-        // If none of the ports exists, the configuration is probably another machine's.
+        // If none of the ports exists, the configuration is probably for another machine.
         if let (true, Some(port)) = (found.is_empty(), config.ports.first()) {
             return Err(htb::Error::NoInterface(port.interface.clone()).into());
         }
@@ -116,13 +118,13 @@ impl Runner {
         runner.switch.start(now, &mut runner.asked);
         runner.carry_out()?;
         runner.publish_grants(now);
-        // Before the first reader can connect.
+        // The first snapshot is published before a reader can connect.
         services.board.publish(runner.snapshot(now, false));
         Ok(runner)
     }
 }
 
-/// An interface, if it exists. It is then added to `found`. A missing interface is taken when it appears.
+/// Looks up an interface, and adds it to `found` if it exists. The agent takes a missing interface when it appears.
 fn existing(
     rtnl: &mut Rtnl,
     name: &str,
@@ -145,7 +147,7 @@ fn existing(
     }
 }
 
-/// Settings of a controlled port's record.
+/// Writes the settings of a controlled port into its record.
 pub(super) fn prepare(record: &Record<'_>, config: &config::Switch) {
     record.set_format(match config.format {
         config::Format::Padding => WireFormat::Padding,
@@ -157,21 +159,22 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch) {
         config::Feedback::EveryAck => 0,
         config::Feedback::OncePerRtt => layout::MODE_ONCE_PER_RTT,
     };
-    // This does not change before the rate controller's first rates.
+    // Policing of UDP stays as it is until the rate controller sets UDP's rate.
     let udp = if record.polices_udp() { layout::MODE_POLICE_UDP } else { 0 };
     record.set_mode(layout::MODE_CONTROLLED | udp | layout::MODE_POLICE_SYN | once | parsing(config));
     record.set_watchdog(config.watchdog);
     record.beat(clock::now());
 }
 
-/// Settings of the record of all uncontrolled interfaces.
+/// Writes the settings into the record that all uncontrolled interfaces share.
 pub(super) fn prepare_plain(record: &Record<'_>, config: &config::Switch) {
     record.set_mode(parsing(config));
     record.set_watchdog(config.watchdog);
     record.beat(clock::now());
 }
 
-/// How the program reads packets. It must be the same at all ports, so that both directions of a flow have one key.
+/// Returns the mode flags for parsing packets. They must be the same at all ports, so that both directions of a flow
+/// have one key.
 fn parsing(config: &config::Switch) -> u32 {
     let routed = match config.vlans {
         config::Vlans::Separate => 0,
