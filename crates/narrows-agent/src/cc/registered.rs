@@ -66,7 +66,7 @@ impl Registered {
         let Some(id) = self.link else {
             return self.map.delete(&0u32.to_ne_bytes()).map_err(io::Error::other);
         };
-        // SAFETY: no pointers.
+        // SAFETY: the call takes no pointers.
         let link = unsafe { libbpf_sys::bpf_link_get_fd_by_id(id) };
         if link < 0 {
             return gone(-link);

@@ -1,11 +1,11 @@
-//! The cost of a program, as the kernel counts it.
+//! Reads the cost of a program from the kernel's counters.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::{Error, sys};
 
-/// The kernel measures the run time of all programs as long as this value exists. The measurement
-/// itself takes time.
+/// Makes the kernel measure the run time of all programs as long as this value exists. The measurement itself takes
+/// time.
 pub struct Statistics(#[allow(dead_code, reason = "closing it ends the counting")] OwnedFd);
 
 impl Statistics {
@@ -15,7 +15,7 @@ impl Statistics {
     }
 }
 
-/// Figures of one program.
+/// The cost of one program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Instructions that the verifier examined; its limit is a million.
@@ -24,14 +24,14 @@ pub struct Cost {
     pub translated_bytes: u32,
     /// Bytes of machine code.
     pub machine_bytes: u32,
-    /// Runs during the measurement.
+    /// Number of runs during the measurement.
     pub runs: u64,
     /// Total time of these runs, ns.
     pub run_time_ns: u64,
 }
 
 impl Cost {
-    /// Reads the figures.
+    /// Reads the cost of this program.
     pub fn of(program: BorrowedFd<'_>) -> Result<Self, Error> {
         let info = sys::program_info(program)?;
         Ok(Cost {
@@ -43,18 +43,18 @@ impl Cost {
         })
     }
 
-    /// Mean time of a run, ns; `None` before the first run.
+    /// Returns the mean time of a run in ns, or `None` before the first run.
     pub fn ns_per_run(&self) -> Option<f64> {
         (self.runs > 0).then(|| self.run_time_ns as f64 / self.runs as f64)
     }
 }
 
-/// The ids of all programs in the kernel.
+/// Returns the ids of all programs in the kernel.
 pub fn loaded() -> Vec<u32> {
     core::iter::successors(sys::program_after(0), |id| sys::program_after(*id)).collect()
 }
 
-/// Name and figures of a program by its id.
+/// Returns the name and the cost of the program with this id.
 pub fn by_id(id: u32) -> Result<(String, Cost), Error> {
     let program = sys::open_program(id)?;
     let name = sys::program_info(program.as_fd())?.name;

@@ -1,4 +1,4 @@
-//! The names of the agent for the types of `bpf/include/maps.h`, which documents them.
+//! The agent's names for the types and values of `bpf/include/maps.h`, which documents them.
 //!
 //! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are written in C only. The
 //! exception is `SINGLE_GRANTS`, which is a macro in C and is therefore repeated here.
@@ -14,7 +14,7 @@ use super::skeleton::types::{nrw_flags, nrw_format, nrw_mode, nrw_port};
 /// Maximum number of ports of one switch.
 pub const PORTS_MAX: u32 = 64;
 
-/// The length of an array in a generated structure.
+/// Expands to the length of an array in a generated structure.
 macro_rules! length {
     ($type:ty, $array:ident) => {{
         const fn length<T, const N: usize>(_: fn($type) -> [T; N]) -> usize {
@@ -24,19 +24,19 @@ macro_rules! length {
     }};
 }
 
-/// Leaves of a port, as `narrows_control::rate::Leaf`.
+/// Number of leaves of a port, as in `narrows_control::rate::Leaf`.
 pub const LEAVES: usize = length!(nrw_port, priority);
 const _: () = assert!(LEAVES == narrows_control::rate::LEAVES);
-/// Ready grants of a port, for the newcomers of a tick.
+/// Number of ready grants of a port for the newcomers of one tick.
 pub const GRANTS: usize = length!(nrw_port, grants);
 /// Number of kinds of packets that may contain flows that the program does not see (`enum nrw_unopened`).
 pub const UNOPENED: usize = length!(nrw_port, unopened);
 
-/// The first grants are for one newcomer each, and each later grant is for twice as many as the
-/// grant before it.
+/// Number of grants for one newcomer each. Each later grant is for twice as many newcomers as the grant before it.
 const SINGLE_GRANTS: usize = 8;
 
-/// Number of newcomers in a tick up to and including the last newcomer that gets this grant.
+/// Returns the number of newcomers in a tick up to and including the last newcomer that gets the grant with the index
+/// `grant`.
 pub const fn newcomers_up_to(grant: usize) -> u64 {
     match grant.checked_sub(SINGLE_GRANTS) {
         None => grant as u64 + 1,
@@ -44,7 +44,7 @@ pub const fn newcomers_up_to(grant: usize) -> u64 {
     }
 }
 
-/// Names of values of an enumeration of `bpf/include/maps.h`.
+/// Defines constants for values of an enumeration in `bpf/include/maps.h`.
 macro_rules! names {
     ($of:ident: $($name:ident = $value:ident),* $(,)?) => {
         $(
@@ -97,7 +97,8 @@ pub enum WireFormat {
 
 const TCP: u8 = 6;
 
-/// An address, as in the keys of maps: IPv4 in the first four bytes, the rest zero.
+/// Returns the bytes of an address as in the keys of maps. An IPv4 address is in the first four bytes, and the rest
+/// is zero.
 pub(super) fn addr_bytes(addr: IpAddr) -> [u8; 16] {
     let mut bytes = [0; 16];
     match addr {
@@ -114,7 +115,7 @@ impl PartialEq for Key {
 }
 
 impl Key {
-    /// The key of a TCP flow in this VLAN (0: none).
+    /// Returns the key of a TCP flow in this VLAN (0: no VLAN).
     pub fn new(flow: &FlowKey, vlan: u16) -> Self {
         Key {
             saddr: addr_bytes(flow.saddr),
@@ -127,7 +128,7 @@ impl Key {
         }
     }
 
-    /// The key that rate controllers use, without the VLAN.
+    /// Returns the key that rate controllers use, which has no VLAN.
     pub fn flow(&self) -> FlowKey {
         let addr = |bytes: [u8; 16]| match self.family {
             4 => IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3])),

@@ -1,4 +1,4 @@
-//! An mmapable array as a slice, and the generated types of maps as bytes.
+//! Gives access to an mmapable array map as a slice, and to the generated types of maps as bytes.
 #![allow(unsafe_code, reason = "the one place where maps become memory")]
 
 use core::cell::UnsafeCell;
@@ -18,7 +18,7 @@ use super::skeleton::types;
 /// Types of keys and values of maps.
 ///
 /// # Safety
-/// A type consists of integers, or of arrays and structures of integers, without padding. Any bytes are therefore a
+/// The type consists of integers, or of arrays and structures of integers, without padding. Any bytes are therefore a
 /// valid value, and each byte has a value.
 pub(super) unsafe trait Plain: Copy {}
 // SAFETY: integers. `maps.h` does not compile if a structure has padding.
@@ -34,7 +34,7 @@ unsafe impl Plain for types::nrw_service {}
 // SAFETY: as above.
 unsafe impl Plain for types::nrw_advert {}
 
-/// The bytes of a key or value, as in the map.
+/// Returns the bytes of a key or value, as in the map.
 pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {
     // SAFETY: `Plain` guarantees that all bytes have values.
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
@@ -50,7 +50,7 @@ pub(super) struct Shared<T>(UnsafeCell<T>);
 // SAFETY: only atomics are accessed through it.
 unsafe impl<T> Sync for Shared<T> {}
 
-/// A part of a value in shared memory: `field!(port, priority[1])`.
+/// Gives access to a field of a value in shared memory, e.g. `field!(port, priority[1])`.
 macro_rules! field {
     ($shared:expr, $($field:tt)+) => {{
         #[allow(unsafe_code, reason = "a place inside a value")]
@@ -62,10 +62,10 @@ macro_rules! field {
 pub(super) use field;
 
 impl<T> Shared<T> {
-    /// A part of the value.
+    /// Returns a field of the value.
     ///
     /// # Safety
-    /// `place` returns the address of a field of the value that it gets.
+    /// `place` must return the address of a field of the value that it gets.
     pub(super) unsafe fn part<F>(&self, place: impl FnOnce(*mut T) -> *mut F) -> &Shared<F> {
         // SAFETY: the field lives as long as the value, and Shared has the layout of its content.
         unsafe { &*place(self.0.get()).cast::<Shared<F>>() }
@@ -73,20 +73,20 @@ impl<T> Shared<T> {
 }
 
 impl<T: Plain> Shared<T> {
-    /// The whole value as words.
+    /// Returns the whole value as words.
     pub(super) fn words(&self) -> &[AtomicU64] {
         const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
         // SAFETY: the words cover the value and are aligned.
         unsafe { std::slice::from_raw_parts(self.0.get().cast(), size_of::<T>() / 8) }
     }
 
-    /// A copy, whose bytes are read one by one.
+    /// Returns a copy of the value. The bytes of the value are read one by one.
     pub(super) fn read(&self) -> T {
         let mut copy = MaybeUninit::<T>::uninit();
         let from: *const AtomicU8 = self.0.get().cast();
         let to: *mut u8 = copy.as_mut_ptr().cast();
         for at in 0..size_of::<T>() {
-            // SAFETY: inside both values; any byte may be read as an atomic.
+            // SAFETY: the offset is inside both values, and any byte may be read as an atomic.
             unsafe { to.add(at).write((*from.add(at)).load(Relaxed)) };
         }
         // SAFETY: all bytes are written, and any bytes are valid.
@@ -134,7 +134,7 @@ impl<T: Plain> Memory<T> {
         let mapped = (len * size_of::<T>()).next_multiple_of(page);
         let length =
             NonZeroUsize::new(mapped).ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
-        // SAFETY: a new mapping at an address of the kernel's choice. It fails if the map is smaller.
+        // SAFETY: the kernel chooses the address of the new mapping. The call fails if the map is smaller.
         let at = unsafe {
             mmap(None, length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, MapFlags::MAP_SHARED, map, 0)
         }
@@ -142,7 +142,7 @@ impl<T: Plain> Memory<T> {
         Ok(Memory { at: at.cast(), len, mapped })
     }
 
-    /// The values.
+    /// Returns the values.
     pub(super) fn as_slice(&self) -> &[Shared<T>] {
         // SAFETY: the mapping has this length and lives as long as self. The alignment of a page suffices for any T.
         // `Plain` guarantees that any bytes are valid, and `Shared` allows other writers.
@@ -152,7 +152,8 @@ impl<T: Plain> Memory<T> {
 
 impl<T: Plain> Drop for Memory<T> {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this length, and no reference outlives self. It cannot fail on a whole mapping.
+        // SAFETY: `new` made the mapping with this length, and no reference outlives self. The call cannot fail for a
+        // whole mapping.
         let _ = unsafe { munmap(self.at.cast(), self.mapped) };
     }
 }

@@ -1,12 +1,12 @@
 //! The switch's eBPF program, and the memory that it shares with the agent (`bpf/switch`, `bpf/include/maps.h`).
 //!
 //! * [`layout`]: names for the structures, which are generated from the C code.
-//! * [`program`]: load, attach to ports, pin.
-//! * [`slots`]: the flow table in shared memory, and freeing slots.
+//! * [`program`]: loads the program, attaches it to ports and pins it.
+//! * [`slots`]: the flow table in shared memory. It also frees slots.
 //! * [`ports`]: the ports' records in shared memory.
 //! * [`cost`]: the cost of a program, as the kernel measures it.
 //!
-//! All `unsafe` of the data plane is in `memory` and `sys`.
+//! All `unsafe` code of the data plane is in `memory` and `sys`.
 
 pub mod cost;
 pub mod layout;
@@ -18,7 +18,7 @@ mod sys;
 
 skeleton!("switch");
 
-/// Errors between the agent and the kernel.
+/// Errors of operations on the program and its maps.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// libbpf or the kernel refused to load the program or to access a map.
@@ -26,7 +26,7 @@ pub enum Error {
     Bpf {
         /// The operation attempted.
         what: &'static str,
-        /// The answer.
+        /// The answer of libbpf or the kernel.
         source: libbpf_rs::Error,
     },
     /// The folder for pins cannot be created.
@@ -34,7 +34,7 @@ pub enum Error {
     Pin {
         /// The folder.
         folder: std::path::PathBuf,
-        /// The answer.
+        /// The answer of libbpf or the kernel.
         source: std::io::Error,
     },
     /// A system call failed.
@@ -42,7 +42,7 @@ pub enum Error {
     System {
         /// The operation attempted.
         what: &'static str,
-        /// The answer.
+        /// The answer of libbpf or the kernel.
         source: std::io::Error,
     },
 }

@@ -11,10 +11,10 @@ use super::layout::{GRANTS, LEAVES, MODE_CONTROLLED, MODE_POLICE_UDP, UNOPENED, 
 use super::memory::{Memory, Shared, field};
 use super::skeleton::types::{nrw_bucket, nrw_port};
 
-/// Counters with the names of `struct nrw_port`, and how to read them.
+/// Defines counters with the names of `struct nrw_port`, and the function that reads them.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident: $type:ty),* $(,)?) => {
-        /// The program's counters of a port. All increase, except `unconfirmed`.
+        /// The program's counters of a port. All of them only increase, except `unconfirmed`.
         #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             /// L3 bytes offered to each leaf.
@@ -44,7 +44,7 @@ counters! {
     udp_policed: u64,
     /// Rates written into an existing option.
     stamped: u64,
-    /// Rates inserted.
+    /// Rates inserted together with the option.
     inserted: u64,
     /// ACKs left unchanged because they carried a lower rate.
     lower_passed: u64,
@@ -58,15 +58,16 @@ counters! {
     no_slot: u64,
     /// Packets that needed a slot when too many flows were unconfirmed.
     refused: u64,
-    /// SYNs.
+    /// SYNs that were seen.
     syns: u64,
     /// Packets that passed while the agent did not run.
     watchdog: u64,
     /// SYNs that were dropped because they exceeded their share.
     syn_policed: u64,
-    /// Packets of known flows with unexpected sequence numbers or an unexpected interface. They change nothing.
+    /// Packets of known flows with unexpected sequence numbers or an unexpected interface. Such packets do not change
+    /// a slot.
     implausible: u64,
-    /// Flows of which packets of both sides were not seen yet.
+    /// Flows of which only one side's packets were seen so far.
     unconfirmed: u32,
 }
 
@@ -77,7 +78,7 @@ impl Shared<nrw_bucket> {
     }
 }
 
-/// One port.
+/// The record of one port.
 pub struct Port<'a>(&'a Shared<nrw_port>);
 
 impl Port<'_> {
@@ -113,7 +114,7 @@ impl Port<'_> {
         }
     }
 
-    /// Starts a tick: newcomers from now on get these grants (`newcomers_up_to`).
+    /// Sets the grants for newcomers (`newcomers_up_to`) and starts a tick, which restarts the count of newcomers.
     pub fn set_grants(&self, grants: [RateCode; GRANTS]) {
         for (n, grant) in grants.into_iter().enumerate() {
             field!(self.0, grants[n]).store(grant.to_bits(), Relaxed);
@@ -149,7 +150,7 @@ impl Port<'_> {
         field!(self.0, syn_again).set(rate, burst);
     }
 
-    /// The present counters.
+    /// Reads the present counters.
     pub fn counters(&self) -> Counters {
         Counters::read(self.0)
     }
@@ -159,7 +160,7 @@ impl Port<'_> {
     }
 }
 
-/// All ports.
+/// The records of all ports.
 pub struct Ports(Memory<nrw_port>);
 
 impl Ports {
@@ -167,7 +168,7 @@ impl Ports {
         Memory::new(map, map.max_entries() as usize).map(Ports)
     }
 
-    /// The port with this number.
+    /// Returns the record of the port with this number.
     pub fn get(&self, port: u8) -> Option<Port<'_>> {
         self.0.as_slice().get(usize::from(port)).map(Port)
     }

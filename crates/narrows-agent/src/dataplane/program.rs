@@ -23,13 +23,13 @@ use crate::tcx;
 /// Sizes of the program's tables.
 #[derive(Copy, Clone, Debug)]
 pub struct Sizes {
-    /// Flows with a slot.
+    /// Maximum number of flows with a slot.
     pub flows: u32,
-    /// SYNs that wait for an answer.
+    /// Maximum number of SYNs that wait for an answer.
     pub half_open: u32,
-    /// Services with a prediction (BRF-31).
+    /// Maximum number of services with a prediction (BRF-31).
     pub services: u32,
-    /// Flows that other switches advertise (BRF-63).
+    /// Maximum number of flows that other switches advertise (BRF-63).
     pub adverts: u32,
 }
 
@@ -39,7 +39,7 @@ impl Default for Sizes {
     }
 }
 
-/// Constants that are set before load and cannot change later.
+/// Constants that are set before the program is loaded and cannot change later.
 #[derive(Copy, Clone, Debug)]
 pub struct Tunables {
     /// A SYN without an answer expires after this time (BRF-15).
@@ -55,10 +55,11 @@ impl Default for Tunables {
 /// The program's name.
 const PROGRAM: &str = "nrw_switch";
 
-/// The names of the maps, also as pins.
+/// The names of the maps, which are also the names of their pins.
 const MAPS: [&str; 8] = ["ifaces", "ports", "slots", "flows", "free_slots", "services", "adverts", "bells"];
 
-/// A program at the egress of one interface. Dropping it detaches the program, unless it is pinned.
+/// The attachment of the program to the egress of one interface. Dropping it detaches the program, unless the
+/// attachment is pinned.
 pub enum Attachment {
     /// Attached by a link (Linux 6.6 and later), which the kernel removes when the process ends in any way.
     Tcx(OwnedFd),
@@ -151,11 +152,12 @@ impl Switch {
         Ok(Switch { program, maps, half_open, slots, ports })
     }
 
-    /// Pins program and maps in a folder of bpffs, where they outlive the process.
+    /// Pins the program and its maps in a folder of bpffs, where they outlive the process.
     pub fn pin(&self, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::Pin { folder: folder.to_owned(), source })?;
         let pin = |object: BorrowedFd<'_>, name: &str| {
-            // There is no pinned program, so an existing pin is left by an agent that died while it pinned.
+            // No program is pinned in this folder. An existing pin is therefore from an agent that died while it made
+            // its pins.
             let _ = std::fs::remove_file(folder.join(name));
             sys::pin(object, &folder.join(name))
         };
@@ -192,8 +194,8 @@ impl Switch {
         }
     }
 
-    /// Returns whether the kernel has tcx, which pinning needs. Attaches the program to the loopback interface for a
-    /// moment; its packets pass unchanged.
+    /// Returns whether the kernel has tcx, which pinning needs. For this test, the program is attached to the
+    /// loopback interface for a moment. The packets of this interface pass unchanged.
     pub fn has_tcx(&self) -> bool {
         nix::net::if_::if_nametoindex("lo")
             .is_ok_and(|index| tcx::attach(self.program.as_fd(), index, tcx::EGRESS).is_ok())
@@ -240,8 +242,8 @@ impl Switch {
         set_or_delete(&self.maps[0], &ifindex.to_ne_bytes(), None)
     }
 
-    /// Removes the pinned attachment of an interface, if there is one. The program is detached once nothing else holds
-    /// it.
+    /// Removes the pinned attachment of an interface, if there is one. The program is detached once nothing else
+    /// holds the attachment.
     pub fn unpin_attachment(folder: &Path, ifindex: u32) {
         // Without a pin there is nothing to remove.
         let _ = std::fs::remove_file(link_pin(folder, ifindex));
@@ -262,7 +264,7 @@ impl Switch {
         Ok(())
     }
 
-    /// The controlled ports by number, each with its interface.
+    /// Returns the controlled ports by number, each with the ifindex of its interface.
     pub fn controlled(&self) -> Result<BTreeMap<u8, u32>, Error> {
         let word = |bytes: &[u8]| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?));
         let mut found = BTreeMap::new();
@@ -312,13 +314,13 @@ impl Switch {
         set_or_delete(&self.maps[6], bytes(key), value.as_ref().map(bytes))
     }
 
-    /// The ring buffer that announces newcomers ([`announced_slot`](super::slots::announced_slot)), for
-    /// `libbpf_rs::RingBufferBuilder`.
+    /// Returns the ring buffer in which the program announces newcomers
+    /// ([`announced_slot`](super::slots::announced_slot)), for `libbpf_rs::RingBufferBuilder`.
     pub fn bells(&self) -> &MapHandle {
         &self.maps[7]
     }
 
-    /// The program, for the kernel's statistics ([`cost`]).
+    /// Returns the program, for the kernel's statistics ([`cost`]).
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }
@@ -328,7 +330,8 @@ impl Switch {
         self.try_packet_from(0, ifindex, gso_size, packet)
     }
 
-    /// Like [`Switch::try_packet`], for a packet that arrived at an interface (0: this host made the packet).
+    /// Like [`Switch::try_packet`], for a packet that arrived at the interface `ingress`. With 0, this host made the
+    /// packet.
     pub fn try_packet_from(
         &self,
         ingress: u32,
@@ -352,8 +355,8 @@ impl Switch {
     }
 
     fn run(&self, mut context: sys::Context, packet: &[u8]) -> Result<TestRun, Error> {
-        // A packet grows by an inserted option at most. The kernel needs some bytes more to report the
-        // length.
+        // A packet grows by at most one inserted option. The buffer has some more bytes, because the kernel needs
+        // them to report the length.
         let mut out = vec![0; packet.len() + 256];
         let (verdict, len) = sys::test_run(self.program.as_fd(), &mut context, packet, &mut out)?;
         out.truncate(len);
@@ -361,7 +364,7 @@ impl Switch {
     }
 }
 
-/// The pin of an interface's attachment.
+/// Returns the path of the pin of an interface's attachment.
 fn link_pin(folder: &Path, ifindex: u32) -> PathBuf {
     folder.join(format!("link_{ifindex}"))
 }
@@ -377,12 +380,12 @@ pub fn remove_filter(ifindex: u32) -> bool {
     })
 }
 
-/// The program's place at the egress of an interface.
+/// Returns the clsact filter of the program at the egress of an interface.
 fn filter(program: BorrowedFd<'_>, ifindex: u32) -> TcHook {
     TcHookBuilder::new(program).ifindex(ifindex as i32).replace(true).handle(1).priority(1).hook(TC_EGRESS)
 }
 
-/// Random seed of the program's hash, which attackers must not know.
+/// Returns a random seed for the program's hash. Attackers must not know the seed.
 fn seed() -> Result<u64, Error> {
     getrandom::u64()
         .map_err(|e| Error::System { what: "get random bytes", source: std::io::Error::other(e.to_string()) })
@@ -402,7 +405,7 @@ fn set_or_delete(map: &MapHandle, key: &[u8], value: Option<&[u8]>) -> Result<()
 /// The result of [`Switch::try_packet`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRun {
-    /// -1: passed on to the next program; 2: dropped.
+    /// The program's verdict: -1 if the packet goes to the next program, 2 if it is dropped.
     pub verdict: i32,
     /// The packet after the program's run.
     pub packet: Vec<u8>,

@@ -13,13 +13,14 @@ use super::ports::Ports;
 use super::skeleton::types::nrw_slot;
 use super::{Error, bpf};
 
-/// The slot that a flow took, as the program announces it. If an announcement is lost, the agent finds the flow one or
-/// more ticks later.
+/// Decodes an announcement of the program: returns the number of the slot that a flow took. If an announcement is
+/// lost, the agent finds the flow one or more ticks later.
 pub fn announced_slot(bell: &[u8]) -> Option<u32> {
     Some(u32::from_ne_bytes(bell.get(..4)?.try_into().ok()?))
 }
 
-/// One flow: the program's observations and the agent's decisions. Counters wrap: use differences.
+/// The slot of one flow, with the program's observations and the agent's decisions. Counters wrap, so use
+/// differences.
 pub struct Slot<'a>(&'a Shared<nrw_slot>);
 
 macro_rules! seen {
@@ -31,80 +32,81 @@ macro_rules! seen {
 }
 
 seen! {
-    /// L3 bytes of the packets with payload.
+    /// Returns the number of L3 bytes of the packets with payload.
     bytes: u64,
-    /// Payload bytes that the sequence numbers skipped: lost before the switch (BRF-100). Wraps.
+    /// Returns the number of payload bytes that the sequence numbers skipped. They were lost before the switch
+    /// (BRF-100). Wraps.
     missing: u32,
-    /// Time of the last payload, us, wraps; 0: none yet.
+    /// Returns the time of the last payload in us, or 0 before the first payload. Wraps.
     data_us: u32,
-    /// Number of samples of the receiver's half of the RTT. Wraps.
+    /// Returns the number of samples of the RTT between switch and receiver. Wraps.
     rtt_receiver_n: u16,
-    /// Number of samples of the sender's half. Wraps.
+    /// Returns the number of samples of the RTT between switch and sender. Wraps.
     rtt_sender_n: u16,
-    /// Data packets marked "not limited by the application". Wraps.
+    /// Returns the number of data packets marked "not limited by the application". Wraps.
     marked_unlimited: u16,
-    /// Data packets marked "limited". Wraps.
+    /// Returns the number of data packets marked "limited by the application". Wraps.
     marked_limited: u16,
-    /// ACKs that carried another switch's rate. Wraps.
+    /// Returns the number of ACKs that carried another switch's rate. Wraps.
     passed_n: u16,
-    /// Mark of the first packet of the data direction.
+    /// Returns the mark (`skb->mark`) of the first packet of the data direction.
     mark: u32,
-    /// VLAN of the data at its port; 0: none.
+    /// Returns the VLAN of the data at its port, or 0 if there is none.
     vlan: u32,
-    /// The controlled port.
+    /// Returns the number of the controlled port.
     port: u8,
-    /// The leaf that the flow's packets join.
+    /// Returns the leaf that the flow's packets join.
     leaf: u8,
 }
 
 impl Slot<'_> {
-    /// `layout::LIVE` and other flags.
+    /// Returns the flags of the slot: `layout::LIVE` and others.
     pub fn flags(&self) -> u32 {
         field!(self.0, flags.0).load(Relaxed)
     }
 
     /// Returns whether the slot is in use and complete.
     pub fn is_live(&self) -> bool {
-        // Stores before LIVE are visible with it.
+        // The program sets LIVE last. If LIVE is visible, the earlier stores are visible too.
         field!(self.0, flags.0).load(Acquire) & layout::LIVE != 0
     }
 
-    /// Everything that the slot stores, for tests that compare it.
+    /// Returns all words of the slot, for tests that compare slots.
     pub fn image(&self) -> Vec<u64> {
         self.0.words().iter().map(|word| word.load(Relaxed)).collect()
     }
 
-    /// The flow. Valid while the slot is live.
+    /// Returns the key of the flow. The key is valid while the slot is live.
     pub fn key(&self) -> Key {
         field!(self.0, key).read()
     }
 
-    /// Time of the last packet of either direction (CLOCK_MONOTONIC).
+    /// Returns the time of the last packet of either direction (CLOCK_MONOTONIC).
     pub fn last(&self) -> Time {
         Time::from_nanos(field!(self.0, last_ns).load(Relaxed))
     }
 
-    /// Last RTT sample from the switch to the receiver and back.
+    /// Returns the last RTT sample from the switch to the receiver and back.
     pub fn rtt_receiver(&self) -> Option<Span> {
         sample(field!(self.0, rtt_receiver_us).load(Relaxed))
     }
 
-    /// Last RTT sample from the switch to the sender and back.
+    /// Returns the last RTT sample from the switch to the sender and back.
     pub fn rtt_sender(&self) -> Option<Span> {
         sample(field!(self.0, rtt_sender_us).load(Relaxed))
     }
 
-    /// The last rate that another switch wrote into an ACK.
+    /// Returns the last rate that another switch wrote into an ACK.
     pub fn passed(&self) -> RateCode {
         RateCode::from_bits(field!(self.0, passed_code).load(Relaxed))
     }
 
-    /// The code that is written into ACKs.
+    /// Returns the code that is written into ACKs.
     pub fn code(&self) -> RateCode {
         RateCode::from_bits(field!(self.0, code).load(Relaxed))
     }
 
-    /// Sets the code that is written into ACKs; `RateCode::UNASSIGNED`: none.
+    /// Sets the code that is written into ACKs. With `RateCode::UNASSIGNED`, no code is written.
     pub fn set_code(&self, code: RateCode) {
         field!(self.0, code).store(code.to_bits(), Relaxed);
     }
@@ -135,7 +137,7 @@ fn sample(us: u32) -> Option<Span> {
     (us != 0).then(|| Span::from_micros(u64::from(us)))
 }
 
-/// All slots.
+/// All slots of the flow table.
 pub struct Slots {
     memory: Memory<nrw_slot>,
     flows: MapHandle,
@@ -181,27 +183,27 @@ impl Slots {
         self.free.update(&[], &index.to_ne_bytes(), MapFlags::ANY).map_err(bpf("free a slot"))
     }
 
-    /// The number of slots, free or not.
+    /// Returns the number of slots, both free and in use.
     pub fn len(&self) -> u32 {
         self.memory.as_slice().len() as u32
     }
 
-    /// Returns whether there are no slots, which never happens.
+    /// Returns whether the table has no slots, which never happens.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The slot with this number.
+    /// Returns the slot with this number.
     pub fn get(&self, index: u32) -> Option<Slot<'_>> {
         self.memory.as_slice().get(index as usize).map(Slot)
     }
 
-    /// The slots in use, each with its number.
+    /// Returns the slots in use, each with its number.
     pub fn live(&self) -> impl Iterator<Item = (u32, Slot<'_>)> {
         (0..).zip(self.memory.as_slice()).map(|(i, raw)| (i, Slot(raw))).filter(|(_, slot)| slot.is_live())
     }
 
-    /// The slot of a flow.
+    /// Returns the number of a flow's slot, if the flow has one.
     pub fn find(&self, key: &Key) -> Result<Option<u32>, Error> {
         let found = self.flows.lookup(bytes(key), MapFlags::ANY).map_err(bpf("look a flow up"))?;
         Ok(found.and_then(|bytes| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))))
@@ -223,8 +225,9 @@ impl Slots {
         Ok(())
     }
 
-    /// Clears the slots freed before the last tick and gives them to the program. Call it once per tick,
-    /// before the first `free`: no run of the program takes as long as a tick.
+    /// Clears the slots that were freed since the last call, and gives them to the program. Call this function once
+    /// per tick, before the first `free`. A run of the program takes less than a tick, so no run still uses these
+    /// slots.
     pub fn recycle(&mut self) -> Result<(), Error> {
         for index in core::mem::take(&mut self.resting) {
             if let Some(slot) = self.get(index) {

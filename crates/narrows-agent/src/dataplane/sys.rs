@@ -1,4 +1,4 @@
-//! System calls that libbpf-rs has no wrapper for.
+//! Wraps system calls for which libbpf-rs has no wrapper.
 #![allow(unsafe_code, reason = "thin wrappers of libbpf's C functions")]
 
 use std::ffi::CString;
@@ -10,10 +10,10 @@ use std::ptr;
 
 use super::Error;
 
-/// The descriptor in libbpf's result. The result is a negative errno on failure.
+/// Returns the descriptor in a result of libbpf. The result is a negative errno on failure.
 fn owned(what: &'static str, fd: RawFd) -> Result<OwnedFd, Error> {
     checked(what, fd)?;
-    // SAFETY: libbpf has just made it for us.
+    // SAFETY: libbpf has just opened the descriptor for us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -32,24 +32,24 @@ fn c_path(path: &Path) -> Result<CString, Error> {
 /// Pins a program, map or link in bpffs.
 pub(super) fn pin(fd: impl AsFd, path: &Path) -> Result<(), Error> {
     let path = c_path(path)?;
-    // SAFETY: a valid descriptor and a NUL-terminated path.
+    // SAFETY: the descriptor is valid, and the path ends with NUL.
     checked("pin", unsafe { libbpf_sys::bpf_obj_pin(fd.as_fd().as_raw_fd(), path.as_ptr()) })
 }
 
 /// Opens a pinned object.
 pub(super) fn open_pinned(path: &Path) -> Result<OwnedFd, Error> {
     let path = c_path(path)?;
-    // SAFETY: a NUL-terminated path.
+    // SAFETY: the path ends with NUL.
     owned("open a pinned object", unsafe { libbpf_sys::bpf_obj_get(path.as_ptr()) })
 }
 
 /// Makes the kernel measure the run time of all programs until the descriptor is closed.
 pub(super) fn enable_stats() -> Result<OwnedFd, Error> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     owned("enable BPF statistics", unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) })
 }
 
-/// The loaded program with the smallest id above `id`; `None` after the last.
+/// Returns the smallest id above `id` that a loaded program has, or `None` after the last program.
 pub(super) fn program_after(id: u32) -> Option<u32> {
     let mut next = 0;
     // SAFETY: `next` is written and outlives the call.
@@ -59,15 +59,15 @@ pub(super) fn program_after(id: u32) -> Option<u32> {
 
 /// Opens a loaded program by its id.
 pub(super) fn open_program(id: u32) -> Result<OwnedFd, Error> {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     owned("open a program by its id", unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) })
 }
 
-/// The kernel's information about a program.
+/// Returns the kernel's information about a program.
 pub(super) fn program_info(program: BorrowedFd<'_>) -> Result<libbpf_sys::bpf_prog_info, Error> {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut len = size_of_val(&info) as u32;
-    // SAFETY: a valid descriptor; the structure is as long as `len` says, and all its pointers are null.
+    // SAFETY: the descriptor is valid. The structure is as long as `len` says, and all its pointers are null.
     let code = unsafe {
         libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), ptr::from_mut(&mut info).cast(), &raw mut len)
     };
@@ -75,17 +75,17 @@ pub(super) fn program_info(program: BorrowedFd<'_>) -> Result<libbpf_sys::bpf_pr
     Ok(info)
 }
 
-/// `struct __sk_buff` of <linux/bpf.h> as words: input and output of a program.
+/// `struct __sk_buff` of <linux/bpf.h> as words: the input and the output of a test run.
 pub(super) type Context = [u32; 48];
-/// Index of `mark`.
+/// Index of `mark` in [`Context`].
 pub(super) const MARK: usize = 2;
-/// Index of `priority`.
+/// Index of `priority` in [`Context`].
 pub(super) const PRIORITY: usize = 8;
-/// Index of `ingress_ifindex`.
+/// Index of `ingress_ifindex` in [`Context`].
 pub(super) const INGRESS_IFINDEX: usize = 9;
-/// Index of `ifindex`.
+/// Index of `ifindex` in [`Context`].
 pub(super) const IFINDEX: usize = 10;
-/// Index of `gso_size`.
+/// Index of `gso_size` in [`Context`].
 pub(super) const GSO_SIZE: usize = 44;
 
 /// Runs the program once on a packet (BPF_PROG_TEST_RUN). Returns its verdict and the packet's length in `out`.

@@ -79,7 +79,7 @@ impl Runner {
     /// Runs until [`Services::stop`] asks to stop.
     ///
     /// # Errors
-    /// If the kernel refuses an operation. An interface that vanishes is not an error: the switch continues without it.
+    /// If the kernel refuses an operation. A vanished interface is not an error: the switch continues without it.
     pub fn run(&mut self, services: &mut Services) -> Result<(), Failure> {
         // Announced slots that were not opened yet.
         let waiting: Rc<RefCell<Vec<u32>>> = Rc::default();
