@@ -1,4 +1,4 @@
-//! The folder in the cgroup2 hierarchy whose processes the programs apply to.
+//! Opens the folder in the cgroup2 hierarchy that has the processes to which the programs apply.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, fstatfs};
 
 use super::HostError;
 
-/// Opens `path`, or the root of the hierarchy.
+/// Opens the folder `path`, or the root of the hierarchy if `path` is `None`.
 pub(super) fn open(path: Option<&Path>) -> Result<File, HostError> {
     let Some(path) = path else {
         return match mount_point()? {
@@ -29,7 +29,7 @@ pub(super) fn open(path: Option<&Path>) -> Result<File, HostError> {
     Ok(folder)
 }
 
-/// The mount point of the hierarchy, from `/proc/self/mounts` (proc(5)).
+/// Returns the mount point of the hierarchy, from `/proc/self/mounts` (proc(5)).
 fn mount_point() -> Result<Option<PathBuf>, HostError> {
     let table = "/proc/self/mounts";
     let text = fs::read_to_string(table).map_err(HostError::file(table))?;

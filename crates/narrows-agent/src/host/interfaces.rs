@@ -1,4 +1,4 @@
-//! An interface with the host's programs. It may vanish and come back, with another number.
+//! Attaches the host's programs to an interface. The interface may vanish and come back with another ifindex.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -102,7 +102,8 @@ impl Interface {
         if self.links.len() == programs.len() && are_there {
             return;
         }
-        // Another interface has the name now: the old one was renamed, moved or deleted.
+        // The programs are not attached to the interface that has the name now. An earlier interface of this name was
+        // renamed, moved or deleted, if there was one.
         let is_new = !self.is_attached() && self.trouble.is_none();
         let was_attached = self.lose(now);
         if let Err(flaps) = self.damping.admit(now, index.into()) {
@@ -120,7 +121,7 @@ impl Interface {
         }
     }
 
-    /// Notices the end of an interface in a namespace that cannot be entered.
+    /// Gives up the interface if it no longer exists. This works for a namespace that cannot be entered.
     pub(super) fn look_from_outside(&mut self, now: Time) {
         if self.links.iter().any(|link| !tcx::has_interface(link.as_fd()).unwrap_or(true)) {
             let was_attached = self.lose(now);
@@ -147,7 +148,8 @@ impl Interface {
         self.netns.as_ref().map(|path| tracing::field::display(path.display()))
     }
 
-    /// Logs why the interface is not used, unless this is known. `was_attached`: it was used until now.
+    /// Logs why the interface is not used, unless this was logged before. `was_attached` says whether the interface
+    /// was used until now.
     fn wait(&mut self, trouble: HostError, was_attached: bool, now: Time) {
         let error = trouble.to_string();
         let is_known = self.trouble.as_ref().is_some_and(|known| known.to_string() == error);

@@ -20,7 +20,7 @@ pub(super) fn check_kernel() -> Result<(), HostError> {
     })
 }
 
-/// The remedy for an error of libbpf.
+/// Returns a function that converts an error of libbpf and adds a remedy.
 pub(super) fn refused(
     what: &'static str,
     remedy: &'static str,
@@ -34,7 +34,7 @@ pub(super) fn refused(
     }
 }
 
-/// The `.bss` of a program. It has the program's counters only.
+/// The `.bss` map of a program. It has only the program's counters.
 #[derive(Debug)]
 pub(super) struct Bss(MapHandle);
 
@@ -45,13 +45,13 @@ impl Bss {
             .map_err(refused("keeping the counters", "this is a bug in narrows-agent"))
     }
 
-    /// The present bytes; none if they cannot be read.
+    /// Reads the present bytes. Returns an empty vector if they cannot be read.
     pub(super) fn read(&self) -> Vec<u8> {
         self.0.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default()
     }
 }
 
-/// The counter at an offset; 0 if it cannot be read.
+/// Returns the counter at an offset, or 0 if it cannot be read.
 pub(super) fn counter(bytes: &[u8], offset: usize) -> u64 {
     let word = bytes.get(offset..).and_then(|rest| rest.first_chunk());
     word.map_or(0, |word| u64::from_ne_bytes(*word))

@@ -1,11 +1,11 @@
-//! A stock Linux host as a sender or a receiver of rate feedback.
+//! Makes a stock Linux host a sender that applies rate feedback, or a receiver whose ACKs have room for it.
 //!
 //! * [`Sender`]: SYNs ask for feedback, and the congestion control `brf` applies it (`bpf/sender`).
 //! * [`Receiver`]: ACKs have room for the feedback (`bpf/receiver`). The receiver is optional, because the switch can
 //!   insert the option.
 //!
-//! Both apply to the sockets of a cgroup, optionally limited to certain network namespaces ([`Scope`]). Links
-//! hold all programs. The kernel removes the links with the process.
+//! Both apply to the sockets of a cgroup, optionally limited to certain network namespaces ([`Scope`]). All programs
+//! are attached by links, which the kernel removes when the process ends.
 
 mod cgroup;
 mod error;

@@ -1,5 +1,5 @@
-//! The network namespaces that a host's programs apply to, and the interfaces in them. Both can vanish and come back
-//! while the programs are loaded.
+//! Applies a host's programs to network namespaces and to interfaces in them. Namespaces and interfaces can vanish
+//! and come back while the programs are loaded.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,16 +16,17 @@ use crate::netns::Netns;
 use crate::status::{InterfaceStatus, NamespaceStatus};
 use crate::{clock, privileges, tcx};
 
-/// The files in this folder belong to processes. An agent that has dropped its privileges cannot open them. A later
-/// process may have the number of a process that has ended.
+/// The folder of files that belong to processes. An agent that has dropped its privileges cannot open these files.
+/// The number in a path may later belong to another process.
 const PROCESSES: &str = "/proc";
 
-/// The programs of each namespace.
+/// The programs that apply to the namespaces.
 #[derive(Debug)]
 struct Programs {
-    /// The programs of sockets apply to the namespaces in this map.
+    /// The map of the namespaces to which the programs for sockets apply.
     cookies: MapHandle,
-    /// Takes over sockets that are older than the programs, if they need it.
+    /// Iterator that takes over sockets that are older than the programs; `None` if the programs need no such
+    /// iterator.
     older_sockets: Option<Link>,
     at_interfaces: Vec<AtInterface>,
 }
@@ -42,7 +43,7 @@ pub struct Namespaces {
 struct Entered {
     /// `None`: the namespace of the calling thread.
     netns: Option<Netns>,
-    /// The namespace that the programs apply to. A namespace that is made again has another cookie.
+    /// Cookie of the namespace while the programs apply to it. A namespace that is created again has another cookie.
     cookie: Option<u64>,
     /// Why the programs do not apply to the namespace. This text was logged.
     trouble: Option<HostError>,
@@ -58,7 +59,7 @@ impl Namespaces {
         Ok(Namespaces { all: Vec::new(), programs })
     }
 
-    /// Runs this iterator in each namespace that the programs begin to apply to.
+    /// Sets the iterator that runs in each namespace to which the programs begin to apply.
     pub(super) fn take_over_sockets(&mut self, iterator: Link) {
         self.programs.older_sockets = Some(iterator);
     }
@@ -123,8 +124,8 @@ impl Namespaces {
         if others.is_empty() {
             return;
         }
-        // A namespace belongs to a thread (setns(2)), and so does the privilege to enter it. Nothing of a namespace stays
-        // open, because that would keep the namespace alive after its deletion.
+        // Each thread has its own namespace (setns(2)) and its own privilege to enter others. No file of a namespace
+        // stays open, because an open file would keep the namespace alive after its deletion.
         let visit = || {
             let raised = privileges::raise(privileges::ENTERING);
             for entered in others {
@@ -144,7 +145,7 @@ impl Namespaces {
         });
     }
 
-    /// The state of each namespace that has a name.
+    /// Returns the state of each namespace that has a path.
     pub fn status(&self) -> Vec<NamespaceStatus> {
         let named = self.all.iter().filter_map(|entered| Some((entered, entered.path()?)));
         let status = |(entered, path): (&Entered, PathBuf)| NamespaceStatus {
@@ -155,7 +156,7 @@ impl Namespaces {
         named.map(status).collect()
     }
 
-    /// The state of each interface, if interfaces get programs.
+    /// Returns the state of each interface, or an empty list if no program is attached to interfaces.
     pub fn interfaces(&self) -> Vec<InterfaceStatus> {
         let mut all = Vec::new();
         if self.programs.at_interfaces.is_empty() {
@@ -175,7 +176,8 @@ impl Namespaces {
     }
 }
 
-/// Why something that exists is not used; empty if it is missing or used.
+/// Returns why a namespace or an interface is not used although it exists. The text is empty if it is missing or
+/// used.
 fn refusal(trouble: Option<&HostError>) -> String {
     trouble.filter(|trouble| !trouble.is_missing()).map_or_else(String::new, ToString::to_string)
 }
@@ -210,7 +212,7 @@ impl Entered {
         }
     }
 
-    /// Enters the namespace for the rest of the thread's life, and looks.
+    /// Enters the namespace for the rest of the thread's life, and applies the programs to it.
     fn visit(&mut self, programs: &Programs, at_start: bool) {
         let Some(netns) = &self.netns else { return };
         if netns.path().starts_with(PROCESSES) && !at_start {
@@ -222,7 +224,7 @@ impl Entered {
         }
     }
 
-    /// Looks at a process's namespace, which can only be entered at the start.
+    /// Checks a process's namespace without entering it, because it can only be entered at the start.
     fn look_from_outside(&mut self, programs: &Programs) {
         if self.cookie.is_some() {
             let now = clock::now();
@@ -234,7 +236,7 @@ impl Entered {
         }
     }
 
-    /// Looks at the namespace, which is the calling thread's.
+    /// Applies the programs to the namespace and its interfaces. The calling thread must be in the namespace.
     fn look(&mut self, programs: &Programs) {
         let now = clock::now();
         if let Err(error) = self.apply(programs, now) {
@@ -271,7 +273,7 @@ impl Entered {
         Ok(())
     }
 
-    /// Waits until the namespace can be used.
+    /// Gives up the namespace until it can be used, and logs the reason.
     fn wait(&mut self, programs: &Programs, trouble: HostError) {
         let was_used = self.cookie.is_some();
         self.leave(programs);
@@ -299,13 +301,13 @@ impl Entered {
     fn leave(&mut self, programs: &Programs) {
         if let Some(cookie) = self.cookie.take() {
             self.damping.lost(clock::now());
-            // Without the entry there is nothing to remove.
+            // If the map has no such entry, there is nothing to remove.
             let _ = programs.cookies.delete(&cookie.to_ne_bytes());
         }
         self.interfaces.iter_mut().for_each(Interface::detach);
     }
 
-    /// The first interface's trouble, with the namespace.
+    /// Takes the trouble of the first interface that has one, and returns it with the path of the namespace.
     fn take_trouble(&mut self) -> Option<(Option<PathBuf>, HostError)> {
         let trouble = self.interfaces.iter_mut().find_map(Interface::take_trouble)?;
         Some((self.path(), trouble))
@@ -314,11 +316,12 @@ impl Entered {
 
 /// Makes listeners that are older than the programs answer SYNs that ask for feedback, and takes over the connections
 /// of an earlier sender with the same name of the congestion control. This applies to the calling thread's network
-/// namespace. The cgroup is not checked. No program answers for a listener outside of the cgroup, so its saved SYN has no
-/// effect. A connection outside of the cgroup never had an earlier sender, so it is left alone.
+/// namespace. The cgroup is not checked. No program answers SYNs for a listener outside of the cgroup, so the SYN
+/// that this listener saves has no effect. A connection outside of the cgroup never used an earlier sender, so it is
+/// not taken over.
 pub(super) fn take_over(iterator: &Link) -> Result<(), HostError> {
     let what = "going through the sockets";
-    // The iterator belongs to the network namespace that it was created in. It runs when it is read, and returns no
+    // The iterator belongs to the network namespace in which it was created. It runs when it is read, and returns no
     // text.
     let mut sockets = Iter::new(iterator).map_err(refused(what, "Linux 6.12 or later is needed"))?;
     io::copy(&mut sockets, &mut io::sink()).map_err(HostError::file(what))?;

@@ -28,7 +28,7 @@ pub(super) fn within<T: Send>(
     }
 }
 
-/// The cookie that identifies the current namespace in programs (SO_NETNS_COOKIE, 5.14).
+/// Returns the cookie that identifies the current namespace in eBPF programs (SO_NETNS_COOKIE, since Linux 5.14).
 pub(super) fn cookie() -> Result<u64, HostError> {
     let socket = UnixDatagram::unbound().map_err(HostError::file("a socket in the namespace"))?;
     let mut cookie = 0u64;
@@ -53,7 +53,7 @@ pub(super) fn cookie() -> Result<u64, HostError> {
     Ok(cookie)
 }
 
-/// Index of a network interface of the current namespace.
+/// Returns the ifindex of a network interface of the current namespace.
 pub(super) fn interface(name: &str) -> Result<u32, htb::Error> {
     nix::net::if_::if_nametoindex(name).map_err(|_| htb::Error::NoInterface(name.to_owned()))
 }
@@ -78,7 +78,7 @@ impl DefaultBefore {
     /// If the default cannot be read.
     pub fn read(own: &str) -> io::Result<Self> {
         let before = fs::read_to_string(CONGESTION_CONTROL)?.trim().to_owned();
-        // An earlier sender left its own name as the default: restore the kernel's usual one.
+        // An earlier sender left its own name as the default: restore the kernel's usual default.
         let before = if before == own { "cubic".to_owned() } else { before };
         Ok(DefaultBefore { own: own.to_owned(), before })
     }
@@ -87,7 +87,7 @@ impl DefaultBefore {
         fs::write(CONGESTION_CONTROL, &self.own)
     }
 
-    /// Restores it. Returns false if another default was chosen in the meantime.
+    /// Restores the previous default. Returns `false` if another default was chosen in the meantime.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -102,7 +102,7 @@ impl DefaultBefore {
     }
 }
 
-/// A namespace whose default congestion control was changed. Drop restores it.
+/// A namespace whose default congestion control was changed. Dropping this value restores the default.
 #[derive(Debug)]
 pub(super) struct DefaultChanged {
     namespace: Namespace,

@@ -10,8 +10,8 @@ use narrows_control::units::Rate;
 pub struct Namespace {
     /// The file of the namespace, e.g. `/run/netns/NAME` or `/proc/PID/ns/net`; `None`: the current namespace.
     pub path: Option<PathBuf>,
-    /// Interfaces by which data leaves and ACKs arrive. At these interfaces the sender states whether the application
-    /// limits it (BRF-100), and restores the paper's padding.
+    /// Interfaces by which data leaves and ACKs arrive. At these interfaces the sender marks data packets to state
+    /// whether the application limits the flow (BRF-100), and restores the padding of ACKs in the paper's format.
     pub interfaces: Vec<String>,
 }
 
@@ -20,16 +20,15 @@ pub struct Namespace {
 pub struct Scope {
     /// A folder of the cgroup2 hierarchy; `None`: the root of the hierarchy, which has every process of the host.
     pub cgroup: Option<PathBuf>,
-    /// Only these network namespaces. If the list is empty, the programs apply to all namespaces, but packets are not
-    /// marked at any interface.
+    /// The network namespaces to which the programs apply. If the list is empty, the programs apply to all
+    /// namespaces, but packets are not marked at any interface.
     pub namespaces: Vec<Namespace>,
 }
 
 /// The connections that use the congestion control.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// Connections of programs that do not choose an algorithm before they connect
-    /// (TCP_CONGESTION).
+    /// Connections of programs that do not choose an algorithm (socket option TCP_CONGESTION) before they connect.
     ///
     /// If a program chooses another congestion control after it has connected, as `iperf3 -C` does,
     /// its connection no longer uses `brf`. Its SYN has then asked for feedback that the connection
@@ -48,26 +47,25 @@ pub enum Mode {
     /// The congestion control `brf`.
     #[default]
     Brf,
-    /// The kernel's own congestion control, whose pacing rate is capped (SO_MAX_PACING_RATE). The lower of the two
-    /// rates applies.
+    /// The kernel's own congestion control, whose pacing rate is capped at the rate (SO_MAX_PACING_RATE).
     Cap,
 }
 
 /// Options of [`Sender::load`](super::Sender::load).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SenderOptions {
-    /// Where the programs apply.
+    /// The sockets that the programs apply to.
     pub scope: Scope,
     /// The mechanism that applies the rate.
     pub mode: Mode,
     /// The connections that use `brf`; with [`Mode::Cap`] every connection of the scope is capped.
     pub choice: Choice,
-    /// Makes `brf` the default of the scope's namespaces (sysctl `net.ipv4.tcp_congestion_control`), and
-    /// restores the previous default at the end. Connections of the cgroup do not need this.
+    /// Makes `brf` the default of the scope's namespaces (sysctl `net.ipv4.tcp_congestion_control`), and restores the
+    /// previous default at the end. Connections of the cgroup use `brf` without this default.
     pub default_in_namespaces: bool,
     /// How the switches write the rate. [`Format::Padding`] needs the interfaces by which ACKs arrive.
     pub format: Format,
-    /// Largest rate of this host's link, L3 (BRF-104).
+    /// Maximum rate that the sender applies, L3: the rate of this host's link (BRF-104).
     pub max_rate: Option<Rate>,
     /// Name of the congestion control: at most 15 bytes, unique on the host.
     pub name: String,
@@ -90,7 +88,7 @@ impl Default for SenderOptions {
 /// Options of [`Receiver::load`](super::Receiver::load).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverOptions {
-    /// Where the program applies.
+    /// The sockets that the program applies to.
     pub scope: Scope,
     /// Also asks for feedback in the SYNs of this host, for senders that it connects to (a download from a
     /// server that runs the sender). Switches then expect that this host also sends its own data at these rates. Use

@@ -1,4 +1,4 @@
-//! Loads `bpf/receiver`.
+//! Loads the eBPF program of the receiver (`bpf/receiver`).
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
@@ -26,11 +26,11 @@ pub struct ReceiverCounters {
     pub reserving: u64,
 }
 
-/// A host whose ACKs have room for feedback, as long as this value exists.
+/// The receiver of this host. The host's ACKs have room for feedback as long as this value exists.
 #[derive(Debug)]
 pub struct Receiver {
     counters: Bss,
-    /// Where the program applies.
+    /// The namespaces in which the program applies.
     pub namespaces: Namespaces,
     _link: Link,
 }
@@ -38,8 +38,8 @@ pub struct Receiver {
 impl Receiver {
     /// Loads and attaches the program.
     ///
-    /// Sockets that listened before do not accept connections with feedback, because the SYNs of these connections are
-    /// not saved, unless a sender also runs on this host. For such connections the switch inserts the option.
+    /// A socket that was listening before does not save the SYNs of its connections, unless a sender also runs on
+    /// this host. The ACKs of these connections then have no room for feedback, and the switch inserts the option.
     pub fn load(options: &ReceiverOptions) -> Result<Self, HostError> {
         check_kernel()?;
         let cgroup = cgroup::open(options.scope.cgroup.as_deref())?;
@@ -59,7 +59,7 @@ impl Receiver {
         Ok(Receiver { counters: Bss::new(&skel.maps.bss)?, namespaces, _link: link })
     }
 
-    /// The present counters.
+    /// Reads the present counters.
     pub fn counters(&self) -> ReceiverCounters {
         counters!(self.counters.read(), nrw_receiver_counters => ReceiverCounters { asked, reserving })
     }

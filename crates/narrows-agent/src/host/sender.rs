@@ -1,4 +1,4 @@
-//! Loads `bpf/sender`.
+//! Loads the eBPF programs of the sender (`bpf/sender`).
 
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
@@ -18,7 +18,7 @@ skeleton!("sender");
 use skeleton::types::{nrw_choice, nrw_format, nrw_host_counters};
 use skeleton::{OpenSenderSkel, SenderSkel, SenderSkelBuilder};
 
-/// TCP_CA_NAME_MAX, including the terminating zero.
+/// Maximum length of the congestion control's name in bytes, including the terminating zero (TCP_CA_NAME_MAX).
 const NAME_MAX: usize = 16;
 const REMEDY: &str = "Linux 6.12 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 
@@ -37,7 +37,7 @@ pub struct SenderCounters {
     pub orphaned: u64,
     /// Connections that returned from CUBIC to a rate.
     pub adopted: u64,
-    /// Connections of an earlier sender.
+    /// Connections that were taken over from an earlier sender.
     pub taken_over: u64,
     /// Data packets that stated whether the application limits the flow.
     pub marked: u64,
@@ -45,14 +45,14 @@ pub struct SenderCounters {
     pub restored: u64,
 }
 
-/// A host that applies rate feedback, as long as this value exists.
+/// The sender of this host. The host applies rate feedback as long as this value exists.
 #[derive(Debug)]
 pub struct Sender {
     counters: Bss,
-    // The defaults are restored before the congestion control is unregistered. An algorithm that is a default would
-    // stay registered.
+    // This field comes before the links, so that the defaults are restored before the congestion control is
+    // unregistered. An algorithm that is a default would stay registered.
     _defaults: Vec<DefaultChanged>,
-    /// Where the programs apply.
+    /// The namespaces in which the programs apply.
     pub namespaces: Namespaces,
     // The links are stored only so that they are dropped with this value.
     _links: Vec<Link>,
@@ -96,7 +96,7 @@ impl Sender {
                 take_over(&iterator)?;
             }
             namespaces.take_over_sockets(iterator);
-            // Without `brf` the application's limit is not measured.
+            // Only `brf` measures whether the application limits a flow.
             if marks(options) {
                 namespaces.attach(&skel.progs.nrw_mark, tcx::EGRESS)?;
             }
@@ -115,7 +115,7 @@ impl Sender {
         Ok(Sender { counters: Bss::new(&skel.maps.bss)?, _defaults: defaults, namespaces, _links: links })
     }
 
-    /// The present counters.
+    /// Reads the present counters.
     pub fn counters(&self) -> SenderCounters {
         counters!(self.counters.read(), nrw_host_counters => SenderCounters {
             asked, rated, awaiting, unrated, orphaned, adopted, taken_over, marked, restored
@@ -211,8 +211,8 @@ fn choose_programs(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) -> li
     Ok(())
 }
 
-/// Returns whether data packets are marked with whether the application limits the flow. A reload can add interfaces
-/// to namespaces that have a name.
+/// Returns whether data packets are marked, to state whether the application limits the flow. A namespace with a path
+/// is enough, because a reload can add interfaces to it.
 fn marks(options: &SenderOptions) -> bool {
     let may_have = |namespace: &Namespace| namespace.path.is_some() || !namespace.interfaces.is_empty();
     options.mode == Mode::Brf && options.scope.namespaces.iter().any(may_have)
