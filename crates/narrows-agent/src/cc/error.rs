@@ -6,8 +6,8 @@ use crate::bpffs;
 /// The remedy if the kernel lacks a feature.
 pub(super) const REMEDY: &str = "Linux 6.1 or later with CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF is needed";
 
-/// Why a congestion control algorithm could not be loaded, found or unloaded. One line: what was attempted, what was
-/// found, and a remedy.
+/// Why a congestion control algorithm could not be loaded, found or unloaded. The message is one line: what was
+/// attempted, what was found, and a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum CcError {
     /// An unknown name.
@@ -37,7 +37,7 @@ pub enum CcError {
     /// The algorithm is not loaded.
     #[error("{0} is not loaded")]
     Absent(String),
-    /// Connections use it.
+    /// Connections use the algorithm.
     #[error("{name} is in use by {connections} connection(s); end them first")]
     InUse {
         /// The name.

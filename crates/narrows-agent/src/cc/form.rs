@@ -7,20 +7,20 @@ use libbpf_rs::btf::{Btf, ReferencesType};
 use super::CcError;
 use super::error::REMEDY;
 
-/// The two forms of `bpf/cc`.
+/// The two forms of `cong_control`. `bpf/cc` has programs for both.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Before Linux 6.10: `cong_control(sk, rs)`. `struct_ops` links (6.4) may be missing, and a program may
-    /// not be allowed to write `app_limited` (6.1 refuses). This form needs neither of these features.
+    /// Before Linux 6.10: `cong_control(sk, rs)`. Such a kernel may have no `struct_ops` links (before 6.4), and may
+    /// not allow programs to write `app_limited` (6.1 refuses). This form needs neither.
     Old,
-    /// `cong_control(sk, ack, flag, rs)`.
+    /// Since Linux 6.10: `cong_control(sk, ack, flag, rs)`.
     New,
 }
 
-/// The form that the running kernel needs.
+/// Returns the form that the running kernel needs.
 ///
 /// # Errors
-/// One line, if the kernel's types do not show the form.
+/// If the kernel's types do not show the form. The message is one line.
 pub(super) fn kernel_form() -> Result<Form, CcError> {
     let what = "looking at the kernel's congestion controls";
     let types = Btf::from_vmlinux().map_err(CcError::refused(what, REMEDY))?;
@@ -35,7 +35,7 @@ pub(super) fn kernel_form() -> Result<Form, CcError> {
     }
 }
 
-/// The number of arguments of `cong_control`.
+/// Returns the number of arguments of `cong_control`.
 fn argument_count(types: &Btf<'_>) -> Option<usize> {
     let callbacks: Struct<'_> = types.type_by_name("tcp_congestion_ops")?;
     let callback = callbacks.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;

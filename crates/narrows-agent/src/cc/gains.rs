@@ -1,4 +1,4 @@
-//! Runs the gain model in the kernel, for tests that compare it with the simulator's.
+//! Runs the gain model in the kernel, for tests that compare it with the simulator's model.
 
 use std::mem::MaybeUninit;
 
@@ -9,11 +9,11 @@ use super::error::REMEDY;
 use super::load::{CcSkelBuilder, check};
 use super::{CcError, Variant};
 
-/// P_up and P_down in 1/256 for each omega (1/1024), computed in the kernel by the congestion control algorithms' own
-/// functions.
+/// Returns P_up and P_down, in units of 1/256, for each omega, in units of 1/1024. The kernel computes them with the
+/// congestion control algorithms' own functions.
 ///
 /// # Errors
-/// One line.
+/// If the kernel refuses the programs. The message is one line.
 pub fn gains(variant: Variant, omegas: impl IntoIterator<Item = u32>) -> Result<Vec<[u32; 2]>, CcError> {
     check()?;
     let what = "running the gain model in the kernel";

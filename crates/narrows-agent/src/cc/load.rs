@@ -23,10 +23,10 @@ pub(super) use skeleton::CcSkelBuilder;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-/// TCP_CA_NAME_MAX, including the terminating zero.
+/// Maximum length of an algorithm's name in bytes, including the terminating zero (TCP_CA_NAME_MAX).
 const NAME_MAX: usize = 16;
-/// Longest wait for the kernel to unregister an algorithm. A worker of the kernel does this a moment after the pin is
-/// gone, and takes longer on a busy machine.
+/// Longest wait for the kernel to unregister an algorithm. A worker of the kernel unregisters it a moment after the
+/// pin is gone, and takes longer on a busy machine.
 const UNREGISTER_SECONDS: u64 = 5;
 const GONE_POLL: Duration = Duration::from_millis(2);
 
@@ -43,8 +43,8 @@ pub struct Loaded {
     pub connections: u64,
     /// Connections that have used the algorithm since it was loaded, including the present ones.
     pub begun: u64,
-    /// Whether the pin of the algorithm is visible. An invisible pin is hidden by another mount, or is in another mount
-    /// namespace. A stale pin of the same name does not count.
+    /// Whether the pin of the algorithm is visible. An invisible pin is hidden by another mount, or is in another
+    /// mount namespace. A stale pin of the same name does not count.
     pub pin_is_visible: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn check() -> Result<(), CcError> {
 /// Checks whether [`load`] can start. Callers check all algorithms before they load the first one.
 ///
 /// # Errors
-/// One line.
+/// If the algorithm cannot be loaded with these options, or is loaded already. The message is one line.
 pub fn loadable(variant: Variant, options: Options, place: &Place) -> Result<(), CcError> {
     if variant == Variant::V1
         && let Some(name) = options.names().first()
@@ -87,7 +87,7 @@ pub fn loadable(variant: Variant, options: Options, place: &Place) -> Result<(),
 /// Loads and registers a congestion control algorithm, which stays until [`unload`] or the next boot.
 ///
 /// # Errors
-/// One line.
+/// If [`loadable`] fails, or if the kernel refuses the programs. The message is one line.
 pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded, CcError> {
     check()?;
     let name = place.registered(variant);
@@ -97,7 +97,7 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
     let folder = place.make_empty(variant)?;
     let loaded = register(variant, options, &name, &folder);
     if loaded.is_err() {
-        // An incomplete algorithm is useless.
+        // An algorithm that was not registered and pinned is useless.
         let _ = fs::remove_dir_all(&folder);
     }
     loaded?;
@@ -150,13 +150,13 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     .map_err(CcError::refused(pinning, remedy))
 }
 
-/// The congestion control algorithm, if it is loaded. The pin of the algorithm may be anywhere.
+/// Returns the congestion control algorithm if it is loaded, wherever it is pinned.
 ///
 /// # Errors
-/// One line, if this cannot be determined.
+/// If this cannot be determined. The message is one line.
 pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> {
     let name = place.registered(variant);
-    // The algorithm of this pin may have been detached from another mount namespace.
+    // A pin is not enough: its algorithm may have been detached from another mount namespace.
     if !is_registered(&name)? {
         return Ok(None);
     }
@@ -177,7 +177,7 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     let look = || map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
     let bytes = look().map_err(|error| CcError::file(&facts)(io::Error::other(error)))?.unwrap_or_default();
     let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
-    // This is an error. The result "not loaded" would be wrong, because the algorithm may be in use.
+    // Missing counters are an error. The result "not loaded" would be wrong, because the algorithm may be in use.
     let (Some(connections), Some(begun), Some(options)) = (words.next(), words.next(), words.next()) else {
         return Err(CcError::file(&facts)(io::Error::other("not the facts of this version's programs")));
     };
@@ -185,10 +185,10 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     Ok(Some(Loaded { variant, name, options, connections, begun, pin_is_visible }))
 }
 
-/// All loaded congestion control algorithms.
+/// Returns all loaded congestion control algorithms.
 ///
 /// # Errors
-/// One line, if this cannot be determined.
+/// If this cannot be determined. The message is one line.
 pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
     privileges::check().map_err(CcError::Privileges)?;
     let found: Result<Vec<_>, _> = Variant::ALL.into_iter().map(|variant| find(variant, place)).collect();
@@ -198,7 +198,7 @@ pub fn list(place: &Place) -> Result<Vec<Loaded>, CcError> {
 /// Checks whether [`unload`] can start. Callers check all algorithms before they unload the first one.
 ///
 /// # Errors
-/// One line, if the algorithm is not loaded, is in use or is the default.
+/// If the algorithm is not loaded, is in use or is the default. The message is one line.
 pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
     let name = place.registered(variant);
@@ -218,14 +218,14 @@ pub fn unloadable(variant: Variant, place: &Place) -> Result<(), CcError> {
 /// kernel keeps every algorithm that a socket uses.
 ///
 /// # Errors
-/// One line, if the algorithm is not loaded or is in use, or if its name does not become free.
+/// If the algorithm is not loaded or is in use, or if its name does not become free. The message is one line.
 pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
     check()?;
     let _lock = bpffs::lock()?;
     unloadable(variant, place)?;
     let name = place.registered(variant);
     let was_visible = place.unpin(variant)?;
-    // Hidden mounts are searched even if the pin was visible. An algorithm that was detached before may have left
+    // Hidden mounts are searched even if the pin was visible. An algorithm that was detached earlier may have left
     // pins there.
     let was_hidden = bpffs::below(|| place.unpin(variant));
     let is_unpinned = was_visible || matches!(was_hidden, Ok(true));
@@ -244,9 +244,9 @@ pub fn unload(variant: Variant, place: &Place) -> Result<(), CcError> {
 /// The result of [`tidy`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tidied {
-    /// Pins of algorithms that are not registered.
+    /// Whether pins of algorithms that are not registered were removed.
     pub pins: bool,
-    /// Number of unmounted bpffs, which covered another one.
+    /// Number of bpffs that were unmounted because they covered another bpffs.
     pub mounts: usize,
 }
 
@@ -254,7 +254,7 @@ pub struct Tidied {
 /// another one and has no pins. Takes the lock only if there is something to do.
 ///
 /// # Errors
-/// One line.
+/// If the pins cannot be read or removed. The message is one line.
 pub fn tidy(place: &Place) -> Result<Tidied, CcError> {
     if place.leftovers()?.is_empty() && bpffs::covered().unwrap_or(0) == 0 {
         return Ok(Tidied::default());
@@ -274,8 +274,8 @@ fn detach(name: &str) -> Result<(), CcError> {
     registered.detach().map_err(|found| CcError::Elsewhere { name: name.to_owned(), found })
 }
 
-/// Returns whether a name is no longer registered. The kernel unregisters the algorithm shortly after its last
-/// reference is gone.
+/// Waits until a name is no longer registered, and returns whether this happened in time. The kernel unregisters an
+/// algorithm shortly after its last reference is gone.
 fn is_gone_soon(name: &str) -> Result<bool, CcError> {
     let begun = clock::now();
     while is_registered(name)? {

@@ -1,8 +1,8 @@
-//! Congestion control algorithms from papers for any program of a stock kernel (`bpf/cc`): BBR-A, BBR-B, BBR-C, and BBR
-//! v1 for comparison.
+//! Loads congestion control algorithms from papers into a stock kernel, where any program can use them (`bpf/cc`):
+//! BBR-A, BBR-B, BBR-C, and BBR v1 for comparison.
 //!
-//! Each algorithm is registered under its own name (`net.ipv4.tcp_available_congestion_control`). A link or map that is
-//! pinned in bpffs holds the algorithm, which therefore outlives the process that loaded it.
+//! Each algorithm is registered under its own name (`net.ipv4.tcp_available_congestion_control`). A pinned link or
+//! map in bpffs holds the algorithm. The algorithm therefore outlives the process that loaded it.
 
 mod error;
 mod form;
@@ -21,11 +21,11 @@ pub use place::Place;
 pub enum Variant {
     /// BBR v1, as the kernel's own `bbr`.
     V1,
-    /// BBR-A: inverse proportion and cosine.
+    /// BBR-A: P_up is an inverse proportion, and P_down is a cosine.
     A,
-    /// BBR-B: inverse proportion for both gains.
+    /// BBR-B: both gains are inverse proportions.
     B,
-    /// BBR-C: gamma correction.
+    /// BBR-C: both gains are gamma corrections.
     C,
 }
 
@@ -33,7 +33,7 @@ impl Variant {
     /// All variants, in the order of `bpf/cc/state.h`.
     pub const ALL: [Variant; 4] = [Variant::V1, Variant::A, Variant::B, Variant::C];
 
-    /// The short name, as on the command line and in scenarios.
+    /// Returns the short name, as on the command line and in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             Variant::V1 => "bbr",
@@ -43,7 +43,7 @@ impl Variant {
         }
     }
 
-    /// A short description.
+    /// Returns a short description.
     pub fn what(self) -> &'static str {
         match self {
             Variant::V1 => "BBR v1 in eBPF, as a control",
@@ -53,13 +53,13 @@ impl Variant {
         }
     }
 
-    /// The variant with this short name or kernel name.
+    /// Returns the variant with this short name or kernel name.
     pub fn named(name: &str) -> Option<Variant> {
         let place = Place::default();
         Variant::ALL.into_iter().find(|v| name == v.name() || name == place.registered(*v))
     }
 
-    /// The variant's number in `enum nrw_variant`.
+    /// Returns the variant's number in `enum nrw_variant`.
     fn number(self) -> u32 {
         self as u32
     }
@@ -68,7 +68,7 @@ impl Variant {
 /// Alternative readings of the paper (GAIN-4).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The probing phase ends at 1.25 BDP in flight, whatever its gain, or after two propagation times.
+    /// The probing phase ends at 1.25 BDP in flight, regardless of its gain, or after two propagation times.
     pub exit_125: bool,
     /// The draining phase drains only if the previous probe lost packets.
     pub down_needs_loss: bool,
@@ -83,7 +83,7 @@ impl Options {
         Options { exit_125: bits & 1 != 0, down_needs_loss: bits & 2 != 0 }
     }
 
-    /// The names of the options that are set.
+    /// Returns the names of the options that are set.
     pub fn names(self) -> Vec<&'static str> {
         let all = [(self.exit_125, "exit-125"), (self.down_needs_loss, "down-needs-loss")];
         all.into_iter().filter_map(|(on, name)| on.then_some(name)).collect()

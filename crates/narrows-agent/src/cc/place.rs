@@ -18,11 +18,11 @@ pub(super) const ELEMENT: &str = "element";
 /// Name of the pin of the map with the counters.
 pub(super) const FACTS: &str = "facts";
 
-/// A folder in bpffs, and a prefix of names. Tests use their own, because the names are shared by the whole
-/// machine.
+/// The folder in bpffs for the pins, and the prefix of the algorithms' names. Tests use their own folder and prefix,
+/// because the whole machine shares the names.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The folder. The folder differs from the agents' folder, which `narrows-agent clean` removes.
+    /// The folder for the pins. It is not the agents' folder, because `narrows-agent clean` removes that folder.
     pub folder: PathBuf,
     /// Prefix of each name, at most 10 characters. It distinguishes our algorithms from the kernel's own.
     pub prefix: String,
@@ -35,7 +35,7 @@ impl Default for Place {
 }
 
 impl Place {
-    /// The variant's name in the kernel.
+    /// Returns the variant's name in the kernel.
     pub fn registered(&self, variant: Variant) -> String {
         self.prefix.clone() + &variant.name().replace('-', "_")
     }
@@ -55,15 +55,16 @@ impl Place {
         Ok(bpffs::mount_once()?)
     }
 
-    /// The id of the registered map that the variant's pin holds, in the folder that is visible now. `None` if nothing is
-    /// pinned, or if the pin is stale: its algorithm was unregistered, e.g. from another mount namespace.
+    /// Returns the id of the registered map that the variant's pin holds, in the folder that is visible now. Returns
+    /// `None` if nothing is pinned, or if the pin is stale. The algorithm of a stale pin was unregistered, e.g. from
+    /// another mount namespace.
     pub(super) fn pinned_map(&self, variant: Variant) -> Result<Option<u32>, CcError> {
         let folder = self.of(variant);
         let unusable = |path: PathBuf| move |error| CcError::file(path)(io::Error::other(error));
         let link = folder.join(LINK);
         if exists(&link)? {
             let found = Link::open(&link).and_then(|link| link.info()).map_err(unusable(link))?;
-            // A detached link has no map, hence 0.
+            // The map id of a detached link is 0.
             let registers = |info| match info {
                 LinkTypeInfo::StructOps(ops) => Some(ops.map_id).filter(|id| *id != 0),
                 _ => None,
@@ -79,8 +80,8 @@ impl Place {
         Ok(is_in_use(&map).then_some(id))
     }
 
-    /// Removes the pins of a variant, including stale ones, from the folder that is visible now. Returns whether these
-    /// pins held the variant, which is then unregistered.
+    /// Removes the pins of a variant, including stale ones, from the folder that is visible now. Returns whether
+    /// these pins held the variant, which is then unregistered.
     pub(super) fn unpin(&self, variant: Variant) -> Result<bool, CcError> {
         let folder = self.of(variant);
         if !exists(&folder)? {
@@ -93,13 +94,13 @@ impl Place {
             unregister().map_err(|error| CcError::file(&element)(io::Error::other(error)))?;
         }
         fs::remove_dir_all(&folder).map_err(CcError::file(folder))?;
-        // The last variant's unpin removes the folder.
+        // This succeeds for the last variant only, because the folder is then empty.
         let _ = fs::remove_dir(&self.folder);
         Ok(is_held)
     }
 
-    /// The folders of unregistered algorithms in the folder that is visible now. They hold stale pins, or pins of a
-    /// loader that was killed before its last pin.
+    /// Returns the folders of unregistered algorithms in the folder that is visible now. They hold stale pins, or
+    /// pins of a loader that was killed before its last pin.
     pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, CcError> {
         let failed = || CcError::file(&self.folder);
         let entries = match fs::read_dir(&self.folder) {
@@ -117,7 +118,8 @@ impl Place {
         Ok(found)
     }
 
-    /// Removes the stale folders, and returns whether there were any. The caller must hold the lock of [`bpffs`].
+    /// Removes the folders of unregistered algorithms, and returns whether there were any. The caller must hold the
+    /// lock of [`bpffs`].
     pub(super) fn remove_leftovers(&self) -> Result<bool, CcError> {
         let found = self.leftovers()?;
         for folder in &found {
@@ -129,7 +131,7 @@ impl Place {
         Ok(!found.is_empty())
     }
 
-    /// Makes the folder of a variant that is not loaded, without the pins that a killed process left there.
+    /// Makes an empty folder for a variant that is not loaded. Removes the pins that a killed process left there.
     pub(super) fn make_empty(&self, variant: Variant) -> Result<PathBuf, CcError> {
         let folder = self.of(variant);
         match fs::remove_dir_all(&folder) {

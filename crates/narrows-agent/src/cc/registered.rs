@@ -1,4 +1,5 @@
-//! Congestion control algorithms that are registered in the kernel. Their pins may be out of reach.
+//! Finds and unregisters congestion control algorithms that are registered in the kernel, even if their pins are not
+//! visible.
 #![allow(unsafe_code, reason = "system calls that libbpf-rs has no wrapper for")]
 
 use std::fs;
@@ -16,7 +17,7 @@ use super::CcError;
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// The struct_ops map's name in `bpf/cc/bbr.h`.
 const MAP: &str = "nrw_cc";
-/// Name of the map that holds `nrw_cc_facts`; the object's name precedes it.
+/// End of the name of the map that holds `nrw_cc_facts`. The name begins with the object's name.
 const FACTS: &str = ".bss";
 /// `BPF_STRUCT_OPS_STATE_INUSE` (include/linux/bpf.h): the map's element is registered, without a link.
 const IN_USE: u32 = 1;
@@ -32,9 +33,9 @@ pub(super) struct Registered {
     map: MapHandle,
     /// The map's id.
     pub(super) id: u32,
-    /// The link that holds the algorithm. Without a link, the map's element holds the algorithm.
+    /// Id of the link that holds the algorithm. Without a link, the map's element holds the algorithm.
     link: Option<u32>,
-    /// The algorithm's counters, `struct nrw_cc_facts`.
+    /// The map with the algorithm's counters, `struct nrw_cc_facts`.
     pub(super) facts: Option<MapHandle>,
 }
 
@@ -71,9 +72,9 @@ impl Registered {
         if link < 0 {
             return gone(-link);
         }
-        // SAFETY: the kernel has just opened it for us alone.
+        // SAFETY: the kernel has just opened the descriptor for us alone.
         let link = unsafe { OwnedFd::from_raw_fd(link) };
-        // SAFETY: a valid descriptor.
+        // SAFETY: the descriptor is valid.
         gone(-unsafe { libbpf_sys::bpf_link_detach(link.as_raw_fd()) })
     }
 }
@@ -88,7 +89,8 @@ pub(super) fn is_in_use(map: &MapHandle) -> bool {
     state().is_none_or(|state| state == IN_USE)
 }
 
-/// Another process may have unregistered the algorithm meanwhile.
+/// Converts an errno to a result. A missing object or link is no error, because another process may have unregistered
+/// the algorithm meanwhile.
 fn gone(errno: i32) -> io::Result<()> {
     match errno {
         0 | libc::ENOENT | libc::ENOLINK => Ok(()),
@@ -96,13 +98,13 @@ fn gone(errno: i32) -> io::Result<()> {
     }
 }
 
-/// The id of the link that registers a struct_ops map.
+/// Returns the id of the link that registers a struct_ops map.
 fn link_of(map: u32) -> Option<u32> {
     let registers = |info: &LinkTypeInfo| matches!(info, LinkTypeInfo::StructOps(ops) if ops.map_id == map);
     LinkInfoIter::default().find(|link| registers(&link.info)).map(|link| link.id)
 }
 
-/// The map of the counters that a program updates.
+/// Returns the map of the counters that the program with this id updates.
 fn facts_of(program: u32) -> Option<MapHandle> {
     let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
     let program = ProgInfoIter::with_query_opts(with_maps).find(|info| info.id == program)?;
@@ -141,7 +143,7 @@ impl Layout {
     }
 }
 
-/// The offset of a member, in bytes.
+/// Returns the offset of a member, in bytes.
 fn offset(of: &Struct<'_>, member: &str) -> Option<usize> {
     let member = of.iter().find(|found| found.name.is_some_and(|name| name == member))?;
     match member.attr {

@@ -40,10 +40,11 @@ pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-/// A value in shared memory. The program may change it at any time, so [`field!`] gives access to integers as atomics.
+/// A value in shared memory. The program may change it at any time, so [`field!`] gives access to integers as
+/// atomics.
 ///
-/// Loads and stores are relaxed: each field is independent. The only guaranteed order is that a slot is filled before it
-/// is `layout::LIVE`.
+/// Loads and stores are relaxed: each field is independent. The only guaranteed order is that a slot is filled before
+/// it is `layout::LIVE`.
 #[repr(transparent)]
 pub(super) struct Shared<T>(UnsafeCell<T>);
 

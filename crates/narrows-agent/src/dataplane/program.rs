@@ -169,8 +169,8 @@ impl Switch {
         pin(self.program.as_fd(), "program")
     }
 
-    /// Takes over the pinned data plane of an earlier agent, including its flows but not its predictions. The sizes and
-    /// tunables of the data plane stay the same.
+    /// Takes over the pinned data plane of an earlier agent, including its flows but not its predictions. The sizes
+    /// and tunables of the data plane stay the same.
     pub fn open_pinned(folder: &Path) -> Result<Self, Error> {
         let map =
             |name: &str| MapHandle::from_pinned_path(folder.join(name)).map_err(bpf("open a pinned map"));
@@ -369,8 +369,8 @@ fn link_pin(folder: &Path, ifindex: u32) -> PathBuf {
     folder.join(format!("link_{ifindex}"))
 }
 
-/// Removes the program's filter of clsact from the egress of an interface. Such a filter outlives its agent on a kernel
-/// without tcx. Returns whether there was one.
+/// Removes the program's filter of clsact from the egress of an interface. Such a filter outlives its agent on a
+/// kernel without tcx. Returns whether there was one.
 pub fn remove_filter(ifindex: u32) -> bool {
     let is_ours = |id: &u32| cost::by_id(*id).is_ok_and(|(name, _)| name == PROGRAM);
     cost::loaded().into_iter().filter(is_ours).any(|id| {

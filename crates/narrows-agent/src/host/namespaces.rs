@@ -109,9 +109,9 @@ impl Namespaces {
         }
     }
 
-    /// Takes namespaces and interfaces that have appeared, and gives up those that have vanished. If the kernel refuses
-    /// one of them, the reason is logged once, and the next call tries again. Call this function periodically, in the
-    /// namespace in which the agent was started.
+    /// Takes namespaces and interfaces that have appeared, and gives up those that have vanished. If the kernel
+    /// refuses one of them, the reason is logged once, and the next call tries again. Call this function
+    /// periodically, in the namespace in which the agent was started.
     pub fn follow(&mut self) {
         self.look(false);
     }

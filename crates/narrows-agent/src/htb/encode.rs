@@ -13,7 +13,7 @@ const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
 
-/// TC_LINKLAYER_ETHERNET: the kernel then needs no rate table (`htb_change_class`).
+/// TC_LINKLAYER_ETHERNET. With this link layer the kernel needs no rate table (`htb_change_class`).
 const LINKLAYER_ETHERNET: u8 = 1;
 /// A tick of the packet scheduler is 64 ns (PSCHED_SHIFT of include/net/pkt_sched.h).
 const TICK_NANOS: u64 = 64;
@@ -37,7 +37,7 @@ fn option(kind: u16, value: Vec<u8>) -> TcOption {
     TcOption::Other(DefaultNla::new(kind, value))
 }
 
-/// `tc qdisc add root handle 4e57: htb default 20 [stab overhead ...]`
+/// Encodes `tc qdisc add root handle 4e57: htb default 20 [stab overhead ...]`.
 pub(super) fn root(index: u32, layout: &Layout) -> TcMessage {
     // struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts.
     let glob = [3, 10, u32::from(DEFAULT_MINOR), 0, 0].map(u32::to_ne_bytes).concat();
@@ -48,7 +48,7 @@ pub(super) fn root(index: u32, layout: &Layout) -> TcMessage {
     message(index, handle(0), u32::from(TcHandle::ROOT), attributes)
 }
 
-/// A size table without entries: it only adds the overhead. An attribute within `TCA_STAB`.
+/// Encodes a size table without entries, which only adds the overhead, as an attribute within `TCA_STAB`.
 fn size_table(overhead: u32) -> Vec<u8> {
     let delta = i64::from(overhead) - i64::from(ETHERNET_HEADER);
     let delta = i32::try_from(delta).unwrap_or(i32::MAX);
@@ -60,7 +60,7 @@ fn size_table(overhead: u32) -> Vec<u8> {
     [length.to_ne_bytes().to_vec(), TCA_STAB_BASE.to_ne_bytes().to_vec(), spec].concat()
 }
 
-/// The overhead of an encoded size table. Without a size table it is the Ethernet header.
+/// Returns the overhead in an encoded size table. Without a size table, the overhead is the Ethernet header.
 pub(super) fn overhead_of(attributes: &[TcAttribute]) -> Option<u32> {
     let stab = attributes.iter().find_map(|a| match a {
         TcAttribute::Stab(bytes) => Some(bytes),
@@ -71,7 +71,7 @@ pub(super) fn overhead_of(attributes: &[TcAttribute]) -> Option<u32> {
     u32::try_from(i64::from(ETHERNET_HEADER) + i64::from(delta)).ok()
 }
 
-/// `tc class replace`: rate, ceiling, and the options that each request must repeat.
+/// Encodes `tc class replace` with a rate, a ceiling, and the options that each request must repeat.
 pub(super) fn class(index: u32, node: &Node, rate: Rate, ceil: Rate, frame: Bytes) -> TcMessage {
     let quantum = burst(rate, frame).get().clamp(QUANTUM.0, QUANTUM.1) as u32;
     // struct tc_htb_opt: rate, ceil, buffer, cbuffer, quantum, level, prio.
@@ -91,30 +91,31 @@ pub(super) fn class(index: u32, node: &Node, rate: Rate, ceil: Rate, frame: Byte
     message(index, this, parent, vec![kind("htb"), TcAttribute::Options(options)])
 }
 
-/// `tc qdisc replace parent CLASS pfifo limit N`
+/// Encodes `tc qdisc replace parent CLASS pfifo limit N`.
 pub(super) fn pfifo(index: u32, parent: &Node, limit: u32) -> TcMessage {
     // struct tc_fifo_qopt is directly in TCA_OPTIONS, not in an attribute of its own.
     let options = TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, limit.to_ne_bytes().to_vec()));
     message(index, 0, handle(parent.minor), vec![kind("pfifo"), options])
 }
 
-/// Encodes struct tc_ratespec, with the rate in bytes/s, at most 2^32 - 1. A 64-bit attribute has the exact rate too, and
-/// the kernel uses the larger of the two.
+/// Encodes struct tc_ratespec, with the rate in bytes/s, at most 2^32 - 1. A 64-bit attribute has the exact rate too,
+/// and the kernel uses the larger of the two.
 fn rate_spec(rate: Rate) -> Vec<u8> {
     let mut spec = vec![0, LINKLAYER_ETHERNET];
-    // overhead, cell_align and mpu are zero: the size table adds them.
+    // The fields overhead, cell_align and mpu are zero, because the size table adds the overhead.
     spec.extend([0; 6]);
     spec.extend(u32::try_from(rate.as_bytes_per_sec()).unwrap_or(u32::MAX).to_ne_bytes());
     spec
 }
 
-/// BRF-22: a burst is two frames or a millisecond, as in the simulator.
+/// Returns the burst of a class: two frames, or the bytes of a millisecond if these are more, as in the simulator
+/// (BRF-22).
 pub(super) fn burst(rate: Rate, frame: Bytes) -> Bytes {
     (frame + frame).max(rate.bytes_in(Span::from_millis(1)))
 }
 
-/// Converts a burst to HTB's unit, its transmission time at the class's rate in ticks. The time is rounded up so that
-/// two frames fit.
+/// Returns the burst of a class in HTB's unit: its transmission time at the class's rate, in ticks. The time is
+/// rounded up so that two frames fit.
 pub(super) fn ticks(rate: Rate, frame: Bytes) -> u32 {
     let bytes = u128::from(burst(rate, frame).get());
     let rate = u128::from(rate.as_bytes_per_sec().max(1));
@@ -129,7 +130,7 @@ mod tests {
     use netlink_packet_core::{Emitable, NlasIterator, Parseable};
     use proptest::prelude::*;
 
-    /// The contents of `TCA_OPTIONS` of an encoded class: (opt, rate64, ceil64).
+    /// Returns the contents of `TCA_OPTIONS` of an encoded class: (opt, rate64, ceil64).
     fn decode(message: &TcMessage) -> (Vec<u8>, u64, u64) {
         let mut bytes = vec![0; message.buffer_len()];
         message.emit(&mut bytes);
@@ -169,8 +170,8 @@ mod tests {
             prop_assert!((1_000..=200_000).contains(&word(&opt, 32)));
             prop_assert_eq!(word(&opt, 40), 1, "priority of the elephants");
             for (ticks, rate) in [(word(&opt, 24), rate), (word(&opt, 28), ceil)] {
-                // Converted back to bytes: at least the burst and at most a tick more, unless it is capped at
-                // 274 s.
+                // Converted back to bytes, the time is worth at least the burst and at most a tick more, unless it is
+                // capped at 274 s.
                 let bytes = u128::from(ticks) * 64 * u128::from(rate.as_bytes_per_sec()) / 1_000_000_000;
                 let burst = u128::from(burst(rate, frame).get());
                 let tick = u128::from(rate.as_bytes_per_sec()) * 65 / 1_000_000_000 + 1;

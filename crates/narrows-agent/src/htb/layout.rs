@@ -1,26 +1,28 @@
-//! The HTB classes, and how the rate controller's classes map to HTB classes.
+//! Defines the HTB classes, and maps the rate controller's classes to them.
 
 use narrows_control::rate::{Class, LEAVES, Leaf, UDP_QUEUE_PART, UDP_QUEUES};
 use narrows_control::units::{Bytes, Rate};
 
-/// Major number of our HTB: "NW".
+/// Major number of our HTB: "NW" in ASCII.
 pub const HANDLE: u16 = 0x4e57;
 
 /// Bytes that Linux adds to an IP datagram without a size table: the Ethernet header.
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
-/// HTB refuses a rate of zero. One packet per second replaces a rate of zero, as in `narrows_control::rate::brf`.
+/// A rate of one packet per second. It replaces a rate of zero, which HTB refuses, as in
+/// `narrows_control::rate::brf`.
 pub(super) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
 /// Minor number of UDP's first queue.
 const UDP_FIRST: u16 = 0x100;
 const UDP_END: u16 = UDP_FIRST + UDP_QUEUES;
 
-/// The rate of each UDP queue. HTB serves leaves within their own rates before all others. These rates are therefore
-/// nearly zero, and the leaves borrow UDP's rate from their parent, in turns.
+/// The rate of each UDP queue. HTB serves a leaf within its own rate before all leaves that borrow. The rate is
+/// therefore nearly zero, and the UDP queues borrow UDP's rate from their parent in turns.
 const UDP_QUEUE_RATE: Rate = Rate::from_bytes_per_sec(1);
 
-/// The ceiling of each UDP queue. It is too high to limit a queue, because their parent's ceiling limits them all.
+/// The ceiling of each UDP queue. It is too high to limit a queue. The ceiling of the parent class limits all UDP
+/// queues together.
 const NO_CEILING: Rate = Rate::from_bits_per_sec(1_000_000_000_000);
 
 /// Parameters of a port's HTB.
@@ -30,16 +32,18 @@ pub struct Layout {
     pub link: Rate,
     /// Largest IP datagram.
     pub mtu: Bytes,
-    /// Limit of each leaf's queue in packets, in the order of `Leaf`. Each UDP queue has a tenth of UDP's limit.
+    /// Limit of each leaf's queue in packets, in the order of `Leaf`. The limit of each UDP queue is a tenth of UDP's
+    /// limit.
     pub limits: [u32; LEAVES],
-    /// Bytes that the link adds to an IP datagram. 14: frames, as Linux counts them by default; 0: L3; 38:
-    /// Ethernet on the wire with preamble, checksum and gap. The module's documentation describes the effect
-    /// on GSO packets.
+    /// Bytes that the link adds to an IP datagram. With 14, rates count frames, as Linux does by default. With 0,
+    /// they count L3 bytes. With 38, they count Ethernet on the wire, with preamble, checksum and gap. The module's
+    /// documentation describes the effect on GSO packets.
     pub overhead: u32,
 }
 
 impl Layout {
-    /// A link of this rate with 1000 packets in each leaf (the usual `txqueuelen`), counted as frames.
+    /// Returns the layout of a link of this rate. Each leaf may hold 1000 packets (the usual `txqueuelen`), and rates
+    /// count frames.
     pub fn new(link: Rate, mtu: Bytes) -> Self {
         Layout { link, mtu, limits: [1000; LEAVES], overhead: ETHERNET_HEADER }
     }
@@ -51,11 +55,12 @@ pub(super) struct Node {
     pub(super) minor: u16,
     /// Minor number of the parent class; 0: the root.
     pub(super) parent: u16,
-    /// Classes with lower values borrow first. Only for leaves.
+    /// Priority of a leaf. Leaves with lower values borrow first. Inner classes do not use this value.
     pub(super) priority: u32,
 }
 
-/// The classes whose rates change. The order starts at the root, because a class needs its parent.
+/// The classes whose rates change. The order starts at the root, because a class can only be created after its
+/// parent.
 pub(super) const CLASSES: [Node; 6] = [
     Node { minor: 0x1, parent: 0, priority: 0 },
     Node { minor: 0x10, parent: 0x1, priority: 0 },
@@ -74,20 +79,20 @@ const UDP: usize = 5;
 /// Minor number of the class for unclassified packets.
 pub(super) const DEFAULT_MINOR: u16 = 0x20;
 
-/// UDP's queues.
+/// Returns the classes of UDP's queues.
 pub(super) fn udp_queues() -> impl Iterator<Item = Node> {
     let class = CLASSES[UDP];
     (UDP_FIRST..UDP_END).map(move |minor| Node { minor, parent: class.minor, priority: class.priority })
 }
 
-/// The leaf classes, each with its leaf.
+/// Returns the leaf classes, each with its leaf.
 pub(super) fn leaves() -> impl Iterator<Item = (Leaf, Node)> {
     let tcp = [(Leaf::Mouse, MOUSE), (Leaf::Elephant, ELEPHANT), (Leaf::OtherTcp, OTHER_TCP)];
     let udp = udp_queues().map(|node| (Leaf::Udp, node));
     tcp.into_iter().map(|(leaf, at)| (leaf, CLASSES[at])).chain(udp)
 }
 
-/// The leaf of a class, by its handle. `None` for inner classes.
+/// Returns the leaf of the class with this handle, or `None` for an inner class.
 pub(super) fn leaf_of(class: u32) -> Option<Leaf> {
     let minor = (class & 0xffff) as u16;
     match (class >> 16 == u32::from(HANDLE), minor) {
@@ -97,30 +102,31 @@ pub(super) fn leaf_of(class: u32) -> Option<Leaf> {
     }
 }
 
-/// The minor number of a leaf's first class.
+/// Returns the minor number of a leaf's first class.
 pub(super) fn first_minor(leaf: Leaf) -> u16 {
     leaves().find(|(of, _)| *of == leaf).map_or(DEFAULT_MINOR, |(_, node)| node.minor)
 }
 
-/// The limit of each queue of a leaf.
+/// Returns the limit of each queue of a leaf that has the limit `limit`.
 pub(super) fn queue_limit(leaf: Leaf, limit: u32) -> u32 {
     if leaf == Leaf::Udp { (limit / UDP_QUEUE_PART).max(1) } else { limit }
 }
 
-/// `major:minor` of our HTB.
+/// Returns the handle of our HTB's class with this minor number; 0 stands for the qdisc.
 pub(super) fn handle(minor: u16) -> u32 {
     u32::from(HANDLE) << 16 | u32::from(minor)
 }
 
 impl Node {
-    /// Handle and parent as in the kernel's dump. The parent of the top class is `TC_H_ROOT`.
+    /// Returns the handle and the parent of the class as in the kernel's dump. The parent of the top class is
+    /// `TC_H_ROOT`.
     pub(super) fn place(&self) -> (u32, u32) {
         let parent = if self.parent == 0 { u32::MAX } else { handle(self.parent) };
         (handle(self.minor), parent)
     }
 
-    /// Rate and ceiling before the rate controller's first decision: a port without flows gives all its rate to the
-    /// rated class, and all classes may borrow.
+    /// Returns the rate and the ceiling of the class before the rate controller's first decision. The rated class
+    /// then has the whole rate of the port, and all classes may borrow.
     pub(super) fn start(self, link: Rate) -> (Rate, Rate) {
         let link = link.max(LEAST_RATE);
         match self.minor {
@@ -132,8 +138,8 @@ impl Node {
     }
 }
 
-/// Rates of the HTB classes (number in [`CLASSES`], rate, ceiling) that implement a class of the rate
-/// controller.
+/// Returns the rates of the HTB classes that implement a class of the rate controller. Each item has the index in
+/// [`CLASSES`], the rate and the ceiling.
 ///
 /// HTB serves a leaf within its own rate before any leaf that borrows, regardless of priorities. It does not limit
 /// the sum of the leaves' rates to their parent's rate, so this sum must equal the class's rate. For strict priority

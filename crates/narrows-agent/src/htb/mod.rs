@@ -11,19 +11,19 @@
 //!       :100 to :11f  its queues         leaf pfifo
 //! ```
 //!
-//! The data plane selects the queue of a UDP flow: it adds a hash of the flow to the number of UDP's first class. A flow
-//! that sends too much fills its own queue. Classes with lower priority values borrow first, so UDP borrows only
+//! The data plane selects the queue of a UDP flow: it adds a hash of the flow to the number of UDP's first class. A
+//! flow that sends too much fills its own queue. Classes with lower priority values borrow first, so UDP borrows only
 //! capacity that TCP does not use at that moment.
 //!
 //! The data plane classifies packets: it writes `major:minor` of the leaf into `skb->priority`
 //! ([`Htb::priority`]). The major number is "NW", not the usual 1, to distinguish our HTB from an
 //! administrator's.
 //!
-//! **Units of rates.** HTB counts frames: the IP datagram and 14 bytes of Ethernet header, and for a GSO
-//! packet each segment with its headers. An [`Layout::overhead`] other than 14 needs a size table
-//! (`TCA_STAB`). With one, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`). On a port with
-//! segmentation offload Linux then counts 1448 bytes instead of 1500 for each full segment (measured), and the port
-//! sends 3.5 % more than its rate.
+//! **Units of rates.** HTB counts frames: the IP datagram and 14 bytes of Ethernet header, and for a GSO packet each
+//! segment with its headers. An [`Layout::overhead`] other than 14 needs a size table (`TCA_STAB`). With a size
+//! table, Linux counts a GSO packet as *one* datagram (`__qdisc_calculate_pkt_len`). On a port with segmentation
+//! offload Linux then counts 1448 bytes instead of 1500 for each full segment (measured), and the port sends 3.5 %
+//! more than its rate.
 
 mod encode;
 mod layout;
@@ -44,7 +44,7 @@ pub use watch::{LinkChanges, LinkWatch};
 
 use layout::{CLASSES, Node, leaf_of, leaves, nodes_of, queue_limit, udp_queues};
 
-/// HTB at one port. Dropping it removes HTB and restores the previous qdisc.
+/// The HTB of one port. Dropping this value removes the HTB and restores the previous qdisc.
 #[derive(Debug)]
 pub struct Htb {
     rtnl: Rtnl,
@@ -57,8 +57,8 @@ pub struct Htb {
 }
 
 impl Htb {
-    /// Installs HTB at the root of interface `index`. If an agent's HTB with the same layout is there already, it is
-    /// taken over with its queued packets. An HTB with another layout is replaced.
+    /// Installs HTB at the root of interface `index`. An agent's HTB that is there already is taken over with its
+    /// queued packets if its layout is the same. If its layout differs, it is replaced.
     ///
     /// # Errors
     /// If the kernel refuses, or if a foreign classful qdisc is at the root, because it could not be restored.
@@ -88,7 +88,7 @@ impl Htb {
             let message = encode::root(index, layout);
             htb.rtnl.create(rtnl::Object::Qdisc, message, "HTB")?;
         }
-        // From here on an error drops `htb`, which removes it.
+        // From here on, an error drops `htb`, which removes the HTB from the interface.
         for at in 0..CLASSES.len() {
             htb.write(at)?;
         }
@@ -100,7 +100,8 @@ impl Htb {
         Ok(htb)
     }
 
-    /// The value of `skb->priority` that puts a packet into `leaf`. UDP's queues have this value and the following ones.
+    /// Returns the value of `skb->priority` that puts a packet into `leaf`. For UDP, this value selects the first
+    /// queue, and the following values select the other queues.
     pub fn priority(leaf: Leaf) -> u32 {
         layout::handle(layout::first_minor(leaf))
     }
@@ -113,14 +114,14 @@ impl Htb {
         Ok(())
     }
 
-    /// Sets the rate of the link. The ceilings of classes above it no longer matter. [`Htb::set_class`] sets
+    /// Sets the rate of the link. Ceilings of classes above the new rate then have no effect. [`Htb::set_class`] sets
     /// the classes.
     pub fn set_link(&mut self, rate: Rate) -> Result<(), Error> {
         self.layout.link = rate;
         self.change(layout::LINK, rate, rate)
     }
 
-    /// Sets the limits of the leaves' queues, packets. Queued packets stay.
+    /// Sets the limits of the leaves' queues, in packets. Queued packets stay.
     pub fn set_limits(&mut self, limits: [u32; LEAVES]) -> Result<(), Error> {
         self.layout.limits = limits;
         for (leaf, node) in leaves() {
@@ -130,13 +131,13 @@ impl Htb {
         Ok(())
     }
 
-    /// The present rate of the link.
+    /// Returns the present rate of the link.
     pub fn link(&self) -> Rate {
         self.layout.link
     }
 
-    /// Counters and queue of each leaf, in the order of [`Leaf`], by one dump and without a fork. `None` if our HTB is
-    /// no longer there, with or without its interface.
+    /// Reads the counters of each leaf, in the order of [`Leaf`], with one dump and without a fork. Returns `None` if
+    /// our HTB is no longer there, with or without its interface.
     pub fn stats(&mut self) -> Result<Option<[LeafStats; LEAVES]>, Error> {
         let mut leaves = [LeafStats::default(); LEAVES];
         let mut found = false;
@@ -149,7 +150,7 @@ impl Htb {
         Ok(found.then_some(leaves))
     }
 
-    /// The state that the guardian restores when this process ends.
+    /// Returns the state that the guardian restores when this process ends.
     pub fn remains(&self) -> &Remains {
         &self.remains
     }
@@ -159,7 +160,7 @@ impl Htb {
         self.keep = true;
     }
 
-    /// Ends the management of an HTB that is no longer there.
+    /// Drops this value, but removes and restores nothing, because the HTB is no longer there.
     pub fn forget(mut self) {
         self.keep = true;
     }
@@ -188,7 +189,7 @@ impl Htb {
         self.rtnl.create(rtnl::Object::Class, message, "an HTB class")
     }
 
-    /// Length of a full packet in HTB's unit.
+    /// Returns the length of a full packet as HTB counts it.
     fn frame(&self) -> Bytes {
         self.layout.mtu + Bytes::new(u64::from(self.layout.overhead))
     }

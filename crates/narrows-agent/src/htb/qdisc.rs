@@ -1,4 +1,4 @@
-//! The root qdisc of an interface before, during and after our HTB.
+//! Describes, removes and restores the root qdisc of an interface.
 
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use super::rtnl::{Error, Object, Rtnl, attribute, value};
 const CAN_BE_RESTORED: [&str; 10] =
     ["pfifo", "bfifo", "fq", "fq_codel", "fq_pie", "codel", "pie", "sfq", "tbf", "cake"];
 
-/// A root qdisc that was configured, unlike the default.
+/// A configured root qdisc, which is not the kernel's default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Previous {
     /// Kind, e.g. `fq`.
@@ -36,14 +36,15 @@ impl Previous {
 /// The interface and the qdisc to restore there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remains {
-    /// The interface.
+    /// Ifindex of the interface.
     pub index: u32,
     /// The previous root qdisc; `None`: the default qdisc.
     pub previous: Option<Previous>,
 }
 
 impl Remains {
-    /// The state that the guardian restores at interface `index` after our HTB. Read it before [`super::Htb::install`].
+    /// Reads the state that the guardian restores at interface `index` after our HTB. Call this function before
+    /// [`super::Htb::install`].
     pub fn before(rtnl: &mut Rtnl, index: u32) -> Result<Remains, Error> {
         Ok(Remains { index, previous: root(rtnl, index)?.filter(|found| !found.is_ours()) })
     }
@@ -65,7 +66,7 @@ impl Remains {
         Ok(true)
     }
 
-    /// All HTBs that agents left in this network namespace.
+    /// Returns all HTBs that agents left in this network namespace.
     pub fn find(rtnl: &mut Rtnl) -> Result<Vec<Remains>, Error> {
         let ours =
             |message: &TcMessage| is_root(message) && described(message).is_some_and(|found| found.is_ours());
@@ -74,7 +75,7 @@ impl Remains {
         Ok(found.map(|index| Remains { index, previous: None }).collect())
     }
 
-    /// Interfaces of this network namespace that have a clsact.
+    /// Returns the interfaces of this network namespace that have a clsact qdisc.
     pub fn find_clsact(rtnl: &mut Rtnl) -> Result<Vec<u32>, Error> {
         let is_clsact = |message: &TcMessage| described(message).is_some_and(|found| found.kind == "clsact");
         let index = |message: TcMessage| u32::try_from(message.header.index).ok();
@@ -82,12 +83,12 @@ impl Remains {
     }
 }
 
-/// A root qdisc that was configured; `None`: the default qdisc, which has the handle 0.
+/// Returns the root qdisc if it was configured. Returns `None` for the default qdisc, which has the handle 0.
 pub(super) fn root(rtnl: &mut Rtnl, index: u32) -> Result<Option<Previous>, Error> {
     Ok(root_dump(rtnl, index)?.as_ref().and_then(described))
 }
 
-/// The overhead in the root's size table.
+/// Returns the overhead in the size table of the root qdisc.
 pub(super) fn root_overhead(rtnl: &mut Rtnl, index: u32) -> Result<Option<u32>, Error> {
     Ok(root_dump(rtnl, index)?.and_then(|message| overhead_of(&message.attributes)))
 }
@@ -117,7 +118,7 @@ fn described(message: &TcMessage) -> Option<Previous> {
     (handle != 0).then(|| Previous { kind, handle, options: options.map(raw_options) })
 }
 
-/// The bytes of `TCA_OPTIONS`. The crate keeps options that it cannot parse as one attribute.
+/// Returns the bytes of `TCA_OPTIONS`. `netlink_packet_route` keeps options that it cannot parse as one attribute.
 fn raw_options(attribute: &TcAttribute) -> Vec<u8> {
     use netlink_packet_core::Nla;
     use netlink_packet_route::tc::TcOption;

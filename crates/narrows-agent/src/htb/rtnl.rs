@@ -1,4 +1,4 @@
-//! Requests to rtnetlink. Each request waits for its answer.
+//! Sends requests to rtnetlink, and waits for the answer to each request.
 
 use std::io;
 
@@ -12,8 +12,8 @@ use netlink_packet_route::tc::TcMessage;
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
-/// A message about a class (include/uapi/linux/rtnetlink.h): `struct tcmsg`, which has the handle at this offset, and
-/// attributes.
+/// Type of a message about a class (include/uapi/linux/rtnetlink.h). The message has a `struct tcmsg` of [`TCMSG`]
+/// bytes, with the handle at the offset [`TCM_HANDLE`], and attributes.
 const RTM_NEWTCLASS: u16 = 40;
 const TCM_HANDLE: usize = 8;
 const TCMSG: usize = 20;
@@ -45,12 +45,12 @@ pub enum Error {
         interface: String,
         /// Kind of the qdisc.
         kind: String,
-        /// Its handle.
+        /// Handle of the qdisc.
         handle: u32,
     },
 }
 
-/// The object of a request.
+/// The kind of object that a request creates or changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Object {
     Qdisc,
@@ -60,20 +60,20 @@ pub(super) enum Object {
 /// An interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Number.
+    /// Ifindex.
     pub index: u32,
     /// Name.
     pub name: String,
     /// Largest IP datagram, bytes.
     pub mtu: u32,
-    /// Hardware address, `aa:bb:cc:dd:ee:ff`; empty without one.
+    /// Hardware address, `aa:bb:cc:dd:ee:ff`; empty if the interface has none.
     pub mac: String,
     /// Whether the interface's packets begin with an Ethernet header.
     pub ethernet: bool,
 }
 
 impl Link {
-    /// The description of an interface that does not exist yet.
+    /// Returns the description of an interface that does not exist yet.
     pub fn missing(name: &str) -> Link {
         Link { index: 0, name: name.to_owned(), mtu: 1500, mac: String::new(), ethernet: true }
     }
@@ -99,7 +99,7 @@ impl Rtnl {
         open().map(|socket| Rtnl { socket, sequence: 0 }).map_err(failed)
     }
 
-    /// All interfaces.
+    /// Returns all interfaces.
     pub fn links(&mut self) -> Result<Vec<Link>, Error> {
         let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
         let answers = self.ask(request, NLM_F_DUMP, "listing interfaces")?;
@@ -125,19 +125,19 @@ impl Rtnl {
         Ok(answers.into_iter().filter_map(link).collect())
     }
 
-    /// The name of an interface, or its index if it is gone.
+    /// Returns the name of an interface, or its ifindex if the interface is gone.
     pub fn name(&mut self, index: u32) -> Result<String, Error> {
         let found = self.links()?.into_iter().find(|link| link.index == index);
         Ok(found.map_or_else(|| format!("with index {index}"), |link| link.name))
     }
 
-    /// The interface called `name`, if the programs can parse its packets.
+    /// Returns the interface called `name`, or an error if the programs cannot parse its packets.
     pub fn ethernet(&mut self, name: &str) -> Result<Link, Error> {
         let link = self.link(name)?;
         if link.ethernet { Ok(link) } else { Err(Error::NotEthernet(name.to_owned())) }
     }
 
-    /// The interface called `name`.
+    /// Returns the interface called `name`.
     pub fn link(&mut self, name: &str) -> Result<Link, Error> {
         let found = self.links()?.into_iter().find(|link| link.name == name);
         found.ok_or_else(|| Error::NoInterface(name.to_owned()))
@@ -156,7 +156,7 @@ impl Rtnl {
         self.ask(RouteNetlinkMessage::DelQueueDiscipline(message), NLM_F_ACK, "removing a qdisc").map(drop)
     }
 
-    /// The qdiscs of all interfaces: the kernel cannot filter them.
+    /// Returns the qdiscs of all interfaces, because the kernel cannot filter them by interface.
     pub(super) fn dump_qdiscs(&mut self) -> Result<Vec<TcMessage>, Error> {
         let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
         let qdisc = |answer| match answer {
@@ -185,7 +185,7 @@ impl Rtnl {
 
     fn read_classes(&mut self, mut each: impl FnMut(u32, &[u8])) -> io::Result<()> {
         let garbled = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{error}"));
-        // Messages of a dump from the kernel have at most 32 KiB.
+        // A datagram of the kernel's dump has at most 32 KiB.
         let mut datagram = Vec::with_capacity(1 << 16);
         loop {
             datagram.clear();
@@ -239,7 +239,7 @@ impl Rtnl {
         self.socket.send(&bytes, 0).map(drop)
     }
 
-    /// Reads until the acknowledgement, or the end of a dump.
+    /// Returns the answers up to the acknowledgement, or up to the end of a dump.
     fn answers(&mut self, dump: bool) -> io::Result<Vec<RouteNetlinkMessage>> {
         let garbled = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{error}"));
         let mut answers = Vec::new();
@@ -248,7 +248,7 @@ impl Rtnl {
             for message in messages(&datagram) {
                 let message = message.map_err(garbled)?;
                 if message.header.sequence_number != self.sequence {
-                    // An answer to an earlier request that was given up.
+                    // This is an answer to an earlier request that was given up.
                     continue;
                 }
                 match message.payload {
@@ -270,7 +270,7 @@ impl Rtnl {
     }
 }
 
-/// The messages of a datagram, up to the first one that is invalid.
+/// Parses the messages of a datagram, up to the first invalid message.
 pub(super) fn messages(
     datagram: &[u8],
 ) -> impl Iterator<Item = Result<NetlinkMessage<RouteNetlinkMessage>, DecodeError>> {
@@ -280,21 +280,21 @@ pub(super) fn messages(
             return None;
         }
         let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest);
-        // Lengths come from parsed messages and are not zero. Parts are padded to four bytes.
+        // Lengths come from parsed messages and are not zero. Messages are padded to four bytes.
         let length = message.as_ref().map(|m| (m.header.length as usize).max(16).next_multiple_of(4));
         rest = length.ok().and_then(|length| rest.get(length..)).unwrap_or_default();
         Some(message)
     })
 }
 
-/// The value of an attribute.
+/// Returns the value of an attribute.
 pub(super) fn value(attribute: &impl Nla) -> Vec<u8> {
     let mut value = vec![0; attribute.value_len()];
     attribute.emit_value(&mut value);
     value
 }
 
-/// An attribute of this kind and value.
+/// Returns an attribute of this kind and value.
 pub(super) fn attribute(kind: u16, value: &[u8]) -> DefaultNla {
     DefaultNla::new(kind, value.to_vec())
 }

@@ -1,4 +1,4 @@
-//! Counters of a class, from `TCA_STATS2` (include/uapi/linux/gen_stats.h).
+//! Reads the counters of a class from `TCA_STATS2` (include/uapi/linux/gen_stats.h).
 
 use netlink_packet_core::NlasIterator;
 
@@ -10,7 +10,7 @@ const TCA_STATS_PKT64: u16 = 8;
 /// Length of `struct nlattr`, before the value.
 const NLATTR: usize = 4;
 
-/// A leaf's counters in the kernel. Bytes count IP datagrams and the layout's overhead.
+/// The kernel's counters of a leaf. Bytes include the layout's overhead for each IP datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeafStats {
     /// Bytes sent.
@@ -23,12 +23,13 @@ pub struct LeafStats {
     pub queued_bytes: u32,
     /// Packets dropped because the queue was full (wraps).
     pub drops: u32,
-    /// Times that the leaf had to wait for its rate (wraps).
+    /// Number of times that the leaf had to wait for its rate (wraps).
     pub overlimits: u32,
 }
 
 impl LeafStats {
-    /// Adds the counters of an earlier HTB of the same port. The queue is not added.
+    /// Returns the sum of these counters and those of an earlier HTB of the same port. Queued packets and bytes are
+    /// those of the present HTB.
     #[must_use]
     pub fn after(self, earlier: LeafStats) -> LeafStats {
         LeafStats {
@@ -41,7 +42,7 @@ impl LeafStats {
     }
 }
 
-/// The sum over the queues of a leaf.
+/// Adds the counters of another queue of the same leaf.
 impl std::ops::AddAssign for LeafStats {
     fn add_assign(&mut self, other: LeafStats) {
         self.bytes = self.bytes.wrapping_add(other.bytes);
@@ -53,7 +54,7 @@ impl std::ops::AddAssign for LeafStats {
     }
 }
 
-/// The counters in the attributes of a class. Attributes that are missing or too short count as zero.
+/// Returns the counters in the attributes of a class. Attributes that are missing or too short count as zero.
 ///
 /// The control loop reads the queues of UDP of all ports a hundred times a second, so nothing is allocated here.
 pub(super) fn of(class: &[u8]) -> LeafStats {
@@ -83,7 +84,7 @@ pub(super) fn of(class: &[u8]) -> LeafStats {
     stats
 }
 
-/// Kinds and values of attributes, up to the first one that is invalid.
+/// Returns the kinds and values of attributes, up to the first invalid attribute.
 fn values(attributes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let valid = NlasIterator::new(attributes).map_while(Result::ok);
     valid.filter_map(|nla| Some((nla.kind(), nla.into_inner().get(NLATTR..usize::from(nla.length()))?)))

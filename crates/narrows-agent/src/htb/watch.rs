@@ -13,7 +13,7 @@ use super::rtnl::{Error, messages};
 
 /// RTMGRP_LINK (include/uapi/linux/rtnetlink.h).
 const LINKS: u32 = 1;
-/// Datagrams that are read at once, so that a flood of reports does not stop the caller.
+/// Maximum number of datagrams that one call reads, so that a flood of reports does not stop the caller.
 const AT_ONCE: usize = 256;
 
 /// A socket that reports changes of interfaces in the network namespace of the thread that opened it.
@@ -22,13 +22,13 @@ pub struct LinkWatch {
     socket: Socket,
 }
 
-/// Reports since the last call.
+/// The changes that were reported since the last call of [`LinkWatch::changes`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LinkChanges {
     /// Whether any interface may have changed.
     pub any: bool,
-    /// Numbers of the interfaces that were deleted, or moved to another namespace. A later interface can have the same
-    /// number.
+    /// Ifindexes of the interfaces that were deleted, or moved to another namespace. A later interface can have the
+    /// same ifindex.
     pub deleted: Vec<u32>,
 }
 
