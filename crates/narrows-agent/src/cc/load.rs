@@ -97,7 +97,7 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
     let folder = place.make_empty(variant)?;
     let loaded = register(variant, options, &name, &folder);
     if loaded.is_err() {
-        // An algorithm that was not registered and pinned is useless.
+        // The pins of an algorithm that could not be loaded are useless.
         let _ = fs::remove_dir_all(&folder);
     }
     loaded?;
@@ -251,7 +251,7 @@ pub struct Tidied {
 }
 
 /// Removes the visible and hidden pins of algorithms that are not registered. Also unmounts each bpffs that covers
-/// another one and has no pins. Takes the lock only if there is something to do.
+/// another one and has no pins. Takes the lock only if there is something to remove.
 ///
 /// # Errors
 /// If the pins cannot be read or removed. The message is one line.

@@ -19,7 +19,7 @@ pub use place::Place;
 /// A variant of BBR.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// BBR v1, as the kernel's own `bbr`.
+    /// BBR v1, the same algorithm as the kernel's own `bbr`.
     V1,
     /// BBR-A: P_up is an inverse proportion, and P_down is a cosine.
     A,

@@ -1,4 +1,4 @@
-//! Where loaded congestion control algorithms are pinned.
+//! Makes, finds and removes the pins of loaded congestion control algorithms.
 
 use std::fs;
 use std::io;

@@ -40,7 +40,8 @@ pub(super) struct Registered {
 }
 
 impl Registered {
-    /// Finds a registered algorithm by its name. Returns `None` without CAP_SYS_ADMIN, which opening by id needs.
+    /// Finds a registered algorithm by its name. Returns `None` without CAP_SYS_ADMIN, because the kernel opens a map
+    /// by its id only with this capability.
     pub(super) fn find(name: &str) -> Option<Registered> {
         let layout = Layout::read()?;
         let mut maps = MapInfoIter::default().filter(|map| map.ty == MapType::StructOps && map.name == MAP);
@@ -62,7 +63,7 @@ impl Registered {
     /// Unregisters the algorithm. Its pin, if there is one, has no effect afterwards.
     ///
     /// # Errors
-    /// The kernel's answer. Before Linux 6.11, struct_ops links cannot be detached.
+    /// If the kernel refuses. Before Linux 6.11, struct_ops links cannot be detached.
     pub(super) fn detach(&self) -> io::Result<()> {
         let Some(id) = self.link else {
             return self.map.delete(&0u32.to_ne_bytes()).map_err(io::Error::other);
@@ -131,7 +132,7 @@ impl Layout {
         let value: Struct<'_> = types.type_by_name("bpf_struct_ops_tcp_congestion_ops")?;
         let ops: Struct<'_> = types.type_by_name("tcp_congestion_ops")?;
         let data = offset(&value, "data")?;
-        // Since Linux 6.9 `refcnt` and `state` are in a struct, `common`; `refcnt` has four bytes in both.
+        // Since Linux 6.9 `refcnt` and `state` are in a struct, `common`; `refcnt` has four bytes in both layouts.
         let state = offset(&value, "state").or_else(|| Some(offset(&value, "common")? + 4))?;
         let (name, cong_control) = (data + offset(&ops, "name")?, data + offset(&ops, "cong_control")?);
         Some(Layout { state, name, name_len: 16, cong_control })

@@ -21,7 +21,7 @@ use super::skeleton::types;
 /// The type consists of integers, or of arrays and structures of integers, without padding. Any bytes are therefore a
 /// valid value, and each byte has a value.
 pub(super) unsafe trait Plain: Copy {}
-// SAFETY: integers. `maps.h` does not compile if a structure has padding.
+// SAFETY: the type consists of integers. `maps.h` does not compile if a structure has padding.
 unsafe impl Plain for types::nrw_slot {}
 // SAFETY: as above.
 unsafe impl Plain for types::nrw_port {}
@@ -48,7 +48,7 @@ pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {
 #[repr(transparent)]
 pub(super) struct Shared<T>(UnsafeCell<T>);
 
-// SAFETY: only atomics are accessed through it.
+// SAFETY: a `Shared` gives access to atomics only.
 unsafe impl<T> Sync for Shared<T> {}
 
 /// Gives access to a field of a value in shared memory, e.g. `field!(port, priority[1])`.
@@ -121,7 +121,7 @@ pub(super) struct Memory<T: Plain> {
     mapped: usize,
 }
 
-// SAFETY: only atomics are accessed through it, and the mapping belongs to the process.
+// SAFETY: a `Memory` gives access to atomics only, and the mapping belongs to the process.
 unsafe impl<T: Plain> Send for Memory<T> {}
 // SAFETY: as above.
 unsafe impl<T: Plain> Sync for Memory<T> {}

@@ -34,7 +34,7 @@ pub enum Error {
     Pin {
         /// The folder.
         folder: std::path::PathBuf,
-        /// The answer of libbpf or the kernel.
+        /// The kernel's answer.
         source: std::io::Error,
     },
     /// A system call failed.
@@ -42,7 +42,7 @@ pub enum Error {
     System {
         /// The operation attempted.
         what: &'static str,
-        /// The answer of libbpf or the kernel.
+        /// The kernel's answer.
         source: std::io::Error,
     },
 }

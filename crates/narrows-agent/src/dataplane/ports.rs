@@ -62,7 +62,7 @@ counters! {
     syns: u64,
     /// Packets that passed while the agent did not run.
     watchdog: u64,
-    /// SYNs that were dropped because they exceeded their share.
+    /// SYNs that were dropped because they exceeded their share of the link.
     syn_policed: u64,
     /// Packets of known flows with unexpected sequence numbers or an unexpected interface. Such packets do not change
     /// a slot.
@@ -107,7 +107,7 @@ impl Port<'_> {
         field!(self.0, format.0).store(format as u32, Relaxed);
     }
 
-    /// Sets HTB's class of each leaf, major << 16 | minor.
+    /// Sets the handle of HTB's class for each leaf, major << 16 | minor.
     pub fn set_priorities(&self, priorities: [u32; LEAVES]) {
         for (leaf, value) in priorities.into_iter().enumerate() {
             field!(self.0, priority[leaf]).store(value, Relaxed);
@@ -127,7 +127,8 @@ impl Port<'_> {
         field!(self.0, unconfirmed_max).store(flows, Relaxed);
     }
 
-    /// Sets the token bucket of UDP (`layout::MODE_POLICE_UDP`), L3 bytes.
+    /// Sets the rate and the burst of UDP's token bucket, in L3 bytes. The bucket applies in the mode
+    /// `layout::MODE_POLICE_UDP`.
     pub fn set_udp(&self, rate: Rate, burst: Bytes) {
         field!(self.0, udp).set(rate, burst);
     }
@@ -143,8 +144,8 @@ impl Port<'_> {
         field!(self.0, mode.0).load(Relaxed) & MODE_POLICE_UDP != 0
     }
 
-    /// Sets the token bucket of SYNs (`layout::MODE_POLICE_SYN`), L3 bytes. A second bucket of the same size is for
-    /// repetitions of dropped SYNs.
+    /// Sets the rate and the burst of the token bucket for SYNs, in L3 bytes. The bucket applies in the mode
+    /// `layout::MODE_POLICE_SYN`. A second bucket of the same size is for repetitions of dropped SYNs.
     pub fn set_syn(&self, rate: Rate, burst: Bytes) {
         field!(self.0, syn).set(rate, burst);
         field!(self.0, syn_again).set(rate, burst);

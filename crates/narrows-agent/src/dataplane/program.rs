@@ -409,6 +409,6 @@ pub struct TestRun {
     pub verdict: i32,
     /// The packet after the program's run.
     pub packet: Vec<u8>,
-    /// `skb->priority`: HTB's class, major and minor.
+    /// `skb->priority` after the program's run: the handle of HTB's class.
     pub priority: u32,
 }

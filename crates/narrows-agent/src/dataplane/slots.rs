@@ -116,8 +116,8 @@ impl Slot<'_> {
         field!(self.0, leaf).store(leaf as u8, Relaxed);
     }
 
-    /// Sets the flow's RTT for the program: for the once-per-RTT gate, and to distinguish a pause from the
-    /// path's delay.
+    /// Sets the flow's RTT. The program uses it for the once-per-RTT gate, and to distinguish a pause of the sender
+    /// from the delay of the path.
     pub fn set_rtt(&self, rtt: Span) {
         field!(self.0, rtt_us).store(u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX), Relaxed);
     }
@@ -209,7 +209,7 @@ impl Slots {
         Ok(found.and_then(|bytes| Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))))
     }
 
-    /// Ends a flow: removes its key from the table and clears the slot. The program gets the slot with the
+    /// Ends a flow: removes its key from the table and marks the slot as unused. The program gets the slot with the
     /// next [`recycle`](Slots::recycle).
     pub fn free(&mut self, index: u32, ports: &Ports) -> Result<(), Error> {
         let Some(slot) = self.get(index).filter(Slot::is_live) else { return Ok(()) };

@@ -41,7 +41,7 @@ pub struct Namespaces {
 /// A namespace of the scope.
 #[derive(Debug)]
 struct Entered {
-    /// `None`: the namespace of the calling thread.
+    /// `None` stands for the namespace of the calling thread.
     netns: Option<Netns>,
     /// Cookie of the namespace while the programs apply to it. A namespace that is created again has another cookie.
     cookie: Option<u64>,
@@ -73,7 +73,7 @@ impl Namespaces {
     /// Applies the programs to those of these namespaces that exist. The others are taken when they appear.
     ///
     /// # Errors
-    /// If no namespace or no interface exists, because the configuration is then probably another machine's.
+    /// If no namespace or no interface exists, because the configuration is then probably for another machine.
     pub(super) fn start(&mut self, namespaces: &[Namespace]) -> Result<(), HostError> {
         self.set(namespaces);
         self.look(true);
@@ -139,7 +139,7 @@ impl Namespaces {
         thread::scope(|scope| {
             match thread::Builder::new().name("namespaces".into()).spawn_scoped(scope, visit) {
                 Ok(visitor) => visitor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                // The next look tries again.
+                // The next call of `look` tries again.
                 Err(error) => tracing::warn!(event = "namespaces-unseen", %error),
             }
         });

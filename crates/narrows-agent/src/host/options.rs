@@ -8,7 +8,8 @@ use narrows_control::units::Rate;
 /// A network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// The file of the namespace, e.g. `/run/netns/NAME` or `/proc/PID/ns/net`; `None`: the current namespace.
+    /// The file of the namespace, e.g. `/run/netns/NAME` or `/proc/PID/ns/net`; `None` stands for the current
+    /// namespace.
     pub path: Option<PathBuf>,
     /// Interfaces by which data leaves and ACKs arrive. At these interfaces the sender marks data packets to state
     /// whether the application limits the flow (BRF-100), and restores the padding of ACKs in the paper's format.
@@ -18,7 +19,8 @@ pub struct Namespace {
 /// The sockets that the programs apply to: all sockets of a cgroup, or only those in certain network namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// A folder of the cgroup2 hierarchy; `None`: the root of the hierarchy, which has every process of the host.
+    /// A folder of the cgroup2 hierarchy; `None` stands for the root of the hierarchy, which has every process of the
+    /// host.
     pub cgroup: Option<PathBuf>,
     /// The network namespaces to which the programs apply. If the list is empty, the programs apply to all
     /// namespaces, but packets are not marked at any interface.
@@ -63,7 +65,7 @@ pub struct SenderOptions {
     /// Makes `brf` the default of the scope's namespaces (sysctl `net.ipv4.tcp_congestion_control`), and restores the
     /// previous default at the end. Connections of the cgroup use `brf` without this default.
     pub default_in_namespaces: bool,
-    /// How the switches write the rate. [`Format::Padding`] needs the interfaces by which ACKs arrive.
+    /// How the switches write rates into ACKs. [`Format::Padding`] needs the interfaces by which ACKs arrive.
     pub format: Format,
     /// Maximum rate that the sender applies, L3: the rate of this host's link (BRF-104).
     pub max_rate: Option<Rate>,

@@ -53,9 +53,9 @@ impl Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) minor: u16,
-    /// Minor number of the parent class; 0: the root.
+    /// Minor number of the parent class; 0 stands for the root.
     pub(super) parent: u16,
-    /// Priority of a leaf. Leaves with lower values borrow first. Inner classes do not use this value.
+    /// Priority of a leaf. Leaves with lower values borrow first. HTB ignores the priority of an inner class.
     pub(super) priority: u32,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn leaves() -> impl Iterator<Item = (Leaf, Node)> {
     tcp.into_iter().map(|(leaf, at)| (leaf, CLASSES[at])).chain(udp)
 }
 
-/// Returns the leaf of the class with this handle, or `None` for an inner class.
+/// Returns the leaf of the class with this handle, or `None` for an inner or a foreign class.
 pub(super) fn leaf_of(class: u32) -> Option<Leaf> {
     let minor = (class & 0xffff) as u16;
     match (class >> 16 == u32::from(HANDLE), minor) {
@@ -143,8 +143,8 @@ impl Node {
 ///
 /// HTB serves a leaf within its own rate before any leaf that borrows, regardless of priorities. It does not limit
 /// the sum of the leaves' rates to their parent's rate, so this sum must equal the class's rate. For strict priority
-/// (BRF-50), the leaf of mice gets all of the class's rate. Elephants borrow from the inner class what mice do not
-/// use.
+/// (BRF-50), the leaf of mice gets almost all of the class's rate. Elephants borrow from the inner class what mice do
+/// not use.
 pub(super) fn nodes_of(class: Class, rate: Rate, ceil: Rate) -> impl Iterator<Item = (usize, Rate, Rate)> {
     let rate = rate.max(LEAST_RATE);
     let ceil = ceil.max(rate);

@@ -106,7 +106,7 @@ impl Htb {
         layout::handle(layout::first_minor(leaf))
     }
 
-    /// Sets rate and ceiling of a class. Sends nothing if they are unchanged.
+    /// Sets the rate and the ceiling of a class of the rate controller. Sends nothing if both are unchanged.
     pub fn set_class(&mut self, class: Class, rate: Rate, ceil: Rate) -> Result<(), Error> {
         for (at, rate, ceil) in nodes_of(class, rate, ceil) {
             self.change(at, rate, ceil)?;
@@ -194,7 +194,7 @@ impl Htb {
         self.layout.mtu + Bytes::new(u64::from(self.layout.overhead))
     }
 
-    /// Returns whether our HTB at the root has the same classes and size table as this one.
+    /// Returns whether the HTB that is at the root has the classes and the overhead of this layout.
     fn has_my_shape(&mut self) -> Result<bool, Error> {
         let shape = |m: &TcMessage| (u32::from(m.header.handle), u32::from(m.header.parent));
         let mut found: Vec<_> = self.rtnl.dump_classes(self.index)?.iter().map(shape).collect();

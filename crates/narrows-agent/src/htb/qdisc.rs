@@ -23,7 +23,7 @@ pub struct Previous {
 }
 
 impl Previous {
-    /// Returns whether an agent created it.
+    /// Returns whether an agent created this qdisc.
     pub(super) fn is_ours(&self) -> bool {
         self.kind == "htb" && self.handle >> 16 == u32::from(HANDLE)
     }
@@ -38,7 +38,7 @@ impl Previous {
 pub struct Remains {
     /// Ifindex of the interface.
     pub index: u32,
-    /// The previous root qdisc; `None`: the default qdisc.
+    /// The previous root qdisc; `None` if it was the default qdisc.
     pub previous: Option<Previous>,
 }
 

@@ -36,7 +36,7 @@ impl LinkWatch {
     /// Opens the socket.
     ///
     /// # Errors
-    /// If no descriptors are left.
+    /// If the process has no file descriptors left.
     pub fn open() -> Result<Self, Error> {
         let open = || -> io::Result<Socket> {
             let mut socket = Socket::new(NETLINK_ROUTE)?;
