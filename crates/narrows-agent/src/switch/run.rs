@@ -41,8 +41,8 @@ use crate::status::{RateRequest, Snapshot};
 const LEAST_PAUSE: Span = Span::from_millis(1);
 /// Time that reading the counters and the clock may take. If it takes longer, both are read again.
 const PROMPT: Span = Span::from_micros(100);
-/// Maximum number of repetitions. If all take longer than [`PROMPT`], as on a very busy machine, the last reading is
-/// used.
+/// Maximum number of repeated readings. If all readings take longer than [`PROMPT`], as on a very busy machine, the
+/// last reading is used.
 const RECOUNTS: usize = 3;
 /// Minimum time between two updates of the services' grants. They follow averages over finished flows, which change
 /// slowly.
@@ -304,7 +304,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Publishes ready grants for newcomers, the limit of unconfirmed flows, and the heartbeat.
+    /// Publishes ready grants for newcomers, the limit for unconfirmed flows, and the heartbeat.
     fn publish_grants(&mut self, now: Time) {
         let flows = self.switch.work().live as u32;
         let held = (0u8..).zip(&self.ports).filter_map(|(n, _)| self.switch.table().ports.get(n));

@@ -115,7 +115,7 @@ impl Controlled {
         Ok(())
     }
 
-    /// Removes the queue, after a failure of a later step.
+    /// Removes the queue after a later step has failed.
     pub(super) fn give_back(&mut self) {
         self.queue = None;
     }

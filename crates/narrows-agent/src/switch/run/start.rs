@@ -28,10 +28,11 @@ fn missing_interface(interfaces: &[(String, u32)]) -> Option<Failure> {
 }
 
 impl Runner {
-    /// Loads the program, builds queues, attaches to all interfaces.
+    /// Loads the program, builds the queues, and attaches the program to all existing interfaces.
     ///
     /// # Errors
-    /// If the kernel refuses, an interface does not exist, or the keys for the controller cannot be read.
+    /// If the kernel refuses, if the interface of no port exists, or if the keys for the SDN controller cannot be
+    /// read.
     pub fn start(config: &config::Switch, services: &mut Services) -> Result<Runner, Failure> {
         let mut interfaces = Vec::new();
         Self::build(config, services, &mut interfaces)

@@ -18,8 +18,7 @@ crate::parameters! {
         pub max: Span = Span::from_millis(100), time_from(Span::ZERO, Span::from_secs(10)).from("bbr_extra_acked_max_us");
     }
     and {
-        /// An epoch restarts before it counts more segments than this
-        /// (`bbr_ack_epoch_acked_reset_thresh`).
+        /// Number of ACKed segments at which an epoch restarts (`bbr_ack_epoch_acked_reset_thresh`).
         pub epoch_limit: u64 = 1 << 20;
     }
 }

@@ -13,9 +13,9 @@ use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, FlowEvent, FlowIdentity, PacketInfo, RateOption, Side};
 use crate::units::{Rate, Span, Time};
 
-/// A measurement stays valid if the allocation changes by a smaller share than this.
+/// Maximum relative change of an allocation with which a measurement stays valid.
 const SAME: f64 = 0.01;
-/// A change of a held rate by a smaller share than this is ignored.
+/// Maximum relative change of a held rate that is ignored.
 const HELD_CHANGE: f64 = 0.002;
 
 impl<K: FlowIdentity> Brf<K> {

@@ -11,24 +11,24 @@ use super::table::{Flow, FlowId, List, Meter};
 use crate::rate::{Action, Class, FlowIdentity};
 use crate::units::{Bytes, Span, Time};
 
-/// A flow that exceeds its rate by more than this factor gets a strike. A mouse may exceed its rate by the same
-/// factor (BRF-51).
+/// Factor by which a flow may exceed its rate. A flow that exceeds its rate by more gets a strike. A mouse may exceed
+/// its rate by the same factor (BRF-51).
 const MARGIN: f64 = 1.25;
 /// Allowance for bursts and for the ends of a window, packets.
 const TOLERANCE: f64 = 2.0;
-/// A flow with this score is demoted.
+/// The score at which a flow is demoted.
 const OUT: u8 = 128;
 /// Score of a strike, so that eight consecutive strikes demote a flow. A sender that drains a queue from before a
 /// reduction may have a few strikes.
 const STRIKE: u8 = OUT / 8;
-/// A flow that exceeds the reduced rate for this time is demoted, although it stays below its whole share. A sender
+/// Time after which a flow that exceeds its reduced rate is demoted, even if it stays below its whole share. A sender
 /// may be without feedback for a while, for example during a loss recovery, and then exceeds reduced rates.
 const PATIENCE: Span = Span::from_millis(1500);
 
 /// Minimum time that a demoted flow remains with other TCP. Each demotion doubles the time, so a flow that only
 /// claims to apply rates spends less and less of its time in the rated class.
 const PROBATION: Span = Span::from_secs(1);
-/// The probation is doubled at most this often: to about a minute.
+/// Maximum number of doublings of the probation, which is then about a minute.
 const DOUBLINGS_MOST: u8 = 6;
 
 /// The demotions of a flow.

@@ -116,7 +116,7 @@ impl<K: FlowIdentity> Book<K> {
         }
     }
 
-    /// Removes flows that were not announced for longer than this.
+    /// Removes flows that were not announced for longer than `kept`.
     pub(super) fn expire(&mut self, now: Time, kept: Span) {
         for at in (0..self.flows.len()).rev() {
             if self.flows.get(at).is_some_and(|flow| now.since(flow.heard) > kept) {

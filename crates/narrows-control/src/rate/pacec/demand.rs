@@ -6,22 +6,23 @@ use crate::units::{Bytes, Rate, Span};
 
 /// Number of windows evaluated together.
 const WINDOWS: u32 = 4;
-/// A flow is limited elsewhere if it uses less than this share of its grant in all these windows.
+/// Share of a flow's grant. A flow that uses less than this share in each of [`WINDOWS`] windows is limited
+/// elsewhere.
 const LIMITED: f64 = 0.9;
-/// A flow is not limited if it uses this share of its grant in one of these windows. The share must exceed 1 /
-/// [`HEADROOM`]. Otherwise a limited flow would count as unlimited as soon as it got its request (as in BRF-39).
+/// Share of a flow's grant. A flow that uses at least this share in one window is not limited. The share must exceed
+/// 1 / [`HEADROOM`]. Otherwise a limited flow would count as unlimited as soon as it got its request (as in BRF-39).
 const FULL: f64 = 0.95;
 /// Ratio of a limited flow's request to its use.
 const HEADROOM: f64 = 1.1;
-/// Smaller changes of a demand are ignored.
+/// Maximum relative change of a demand that is ignored.
 const SAME: f64 = 0.1;
 
-/// Measures one flow.
+/// Measures the use of one flow's grant.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Meter {
     sent: Bytes,
     windows: u32,
-    /// The maximum use and the minimum grant over these windows.
+    /// The maximum use and the minimum grant over the last `windows` windows.
     peak: Rate,
     least: Rate,
     /// The flow's request; `None` if it has no limit.

@@ -27,7 +27,8 @@ pub(super) struct Flow<K> {
     /// The time of the last data.
     pub(super) heard: Time,
     pub(super) announced: Time,
-    /// The rate until the controller answers; none for a flow older than this port's state.
+    /// The rate until the controller answers. `None` if the flow may be older than this port's state, or if the
+    /// parameter `edge` is false.
     pub(super) initial: Option<Rate>,
     /// The controller's rate; [`Rate::MAX`] if the flow begins elsewhere.
     pub(super) granted: Option<Rate>,

@@ -398,8 +398,8 @@ fn probe_rtt_comes_after_five_seconds_with_half_a_bandwidth_delay_product() {
     }
 }
 
-/// As Linux's "tcp: only postpone PROBE_RTT if RTT is < current min_rtt estimate". v2's module is older than this
-/// change.
+/// Checks that v3 has the change of Linux's commit "tcp: only postpone PROBE_RTT if RTT is < current min_rtt
+/// estimate". The module of v2 is older than this commit.
 #[test]
 fn a_constant_rtt_postpones_probe_rtt_in_v2_only() {
     for ((mut bbr, mut window), expected) in both().map(established).into_iter().zip([None, Some(5020)]) {
