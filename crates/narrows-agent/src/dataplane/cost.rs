@@ -18,7 +18,7 @@ impl Statistics {
 /// The cost of one program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Instructions that the verifier examined; its limit is a million.
+    /// Instructions that the verifier examined. The verifier's limit is a million.
     pub verified_instructions: u32,
     /// Bytes of the program in the kernel's representation.
     pub translated_bytes: u32,

@@ -43,8 +43,8 @@ pub(super) fn bytes<T: Plain>(value: &T) -> &[u8] {
 /// A value in shared memory. The program may change it at any time, so [`field!`] gives access to integers as
 /// atomics.
 ///
-/// Loads and stores are relaxed: each field is independent. The only guaranteed order is that a slot is filled before
-/// it is `layout::LIVE`.
+/// Loads and stores are relaxed, because each field is independent. Only one order is guaranteed: a slot is filled
+/// before its flag `layout::LIVE` is set.
 #[repr(transparent)]
 pub(super) struct Shared<T>(UnsafeCell<T>);
 

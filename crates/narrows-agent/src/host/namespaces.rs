@@ -1,5 +1,5 @@
-//! Applies a host's programs to network namespaces and to interfaces in them. Namespaces and interfaces can vanish
-//! and come back while the programs are loaded.
+//! Takes network namespaces and interfaces in them: applies a host's programs to them. Namespaces and interfaces can
+//! vanish and come back while the programs are loaded.
 
 use std::io;
 use std::path::PathBuf;

@@ -64,7 +64,8 @@ pub(super) fn has_congestion_control(name: &str) -> Result<bool, HostError> {
     Ok(text.split_whitespace().any(|word| word == name))
 }
 
-/// The previous default congestion control of the calling thread's namespace.
+/// The default congestion control that a namespace had before the agent changed it. The functions apply to the
+/// namespace of the calling thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultBefore {
     own: String,

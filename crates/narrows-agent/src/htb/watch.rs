@@ -11,7 +11,7 @@ use netlink_sys::{Socket, SocketAddr};
 
 use super::rtnl::{Error, messages};
 
-/// RTMGRP_LINK (include/uapi/linux/rtnetlink.h).
+/// The multicast group of reports about interfaces: RTMGRP_LINK (include/uapi/linux/rtnetlink.h).
 const LINKS: u32 = 1;
 /// Maximum number of datagrams that one call reads, so that a flood of reports does not stop the caller.
 const AT_ONCE: usize = 256;

@@ -1,5 +1,6 @@
-//! Ready grants by service (BRF-31). For each service that flows use, the predictor estimates the rate that the next
-//! flow of the service needs.
+//! Keeps ready grants by service (BRF-31). A ready grant is the rate that the program gives a new flow before the
+//! controller has seen the flow. For each service that flows use, the predictor estimates the rate that the next flow
+//! of the service needs.
 //!
 //! The program uses the smaller of the port's ready grant and the service's ready grant. A service therefore gets an
 //! entry only if it is expected to need less than the port's ready grant.

@@ -1,5 +1,5 @@
-//! Attaches the program to interfaces. An interface may vanish and come back with another ifindex while the agent
-//! runs.
+//! Takes interfaces: attaches the program to them, and builds the queue of a port. An interface may vanish and come
+//! back with another ifindex while the agent runs.
 
 use narrows_control::units::{Span, Time};
 
@@ -49,14 +49,14 @@ pub(super) struct Interface {
     damping: Damping,
 }
 
-/// An existing interface with the program.
+/// An existing interface to which the program is attached.
 struct Held {
     index: u32,
     _attachment: Attachment,
 }
 
 impl Interface {
-    /// Returns an interface without the program.
+    /// Returns an interface to which the program is not attached.
     pub(super) fn new(name: &str, number: u8) -> Interface {
         Interface {
             name: name.to_owned(),

@@ -108,7 +108,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Adds a port. Its interface is taken as if it had just appeared.
+    /// Adds a port. The switch then takes the port's interface as if it had just appeared.
     fn add_port(&mut self, number: u8, port: &config::Port, now: Time) -> Result<(), Failure> {
         let found = Rtnl::open()?.link(&port.interface);
         let mtu = found.as_ref().map_or(1500, |link| link.mtu);
