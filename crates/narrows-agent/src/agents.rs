@@ -1,4 +1,4 @@
-//! The three agents, from their configuration until they stop.
+//! Runs the three agents (switch, sender and receiver), from their configuration until they stop.
 
 use caps::Capability;
 use narrows_control::units::Span;
@@ -16,10 +16,11 @@ use crate::services::{Failure, Services};
 use crate::status::Snapshot;
 use crate::switch::Runner;
 
-/// How often a host publishes its counters.
+/// Time between two updates of a sender or receiver. At each update, the agent publishes its state and checks its
+/// namespaces.
 const SHOW_EVERY: Span = Span::from_millis(200);
 
-/// The agents of this program.
+/// The agents that this program can run.
 pub struct Built;
 
 impl Agents for Built {
@@ -58,7 +59,7 @@ impl Agents for Built {
     }
 }
 
-/// The loaded programs of a host.
+/// The loaded eBPF programs of a sender or receiver.
 trait Host {
     fn namespaces(&mut self) -> &mut host::Namespaces;
     fn counters(&self) -> Vec<(&'static str, u64)>;
@@ -96,7 +97,8 @@ impl Host for host::Receiver {
     }
 }
 
-/// The capabilities that the agent keeps in reserve, to enter namespaces that appear after its start.
+/// Returns the capabilities that the agent keeps in reserve, so that it can enter namespaces that appear after its
+/// start.
 fn reserve(scope: &config::Scope) -> &'static [Capability] {
     if matches!(scope, config::Scope::Namespaces(_)) { &[privileges::ENTERING] } else { &[] }
 }
@@ -115,8 +117,8 @@ fn scope(scope: &config::Scope, interfaces: &[String]) -> host::Scope {
     }
 }
 
-/// Publishes the host's state until the agent is asked to stop. Every [`SHOW_EVERY`], it looks for namespaces and
-/// interfaces that have vanished or appeared.
+/// Publishes the state of a sender or receiver every [`SHOW_EVERY`], until the agent is asked to stop. Each time,
+/// this function also checks which namespaces and interfaces have vanished or appeared.
 fn wait(services: &mut Services, mut config: Config, mut host: impl Host) -> Result<(), Failure> {
     let (started, role, name) = (clock::now(), config.role(), config.common().name.clone());
     while !services.stop.requested() {

@@ -26,11 +26,12 @@ pub const PATH: &str = "/sys/fs/bpf";
 /// Default folder of the agents' pins.
 pub const AGENTS: &str = "/sys/fs/bpf/narrows-agent";
 
-/// The lock of every process that mounts, unmounts, loads or unloads.
+/// Name of the lock file. Each process takes the lock before it mounts or unmounts bpffs, or loads or unloads
+/// congestion control algorithms.
 ///
-/// The file is in the folder of the sockets, where the systemd unit allows writes. Only root can create files in this
-/// folder, so other users can neither put a symbolic link there nor open the file. A lock on a folder such as
-/// `/sys/fs` is not sufficient, because any user may open that folder and hold the lock for ever.
+/// The file is in the folder of the agents' sockets, because the systemd unit allows writes there. Only root can
+/// create files in this folder, so other users can neither put a symbolic link there nor open the file. A lock on a
+/// folder such as `/sys/fs` is not sufficient, because any user may open that folder and hold the lock for ever.
 const LOCK: &str = "cc.lock";
 
 /// How long one process may hold the lock before the waiting processes give up.
@@ -52,10 +53,10 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The error that the kernel returned.
         source: io::Error,
     },
-    /// Another process keeps the lock.
+    /// Another process has held the lock for too long.
     #[error(
         "{}: {holder} has held this lock for {} s; end that process or let it continue, then try again",
         path.display(), patience.as_secs()
@@ -63,7 +64,7 @@ pub enum Error {
     Held {
         /// The file.
         path: PathBuf,
-        /// The process.
+        /// The process that holds the lock, in words.
         holder: String,
         /// How long this process waited for the lock.
         patience: Duration,
@@ -112,7 +113,7 @@ fn lock_file(path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
     }
 }
 
-/// Locks a file, unless one process holds the lock for longer than `patience`.
+/// Locks a file. Fails if one process holds the lock for longer than `patience`.
 fn wait_for(mut file: File, path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
     let (mut last, mut waited) = (None, Duration::ZERO);
     loop {
@@ -125,7 +126,7 @@ fn wait_for(mut file: File, path: &Path, patience: Duration) -> Result<Flock<Fil
         if last.is_none() {
             eprintln!("narrows-agent: {}: waiting for {holder}, which holds this lock", path.display());
         }
-        // If another process holds the lock now, the queue of waiting processes makes progress.
+        // If the holder has changed, the queue of waiting processes makes progress, so the wait starts again.
         if last.as_ref() != Some(&holder) {
             waited = Duration::ZERO;
         }
@@ -138,7 +139,7 @@ fn wait_for(mut file: File, path: &Path, patience: Duration) -> Result<Flock<Fil
     }
 }
 
-/// The process that holds the lock of a file, in words.
+/// Returns the process that holds the lock of a file, in words.
 fn holder(file: &File) -> String {
     let process = || {
         let locks = fs::read_to_string("/proc/locks").ok()?;
@@ -150,8 +151,9 @@ fn holder(file: &File) -> String {
     format!("process {process} ({})", name.trim())
 }
 
-/// The process that holds the lock of `file` (device and inode). `locks` is the text of proc_locks(5), which marks a
-/// waiting process with an arrow, and lists a process of another PID namespace as 0.
+/// Returns the number of the process that holds the lock of `file` (major and minor device number, inode). `locks` is
+/// the text of proc_locks(5). This text marks a waiting process with an arrow, and lists a process of another PID
+/// namespace as 0.
 fn holding(locks: &str, file: (u32, u32, u64)) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<_> = line.split_ascii_whitespace().collect();
@@ -180,20 +182,20 @@ pub fn mount_once() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a file or folder is in a bpffs.
+/// Returns whether a file or folder is in a bpffs.
 pub fn is_bpffs(path: &Path) -> bool {
     statfs(path).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC)
 }
 
-/// Number of bpffs at [`PATH`] that another mount hides in this mount namespace.
+/// Returns the number of bpffs at [`PATH`] that another mount hides in this mount namespace.
 ///
 /// # Errors
-/// If the kernel does not show its mounts.
+/// If the list of mounts cannot be read.
 pub fn covered() -> io::Result<usize> {
     Stack::read().map(|stack| stack.hidden)
 }
 
-/// A one-line warning that names the mounts and a remedy; `None` if no mount hides pins.
+/// Returns a one-line warning that names the mounts and a remedy. Returns `None` if no mount hides a bpffs.
 pub fn warning() -> Option<String> {
     let stack = Stack::read().ok().filter(|stack| stack.hidden > 0)?;
     if let Some(kind) = stack.foreign {
@@ -247,15 +249,15 @@ pub fn below<E: From<io::Error> + Send>(work: impl Fn() -> Result<bool, E> + Syn
     })
 }
 
-/// Whether a path is in a bpffs that another mount hides.
+/// Returns whether a path is in a bpffs that another mount hides.
 ///
 /// # Errors
-/// If the kernel does not give this process access.
+/// If the kernel does not let this process look into hidden mounts.
 pub fn is_hidden(path: &Path) -> io::Result<bool> {
     below(|| path.try_exists())
 }
 
-/// Whether something is pinned below a folder. Folders do not count.
+/// Returns whether something is pinned below a folder. Folders themselves do not count as pins.
 fn has_pins(folder: &Path, is_root: bool) -> bool {
     // An unreadable entry counts as a pin.
     let Ok(entries) = fs::read_dir(folder) else { return true };
@@ -269,7 +271,7 @@ fn has_pins(folder: &Path, is_root: bool) -> bool {
     })
 }
 
-/// The mount at which a path lookup of [`PATH`] ends (`mnt_id` of proc_pid_fdinfo(5)).
+/// Returns the number of the mount at which a path lookup of [`PATH`] ends (`mnt_id` of proc_pid_fdinfo(5)).
 fn visible_mount() -> io::Result<u64> {
     let folder = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(PATH)?;
     let facts = fs::read_to_string(format!("/proc/thread-self/fdinfo/{}", folder.as_raw_fd()))?;
@@ -277,25 +279,26 @@ fn visible_mount() -> io::Result<u64> {
     id.ok_or_else(|| io::Error::other("found no mnt_id in /proc/thread-self/fdinfo"))
 }
 
-/// The bpffs that are mounted at [`PATH`].
+/// The state of the mounts at [`PATH`].
 #[derive(Debug, PartialEq, Eq)]
 struct Stack {
-    /// How many file systems are hidden from a path lookup.
+    /// Number of bpffs that a path lookup does not reach.
     hidden: usize,
     /// Whether the visible mount is a bpffs with a hidden bpffs directly below it.
     is_cover: bool,
-    /// Type of the uppermost mount that is not a bpffs.
+    /// Type of the uppermost mount that is not a bpffs; `None` if all mounts are bpffs.
     foreign: Option<String>,
 }
 
 impl Stack {
     fn read() -> io::Result<Stack> {
-        // Read the mounts of this thread, because its mount namespace may differ from that of the process.
+        // Read the mounts of this thread, because its mount namespace may differ from the mount namespace of the
+        // process.
         let mounts = fs::read_to_string("/proc/thread-self/mountinfo")?;
         Ok(Stack::parse(&mounts, visible_mount()?))
     }
 
-    /// Parses proc_pid_mountinfo(5); `visible` is the number of the visible mount.
+    /// Parses the text of proc_pid_mountinfo(5). `visible` is the number of the visible mount.
     fn parse(mountinfo: &str, visible: u64) -> Stack {
         let found: Vec<_> = mountinfo.lines().filter_map(Mount::parse).collect();
         let shown = found.iter().find(|mount| mount.id == visible);
@@ -326,7 +329,7 @@ struct Mount<'a> {
 }
 
 impl Mount<'_> {
-    /// Parses a line of mountinfo; `None` for a mount at another path.
+    /// Parses a line of mountinfo. Returns `None` for a mount at another path.
     fn parse(line: &str) -> Option<Mount<'_>> {
         let (mount, kind) = line.split_once(" - ")?;
         let mut fields = mount.split(' ');
@@ -359,8 +362,8 @@ mod tests {
         assert_eq!(stack(std::slice::from_ref(&a), 30), (0, false));
         assert_eq!(stack(&[a.clone(), b.clone()], 31), (1, true));
         assert_eq!(stack(&[c, a.clone(), b], 32), (2, true));
-        // Below a tmpfs, and below a tmpfs with another bpffs on top. Unmounting the top bpffs would uncover only
-        // tmpfs.
+        // A bpffs below a tmpfs, and a bpffs below a tmpfs with another bpffs on top. Unmounting the top bpffs would
+        // uncover only the tmpfs.
         let tmpfs = "40 30 0:40 / /sys/fs/bpf rw - tmpfs none rw\n".to_owned();
         assert_eq!(stack(&[a.clone(), tmpfs.clone()], 40), (1, false));
         assert_eq!(stack(&[a, tmpfs, bpffs(41, 40, "0:41")], 41), (1, false));
@@ -432,7 +435,7 @@ mod tests {
         let held = lock_file(&path, PATIENCE).unwrap();
         let waiting = thread::scope(|scope| {
             let waiter = scope.spawn(|| lock_file(&path, PATIENCE).unwrap());
-            // The waiter may or may not have opened the old file. In both cases it must lock the new one.
+            // The waiter may or may not have opened the old file. In both cases it must lock the new file.
             fs::remove_file(&path).unwrap();
             drop(held);
             waiter.join().unwrap()

@@ -1,7 +1,7 @@
 //! An agent claims each of its ports for the life of its process, so that no second agent controls the same queue.
 //!
-//! A claim is an abstract socket. Its name is unique in a network namespace, and is released when its holder ends, in
-//! any way (unix(7)).
+//! A claim is an abstract socket. The name of such a socket is unique in a network namespace. The kernel releases the
+//! name when the process that holds the socket ends, even if the process is killed (unix(7)).
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,7 +13,7 @@ use crate::services::Failure;
 
 const PREFIX: &str = "narrows-agent-port-";
 
-/// Claims a port.
+/// Claims a port until the returned socket is dropped.
 ///
 /// # Errors
 /// If another agent controls the interface.
@@ -25,13 +25,15 @@ pub fn claim(link: &Link) -> Result<UnixDatagram, Failure> {
     })
 }
 
-/// Numbers of the interfaces that running agents have claimed in the network namespace of the calling thread.
+/// Returns the numbers (ifindex) of the interfaces that running agents have claimed in the network namespace of the
+/// calling thread.
 pub fn held() -> BTreeSet<u32> {
     let sockets = std::fs::read_to_string("/proc/thread-self/net/unix").unwrap_or_default();
     parse(&sockets).collect()
 }
 
-/// Reads the names of sockets, where `@` stands for the zero of an abstract name (proc_pid_net(5)).
+/// Returns the numbers of the claimed interfaces. `sockets` is the kernel's list of sockets, in which `@` stands for
+/// the zero byte at the start of an abstract name (proc_pid_net(5)).
 fn parse(sockets: &str) -> impl Iterator<Item = u32> {
     let name = |line: &str| line.split('@').nth(1)?.strip_prefix(PREFIX)?.trim().parse().ok();
     sockets.lines().filter_map(name)

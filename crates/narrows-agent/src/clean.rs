@@ -1,4 +1,5 @@
-//! Removes the objects of dead agents: HTB with our handle, filters, pins, sockets. Objects of running agents stay.
+//! Removes the objects of dead agents: HTBs with the agent's handle, filters, pins and sockets. Objects of running
+//! agents stay.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,7 +15,7 @@ use crate::netns::{self, Netns};
 use crate::status::client::sockets_in;
 use crate::{bpffs, cc, claim};
 
-/// Results of a clean-up, one line each.
+/// The results of a clean-up. Each entry is one line of text.
 #[derive(Debug, Default)]
 pub struct Cleaned {
     /// Removed objects.
@@ -23,7 +24,7 @@ pub struct Cleaned {
     pub failed: Vec<String>,
 }
 
-/// Names of the running agents that have their sockets in `folder`.
+/// Returns the names of the running agents that have their sockets in `folder`.
 pub fn running(folder: &Path) -> Vec<String> {
     let name = |path: &PathBuf| path.file_stem().map(|s| s.to_string_lossy().into_owned());
     sockets_in(folder).iter().filter(|path| answers(path)).filter_map(name).collect()
@@ -33,12 +34,13 @@ fn answers(socket: &Path) -> bool {
     UnixStream::connect(socket).is_ok()
 }
 
-/// Network namespaces that may hold objects of agents: the current one, those with a name, and those of processes. Each
-/// is listed once, with a name for messages.
+/// Returns the network namespaces that may hold objects of agents: the current one, those with a name, and those of
+/// processes. Each namespace is listed once. The text of a namespace is appended to messages. The current namespace
+/// has an empty text and no `Netns`.
 pub fn namespaces() -> Vec<(String, Option<Netns>)> {
     let mut seen = BTreeSet::new();
     let mut is_new = |path: &Path| {
-        // An unreadable namespace belongs to a process that this one may not look at.
+        // A namespace that cannot be read belongs to a process that this process may not examine.
         fs::metadata(path).is_ok_and(|facts| seen.insert((facts.dev(), facts.ino())))
     };
     let mut found = Vec::new();
@@ -62,14 +64,15 @@ pub fn namespaces() -> Vec<(String, Option<Netns>)> {
     found
 }
 
-/// Removes what dead agents have left: in this network namespace, the sockets in `folder` and everything below `pins`.
+/// Removes the objects that dead agents have left: HTBs and filters in this network namespace, sockets in `folder`,
+/// and pins below `pins`.
 pub fn clean(folder: &Path, pins: &Path) -> Cleaned {
     let mut cleaned = clean_in("");
     clean_files(folder, pins, &mut cleaned);
     cleaned
 }
 
-/// Does the same as [`clean`] in all of these namespaces.
+/// Like [`clean`], but removes HTBs and filters from all of these namespaces.
 pub fn clean_all(namespaces: &[(String, Option<Netns>)], folder: &Path, pins: &Path) -> Cleaned {
     let mut cleaned = Cleaned::default();
     for (place, netns) in namespaces {
@@ -86,7 +89,8 @@ pub fn clean_all(namespaces: &[(String, Option<Netns>)], folder: &Path, pins: &P
     cleaned
 }
 
-/// Removes HTBs and filters from the current namespace. `place` is appended to their names in the result.
+/// Removes the HTBs and filters of dead agents from the current namespace. `place` is appended to the lines of the
+/// result.
 fn clean_in(place: &str) -> Cleaned {
     let mut cleaned = Cleaned::default();
     if let Err(error) = qdiscs(place, &mut cleaned.removed) {
@@ -113,7 +117,8 @@ fn clean_files(folder: &Path, pins: &Path, cleaned: &mut Cleaned) {
     }
 }
 
-/// Removes the pins of agents that do not run, whose folders have the agents' names. Returns whether there were any.
+/// Removes the pins of agents that do not run. The pins of an agent are in a folder with the agent's name. Returns
+/// whether anything was removed.
 fn unpin(pins: &Path, running: &[String]) -> io::Result<bool> {
     let is_used = |name: &OsStr| running.iter().any(|agent| name == agent.as_str());
     let mut any = false;
@@ -134,7 +139,7 @@ fn unpin(pins: &Path, running: &[String]) -> io::Result<bool> {
     Ok(any || !kept)
 }
 
-/// Removes pins that another mount hides.
+/// Removes pins of agents that do not run from a bpffs that another mount hides.
 fn hidden(cleaned: &mut Cleaned, pins: &Path, running: &[String]) {
     if !bpffs::covered().is_ok_and(|covered| covered > 0) {
         return;
@@ -151,7 +156,8 @@ fn hidden(cleaned: &mut Cleaned, pins: &Path, running: &[String]) {
     }
 }
 
-/// Removes pins of congestion control algorithms that are not registered, and mounts that cover others.
+/// Removes pins of congestion control algorithms that are not registered. Also unmounts each bpffs that covers
+/// another one and has no pins.
 fn tidy(cleaned: &mut Cleaned) {
     match cc::tidy(&cc::Place::default()) {
         Ok(tidied) => {
@@ -166,7 +172,8 @@ fn tidy(cleaned: &mut Cleaned) {
     }
 }
 
-/// Removes HTBs whose ports no agent claims, and the program's filters if no switch runs in this namespace.
+/// Removes the HTBs of ports that no agent claims. If no switch runs in this namespace, also removes the filters of
+/// the switch's program.
 fn qdiscs(place: &str, removed: &mut Vec<String>) -> Result<(), crate::htb::Error> {
     let mut rtnl = Rtnl::open()?;
     let links = rtnl.links()?;
@@ -177,7 +184,8 @@ fn qdiscs(place: &str, removed: &mut Vec<String>) -> Result<(), crate::htb::Erro
             removed.push(format!("HTB of {}{place}", name(remains.index)));
         }
     }
-    // Links of tcx end with their process. Filters of clsact, on kernels without tcx, stay.
+    // Links of tcx end with the agent's process. On kernels without tcx, the program is attached as a filter of
+    // clsact, which stays.
     if claimed.is_empty() {
         for index in Remains::find_clsact(&mut rtnl)? {
             if program::remove_filter(index) {

@@ -3,8 +3,8 @@
 use narrows_control::units::Time;
 use nix::time::{ClockId, clock_gettime};
 
-/// CLOCK_MONOTONIC, the clock of `bpf_ktime_get_ns`, so that the times of the agent and of the programs can be
-/// compared.
+/// Returns the time of CLOCK_MONOTONIC. The eBPF programs use the same clock (`bpf_ktime_get_ns`), so their times can
+/// be compared with the agent's times.
 pub fn now() -> Time {
     // Linux has had this clock since 2.6, so the call cannot fail.
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC);

@@ -1,15 +1,15 @@
-//! Damping of interfaces and namespaces that vanish and come back again and again. Without damping, each change would
-//! cost requests to the kernel and lines of the log.
+//! Delays the use of interfaces and namespaces that repeatedly vanish and come back. Without this damping, each
+//! change would cause requests to the kernel and lines in the log.
 
 use narrows_control::units::{Span, Time};
 
 /// An interface or a namespace flaps if it has vanished this many times within [`WINDOW`].
 const FLAPS: usize = 4;
 const WINDOW: Span = Span::from_secs(10);
-/// A flapping interface or namespace is taken only when it has existed for this long.
+/// The agent uses a flapping interface or namespace only when it has existed for this long.
 const SETTLED: Span = Span::from_secs(1);
 
-/// Why an interface or a namespace is not taken.
+/// The interface or namespace flaps, so the agent does not use it yet.
 #[derive(Debug, thiserror::Error)]
 #[error("it was lost {FLAPS} times in {} s; it is taken once it has existed for {} s", WINDOW.as_secs_f64(), SETTLED.as_secs_f64())]
 pub struct Flaps;
@@ -17,9 +17,9 @@ pub struct Flaps;
 /// The recent changes of an interface or a namespace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Damping {
-    /// Times at which it vanished while it was in use, oldest first.
+    /// Times at which the interface or namespace vanished while it was in use, oldest first.
     lost: [Option<Time>; FLAPS],
-    /// The number of the existing interface or namespace, and the time since which it has existed.
+    /// The number of the existing interface (ifindex) or namespace (cookie), and the time at which it was first seen.
     seen: Option<(u64, Time)>,
 }
 
@@ -38,7 +38,8 @@ impl Damping {
         self.seen = None;
     }
 
-    /// Checks whether the existing interface or namespace, which has this number, may be taken.
+    /// Checks whether the agent may use the existing interface or namespace. `number` is its ifindex or cookie.
+    /// Returns an error while it flaps and has not existed for [`SETTLED`].
     pub(crate) fn admit(&mut self, now: Time, number: u64) -> Result<(), Flaps> {
         let since = match self.seen {
             Some((seen, since)) if seen == number => since,
@@ -48,7 +49,7 @@ impl Damping {
         if self.flaps(now) && now.since(since) < SETTLED { Err(Flaps) } else { Ok(()) }
     }
 
-    /// Whether the interface or namespace has vanished too often.
+    /// Returns whether the interface or namespace has vanished [`FLAPS`] times within [`WINDOW`].
     pub(crate) fn flaps(&self, now: Time) -> bool {
         self.lost.iter().all(|lost| lost.is_some_and(|at| now.since(at) < WINDOW))
     }

@@ -11,17 +11,18 @@ use tracing_subscriber::EnvFilter;
 use crate::clock;
 use crate::config::Log;
 
-/// Sets the level of the subscriber that [`start`] has installed.
+/// A function that sets the level of the subscriber that [`start`] has installed.
 static LEVEL: OnceLock<Box<dyn Fn(EnvFilter) + Send + Sync>> = OnceLock::new();
 
-/// Writes events to standard error as configured. Call it once per process; a second call changes nothing.
+/// Starts the log on standard error, with the configured format and level. Call this function once per process. A
+/// second call does not change the log.
 pub fn start(log: &Log) {
-    // Our own errors report in one line what libbpf warns about.
+    // libbpf's warnings have the level `debug`, because the agent's own errors report the same problems in one line.
     libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Warn, |_, said| {
         tracing::debug!("{}", said.trim_end())
     })));
     let builder = tracing_subscriber::fmt().with_env_filter(filter(&log.level)).with_writer(io::stderr);
-    // Fails if a test has installed another subscriber, which then stays.
+    // `try_init` fails if a test has installed another subscriber. That subscriber then stays.
     if log.json {
         let builder = builder.json().flatten_event(true).with_current_span(false).with_filter_reloading();
         let handle = builder.reload_handle();
@@ -48,7 +49,7 @@ fn filter(level: &str) -> EnvFilter {
     EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"))
 }
 
-/// `10.0.0.1:4000>10.0.0.2:80/tcp`
+/// Returns the name of a flow in the log, e.g. `10.0.0.1:4000>10.0.0.2:80/tcp`.
 pub fn flow_name(key: &FlowKey) -> String {
     let end = |address, port| std::net::SocketAddr::new(address, port);
     let proto = match key.proto {
@@ -58,8 +59,8 @@ pub fn flow_name(key: &FlowKey) -> String {
     format!("{}>{}/{proto}", end(key.saddr, key.sport), end(key.daddr, key.dport))
 }
 
-/// Equal events of a port are logged at most once in this time, because a port may enter and leave
-/// congestion in every RTT.
+/// Minimum time between two logged events of the same kind at a port. Without this limit, a port that enters and
+/// leaves congestion in every RTT would fill the log.
 const SAME_EVERY: Span = Span::from_secs(10);
 
 /// For each kind of event: when an event was last logged, and how many events were suppressed since then.
@@ -67,7 +68,8 @@ const SAME_EVERY: Span = Span::from_secs(10);
 pub struct Repetitions(BTreeMap<&'static str, (Time, u64)>);
 
 impl Repetitions {
-    /// Whether an event may be logged now. Returns the number of suppressed events of the same kind.
+    /// Decides whether an event may be logged now. Returns the number of events of the same kind that were suppressed
+    /// since the last logged one, or `None` if this event is suppressed too.
     fn admit(&mut self, now: Time, event: &'static str) -> Option<u64> {
         let Some((last, suppressed)) = self.0.get_mut(event) else {
             self.0.insert(event, (now, 0));
@@ -82,9 +84,9 @@ impl Repetitions {
     }
 }
 
-/// Logs a rate controller's decision at `port` (an interface). Decisions about flows have the level
-/// `debug`, because there may be thousands per second. Repeated decisions have the same level. The value
-/// is in SI units (bytes/s, seconds, count).
+/// Logs a rate controller's decision at `port` (an interface). Decisions about flows have the level `debug`, because
+/// there may be thousands per second. Repeated decisions also have the level `debug`. The value is in SI units
+/// (bytes/s, seconds, count).
 pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
     match action {
         Action::Log { event, flow: None, value } => match repetitions.admit(clock::now(), event) {
@@ -105,8 +107,8 @@ pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
     }
 }
 
-/// Logs that packets leaving by `port` may contain flows that the agent does not see. Call it once for each kind of
-/// packets.
+/// Logs that packets which leave through `port` may contain flows that the agent does not see. Call this function
+/// once for each kind of encapsulation.
 pub fn unopened(port: &str, encapsulation: &str, advice: &str) {
     tracing::warn!(port, event = "unopened", encapsulation, "flows inside are not rated: {advice}");
 }

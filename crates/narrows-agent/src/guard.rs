@@ -1,10 +1,10 @@
 //! Removes all of the agent's objects when the agent ends, even by `kill -9`.
 //!
-//! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and stay. A
-//! second, small process of the same program, the guardian, therefore waits for the end of a pipe from the agent. It
-//! then removes the objects that the agent has registered. The guardian ignores the signals that end an agent, and
-//! has a process group of its own, so that Ctrl-C at a terminal does not reach it. (The guardian is started as a new
-//! program and is not forked, because a program with threads must not take locks after a fork.)
+//! eBPF links end with the process that holds them. Qdiscs and sysctls belong to the network namespace and stay.
+//! Therefore a second, small process of the same program, the guardian, waits until its pipe from the agent is
+//! closed. It then removes the objects that the agent has registered. The guardian ignores the signals that end an
+//! agent. It has a process group of its own, so that Ctrl-C at a terminal does not reach it. (The guardian is started
+//! as a new program and is not forked, because a program with threads must not take locks after a fork.)
 
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -23,24 +23,24 @@ use crate::privileges;
 /// The hidden subcommand that runs [`watch_over_stdin`].
 pub const SUBCOMMAND: &str = "guardian";
 
-/// Something to remove when the agent has ended.
+/// An object that the guardian removes or restores when the agent has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Charge {
-    /// An interface's HTB.
+    /// The HTB of an interface.
     Htb(Remains),
-    /// Nothing to remove at the interface with this ifindex, because the interface no longer exists.
+    /// The interface with this ifindex no longer exists, so its HTB need not be removed.
     Vanished(u32),
     /// A file, e.g. a socket.
     File(PathBuf),
-    /// The default congestion control of the guardian's network namespace.
+    /// The default congestion control of the guardian's network namespace, which the guardian restores.
     Default(DefaultBefore),
 }
 
-/// Adds a charge to the earlier ones.
+/// Adds a charge to the list. [`Charge::Vanished`] instead removes the charges for the HTB of its interface.
 fn add(charges: &mut Vec<Charge>, charge: Charge) {
     match charge {
-        // Otherwise the list would grow while an interface comes and goes.
+        // Otherwise the list would grow each time an interface vanishes and comes back.
         Charge::Vanished(index) => {
             charges.retain(|charge| !matches!(charge, Charge::Htb(remains) if remains.index == index));
         }
@@ -48,19 +48,19 @@ fn add(charges: &mut Vec<Charge>, charge: Charge) {
     }
 }
 
-/// The agent's end of the pipe. When it is dropped or the agent dies, the guardian does its work.
+/// The agent's end of the pipe. When this value is dropped or the agent dies, the guardian removes the objects.
 #[derive(Debug)]
 pub struct Guardian {
     program: PathBuf,
     child: Child,
-    /// `None` once closed.
+    /// `None` if the pipe is closed.
     pipe: Option<ChildStdin>,
     /// The objects to remove. The next guardian gets this list if the present one is killed.
     charges: Vec<Charge>,
 }
 
 impl Guardian {
-    /// Starts a guardian in the network namespace of the calling thread: call it after
+    /// Starts a guardian in the network namespace of the calling thread. Call this function after
     /// [`crate::netns::Netns::enter`] and before privileges are dropped.
     ///
     /// # Errors
@@ -69,7 +69,8 @@ impl Guardian {
         Guardian::start_program(Path::new("/proc/self/exe"))
     }
 
-    /// Like [`Guardian::start`], for programs that are not agents. `program` is the path of `narrows-agent`.
+    /// Like [`Guardian::start`], but for callers in other programs than `narrows-agent`. `program` is the path of
+    /// `narrows-agent`.
     pub fn start_program(program: &Path) -> io::Result<Self> {
         let (child, pipe) = spawn(program)?;
         Ok(Guardian { program: program.to_owned(), child, pipe, charges: Vec::new() })
@@ -132,18 +133,19 @@ impl Drop for Guardian {
     }
 }
 
-/// The guardian's work: reads objects until the end of standard input, then removes them.
+/// Runs the guardian: reads charges until the end of standard input, then removes or restores their objects.
 pub fn watch_over_stdin() -> io::Result<()> {
     for ignored in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE] {
         // SAFETY: ignoring a signal installs no handler that could be unsafe.
         #[allow(unsafe_code)]
         unsafe { signal(ignored, SigHandler::SigIgn) }?;
     }
-    // An error is ignored. The guardian then keeps the privileges of root, with which an agent is started as well.
+    // An error is ignored. The guardian then keeps the privileges with which the agent was started.
     let _ = privileges::drop_to(&[Capability::CAP_NET_ADMIN], &[]);
     let mut charges = Vec::new();
     for line in io::stdin().lock().lines() {
-        // A line cut off by the agent's death is not JSON, and the agent had not acted on it yet.
+        // If the agent dies while it writes a line, the line is not JSON. The agent has not created the object of
+        // this line yet.
         if let Ok(charge) = serde_json::from_str(&line?) {
             add(&mut charges, charge);
         }

@@ -1,5 +1,5 @@
-//! Rate control by the network on stock Linux: the eBPF data plane, HTB, and a rate controller of `narrows-control`
-//! over live flows.
+//! Controls the rates of live flows on stock Linux, with an eBPF data plane, HTB and the rate controllers of
+//! `narrows-control`.
 
 #[macro_use]
 mod skeleton;

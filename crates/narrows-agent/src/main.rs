@@ -1,4 +1,4 @@
-//! `narrows-agent`: see the library.
+//! The command `narrows-agent`. The library `narrows_agent` implements it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Network namespaces: entering an existing one. Only the calling thread moves, so call this before starting
+//! Enters existing network namespaces. Only the calling thread enters a namespace, so enter it before you start other
 //! threads.
 
 use std::fs::File;
@@ -11,7 +11,7 @@ use nix::sys::statfs::{NSFS_MAGIC, statfs};
 /// Folder of the names that `ip netns` uses.
 const NAMED: &str = "/run/netns";
 
-/// The namespaces that `ip netns` has named, each with its path.
+/// Returns the name and path of each namespace that `ip netns` has named.
 pub fn named() -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(NAMED).into_iter().flatten().flatten();
     let mut found: Vec<_> =
@@ -20,28 +20,29 @@ pub fn named() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// A network namespace by path.
+/// A network namespace, identified by the path of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Netns(PathBuf);
 
 impl Netns {
-    /// The namespace that `ip netns add NAME` made, or the namespace at a path such as `/proc/PID/ns/net`.
+    /// Returns the namespace that `ip netns add NAME` made. If `name` contains a slash, it is a path such as
+    /// `/proc/PID/ns/net`.
     pub fn named(name: &str) -> Self {
         if name.contains('/') { Netns(name.into()) } else { Netns(Path::new(NAMED).join(name)) }
     }
 
-    /// The namespace at a path.
+    /// Returns the namespace at a path.
     pub fn at(path: PathBuf) -> Self {
         Netns(path)
     }
 
-    /// The path.
+    /// Returns the path of the namespace's file.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Moves the calling thread there. Unlike `ip netns exec`, this function does not change mounts, so bpffs and
-    /// cgroup2 stay visible.
+    /// Moves the calling thread into the namespace. Unlike `ip netns exec`, this function does not change mounts, so
+    /// bpffs and cgroup2 stay visible.
     ///
     /// # Errors
     /// If there is no such namespace, or the caller lacks CAP_SYS_ADMIN.
@@ -49,8 +50,8 @@ impl Netns {
         let failed = |kind, reason: &dyn std::fmt::Display| {
             io::Error::new(kind, format!("network namespace {}: {reason}", self.0.display()))
         };
-        // `ip netns` makes a plain file without permissions first, and leaves one for a moment when it deletes a
-        // namespace.
+        // `ip netns add` first makes a plain file without permissions, and then mounts the namespace on this file.
+        // When `ip netns del` deletes a namespace, the plain file remains for a moment.
         if statfs(&self.0).is_ok_and(|found| found.filesystem_type() != NSFS_MAGIC) {
             return Err(failed(io::ErrorKind::NotFound, &"it is not the file of a network namespace"));
         }
@@ -59,13 +60,13 @@ impl Netns {
             .map_err(|errno| failed(io::Error::from(errno).kind(), &errno.desc()))
     }
 
-    /// Runs `work` there in a thread of its own and returns its result.
+    /// Runs `work` in the namespace, in a thread of its own, and returns the result of `work`.
     ///
     /// # Errors
-    /// As [`Netns::enter`].
+    /// If the namespace cannot be entered ([`Netns::enter`]).
     ///
     /// # Panics
-    /// If `work` does.
+    /// If `work` panics.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         thread::scope(|scope| {
             let there = scope.spawn(|| self.enter().map(|()| work()));

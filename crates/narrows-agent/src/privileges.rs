@@ -4,24 +4,25 @@ use std::io;
 
 use caps::{CapSet, Capability, CapsHashSet};
 
-/// Needed by a running agent: CAP_NET_ADMIN for HTB and detaching, CAP_BPF for maps (where unprivileged BPF
-/// is disabled).
+/// Capabilities that a running agent needs: CAP_NET_ADMIN for HTB and for detaching programs, and CAP_BPF for maps if
+/// unprivileged BPF is disabled.
 pub const RUNNING: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF];
 
-/// Needed to enter network namespaces (setns(2)). An agent with `[[namespaces]]` holds it in reserve.
+/// The capability to enter network namespaces (setns(2)). An agent with `[[namespaces]]` keeps this capability in
+/// reserve.
 pub const ENTERING: Capability = Capability::CAP_SYS_ADMIN;
 
-/// Needed to load the programs: in addition CAP_PERFMON, because they read kernel memory.
+/// Capabilities that are needed to load the programs. CAP_PERFMON is one of them, because the programs read kernel
+/// memory.
 const LOADING: [Capability; 3] = [Capability::CAP_NET_ADMIN, Capability::CAP_BPF, Capability::CAP_PERFMON];
 
-/// Checks the privileges that loading the programs needs. The error is one line with the missing privileges and a
-/// remedy.
+/// Checks that this thread has the capabilities that are needed to load the programs.
 ///
 /// # Errors
-/// That line.
+/// One line with the missing capabilities and a remedy.
 pub fn check() -> Result<(), String> {
     let has = |c: &Capability| caps::has_cap(None, CapSet::Effective, *c).unwrap_or(false);
-    // CAP_SYS_ADMIN includes the two newer ones (capabilities(7)).
+    // CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON, which are newer (capabilities(7)).
     let lacks =
         |c: &&Capability| !has(c) && (**c == Capability::CAP_NET_ADMIN || !has(&Capability::CAP_SYS_ADMIN));
     let lacking: Vec<_> = LOADING.iter().filter(lacks).map(ToString::to_string).collect();
@@ -31,19 +32,21 @@ pub fn check() -> Result<(), String> {
     Err(format!("lacks {}; run it as root (sudo) or by its systemd unit", lacking.join(", ")))
 }
 
-/// Keeps only these capabilities, for this thread and those that it starts. Those in `reserve` have no effect until a
-/// thread [raises](raise) them. Programs that the process executes cannot gain capabilities.
+/// Drops all capabilities of this thread except those in `keep` and `reserve`. Threads that it starts later inherit
+/// the rest. The capabilities in `reserve` have no effect until a thread [raises](raise) them. Programs that the
+/// process executes cannot gain capabilities.
 ///
-/// Call this function before threads start: Linux keeps capabilities per thread.
+/// Call this function before other threads start, because each thread has its own capabilities.
 ///
 /// # Errors
 /// If the kernel refuses. Capabilities dropped until then stay dropped.
 pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
     let permitted = caps::read(None, CapSet::Permitted).map_err(io::Error::other)?;
-    // The bounding set cannot be reduced without CAP_SETPCAP. With no_new_privs this has no effect.
+    // The bounding set can be reduced only with CAP_SETPCAP. If it is not reduced, it has no effect, because
+    // no_new_privs is set below.
     if permitted.contains(&Capability::CAP_SETPCAP) {
         for capability in caps::all().into_iter().filter(|c| !keep.contains(c) && !reserve.contains(c)) {
-            // Fails for capabilities that this kernel does not know.
+            // The call fails for capabilities that this kernel does not know.
             let _ = caps::drop(None, CapSet::Bounding, capability);
         }
     }
@@ -59,7 +62,7 @@ pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
 /// Makes a capability that was held in reserve effective in the calling thread, until the thread ends.
 ///
 /// # Errors
-/// If the thread does not have it.
+/// If the thread does not have the capability in reserve.
 pub fn raise(capability: Capability) -> io::Result<()> {
     caps::raise(None, CapSet::Effective, capability).map_err(|_| {
         let text = format!("lacks {capability}; run it as root (sudo) or by its systemd unit");

@@ -22,31 +22,33 @@ use crate::stop::Stop;
 /// The reason why an agent could not start or continue.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// Reads the configuration again.
+/// A function that reads the configuration again.
 pub(crate) type Source = Box<dyn Fn() -> Result<Config, Invalid>>;
 
 /// The services that an agent gets when it starts. The agent loads its programs, calls
 /// [`Services::ready`] and then works.
 pub struct Services {
-    /// Fields are dropped in this order. The guardian is dropped last, and then finds nothing to remove.
+    /// The status socket and the metrics, once [`Services::ready`] has opened them. Fields are dropped in the order
+    /// of their declaration, so the guardian is dropped last and finds nothing to remove.
     open: Option<(Server, Option<Metrics>)>,
     /// Shows whether the agent was asked to stop.
     pub stop: Stop,
-    /// Reads the configuration file again; `None` without a file.
+    /// Reads the configuration again; `None` if the agent has no configuration file.
     source: Option<Source>,
     /// Where the agent publishes its state.
     pub board: Arc<Board>,
     common: Common,
-    /// The listening socket of the metrics, which is open but not yet served.
+    /// The listening socket of the metrics, which is open but not served until [`Services::ready`].
     listener: Option<TcpListener>,
     /// Removes all objects that do not end with the process. The agent registers these objects here.
     pub guardian: Guardian,
 }
 
 impl Services {
-    /// Enters the agent's network namespace. Call this function before other threads start.
+    /// Opens the socket of the metrics, enters the agent's network namespace and starts the guardian. Call this
+    /// function before other threads start.
     pub(crate) fn new(common: &Common, source: Option<Source>) -> io::Result<Self> {
-        // The name is claimed first, so that nothing of a running agent with this name is touched.
+        // The name is checked first, so that a running agent with this name is not disturbed.
         server::claim(&path_of(&common.name))?;
         let bind = |netns| common.metrics.filter(|m| m.netns == netns).map(|m| metrics::bind(m.address));
         let mut listener = bind(MetricsNetns::Start).transpose()?;
@@ -69,8 +71,9 @@ impl Services {
         })
     }
 
-    /// The configuration that is in force from now on, if SIGHUP has asked for a reload and `in_force` changes. The log
-    /// lists the keys that change, and those that need a restart. An invalid file changes nothing.
+    /// Reads the configuration again if SIGHUP has asked for it, and returns the configuration that is in force from
+    /// now on. `in_force` returns the present configuration. The log lists the keys that change, and the keys that
+    /// need a restart. Returns `None` if there was no SIGHUP or the file is invalid.
     pub fn reloaded(&self, in_force: impl FnOnce() -> Config) -> Option<Config> {
         let source = self.source.as_ref().filter(|_| self.stop.take_reload())?;
         let plan = match source() {
@@ -102,7 +105,8 @@ impl Services {
     pub fn ready(&mut self, reserve: &[Capability]) -> io::Result<()> {
         let path = path_of(&self.common.name);
         let (listener, board) = (self.listener.take(), &self.board);
-        // A thread inherits the capabilities of the thread that starts it. Threads that read requests get no reserve.
+        // A thread inherits the capabilities of the thread that starts it. A thread without the reserve starts the
+        // threads that read requests, so that they have no reserve either.
         let open = || -> io::Result<_> {
             privileges::drop_to(&privileges::RUNNING, &[])?;
             let server = Server::start(&path, Arc::clone(board))?;
@@ -118,7 +122,8 @@ impl Services {
     }
 }
 
-/// sd_notify(3): sends a datagram to the socket in the environment, if one is set.
+/// Sends `state` to systemd, as sd_notify(3) does: as a datagram to the socket that the environment names. Does
+/// nothing if the environment names no socket.
 fn notify_systemd(state: &str) -> io::Result<()> {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let address = match path.as_encoded_bytes() {

@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP as a descriptor to poll.
+//! Receives SIGINT, SIGTERM and SIGHUP through a descriptor that can be polled.
 
 use std::cell::Cell;
 use std::io;
@@ -17,8 +17,9 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Reads these signals from now on. Call this function before threads start, because threads inherit the signal
-    /// mask. SIGHUP stops an agent that has no file to read again (`reloads` is false).
+    /// Blocks the signals and opens the descriptor that receives them. Call this function before other threads start,
+    /// because threads inherit the signal mask. If `reloads` is false, the agent has no file to read again, and
+    /// SIGHUP stops the agent.
     ///
     /// # Errors
     /// If no descriptors are left.
@@ -29,7 +30,7 @@ impl Stop {
         Ok(Stop { fd, reloads, reload: Cell::new(false) })
     }
 
-    /// Whether a signal to stop has arrived.
+    /// Returns whether a signal that stops the agent has arrived. Also records each SIGHUP that asks for a reload.
     pub fn requested(&self) -> bool {
         while let Ok(Some(signal)) = self.fd.read_signal() {
             if !self.reloads || signal.ssi_signo != Signal::SIGHUP as u32 {
@@ -40,7 +41,7 @@ impl Stop {
         false
     }
 
-    /// Whether [`requested`](Stop::requested) has read a SIGHUP since the last call.
+    /// Returns whether [`requested`](Stop::requested) has recorded a SIGHUP since the last call of this function.
     pub(crate) fn take_reload(&self) -> bool {
         self.reload.take()
     }

@@ -1,4 +1,4 @@
-//! Traffic control programs at interfaces, attached by links of tcx (Linux 6.6).
+//! Attaches traffic control programs to interfaces by links of tcx (since Linux 6.6).
 
 #![allow(unsafe_code, reason = "thin wrappers of libbpf's C functions")]
 
@@ -29,14 +29,15 @@ pub(crate) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::R
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
-/// Whether this link attaches its program to this interface of the current namespace. False if the link's interface
-/// was deleted or is in another namespace, even if this interface now has its number.
+/// Returns whether `link` attaches its program to interface `ifindex` of the current namespace. Returns false if the
+/// link's interface was deleted or is in another namespace, even if its number now belongs to another interface of
+/// the current namespace.
 pub(crate) fn is_attached(link: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<bool> {
     let info = info(link)?;
     let (mut programs, mut links) = ([0u32; MOST], [0u32; MOST]);
     let mut opts = libbpf_sys::bpf_prog_query_opts {
         sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as _,
-        // Without programs, the kernel returns no links.
+        // Without an array for programs, the kernel returns no links.
         prog_ids: programs.as_mut_ptr(),
         link_ids: links.as_mut_ptr(),
         ..Default::default()
@@ -48,7 +49,7 @@ pub(crate) fn is_attached(link: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io:
     Ok(links.contains(&info.id))
 }
 
-/// Whether the interface of this link still exists, in any namespace.
+/// Returns whether the interface of this link still exists, in any namespace.
 pub(crate) fn has_interface(link: BorrowedFd<'_>) -> io::Result<bool> {
     let info = info(link)?;
     // SAFETY: this member of the union is valid for links of this type, and any bytes are valid numbers.
@@ -65,7 +66,7 @@ fn info(link: BorrowedFd<'_>) -> io::Result<libbpf_sys::bpf_link_info> {
     checked(code).map(|()| info)
 }
 
-/// libbpf returns a negative errno on failure.
+/// Converts a result of libbpf, which is a negative errno on failure, into a `Result`.
 fn checked(code: i32) -> io::Result<()> {
     if code < 0 { Err(io::Error::from_raw_os_error(-code)) } else { Ok(()) }
 }

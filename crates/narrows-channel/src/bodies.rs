@@ -8,18 +8,18 @@ use narrows_control::rate::{Class, FlowKey, Leaf, Message, PortId};
 use narrows_control::units::{Rate, Span};
 use serde::{Deserialize, Serialize};
 
-/// From agent to controller.
+/// A body that an agent sends to the controller.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum ToController {
-    /// All controlled ports: the first body of a connection, and again when they change.
+    /// All controlled ports. The agent sends this body first in each connection, and again when the ports change.
     Ports(Ports),
     /// The largest flows of a port, once per second, for display.
     Flows(Flows),
     /// Flows that started, ended or changed at a port, in order.
     FlowChanges(FlowChanges),
-    /// A report or an advertisement.
+    /// A message of a rate controller: a report or an advertisement.
     #[serde(untagged)]
     Message(Message),
 }
@@ -28,7 +28,7 @@ pub enum ToController {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ports {
-    /// At most `PORTS_MAX` ports, each with its own number and interface.
+    /// At most `PORTS_MAX` ports. No two ports have the same number or interface.
     pub ports: Vec<PortInfo>,
 }
 
@@ -62,19 +62,19 @@ pub struct PortInfo {
     pub interface: String,
     /// Index of the interface (ifindex).
     pub ifindex: u32,
-    /// Hardware address of the interface, by which the controller finds the OpenFlow port.
+    /// Hardware address of the interface. The controller finds the OpenFlow port by this address.
     pub mac: String,
     /// Largest IP datagram in bytes.
     pub mtu: u32,
     /// Capacity, L3 bytes/s.
     pub capacity: Rate,
-    /// The rate controller, e.g. `brf`. Earlier agents of this protocol call it `controller`.
+    /// The rate controller, e.g. `brf`. Earlier agents with this version of the protocol use the key `controller`.
     #[serde(alias = "controller", default = "brf")]
     pub rate_controller: String,
-    /// Parameters of the rate controller in base units. They are checked where they are used.
+    /// Parameters of the rate controller in base units. They are checked only where they are used.
     #[serde(default)]
     pub params: Values,
-    /// The thresholds of congestion, if the rate controller has any.
+    /// The thresholds of congestion; absent if the rate controller has no thresholds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thresholds: Option<Thresholds>,
 }
@@ -83,7 +83,7 @@ fn brf() -> String {
     "brf".into()
 }
 
-/// A flow's [`Message::Flow`]. One body may have many of them.
+/// A change of one flow, with the same content as [`Message::Flow`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowChange {
@@ -109,7 +109,7 @@ pub struct FlowInfo {
     /// Allowed rate of the flow, L3 bytes/s.
     #[serde(default)]
     pub allocation: Option<Rate>,
-    /// Present rate of the flow, L3 bytes/s.
+    /// Current rate of the flow, L3 bytes/s.
     pub rate: Rate,
     /// Round-trip time, nanoseconds.
     #[serde(default)]
@@ -128,11 +128,11 @@ impl ToController {
     /// Parses a body and checks it.
     ///
     /// # Errors
-    /// The type of the body, what was found, and what was expected. The text can quote the body.
+    /// The text names the type of the body, what was found, and what was expected. It can quote the body.
     pub fn parse(text: &str) -> Result<ToController, String> {
         let Head { kind } = serde_json::from_str(text).map_err(|error| format!("found no body: {error}"))?;
-        // The type selects the structure before its fields are parsed. Serde's tagged enums parse into a tree first, which
-        // takes longer and loses the position of an error.
+        // The type selects the structure before its fields are parsed. Serde would parse a tagged enum into a tree
+        // first, which takes longer and loses the position of an error.
         match &*kind {
             "ports" => parse(text).map(ToController::Ports),
             "flows" => parse(text).map(ToController::Flows),
@@ -145,7 +145,8 @@ impl ToController {
         .map_err(|error| format!("{kind}: {error}"))
     }
 
-    /// Whether newer bodies may replace this one. This is true for all bodies except the list of ports.
+    /// Returns whether the agent may drop this body because newer bodies replace it. This is true for all bodies
+    /// except the list of ports.
     pub fn is_perishable(&self) -> bool {
         !matches!(self, ToController::Ports(_))
     }

@@ -4,9 +4,9 @@ use narrows_control::units::Rate;
 
 use crate::{FLOWS_MAX, FlowInfo, PORTS_MAX, PortInfo, ToController};
 
-/// Longest word in characters.
+/// Maximum length of a word in characters.
 const WORD_MAX: usize = 64;
-/// Numbers that the controller displays or computes with must be below this limit.
+/// Upper limit of numbers that the controller displays or computes with. The limit itself is too large.
 const NUMBER_MAX: u64 = 1 << 63;
 
 impl ToController {

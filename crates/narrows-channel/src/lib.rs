@@ -1,8 +1,9 @@
 //! The agents' channel: the bodies that agents and the SDN controller exchange, each a line of JSON.
 //!
-//! The agent writes a [`ToController`] and reads [`Message`](narrows_control::rate::Message)s. The controller parses each
-//! line once ([`ToController::parse`]), which also checks it, because an authenticated agent can send invalid bodies. It
-//! gives the messages to `rate::brf::Sdn` or `rate::pacec::Pacec`, and writes their answers with [`to_agent`].
+//! The agent writes a [`ToController`] and reads [`Message`](narrows_control::rate::Message)s. The controller parses
+//! and checks each line with [`ToController::parse`]. The check is necessary because an authenticated agent can send
+//! invalid bodies. The controller gives the messages to `rate::brf::Sdn` or `rate::pacec::Pacec`, and writes their
+//! answers with [`to_agent`].
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -22,9 +23,9 @@ pub const VERSION: u32 = 2;
 /// Maximum length of a line in bytes, including the end of the line.
 pub const LINE_MAX: usize = 1 << 20;
 /// Maximum length of a greeting and of the answer to it, in bytes, including the end of the line. Without TLS, any
-/// program on the host can send them.
+/// program on the host can send such lines.
 pub const GREETING_MAX: usize = 4096;
-/// The body by which the controller only shows that it is alive.
+/// The body that the controller sends only to show that it is alive.
 pub const ALIVE: &str = r#"{"type":"alive"}"#;
 /// Maximum number of flows in one body. The controller displays flows to people, and grants for 9,000 flows would exceed
 /// the longest line.

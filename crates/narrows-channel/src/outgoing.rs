@@ -1,11 +1,11 @@
-//! The controller's messages as bodies for an agent.
+//! Converts the controller's messages into bodies for an agent.
 
 use narrows_control::rate::{Message, PortId};
 
 use crate::FLOWS_MAX;
 
-/// The bodies of a message for an agent, in which the port has the agent's number `port`. The grants of all flows of a port
-/// can be too long for one line, so they are split.
+/// Converts a message into bodies for an agent. In the bodies, the port of the message has `port`, the number that
+/// the agent gave it. The grants of all flows of a port can be too long for one line, so they are split.
 pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
     match message {
         Message::Congestion { kind, .. } => vec![text(&Message::Congestion { kind: *kind, port })],
@@ -17,7 +17,7 @@ pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
             let rest = rest.chunks(FLOWS_MAX).map(|flows| part(flows, &[]));
             [part(first, newcomers)].into_iter().chain(rest).collect()
         }
-        // The other switches identify an advertisement by its number in the domain.
+        // An advertisement keeps the port's number in the domain, by which the other switches identify it.
         other => vec![text(other)],
     }
 }

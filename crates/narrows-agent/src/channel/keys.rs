@@ -1,8 +1,8 @@
 //! Keys of the channel: each end has its own key and certificate, and a list of the certificates that it trusts.
 //!
 //! Each end compares the other end's whole certificate with its list, as SSH compares public keys. There is no
-//! certificate authority, and the agent does not read the dates of certificates. Nothing has to be renewed therefore,
-//! and a switch needs no correct clock.
+//! certificate authority, and the agent does not read the dates of certificates. Therefore, nothing has to be
+//! renewed, and a switch needs no correct clock.
 
 use std::fmt::Display;
 use std::fs;
@@ -22,12 +22,13 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, PeerIncompatible, SignatureScheme,
 };
 
-/// Permissions of the group and of others.
+/// Mode bits for the permissions of the group and of others.
 const OTHERS: u32 = 0o077;
-/// Validity of new certificates. Only the controller reads the dates, because Python's ssl does.
+/// New certificates are valid from the start of the first year to the start of the second year. Only the controller
+/// reads these dates, because Python's ssl module checks them.
 const YEARS: (i32, i32) = (2020, 2120);
 
-/// The files of one end (PEM).
+/// The files of the agent's end of the channel (PEM).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFiles {
     /// The private key, which only its owner can read.
@@ -39,7 +40,7 @@ pub struct KeyFiles {
 }
 
 impl KeyFiles {
-    /// Reads the files.
+    /// Reads the files, and returns the agent's configuration of TLS.
     ///
     /// # Errors
     /// One line: the file, what was found, what was expected.
@@ -54,7 +55,7 @@ impl KeyFiles {
             client(provider, verifier).and_then(|builder| builder.with_client_auth_cert(own, key)).map_err(
                 |error| at(&self.key, format_args!("does not fit {}: {error}", self.certificate.display())),
             )?;
-        // Each connection has a complete handshake, in which the certificates are checked.
+        // Without resumption, each connection has a complete handshake, in which the certificates are checked.
         config.resumption = Resumption::disabled();
         Ok(Arc::new(config))
     }
@@ -135,7 +136,8 @@ impl ServerCertVerifier for Pinned {
     }
 }
 
-/// Makes a key and a certificate for this name (ECDSA with P-256), as `NAME.key` and `NAME.crt` in `folder`.
+/// Makes a key and a certificate for this name (ECDSA with P-256), and writes them to `NAME.key` and `NAME.crt` in
+/// `folder`. Returns the paths of both files.
 ///
 /// # Errors
 /// If a file exists already or cannot be written. An existing key is never replaced.
@@ -152,7 +154,7 @@ pub fn create(name: &str, folder: &Path) -> io::Result<(PathBuf, PathBuf)> {
     Ok(paths.into())
 }
 
-/// A key and its certificate (PEM).
+/// Generates a key and its certificate (PEM).
 fn make(name: &str) -> Result<(String, String), rcgen::Error> {
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new([])?;

@@ -1,9 +1,9 @@
 //! The agent's connection to the SDN controller, in a thread of its own that never blocks the control loop.
 //!
 //! The protocol is lines of JSON ([`session`]) over TLS 1.3 ([`transport`]), with a key at each end ([`keys`]). The
-//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. Until then, the
-//! bodies of messages wait in a queue, which drops the oldest bodies when it is full. Without a controller the agent
-//! uses its own detector (BRF-105).
+//! agent connects to the first controller that accepts it, and reconnects with increasing pauses. While the agent is
+//! not connected, the bodies of messages wait in a queue, which drops the oldest bodies when it is full. Without a
+//! controller, the agent uses its own detector of congestion (BRF-105).
 
 pub mod keys;
 pub mod session;
@@ -35,17 +35,18 @@ pub struct ChannelConfig {
     pub controllers: Vec<SocketAddr>,
     /// This agent's name, unique in the domain, e.g. the host's name.
     pub name: String,
-    /// The keys. Without keys the controller must be on this host.
+    /// Files of the keys; `None`: no keys. Without keys, the controllers must be on this host.
     pub keys: Option<KeyFiles>,
 }
 
 /// Why a channel cannot be started.
 #[derive(Debug, Error)]
 pub enum ChannelError {
-    /// One line: the file, what was found, what was expected.
+    /// A file of the keys is missing or invalid. The text is one line: the file, what was found, what was expected.
     #[error("{0}")]
     Keys(String),
-    /// Without authentication anyone could read and send messages.
+    /// A controller is on another host, but no keys are configured. Without authentication, anyone could read and
+    /// send messages.
     #[error(
         "controller {0}: not on this host; give both ends a key (narrows-agent key), or use a loopback address"
     )]
@@ -58,28 +59,28 @@ pub enum ChannelError {
 /// The state of the channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ChannelState {
-    /// Not connected, and the reason if it is known.
+    /// Not connected. No attempt has failed yet.
     #[default]
     Connecting,
-    /// One line: why the controller cannot be reached, or why its connection was closed.
+    /// Not connected. The line says why a controller could not be reached, or why its connection was closed.
     Failed(String),
     /// Connected to the controller of this name.
     Connected(String),
 }
 
-/// The channel. Dropping it closes the connection and ends the thread.
+/// The channel. Dropping this value closes the connection and ends the thread.
 #[derive(Debug)]
 pub struct Channel {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Data that the control loop and the channel's thread share. The lock is held for a push or pop, never
-/// during I/O.
+/// Data that the control loop and the channel's thread share. The lock is held only for a push or pop, never during
+/// I/O.
 #[derive(Debug)]
 struct Shared {
     queues: Mutex<Queues>,
-    /// Wakes the thread.
+    /// Wakes the channel's thread.
     wake: EventFd,
 }
 
@@ -98,16 +99,16 @@ struct Queues {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queues> {
-        // The queues are consistent after any panic: no push or pop can be interrupted half-way.
+        // The queues are consistent after any panic, because no push or pop can be interrupted half-way.
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Channel {
-    /// Starts the thread, which connects and sends the list of ports.
+    /// Starts the channel's thread, which connects to a controller and sends the list of ports.
     ///
     /// # Errors
-    /// If the keys cannot be read, or if there are none and a controller is on another host.
+    /// If the keys cannot be read, or if no keys are configured and a controller is on another host.
     pub fn start(config: ChannelConfig, ports: Vec<PortInfo>) -> Result<Self, ChannelError> {
         let elsewhere = config.controllers.iter().find(|controller| !controller.ip().is_loopback());
         let tls = match (&config.keys, elsewhere) {
@@ -126,7 +127,8 @@ impl Channel {
         Ok(Channel { shared, thread: Some(thread) })
     }
 
-    /// Queues a body, and drops the oldest body if the queue is full. Never blocks.
+    /// Queues a body, and drops the oldest body if the queue is full. A list of ports replaces the previous list.
+    /// Never blocks.
     pub fn send(&self, body: ToController) {
         let mut queues = self.shared.lock();
         match body {
@@ -143,21 +145,22 @@ impl Channel {
             }
         }
         drop(queues);
-        // A full counter has woken the thread already.
+        // The write fails only if the counter is full. An earlier write has then woken the thread already.
         let _ = self.shared.wake.write(1);
     }
 
-    /// The next message from the controller. A poll applies to all ports.
+    /// Returns the next message from the controller, or `None` if no message waits. A [`Message::Poll`] applies to
+    /// all ports.
     pub fn try_recv(&self) -> Option<Message> {
         self.shared.lock().arrived.pop_front()
     }
 
-    /// The state of the channel.
+    /// Returns the state of the channel.
     pub fn state(&self) -> ChannelState {
         self.shared.lock().state.clone()
     }
 
-    /// Bodies dropped so far because the controller did not read them in time.
+    /// Returns the number of bodies that were dropped so far, because they were not sent before the queue was full.
     pub fn dropped(&self) -> u64 {
         self.shared.lock().dropped
     }

@@ -1,4 +1,5 @@
-//! The lines of one connection as a pure state machine: bytes in, messages out; bodies in, lines out.
+//! The lines of one connection, as a state machine without I/O. It converts received bytes into messages, and bodies
+//! into lines to send.
 
 use std::str;
 
@@ -11,10 +12,10 @@ use thiserror::Error;
 /// Why a connection was closed.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum Refusal {
-    /// A line that is longer than allowed.
+    /// A received line is longer than allowed.
     #[error("a line of more than {0} bytes")]
     TooLong(usize),
-    /// Not JSON, or not a line of the protocol.
+    /// A received line is not JSON, or not a line of the protocol.
     #[error("a malformed line ({0}), expected a message of the protocol")]
     Malformed(String),
     /// The answer has another version or comes from an agent.
@@ -58,22 +59,22 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a connection of the agent of this name.
+    /// Creates the session of a new connection. `name` is the agent's name.
     pub fn new(name: &str) -> Self {
         Session { name: name.to_owned(), controller: None, partial: Vec::new() }
     }
 
-    /// The first line to send.
+    /// Returns the first line to send.
     pub fn greeting(&self) -> String {
         line_of(&Greeting { narrows: VERSION, role: "agent", name: &self.name })
     }
 
-    /// Whether the controller has accepted the agent. Only then may lines be sent.
+    /// Returns whether the controller has accepted the agent. Lines other than the greeting may be sent only then.
     pub fn is_open(&self) -> bool {
         self.controller.is_some()
     }
 
-    /// The controller's name; empty before its answer.
+    /// Returns the controller's name, which is empty until the controller has accepted the agent.
     pub fn controller(&self) -> &str {
         self.controller.as_deref().unwrap_or_default()
     }
@@ -117,7 +118,8 @@ impl Session {
         }
         match serde_json::from_str(text) {
             Ok(message) => out.push(message),
-            // The controller is authentic. If it is newer than this agent, it may send unknown bodies.
+            // The controller is authentic. If the controller is newer than this agent, it may send bodies that the
+            // agent does not know.
             Err(_) if text == ALIVE => {}
             Err(error) => {
                 serde_json::from_str::<IgnoredAny>(text).map_err(|e| malformed(&e))?;

@@ -39,7 +39,7 @@ fn only_a_controller_of_this_version_is_accepted() {
     let refused = |answer: &str| Session::new("a").receive(answer.as_bytes(), &mut Vec::new()).unwrap_err();
     let other = |version, role: &str| Refusal::NotAController { version, role: role.into() };
     assert_eq!(refused(&ANSWER.replace('2', "1")), other(1, "controller"));
-    // The agent's own greeting, sent back.
+    // The agent's own greeting is sent back.
     assert_eq!(refused(&Session::new("a").greeting()), other(2, "agent"));
     assert_eq!(
         refused("{\"narrows\":2,\"refused\":\"its name\\n is b\"}\n").to_string(),
@@ -148,7 +148,7 @@ fn a_controller_that_stays_silent_is_left() {
     accept(&listener);
 }
 
-/// Accepts the agent of the next connection.
+/// Accepts the next connection, and accepts its agent as a controller does.
 fn answer(listener: &TcpListener) -> TcpStream {
     let stream = accept(listener);
     BufReader::new(stream.try_clone().unwrap()).read_line(&mut String::new()).unwrap();
@@ -163,11 +163,11 @@ fn the_agent_uses_the_first_controller_that_accepts_it() {
     let config = ChannelConfig { controllers, name: "a".into(), keys: None };
     let channel = Channel::start(config, Vec::new()).unwrap();
     let [first, second] = both;
-    // The first one is a standby.
+    // The first controller is a standby.
     accept(&first).write_all(b"{\"narrows\":2,\"refused\":\"it is the standby of d\"}\n").unwrap();
     let active = answer(&second);
     wait_for_connection(&channel);
-    // The active one dies, and the first takes over.
+    // The active controller dies, and the first controller takes over.
     drop((active, second));
     let _active = answer(&first);
     wait_for_connection(&channel);

@@ -1,4 +1,5 @@
-//! TLS between the socket and the lines, as a pure state machine. TLS is optional if the controller is on this host.
+//! TLS between the socket and the lines of the session, as a state machine without I/O. TLS is optional if the
+//! controller is on this host.
 
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -9,13 +10,13 @@ use rustls::{AlertDescription, ClientConfig, ClientConnection, Error};
 /// Why TLS ends a connection.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsRefusal {
-    /// The controller's certificate is not in the list.
+    /// The controller's certificate is not in the agent's list of trusted certificates.
     #[error("its certificate is not in the file 'trusted'")]
     Stranger,
     /// The controller refuses the agent's certificate.
     #[error("it does not trust this agent's certificate")]
     NotTrusted,
-    /// The controller has no key.
+    /// The controller does not use TLS 1.3, for example because it has no key.
     #[error("it does not use TLS 1.3; expected a controller with agents.key")]
     Plain,
     /// Changed, repeated or reordered data, or another error.
@@ -43,7 +44,7 @@ impl From<Error> for TlsRefusal {
 /// Converts between bytes of the socket and bytes of lines.
 #[derive(Debug)]
 pub enum Transport {
-    /// No TLS: bytes for the socket.
+    /// No TLS. The buffer holds the bytes that are to be written to the socket.
     Plain(Vec<u8>),
     /// TLS 1.3.
     Tls(Box<ClientConnection>),
@@ -53,7 +54,7 @@ impl Transport {
     /// Begins a connection with the controller at this address.
     ///
     /// # Errors
-    /// If the system has no randomness.
+    /// If the system provides no random numbers.
     pub fn new(config: Option<&Arc<ClientConfig>>, controller: IpAddr) -> Result<Self, TlsRefusal> {
         let Some(config) = config else { return Ok(Transport::Plain(Vec::new())) };
         let mut connection = ClientConnection::new(config.clone(), controller.into())?;
@@ -62,7 +63,7 @@ impl Transport {
         Ok(Transport::Tls(Box::new(connection)))
     }
 
-    /// Takes bytes of the socket, and appends bytes of lines to `lines`.
+    /// Takes bytes that were read from the socket, and appends the bytes of lines that they contain to `lines`.
     ///
     /// # Errors
     /// If the connection must be closed.
@@ -79,7 +80,7 @@ impl Transport {
                         break;
                     }
                     connection.process_new_packets()?;
-                    // `WouldBlock`: everything was read.
+                    // `WouldBlock` means that everything was read.
                     let _ = connection.reader().read_to_end(lines);
                 }
                 Ok(())
@@ -87,7 +88,7 @@ impl Transport {
         }
     }
 
-    /// Takes bytes of lines.
+    /// Queues bytes of lines for the socket.
     pub fn send(&mut self, lines: &[u8]) {
         match self {
             Transport::Plain(out) => out.extend_from_slice(lines),
@@ -96,7 +97,7 @@ impl Transport {
         }
     }
 
-    /// Moves the bytes for the socket to `wire`.
+    /// Moves all bytes that are to be written to the socket to the end of `wire`.
     pub fn take(&mut self, wire: &mut Vec<u8>) {
         match self {
             Transport::Plain(out) => wire.append(out),

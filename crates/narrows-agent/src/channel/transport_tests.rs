@@ -1,4 +1,4 @@
-//! Attacks on the connection between the two ends, in memory. Each test plays the network.
+//! Attacks on the connection between the two ends, in memory. Each test acts as the network.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -79,7 +79,7 @@ fn of_controller(controller: &mut ServerConnection) -> Vec<u8> {
 }
 
 impl Connected {
-    /// The record in which the controller sends this line.
+    /// Returns the TLS record in which the controller sends this line.
     fn record(&mut self, line: &str) -> Vec<u8> {
         self.controller.writer().write_all(line.as_bytes()).unwrap();
         of_controller(&mut self.controller)
@@ -143,7 +143,7 @@ fn own_records_sent_back_are_refused() {
     let mut own = Vec::new();
     both.agent.take(&mut own);
     both.receive(&own).unwrap_err();
-    // The first flight, too.
+    // The same holds for the first flight.
     let mut fresh = Transport::new(Some(&ends().agent), ADDRESS).unwrap();
     let mut hello = Vec::new();
     fresh.take(&mut hello);
@@ -214,9 +214,10 @@ fn a_controller_without_tls_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// A record begins with a type and a version, three bytes that mean nothing (RFC 8446, 5.1 and 5.2): the type is
-    /// encrypted with the content. rustls authenticates the values that they must have, not those that arrived, so a
-    /// change in them may remain unnoticed, but it changes nothing.
+    /// A record begins with three bytes for a type and a version. They have no meaning, because the real type is
+    /// encrypted with the content (RFC 8446, 5.1 and 5.2). rustls authenticates the values that these bytes must
+    /// have, not the values that arrived. A change of these bytes may therefore remain unnoticed, but it has no
+    /// effect.
     #[test]
     fn a_changed_bit_is_noticed(at in 0usize..10_000, bit in 0u8..8) {
         let mut both = ends().connect().unwrap();
@@ -224,7 +225,7 @@ proptest! {
         let at = at % record.len();
         record[at] ^= 1 << bit;
         record.append(&mut both.record("poll\n"));
-        // A longer length waits for more bytes; nothing may pass.
+        // If the record's length has become larger, the agent waits for more bytes. It must not accept any line.
         let arrived = both.receive(&record).unwrap_or_default();
         let unchanged = at < 3 && arrived == "congestion at port 3\npoll\n";
         prop_assert!(arrived.is_empty() || unchanged, "{at}: {arrived:?}");

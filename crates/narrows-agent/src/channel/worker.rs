@@ -1,4 +1,5 @@
-//! The channel's thread: sockets and pauses around a [`Transport`] and a [`Session`].
+//! The channel's thread, which handles the sockets and the pauses between connections. [`Transport`] and [`Session`]
+//! do the rest.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -98,11 +99,11 @@ impl Worker {
         }
     }
 
-    /// Waits, and returns whether to stop.
+    /// Waits for the pause, and returns whether the thread must stop.
     fn wait(&self, pause_ms: u16) -> bool {
         let mut left = pause_ms;
-        // New bodies also wake the thread, and stay queued. The pause is divided into slices, so that the thread can
-        // measure it without a clock.
+        // The pause is divided into slices, so that the thread notices within 100 ms that it must stop. New bodies
+        // stay in the queue.
         while left > 0 {
             let slice = left.min(100);
             std::thread::sleep(Duration::from_millis(slice.into()));
@@ -150,7 +151,7 @@ impl Worker {
                 };
                 heard = clock::now();
                 if let Err(refusal) = transport.receive(buffer.get(..n).unwrap_or_default(), &mut lines) {
-                    // The alert tells the controller why.
+                    // The alert tells the controller why the agent closes the connection.
                     transport.take(&mut out);
                     let _ = flush(&mut stream, &mut out);
                     return Err(refusal.into());
@@ -167,7 +168,8 @@ impl Worker {
         }
     }
 
-    /// Takes lines from the queue, to send them.
+    /// Moves bodies from the queue through the transport to `out`, until the queue is empty or `out` holds [`BUFFER`]
+    /// bytes. Moves only the greeting if the controller has not accepted the agent yet.
     fn fill(&self, session: &Session, transport: &mut Transport, out: &mut Vec<u8>) -> Result<(), Ended> {
         loop {
             transport.take(out);
@@ -210,7 +212,7 @@ impl Worker {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(e) => return Err(e.into()),
         }
-        // Resets the counter; it may be zero already.
+        // Resets the counter of `wake`, which may be zero already.
         let _ = self.shared.wake.read();
         Ok(())
     }
@@ -227,10 +229,10 @@ impl Worker {
     }
 }
 
-/// The wait until a deadline; `None` after it.
+/// Returns the time to wait until a deadline, or `None` after the deadline.
 fn until(deadline: Time) -> Option<PollTimeout> {
     let left = deadline.since(clock::now());
-    // Rounded up, so that the thread does not wake just before the deadline.
+    // The time is rounded up, so that the thread does not wake just before the deadline.
     let millis = u16::try_from(left.as_nanos() / 1_000_000 + 1).unwrap_or(u16::MAX);
     (left > Span::ZERO).then(|| PollTimeout::from(millis))
 }
@@ -248,7 +250,8 @@ fn flush(stream: &mut TcpStream, out: &mut Vec<u8>) -> Result<(), Ended> {
     Ok(())
 }
 
-/// Detects that the controller's host vanished without closing the connection.
+/// Sets options of the socket with which the kernel detects that the controller's host has vanished without closing
+/// the connection.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     setsockopt(stream, sockopt::KeepAlive, &true)?;
     setsockopt(stream, sockopt::TcpKeepIdle, &2)?;

@@ -130,13 +130,13 @@ pub(super) struct HostArgs {
     cgroup: Option<String>,
 }
 
-/// A role's arguments as configuration.
+/// The arguments of a role, which can be converted into a configuration.
 pub(super) trait Configured {
-    /// The configuration file, if one was given.
+    /// Returns the configuration file, if one was given.
     fn file(&self) -> Option<&PathBuf>;
-    /// The configuration file that is equivalent to the options.
+    /// Returns the table of a configuration file that is equivalent to the options.
     fn table(&self, role: &str) -> Result<Table, Problem>;
-    /// Applies the options that override the file.
+    /// Changes the table by the options that override a file.
     fn amend(&self, _table: &mut Table) {}
 
     fn config(&self, role: &'static str) -> Result<Config, Invalid> {
@@ -156,7 +156,7 @@ pub(super) trait Configured {
     }
 }
 
-/// A name for a key, which is also the name of its files.
+/// Checks the name of a key, which is also the name of the key's files.
 fn key_name(name: &str) -> Result<String, String> {
     config::plain_name(name.to_owned()).map_err(|expected| format!("expected {expected}"))
 }

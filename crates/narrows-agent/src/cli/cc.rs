@@ -46,7 +46,7 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
     match command {
         CcCommand::Load(args) => {
             let options = Options { exit_125: args.exit_125, down_needs_loss: args.down_needs_loss };
-            // All or none: check each before loading the first.
+            // Check all algorithms before the first is loaded, so that either all or none are loaded.
             let wanted = named(&args.names, || rest(options, &place))?;
             for &variant in &wanted {
                 cc::loadable(variant, options, &place)?;
@@ -82,7 +82,8 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
                 cc::unload(variant, &place)?;
                 println!("{} is unloaded", place.registered(variant));
             }
-            // Unloading the last one that is pinned in a mount unmounts it already.
+            // Unloading the last algorithm that is pinned in a mount also unmounts this mount, so compare with the
+            // number before.
             if cc::tidy(&place)?.pins {
                 println!("removed pins of algorithms that are not registered");
             }
@@ -94,19 +95,19 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The loaded variants.
+/// Returns the loaded variants.
 fn there(place: &Place) -> Result<Vec<Variant>, CcError> {
     Ok(cc::list(place)?.iter().map(|loaded| loaded.variant).collect())
 }
 
-/// The variants that are not loaded and accept these options.
+/// Returns the variants that are not loaded and accept these options.
 fn rest(options: Options, place: &Place) -> Result<Vec<Variant>, CcError> {
     let there = there(place)?;
     let fits = |variant: &Variant| *variant != Variant::V1 || options == Options::default();
     Ok(Variant::ALL.into_iter().filter(|variant| !there.contains(variant) && fits(variant)).collect())
 }
 
-/// The variants that `load all` does not load, one line each.
+/// Returns one line for each variant that `load all` does not load, with the reason.
 fn left(there: &[Loaded], options: Options, place: &Place) -> Vec<String> {
     let with = |options: Options| match options.names().as_slice() {
         [] => "without options".to_owned(),
@@ -122,7 +123,7 @@ fn left(there: &[Loaded], options: Options, place: &Place) -> Vec<String> {
     lines
 }
 
-/// The variants with these names. For the name `all`, these are the variants that the function `all` returns.
+/// Returns the variants with these names. The name `all` stands for the variants that the function `all` returns.
 fn named(
     names: &[String],
     all: impl FnOnce() -> Result<Vec<Variant>, CcError>,

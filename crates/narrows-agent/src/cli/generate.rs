@@ -19,7 +19,8 @@ pub(super) fn write_into(folder: &Path) -> io::Result<()> {
     complete(Fish, &folder.join("fish"))
 }
 
-/// The name of the file is the name that the shell looks for, e.g. `_narrows-agent` for zsh.
+/// Writes the completions for a shell into `folder`. The file has the name that the shell looks for, e.g.
+/// `_narrows-agent` for zsh.
 fn complete(shell: impl Generator, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut command = Args::command();

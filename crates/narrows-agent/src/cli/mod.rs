@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of `narrows-agent`.
 
 mod args;
 mod cc;
@@ -28,7 +28,7 @@ const WRONG_INPUT: u8 = 2;
 
 const NO_AGENT: &str = "no agent runs on this host";
 
-/// The agents of the three roles. Each runs until [`Services::stop`] requests its end.
+/// The agents of the three roles. Each agent runs until [`Services::stop`] requests its end.
 pub trait Agents {
     /// Runs an agent that controls ports.
     fn switch(&self, config: &config::Switch, services: &mut Services) -> Result<(), Failure>;
@@ -38,7 +38,7 @@ pub trait Agents {
     fn receiver(&self, config: &config::Receiver, services: &mut Services) -> Result<(), Failure>;
 }
 
-/// Runs the command of the command line.
+/// Runs the command that the command line names, and returns the exit code.
 pub fn run(agents: &dyn Agents) -> ExitCode {
     let code = match execute(Args::parse().command, agents) {
         Ok(code) => code,
@@ -87,8 +87,8 @@ fn execute(command: Command, agents: &dyn Agents) -> Result<u8, Failure> {
     }
 }
 
-/// A warning if a correct configuration names a file that does not exist on this machine. A missing file is not an
-/// error, because it can be created later, or exist on another machine.
+/// Returns a warning if a correct configuration names a file that cannot be opened on this machine. A missing file is
+/// not an error, because it can be created later, or exist on another machine.
 fn missing(file: &Path, config: &Config) -> Option<String> {
     let Config::Switch(switch) = config else { return None };
     let keys = switch.controller.as_ref()?.keys.as_ref()?;
@@ -124,7 +124,7 @@ fn start(args: impl Configured + 'static, role: &'static str, agents: &dyn Agent
     Ok(0)
 }
 
-/// The socket of the agent with this name, or of the only agent.
+/// Returns the socket of the agent with this name, or of the only agent if there is no name.
 fn socket(name: Option<&str>) -> Result<std::path::PathBuf, Failure> {
     if let Some(name) = name {
         return Ok(path_of(name));
@@ -145,7 +145,7 @@ fn socket(name: Option<&str>) -> Result<std::path::PathBuf, Failure> {
     }
 }
 
-/// Connects to the agent with this name, or to the only agent.
+/// Connects to the agent with this name, or to the only agent if there is no name.
 fn connect(name: Option<&str>, request: &Request) -> Result<Client, Failure> {
     Client::connect(&socket(name)?, request).map_err(|error| match (error.kind(), name) {
         (io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused, Some(name)) => {
@@ -209,7 +209,7 @@ fn clean_up(netns: Option<&str>) -> Result<u8, Failure> {
     Ok(u8::from(!cleaned.failed.is_empty()))
 }
 
-/// The name of a file in errors.
+/// Returns the name of a file in errors.
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }

@@ -16,17 +16,18 @@ pub enum Scope {
     Netns,
     /// The connections of the processes in this cgroup (version 2).
     Cgroup(PathBuf),
-    /// All connections of these network namespaces, each with its interfaces: many emulated hosts on one kernel.
+    /// All connections of these network namespaces, each with its interfaces. One agent can thereby serve many
+    /// emulated hosts on one kernel.
     Namespaces(Vec<Namespace>),
 }
 
 /// How a sender applies rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// The congestion control is `brf`: the network's rate, or CUBIC if no switch sends one.
+    /// The congestion control is `brf`. It uses the network's rate, or CUBIC if no switch sends a rate.
     #[default]
     Brf,
-    /// The kernel's own congestion control, with the network's rate as the upper limit of its pacing rate.
+    /// The congestion control is the kernel's own, and the network's rate is the upper limit of its pacing rate.
     Cap,
 }
 
@@ -35,21 +36,21 @@ pub enum Mode {
 pub struct Sender {
     /// Settings of every agent.
     pub common: Common,
-    /// Connections that apply rates.
+    /// Connections that apply the rates from switches.
     pub scope: Scope,
     /// Interfaces at which the sender's data packets state whether the application limits the flow (BRF-100).
     pub interfaces: Vec<String>,
-    /// How these connections apply rates.
+    /// How the connections in `scope` apply rates.
     pub mode: Mode,
     /// Upper bound of the rates from switches; `None`: no bound (BRF-104).
     pub max_rate: Option<Rate>,
-    /// Connections that use `brf`.
+    /// Which of the connections in `scope` use `brf`.
     pub choice: Choice,
     /// How the switches on the path write the rate.
     pub format: Format,
-    /// Also make `brf` the default congestion control of the namespace.
+    /// Whether `brf` also becomes the default congestion control of the namespace.
     pub set_default: bool,
-    /// Name of the congestion control, unique on the host: several senders need different names.
+    /// Name of the congestion control. Several senders on one host need different names.
     pub algorithm: String,
 }
 
@@ -58,7 +59,7 @@ pub struct Sender {
 pub struct Receiver {
     /// Settings of every agent.
     pub common: Common,
-    /// Connections that reserve room for the option.
+    /// Connections that reserve room for the option with the rate.
     pub scope: Scope,
     /// Whether this host's SYNs also ask for feedback, so that downloads from servers use rates.
     pub ask: bool,
@@ -118,7 +119,8 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     Some(Sender { common, scope, interfaces, mode, choice, format, max_rate, set_default, algorithm })
 }
 
-/// A name that fits into Linux's field (TCP_CA_NAME_MAX with its zero, include/net/tcp.h).
+/// Checks that a name fits into Linux's field for the name of a congestion control, which has TCP_CA_NAME_MAX bytes
+/// with a zero at the end (include/net/tcp.h).
 fn algorithm(name: String) -> Result<String, String> {
     if (1..16).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic()) {
         Ok(name)

@@ -1,7 +1,6 @@
-//! Configuration: one TOML file for each agent, with the units of scenarios. All errors are reported
-//! together.
+//! The configuration of an agent: one TOML file, with the units of scenarios. All errors are reported together.
 //!
-//! The first table names the agent: `[switch]`, `[sender]` or `[receiver]`.
+//! Exactly one of the tables `[switch]`, `[sender]` and `[receiver]` is present, and names the agent's role.
 
 mod hosts;
 mod params;
@@ -25,7 +24,7 @@ pub use switch::{Capacity, Controller, Feedback, Format, Pin, Port, Switch, Vlan
 use crate::netns::Netns;
 use reader::{Problems, Reader, hint, one_of, text, yes_no};
 
-/// The agents.
+/// Names of the agents' roles.
 const ROLES: [&str; 3] = ["switch", "sender", "receiver"];
 
 /// A checked configuration.
@@ -48,7 +47,7 @@ pub struct Common {
     pub netns: Option<Netns>,
     /// The metrics for Prometheus; `None`: no metrics.
     pub metrics: Option<Metrics>,
-    /// Log on standard error.
+    /// The log on standard error.
     pub log: Log,
 }
 
@@ -74,16 +73,16 @@ pub enum MetricsNetns {
 /// `[log]`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// JSON lines instead of text.
+    /// Whether the log has lines of JSON instead of text.
     pub json: bool,
-    /// `error`, `warn`, `info`, `debug`, or a filter such as `info,narrows_agent::htb=debug`.
+    /// Level of the log: `error`, `warn`, `info`, `debug`, or a filter such as `info,narrows_agent::htb=debug`.
     pub level: String,
 }
 
 /// An invalid configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
-    /// File, or "command line".
+    /// Name of the file, or "command line".
     pub source: String,
     /// All errors.
     pub problems: Vec<Problem>,
@@ -129,7 +128,7 @@ impl Config {
         }
     }
 
-    /// Checks the text of a file; `source` is its name in errors.
+    /// Parses and checks the text of a file. `source` is the name of the file in errors.
     pub fn parse(content: &str, source: &str) -> Result<Config, Invalid> {
         let mut table = Config::table(content, source)?;
         retired::rename(&mut table);
@@ -144,7 +143,7 @@ impl Config {
         })
     }
 
-    /// Checks a table from any source.
+    /// Checks a table. `source` is the name of its origin in errors.
     pub fn read(table: &Table, source: &str) -> Result<Config, Invalid> {
         let problems = Problems::default();
         let root = Reader::new(table, "", &problems);
@@ -170,7 +169,7 @@ impl Config {
         }
     }
 
-    /// The settings of every agent.
+    /// Returns the settings that all agents have.
     pub fn common(&self) -> &Common {
         match self {
             Config::Switch(c) => &c.common,
@@ -179,7 +178,7 @@ impl Config {
         }
     }
 
-    /// The connections that a sender or receiver applies to.
+    /// Returns the connections that a sender or receiver applies to. Returns `None` for a switch.
     pub fn scope(&self) -> Option<&Scope> {
         match self {
             Config::Switch(_) => None,
@@ -188,7 +187,7 @@ impl Config {
         }
     }
 
-    /// `switch`, `sender` or `receiver`.
+    /// Returns the role: `switch`, `sender` or `receiver`.
     pub fn role(&self) -> &'static str {
         match self {
             Config::Switch(_) => ROLES[0],
@@ -237,7 +236,7 @@ fn common(root: &Reader<'_>, own: &Reader<'_>, role: &'static str, metrics_port:
     Common { name, netns, metrics, log }
 }
 
-/// A name that is valid in a file name.
+/// Checks that a name is valid in a file name. The error says what is expected.
 pub(crate) fn plain_name(name: String) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if (1..=32).contains(&name.len()) && name.chars().all(plain) {
@@ -247,7 +246,7 @@ pub(crate) fn plain_name(name: String) -> Result<String, String> {
     }
 }
 
-/// A valid name of a Linux interface (dev_valid_name).
+/// Checks that a name is valid for a Linux interface (dev_valid_name). The error says what is expected.
 fn interface(name: String) -> Result<String, String> {
     let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     if name.len() < 16 && name != "." && name != ".." && !name.contains(odd) {

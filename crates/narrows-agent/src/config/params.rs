@@ -16,12 +16,13 @@ pub(super) static KINDS: LazyLock<BTreeMap<&str, Values>> = LazyLock::new(|| {
     known.filter_map(|entry| entry.on_switches().map(|needed| (entry.name, needed))).collect()
 });
 
-/// Share of the link up to which UDP borrows by default. The rest is for the first packets of new flows.
+/// Default maximum share of the link for UDP, including the rate that UDP borrows. The rest is for the first packets
+/// of new flows.
 const UDP_CEILING: f64 = 0.95;
 
-/// Sets defaults of the rate controller's parameters that a real switch needs: room for the flows of the whole
-/// switch, rates in ACKs, and UDP that may borrow. The rate controller ignores UDP's ceiling if it measures the
-/// capacity.
+/// Adds the values that a real switch needs for parameters that are not given. With these values, there is room for
+/// the flows of the whole switch, rates are sent in ACKs, and UDP may borrow. The rate controller ignores UDP's
+/// ceiling if it measures the capacity.
 pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Values) {
     let Some(needed) = KINDS.get(name) else { return };
     let mut defaults = needed.clone();
@@ -34,8 +35,8 @@ pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Values) {
     }
 }
 
-/// Converts the table to base units. Calls `problem` with each key that the rate controller does not have, and with each
-/// key whose value has the wrong form or is out of range. `None` if there was one.
+/// Converts the table to base units. Calls `problem` for each key that the rate controller does not have, and for
+/// each key whose value has the wrong form or is out of range. Returns `None` if there was such a key.
 pub(super) fn in_base_units(
     name: &str,
     given: &toml::Table,
@@ -66,7 +67,7 @@ fn in_base_unit(entry: &registry::Entry, key: &str, given: &toml::Value) -> Resu
     Ok(value)
 }
 
-/// A value without its unit, or what was expected.
+/// Converts a value with a unit to base units. The error says what is expected.
 fn without_unit(shape: &Shape, value: &toml::Value) -> Result<Value, String> {
     let word = value.as_str().unwrap_or_default();
     match (shape.takes, value) {
@@ -84,7 +85,7 @@ fn without_unit(shape: &Shape, value: &toml::Value) -> Result<Value, String> {
     }
 }
 
-/// The parameters of BRF, if the rate controller is BRF.
+/// Returns the parameters of BRF if the rate controller is BRF.
 pub(super) fn brf(name: &str, params: &Values) -> Option<brf::Params> {
     (name == "brf").then(|| brf::Params::read(name, params).ok()).flatten()
 }

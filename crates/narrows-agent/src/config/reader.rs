@@ -1,4 +1,4 @@
-//! Reads a TOML table key by key and collects *all* errors, one line for each. serde stops at the first.
+//! Reads a TOML table key by key and collects *all* errors, one line for each. serde would stop at the first error.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ impl Display for Problem {
     }
 }
 
-/// Collects errors.
+/// The errors that were found so far.
 pub(super) type Problems = RefCell<Vec<Problem>>;
 
 /// A table while it is read.
@@ -47,20 +47,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records an error of `key` in this table; an empty key is the table itself.
+    /// Records an error of `key` in this table. An empty key stands for the table itself.
     pub(super) fn problem(&self, key: &str, text: impl Display) {
         let problem = Problem { key: self.path_of(key), text: text.to_string() };
         self.problems.borrow_mut().push(problem);
     }
 
-    /// The raw value of a key. The key counts as known from now on.
+    /// Returns the raw value of a key. The key counts as known from now on.
     pub(super) fn value(&self, key: &'static str) -> Option<&'a Value> {
         self.asked.borrow_mut().insert(key);
         self.table.get(key)
     }
 
-    /// The value of a key, parsed by `read`. The error of `read` says what is expected. `None` if the value is missing
-    /// or invalid.
+    /// Returns the value of a key, parsed by `read`. The error of `read` says what is expected. Returns `None` if the
+    /// value is missing or invalid, and records an error if it is invalid.
     pub(super) fn get<T>(
         &self,
         key: &'static str,
@@ -89,13 +89,13 @@ impl<'a> Reader<'a> {
         self.get(key, read)
     }
 
-    /// A table within this table; `None` if there is none.
+    /// Returns the table with this key within this table, or `None` if the key is missing or is not a table.
     pub(super) fn table(&self, key: &'static str) -> Option<Reader<'a>> {
         let table = self.get(key, |v| v.as_table().ok_or_else(|| format!("a table [{key}]")))?;
         Some(Reader::new(table, &self.path_of(key), self.problems))
     }
 
-    /// The tables of an array of tables; empty if the array is missing.
+    /// Returns the tables of an array of tables, or an empty list if the array is missing or invalid.
     pub(super) fn tables(&self, key: &'static str) -> Vec<Reader<'a>> {
         let expected = || format!("tables [[{key}]]");
         let read = |v: &'a Value| {
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         tables.map(|(n, t)| Reader::new(t, &format!("{}[{n}]", self.path_of(key)), self.problems)).collect()
     }
 
-    /// Reports unknown keys.
+    /// Records an error for each unknown key.
     pub(super) fn done(self) {
         let asked = self.asked.borrow();
         for key in self.table.keys().filter(|key| !asked.contains(key.as_str())) {
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `; did you mean "rate"?`, or the list of known keys.
+/// Returns a hint for an unknown word: `; did you mean "rate"?`, or the list of known names.
 pub(super) fn hint<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<_> = names.collect();
     let near = names.iter().map(|name| (strsim::jaro_winkler(word, name), name));
@@ -125,7 +125,7 @@ pub(super) fn hint<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Stri
     }
 }
 
-/// A value, shortened for an error message.
+/// Returns a value as text for an error message, shortened if it is long.
 pub(super) fn found(value: &Value) -> String {
     let text = match value {
         Value::Table(_) => "a table".to_owned(),
@@ -135,9 +135,9 @@ pub(super) fn found(value: &Value) -> String {
     if text.chars().count() > 60 { format!("{}...", text.chars().take(57).collect::<String>()) } else { text }
 }
 
-// Readers of values. Their errors say what is expected.
+// The following functions read values. Their errors say what is expected.
 
-/// Text with a unit, by one of the functions of [`super::units`].
+/// Returns a function that reads text with a unit. `read` is one of the functions of [`super::units`].
 pub(super) fn unit<T>(read: fn(&str) -> Result<T, String>) -> impl Fn(&Value) -> Result<T, String> {
     // An empty text has no unit, so its error is a plain "expected".
     move |value| read(value.as_str().unwrap_or_default())
@@ -160,7 +160,7 @@ pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     items.iter().map(|item| text(item).map_err(|_| expected.to_owned())).collect()
 }
 
-/// A share, as `"2%"` or 0.02.
+/// Reads a share, which is written as `"2%"` or 0.02.
 pub(super) fn share(value: &Value) -> Result<f64, String> {
     match value.as_float() {
         Some(number) => units::probability(&number.to_string()),
@@ -169,7 +169,7 @@ pub(super) fn share(value: &Value) -> Result<f64, String> {
     .map_err(|_| "a share such as \"2%\" or 0.02".to_owned())
 }
 
-/// A whole number within a range.
+/// Returns a function that reads a whole number within a range.
 pub(super) fn whole(least: u32, most: u32) -> impl Fn(&Value) -> Result<u32, String> {
     move |value| {
         let number = value.as_integer().and_then(|n| u32::try_from(n).ok());
@@ -178,7 +178,7 @@ pub(super) fn whole(least: u32, most: u32) -> impl Fn(&Value) -> Result<u32, Str
     }
 }
 
-/// A text that must be one of these words.
+/// Returns a function that reads one of these words and returns its value.
 pub(super) fn one_of<T: Copy>(words: &[(&'static str, T)]) -> impl Fn(&Value) -> Result<T, String> {
     move |value| {
         let word = value.as_str().unwrap_or_default();

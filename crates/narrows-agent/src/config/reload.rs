@@ -1,11 +1,11 @@
-//! Compares the configuration in force with a new one: which keys can change while the agent runs.
+//! Compares the configuration in force with a new one, and decides which keys can change while the agent runs.
 
 use super::{Capacity, Common, Config, Log, Port, Receiver, Scope, Sender, Switch};
 
 /// The outcome of a comparison. All keys are paths such as `ports.eth1.rate`.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The configuration in force from now on: the old one with the keys that can change.
+    /// The configuration in force from now on: the old configuration with the new values of the keys that can change.
     pub config: Config,
     /// Keys that change now.
     pub changed: Vec<String>,
@@ -13,7 +13,8 @@ pub struct Plan {
     pub restart: Vec<String>,
 }
 
-/// Compares the fields of two values. Fields in `now` are copied from the new value to the one in force.
+/// Compares the fields of two values. Fields in `now` that differ are copied to the value in force and listed in
+/// `changed`. Fields in `restart` that differ are only listed in `restart`.
 macro_rules! compare {
     ($plan:ident, $prefix:expr, $old:expr, $new:expr; now: $($now:ident),*; restart: $($later:ident),*) => {
         $(if $old.$now != $new.$now {
@@ -49,14 +50,15 @@ impl Plan {
     }
 }
 
-// A field that is added to a configuration must be added to its comparison. The patterns without `..` make sure of it.
+// A field that is added to a configuration must be added to its comparison. The compiler checks this, because the
+// patterns have no `..`.
 
 fn common(keys: &mut Keys, role: &str, old: &mut Common, new: &Common) {
     let Common { name: _, netns: _, metrics: _, log: Log { json: _, level: _ } } = new;
     compare!(keys, format_args!("{role}."), old, new; now:; restart: name, netns);
     compare!(keys, "", old, new; now:; restart: metrics);
     compare!(keys, "log.", old.log, new.log; now: level; restart: json);
-    // The key that sets the field.
+    // The key `format` sets the field `json`.
     keys.restart.iter_mut().filter(|key| *key == "log.json").for_each(|key| *key = "log.format".to_owned());
 }
 
@@ -120,7 +122,7 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     } = new;
     let mut old = old.clone();
     common(keys, "switch", &mut old.common, &new.common);
-    // The tables' sizes belong to the loaded program.
+    // The sizes of the program's tables cannot change after the program is loaded.
     compare!(keys, "switch.", old, new; now: tick, watchdog, vlans, gtp, format, feedback; restart: max_flows, pin);
     compare!(keys, "", old, new; now:; restart: controller);
     ports(keys, &mut old, new);
@@ -172,7 +174,8 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
         params: _,
     } = new;
     let name = format!("ports.{}.", old.interface);
-    // The conversion between HTB's rates and the rate controller's rates is built with these values.
+    // The conversion between HTB's rates and the rate controller's rates is built once, with `overhead`,
+    // `encapsulation` and `mtu`.
     compare!(keys, name, old, new; now: limit, syn_share; restart: overhead, encapsulation, mtu);
     match (old.capacity, new.capacity) {
         (Capacity::Known(before), Capacity::Known(after)) if before != after => {
@@ -206,10 +209,10 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
     }
 }
 
-/// Parameter that follows from `switch.max_flows`.
+/// Name of the parameter whose value follows from `switch.max_flows`.
 const MAX_FLOWS: &str = "max_flows";
 
-/// Names of the parameters that differ.
+/// Returns the names of the parameters that differ, except [`MAX_FLOWS`].
 fn differing(old: &Port, new: &Port) -> Vec<String> {
     let mut names: Vec<_> = old.params.keys().chain(new.params.keys()).collect();
     names.sort_unstable();
@@ -230,7 +233,7 @@ mod tests {
         Plan::new(&parse(old), &parse(new))
     }
 
-    /// The keys that change now, and the keys that need a restart.
+    /// Returns the keys that change now, and the keys that need a restart.
     fn keys(new: &str) -> (String, String) {
         let plan = plan(OLD, new);
         (plan.changed.join(" "), plan.restart.join(" "))

@@ -1,13 +1,13 @@
-//! Names of version 0.2 that a file may still use. The release after the next one refuses them.
+//! Names of version 0.2 that a file may still use. The next release refuses them.
 
 use toml::{Table, Value};
 
 /// Keys of `[[ports]]`: the old name and the current one.
 const PORT_KEYS: [(&str, &str); 1] = [("controller", "rate_controller")];
 
-/// Gives keys their current names. Returns the path of each renamed key and its current name.
+/// Renames keys to their current names. Returns the path of each renamed key and its current name.
 ///
-/// A port with both names keeps them, so that the old one is refused as an unknown key.
+/// A port with both names keeps them, so that the old name is refused as an unknown key.
 pub(super) fn rename(table: &mut Table) -> Vec<(String, &'static str)> {
     let mut renamed = Vec::new();
     let ports = table.get_mut("ports").and_then(Value::as_array_mut);

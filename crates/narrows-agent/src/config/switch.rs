@@ -22,7 +22,8 @@ const PORTS_MAX: usize = layout::PORTS_MAX as usize - 1;
 /// The default of `pin`.
 const UNTIL_STOPPED: &str = "until-stopped";
 
-/// SYNs have 40 to 100 bytes: at 100 Mbit/s this share lets more than 2,500 connections start per second.
+/// Default share of the link that SYNs may use. SYNs have 40 to 100 bytes, so at 100 Mbit/s this share lets more than
+/// 2,500 connections start per second.
 const SYN_SHARE: f64 = 0.02;
 
 /// A switch.
@@ -34,13 +35,13 @@ pub struct Switch {
     pub tick: Span,
     /// Maximum number of flows of all ports together.
     pub max_flows: u32,
-    /// The program stops writing rates if the agent does not run for this long.
+    /// The eBPF program stops writing rates if the agent does not run for this long.
     pub watchdog: Span,
     /// Meaning of VLAN tags.
     pub vlans: Vlans,
-    /// Whether flows inside GTP-U are handled like all others.
+    /// Whether flows inside GTP-U are handled like all other flows.
     pub gtp: bool,
-    /// How rates are written.
+    /// How rates are written into packets.
     pub format: Format,
     /// How often a flow gets its rate.
     pub feedback: Feedback,
@@ -55,7 +56,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Folder of the pinned program, maps and attachments.
+    /// Returns the folder of the pinned program, maps and attachments.
     pub fn pins(&self) -> PathBuf {
         match &self.pin {
             Pin::In(folder) => folder.clone(),
@@ -72,11 +73,11 @@ pub enum Pin {
     /// Until the agent ends in any way.
     Never,
     /// Until the agent is stopped. If the agent dies, the next agent takes over the flows. On a kernel that cannot
-    /// pin the data plane, it lives as with [`Pin::Never`].
+    /// pin the data plane, this value has the effect of [`Pin::Never`].
     UntilStopped,
     /// Until `narrows-agent clean`.
     Always,
-    /// As with [`Pin::Always`], pinned in this folder of a bpffs.
+    /// As with [`Pin::Always`], but pinned in this folder of a bpffs.
     In(PathBuf),
 }
 
@@ -100,7 +101,7 @@ pub enum Feedback {
     /// In every ACK.
     #[default]
     EveryAck,
-    /// The paper's choice. With two switches on a path the sender may take the larger of two rates.
+    /// Once per RTT, as in the paper. With two switches on a path the sender may take the larger of two rates.
     OncePerRtt,
 }
 
@@ -144,7 +145,7 @@ pub struct Port {
 /// The capacity of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// A configured rate, in bytes as `overhead` counts them.
+    /// A configured rate. Its bytes include the `overhead` of each IP datagram.
     Known(Rate),
     /// The capacity is unknown and is measured (BRF-101).
     Measured,
@@ -153,7 +154,7 @@ pub enum Capacity {
 /// The link to the SDN controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controller {
-    /// Each `host:port`.
+    /// Addresses of the controllers, each as `host:port`.
     pub addresses: Vec<String>,
     /// The keys of the channel; `None` is allowed only if the controller is on this host.
     pub keys: Option<KeyFiles>,
@@ -162,12 +163,13 @@ pub struct Controller {
 }
 
 impl Port {
-    /// The thresholds of congestion for the SDN controller; `None` for a rate controller without any.
+    /// Returns the thresholds of congestion for the SDN controller, or `None` for a rate controller without
+    /// thresholds.
     pub fn thresholds(&self, mtu: Bytes) -> Option<brf::congestion::Thresholds> {
         params::brf(&self.rate_controller, &self.params).map(|p| brf::congestion::Thresholds::of(&p, mtu))
     }
 
-    /// The port's rate controller. `mtu` is the largest IP datagram.
+    /// Builds the port's rate controller. `mtu` is the largest IP datagram.
     ///
     /// # Errors
     /// Never for a port of a checked configuration.
@@ -251,7 +253,7 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     })
 }
 
-/// The least value of `watchdog`. The program must not stop because one tick is late.
+/// Returns the smallest value of `watchdog`. The eBPF program must not stop writing rates because one tick is late.
 fn least_watchdog(tick: Span) -> Span {
     tick.scale(3, 1)
 }
@@ -305,7 +307,8 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     })
 }
 
-/// The parameters of a port's rate controller, and whether it needs the SDN controller. `None` if one is invalid.
+/// Returns the parameters of a port's rate controller, and whether the rate controller needs the SDN controller.
+/// Returns `None` if the name of the rate controller or a parameter is invalid.
 fn params(
     table: &Reader<'_>,
     rate_controller: &str,
@@ -314,7 +317,8 @@ fn params(
     measured: bool,
 ) -> Option<(Values, bool)> {
     let Some(needed) = params::KINDS.get(rate_controller) else {
-        // The others need each packet, or headers that no stock host sends. They run in the simulator only.
+        // The other rate controllers need each packet, or headers that no stock host sends. They run in the simulator
+        // only.
         let kinds: Vec<_> = params::KINDS.keys().map(|kind| format!("{kind:?}")).collect();
         let kinds = kinds.join(", ");
         let text =
@@ -364,7 +368,7 @@ fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
     let addresses = table.need("address", host_and_port, "\"127.0.0.1:6690\"");
     let keys = keys(&table);
     let name = table.get("name", |v| text(v).and_then(plain_name)).unwrap_or_else(|| own_name.to_owned());
-    // A host name may be a name of this host. Only an address shows whether the controller is on another host.
+    // Only an address shows whether the controller is on another host. A host name may belong to this host.
     let is_elsewhere = |a: &String| a.parse::<std::net::SocketAddr>().is_ok_and(|a| !a.ip().is_loopback());
     if addresses.iter().flatten().any(is_elsewhere) && keys == Some(None) {
         table.problem("key", "found nothing, expected a file, because the controller is on another host");
@@ -373,7 +377,7 @@ fn controller(table: Reader<'_>, own_name: &str) -> Option<Controller> {
     Some(Controller { addresses: addresses?, keys: keys?, name })
 }
 
-/// One `host:port`, or a list of two or more.
+/// Reads one `host:port`, or a list of them.
 fn host_and_port(value: &toml::Value) -> Result<Vec<String>, String> {
     let expected = "a host and port such as \"127.0.0.1:6690\", or a list of them";
     let one = value.as_str().map(|address| vec![address.to_owned()]);
@@ -385,7 +389,8 @@ fn host_and_port(value: &toml::Value) -> Result<Vec<String>, String> {
     addresses.ok_or_else(|| expected.to_owned())
 }
 
-/// The files of the channel's keys: all or none. The outer `None` is an error, which has been reported.
+/// Reads the files of the channel's keys, of which all or none must be given. The outer `None` means that an error
+/// has been recorded. The inner `None` means that no file is given.
 fn keys(table: &Reader<'_>) -> Option<Option<KeyFiles>> {
     if table.value("secret_file").is_some() {
         let text = "found the secret of an earlier version, expected key, certificate and trusted: \

@@ -136,7 +136,7 @@ fn a_share_names_its_subscribers_and_is_brfs() {
     for share in ["flow", "sender-address", "receiver-address", "receiver-prefix/24/56", "vlan", "mark"] {
         assert_eq!(with(&format!("'{share}'")), [""; 0], "{share}");
     }
-    // The side is missing.
+    // These values lack the side (sender or receiver), have too long a prefix, or are not text.
     for share in ["'address'", "'prefix/24'", "'sender-prefix/33'", "24"] {
         let shown = share.replace('\'', "\"");
         let expected =
@@ -187,7 +187,7 @@ fn contradicting_keys_are_refused() {
     assert!(problems("[sender]\n[[ports]]\ninterface = 'a'")[0].contains("ports: found an unknown key"));
 }
 
-/// RCP and BDR on real switches: rates in ACKs, and a configured capacity.
+/// On real switches, RCP and BDR send rates in ACKs and need a configured capacity.
 #[test]
 fn rcp_and_bdr_are_configured() {
     let port = |rest: &str| format!("[switch]\nmax_flows = 99\n[[ports]]\ninterface = 'a'\n{rest}");
@@ -224,7 +224,7 @@ fn rcp_and_bdr_are_configured() {
     );
 }
 
-/// The port follows its controller.
+/// A port with PACEC needs the SDN controller.
 #[test]
 fn pacec_is_signalled_in_band_and_needs_its_controller() {
     let own = port_of("pacec", "params = { sample = '20ms', edge = false }");
@@ -249,7 +249,7 @@ fn port_of(kind: &str, rest: &str) -> String {
     format!("[switch]\n[[ports]]\ninterface = 'a'\nrate = '1mbit'\nrate_controller = '{kind}'\n{rest}")
 }
 
-/// The only error of the only port.
+/// Returns the only error of a configuration with one port, without the path of the port.
 fn port_problem(content: &str) -> String {
     let problems = problems(content);
     assert_eq!(problems.len(), 1, "{problems:?}");

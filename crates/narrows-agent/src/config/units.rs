@@ -6,7 +6,7 @@
 
 use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span};
 
-/// Upper bounds, as in scenarios. With them, products of two figures fit into 64 bits.
+/// Upper bounds, as in scenarios.
 const MAX_NANOS: u128 = 1_000_000 * NANOS_PER_SEC as u128;
 const MAX_BITS_PER_SEC: u128 = 1_000_000_000_000_000;
 const MAX_BYTES: u128 = 1_000_000_000_000_000;
@@ -18,7 +18,8 @@ struct Number {
 }
 
 impl Number {
-    /// `self * factor`, rounded to nearest, halves up; `None` above `most`.
+    /// Returns `self * factor`, rounded to the nearest whole number (halves up). Returns `None` if the result is
+    /// above `most`.
     fn times(&self, factor: u128, most: u128) -> Option<u128> {
         let divisor = 10u128.checked_pow(self.places)?;
         let whole = self.digits.checked_mul(factor)?.checked_add(divisor / 2)? / divisor;
@@ -26,7 +27,7 @@ impl Number {
     }
 }
 
-/// Splits `"2.5 Gbit"` into number and unit. Only scenarios accept exponents ("1e3").
+/// Splits text such as `"2.5 Gbit"` into number and unit. Only scenarios accept exponents ("1e3").
 fn split(text: &str) -> Option<(Number, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -39,7 +40,8 @@ fn split(text: &str) -> Option<(Number, &str)> {
     Some((Number { digits, places: fraction.len() as u32 }, unit.trim()))
 }
 
-/// The multiplier of a prefix such as `k` or `Ki`, and the rest of the text.
+/// Returns the two possible readings of a unit that may begin with a prefix such as `k` or `Ki`. Each reading is the
+/// multiplier of the prefix, and the rest of the text.
 fn prefix(unit: &str) -> [(u128, &str); 2] {
     let scale = |c: char| match c.to_ascii_lowercase() {
         'k' => 1,
@@ -59,7 +61,7 @@ fn prefix(unit: &str) -> [(u128, &str); 2] {
     }
 }
 
-/// `20ms`, `1.5s`; ns, us, ms, s, min, h.
+/// Parses a time such as `20ms` or `1.5s`. The units are ns, us, ms, s, min and h.
 pub fn span(text: &str) -> Result<Span, String> {
     let expected = || "a time such as \"20ms\" or \"30s\"".to_owned();
     let (number, unit) = split(text).ok_or_else(expected)?;
@@ -78,7 +80,7 @@ pub fn span(text: &str) -> Result<Span, String> {
     Ok(Span::from_nanos(nanos as u64))
 }
 
-/// `100mbit`, `2.5Gbit/s`, `100Mbps`, `2MB/s`.
+/// Parses a rate such as `100mbit`, `2.5Gbit/s`, `100Mbps` or `2MB/s`.
 pub fn rate(text: &str) -> Result<Rate, String> {
     let expected = || "a rate such as \"100mbit\"".to_owned();
     let (number, unit) = split(text).ok_or_else(expected)?;
@@ -106,7 +108,7 @@ pub fn rate(text: &str) -> Result<Rate, String> {
     Ok(Rate::from_bits_per_sec(bits as u64))
 }
 
-/// `64kB`, `1MiB`, `1500B`.
+/// Parses a size such as `64kB`, `1MiB` or `1500B`.
 pub fn bytes(text: &str) -> Result<Bytes, String> {
     let expected = || "a size such as \"64kB\"".to_owned();
     let (number, unit) = split(text).ok_or_else(expected)?;
@@ -121,7 +123,8 @@ pub fn bytes(text: &str) -> Result<Bytes, String> {
     Ok(Bytes::new(bytes as u64))
 }
 
-/// `1000p`: Linux's pfifo counts packets, so lengths in bytes are not accepted here.
+/// Parses the length of a queue in packets, such as `1000p`. Linux's pfifo counts packets, so lengths in bytes are
+/// not accepted here.
 pub fn packets(text: &str) -> Result<u32, String> {
     let expected = || "a queue length in packets such as \"1000p\"".to_owned();
     let (number, unit) = split(text).ok_or_else(expected)?;
@@ -132,7 +135,7 @@ pub fn packets(text: &str) -> Result<u32, String> {
     }
 }
 
-/// `0.1%`.
+/// Parses a probability such as `0.1%` or `0.001`.
 pub fn probability(text: &str) -> Result<f64, String> {
     let expected = || "a probability such as \"0.1%\" or 0.001".to_owned();
     let percent = text.trim().strip_suffix('%');
@@ -141,25 +144,25 @@ pub fn probability(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&p) { Ok(p) } else { Err(format!("{}, between 0 and 1", expected())) }
 }
 
-/// The largest unit in which `amount` is a whole number.
+/// Returns `amount` as text, in the largest unit that gives a whole number.
 fn largest(amount: u64, units: [(&str, u64); 4]) -> String {
     let fits = |(_, scale): &(&str, u64)| amount != 0 && amount.is_multiple_of(*scale);
     let (unit, scale) = units.into_iter().find(fits).unwrap_or(units[3]);
     format!("{}{unit}", amount / scale)
 }
 
-/// A time in the largest unit that gives a whole number.
+/// Returns a time as text, in the largest unit that gives a whole number.
 pub fn show_span(span: Span) -> String {
     largest(span.as_nanos(), [("s", NANOS_PER_SEC), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)])
 }
 
-/// A rate in the largest unit that gives a whole number.
+/// Returns a rate as text, in the largest unit that gives a whole number.
 pub fn show_rate(rate: Rate) -> String {
     let bits = rate.as_bytes_per_sec().saturating_mul(8);
     largest(bits, [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)])
 }
 
-/// A size in the largest unit that gives a whole number.
+/// Returns a size as text, in the largest unit that gives a whole number.
 pub fn show_bytes(bytes: Bytes) -> String {
     largest(bytes.get(), [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)])
 }

@@ -1,9 +1,9 @@
 //! A bounded HTTP/1 server for one page, in one thread.
 //!
-//! Everyone who can reach the address can connect. To limit the memory and time that a client can use, the
-//! number of connections, the length of a request, the time for a request and for its answer are bounded, and a body
-//! is neither read nor allocated. If there are too many connections, a new one displaces the oldest connection of the
-//! address with the most connections.
+//! Everyone who can reach the address can connect. The server therefore limits the memory and time that a client can
+//! use. The number of connections, the length of a request, the time for a request and the time for its answer are
+//! bounded. A body is neither read nor allocated. If there are too many connections, a new connection displaces the
+//! oldest connection of the address with the most connections.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
@@ -29,17 +29,17 @@ const HEADERS_MAX: usize = 64;
 const REQUEST_TIME: Span = Span::from_secs(5);
 /// An answer must be written after this time.
 const ANSWER_TIME: Span = Span::from_secs(5);
-/// Time in which the client must close the connection after an answer. Closing with unread data would reset the
-/// connection, and the client could lose the answer.
+/// Time in which the client must close the connection after an answer. The server does not close the connection at
+/// once, because closing with unread data would reset the connection, and the client could lose the answer.
 const CLOSE_TIME: Span = Span::from_secs(1);
-/// Maximum number of bytes that are discarded meanwhile.
+/// Maximum number of bytes that are read and discarded within [`CLOSE_TIME`].
 const DISCARD_MAX: usize = 65_536;
 /// Requests within this time get the same page.
 const PAGE_TIME: Span = Span::from_millis(200);
 /// Pause after an error of the listener, e.g. when no descriptors are left.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The page at `/metrics`. Returns `None` if the page cannot be made now.
+/// A function that returns the page at `/metrics`, or `None` if the page cannot be made now.
 pub(super) type Page = dyn FnMut() -> Option<String> + Send;
 
 /// Serves the page until `stop` is written.
@@ -68,7 +68,8 @@ pub(super) fn serve(listener: &TcpListener, stop: &EventFd, page: &mut Page) -> 
     }
 }
 
-/// Waits for events or the next deadline. Returns what has events: `stop`, the listener, each connection.
+/// Waits for events or the next deadline. Returns whether `stop`, the listener and each connection have events, in
+/// this order.
 fn wait(listener: &TcpListener, stop: &EventFd, open: &[Connection]) -> io::Result<Vec<bool>> {
     let now = clock::now();
     let next = open.iter().map(|one| one.deadline).min();
@@ -132,9 +133,9 @@ fn displace(open: &mut Vec<Connection>) {
 }
 
 enum Phase {
-    /// The request arrives.
+    /// The request is being read.
     Request,
-    /// The answer is being written; this many bytes are written.
+    /// The answer is being written. The number is the bytes that were written so far.
     Answer(Arc<[u8]>, usize),
     /// The answer is written. This many more bytes from the client are discarded.
     Close(usize),
@@ -169,7 +170,7 @@ impl Connection {
         }
     }
 
-    /// One read or write. Returns whether the connection stays open.
+    /// Makes one read or write. Returns whether the connection stays open.
     fn step(&mut self, now: Time, page: &mut Cache<'_>) -> io::Result<bool> {
         match &mut self.phase {
             Phase::Request => {
@@ -204,12 +205,13 @@ impl Connection {
     }
 }
 
-/// The answer to a request, for the fuzzer; `None` while the request's head is incomplete. `page` makes the page.
+/// Returns the answer to a request, or `None` while the request's head is incomplete. `page` makes the page. This
+/// function is for the fuzzer and tests.
 pub fn answer(head: &[u8], page: &mut Page) -> Option<Vec<u8>> {
     respond(head, &mut Cache { page, at: None }).map(|answer| answer.to_vec())
 }
 
-/// The answer to a request; `None` while its head is incomplete.
+/// Returns the answer to a request, or `None` while the request's head is incomplete.
 fn respond(head: &[u8], page: &mut Cache<'_>) -> Option<Arc<[u8]>> {
     let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut fields);
@@ -253,7 +255,7 @@ fn head_of(status: &str, kind: &str, fields: &str, length: usize) -> String {
 /// The page, made at most once per [`PAGE_TIME`].
 struct Cache<'a> {
     page: &'a mut Page,
-    /// Time, and the answers to HEAD and to GET.
+    /// Time at which the page was made, and the answers to HEAD and to GET.
     at: Option<(Time, [Arc<[u8]>; 2])>,
 }
 

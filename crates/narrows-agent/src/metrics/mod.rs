@@ -34,14 +34,15 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let open = || {
         let listener = TcpListener::bind(address)?;
-        // std's queue of 128 is short: a connection that it does not hold is delayed by a second.
+        // std's queue of 128 connections is short. A connection for which the queue has no room is delayed by a
+        // second.
         listen(&listener, Backlog::MAXCONN)?;
         Ok(listener)
     };
     open().map_err(|e: io::Error| io::Error::new(e.kind(), format!("metrics.address: {address}: {e}")))
 }
 
-/// The endpoint of a running agent. Dropping it closes the endpoint.
+/// The endpoint of a running agent. Dropping this value closes the endpoint.
 #[derive(Debug)]
 pub struct Metrics {
     address: SocketAddr,
@@ -80,7 +81,7 @@ impl Metrics {
         Ok(Metrics { address, stop })
     }
 
-    /// The address at which the endpoint listens.
+    /// Returns the address at which the endpoint listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -88,7 +89,7 @@ impl Metrics {
 
 impl Drop for Metrics {
     fn drop(&mut self) {
-        // It fails only if the counter is full, and then the thread has been told already.
+        // The write fails only if the counter is full. The thread has then been told already.
         let _ = self.stop.write(1);
     }
 }

@@ -1,4 +1,4 @@
-//! A snapshot as OpenMetrics families.
+//! Encodes a snapshot as OpenMetrics families.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::status::{BOUNDS_US, Board, LEAF_NAMES, LoopTimes, PortStatus, Snapsho
 
 const CLASS_NAMES: [&str; 3] = ["rated", "other-tcp", "udp"];
 
-/// A counter of the data plane that can also decrease, and is therefore exported as a gauge.
+/// Name of a counter of the data plane that can also decrease, and is therefore exported as a gauge.
 const UNCONFIRMED: &str = "unconfirmed";
 
-/// The registry of an agent. Each page reads the latest snapshot of the board once.
+/// Creates the registry of an agent. It reads the latest snapshot of the board once for each page.
 pub fn registry(board: Arc<Board>) -> Registry {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(BoardCollector(board)));
     registry
 }
 
-/// The registry in the OpenMetrics text format.
+/// Returns the registry's metrics in the OpenMetrics text format.
 pub fn render(registry: &Registry) -> String {
     let mut page = String::new();
     // Writing into a string cannot fail.
@@ -182,7 +182,7 @@ fn encode_dataplane(families: &mut Families<'_>, ports: &[PortStatus]) -> fmt::R
     Ok(())
 }
 
-/// One sample of a counter. The encoder adds the suffix `_total` to the name of the family.
+/// Encodes one sample of a counter. The encoder adds the suffix `_total` to the name of the family.
 fn encode_count<const N: usize>(
     family: &mut MetricEncoder<'_>,
     labels: &[(&str, &str); N],
@@ -251,7 +251,8 @@ mod tests {
         render(&registry(board))
     }
 
-    /// The suffixes that a sample may have, by the type of its family (OpenMetrics 1.0, section "Metric Types").
+    /// Returns the suffixes that a sample may have, by the type of its family (OpenMetrics 1.0, section "Metric
+    /// Types").
     fn suffixes(kind: &str) -> &'static [&'static str] {
         match kind {
             "gauge" => &[""],

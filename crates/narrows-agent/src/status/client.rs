@@ -35,7 +35,7 @@ impl Client {
 impl Iterator for Client {
     type Item = io::Result<Snapshot>;
 
-    /// The next snapshot, or `None` after the agent's end or after the only snapshot that was requested.
+    /// Returns the next snapshot, or `None` after the agent's end or after the only snapshot that was requested.
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.lines.next()?;
         Some(line.and_then(|line| match serde_json::from_str::<Refusal>(&line) {
@@ -45,7 +45,7 @@ impl Iterator for Client {
     }
 }
 
-/// Sockets of agents in `folder`, including those of agents that no longer run.
+/// Returns the sockets of agents in `folder`, including the sockets of agents that no longer run.
 pub fn sockets_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_socket = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "sock");

@@ -3,7 +3,7 @@
 use narrows_control::units::Span;
 use serde::{Deserialize, Serialize};
 
-/// Upper bounds of the buckets, microseconds; the last bucket has none.
+/// Upper bounds of the buckets in microseconds. One more bucket, the last, has no upper bound.
 pub(crate) const BOUNDS_US: [u64; 10] = [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
 /// A histogram of the durations of iterations.
@@ -28,12 +28,13 @@ impl LoopTimes {
         self.longest = self.longest.max(took);
     }
 
-    /// Number of iterations.
+    /// Returns the number of iterations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Quantile `part` (0 to 1) of the durations: the upper bound of its bucket, or the longest duration if that is lower.
+    /// Returns the quantile `part` (0 to 1) of the durations: the upper bound of the bucket that contains the
+    /// quantile, or the longest duration if that is lower.
     pub fn quantile(&self, part: f64) -> Span {
         let rank = (self.count() as f64 * part).ceil() as u64;
         let mut below = 0;

@@ -1,8 +1,8 @@
 //! The state of an agent as a [`Snapshot`]. The control loop fills the snapshot, and the agent's other threads read it.
 //!
-//! `narrows-agent status` and `top` request it over a Unix socket ([`server`], [`client`]), and Prometheus over HTTP
-//! ([`crate::metrics`]). After the first snapshot, the loop builds a snapshot only if a reader wants one:
-//! [`Board::wanted`].
+//! `narrows-agent status` and `top` request the snapshot over a Unix socket ([`server`], [`client`]), and Prometheus
+//! requests it over HTTP ([`crate::metrics`]). After the first snapshot, the loop builds a snapshot only if a reader
+//! wants one: [`Board::wanted`].
 
 pub mod client;
 mod histogram;
@@ -46,7 +46,7 @@ pub struct Snapshot {
     /// `[[namespaces]]` of a sender or receiver.
     #[serde(default)]
     pub namespaces: Vec<NamespaceStatus>,
-    /// Flows in the table, for all ports together. The field `flows` can list fewer flows.
+    /// Number of flows in the table, for all ports together. The field `flows` can list fewer flows.
     pub flow_count: u64,
     /// The flows, if they were requested.
     pub flows: Vec<FlowStatus>,
@@ -61,14 +61,14 @@ pub struct Snapshot {
 pub struct InterfaceStatus {
     /// Name of the interface.
     pub name: String,
-    /// File of its network namespace; `None`: the agent's own.
+    /// File of the interface's network namespace; `None`: the agent's own namespace.
     #[serde(default)]
     pub netns: Option<String>,
-    /// Whether it is a controlled port.
+    /// Whether the interface is a controlled port.
     pub controlled: bool,
-    /// Whether it exists and has the program.
+    /// Whether the interface exists and has the program.
     pub present: bool,
-    /// Why the interface has no program although it exists; empty if it has one or does not exist.
+    /// Why the interface has no program although it exists; empty if the interface has the program or does not exist.
     #[serde(default)]
     pub refusal: String,
 }
@@ -78,9 +78,10 @@ pub struct InterfaceStatus {
 pub struct NamespaceStatus {
     /// File of the namespace.
     pub path: String,
-    /// Whether it exists and the programs apply to it.
+    /// Whether the namespace exists and the programs apply to it.
     pub present: bool,
-    /// Why the programs do not apply to the namespace although it exists; empty if they apply or it does not exist.
+    /// Why the programs do not apply to the namespace although it exists; empty if they apply or the namespace does
+    /// not exist.
     #[serde(default)]
     pub refusal: String,
 }
@@ -92,11 +93,11 @@ pub struct PortStatus {
     pub interface: String,
     /// Rate of the link, configured or measured.
     pub capacity: Rate,
-    /// Shares of rated flows, other TCP and UDP.
+    /// Shares of the link, as rates, for rated flows, other TCP and UDP in this order.
     pub shares: [Rate; 3],
     /// Phase of the rate controller, e.g. `measure`.
     pub phase: String,
-    /// `none`, `queue` or `burst`.
+    /// Kind of congestion: `none`, `queue` or `burst`.
     pub congestion: String,
     /// Number of subscribers with a share; `None` if each flow has a share.
     #[serde(default)]
@@ -131,9 +132,9 @@ pub struct FlowStatus {
     pub port: String,
     /// Source of the data, `address:port`.
     pub source: String,
-    /// Destination of the data.
+    /// Destination of the data, `address:port`.
     pub destination: String,
-    /// `rated` or `other`.
+    /// Class of the flow: `rated` or `other`.
     pub class: String,
     /// Leaf of the port's queue, one of [`LEAF_NAMES`].
     pub leaf: String,
@@ -155,36 +156,37 @@ pub struct Board {
     /// The latest snapshot, and the number of snapshots so far.
     latest: Mutex<(u64, Arc<Snapshot>)>,
     published: Condvar,
-    /// A reader waits for the next snapshot.
+    /// Whether a reader waits for the next snapshot.
     next_wanted: AtomicBool,
-    /// The loop publishes snapshots until these times (monotonic clock, ns): first without flows, then with flows.
+    /// Times until which the loop publishes snapshots (monotonic clock, ns). `wanted` is for snapshots without flows,
+    /// `flows_wanted` for snapshots with flows.
     wanted: AtomicU64,
     flows_wanted: AtomicU64,
-    /// Requests that the loop has not answered yet.
+    /// Requests for new rates that the loop has not taken yet.
     rates: Mutex<Vec<RateRequest>>,
 }
 
 /// A request for new rates of the links behind interfaces. The loop must answer it.
 #[derive(Debug)]
 pub struct RateRequest {
-    /// The rates, by interface.
+    /// The new rates, by interface.
     pub rates: BTreeMap<String, Rate>,
     answer: SyncSender<Result<(), String>>,
 }
 
 impl RateRequest {
-    /// Tells the client that all rates apply, or why no rate applies.
+    /// Tells the client either that all rates apply, or why none of them applies.
     pub fn answer(self, answer: Result<(), String>) {
         // A client that no longer waits is not an error.
         let _ = self.answer.try_send(answer);
     }
 }
 
-/// The loop publishes for this long after a reader has looked.
+/// Time for which the loop publishes snapshots after a reader has called [`Board::look`].
 const INTEREST: Span = Span::from_secs(20);
 
 impl Board {
-    /// An empty board.
+    /// Creates an empty board.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
@@ -197,7 +199,7 @@ impl Board {
         self.published.notify_all();
     }
 
-    /// For the loop: whether readers want `(a snapshot, its flows)` at this time.
+    /// For the loop: returns whether readers want a snapshot at this time, and whether they want its flows.
     pub fn wanted(&self, now: Time) -> (bool, bool) {
         let until = |mark: &AtomicU64| mark.load(Ordering::Relaxed) > now.as_nanos();
         let any = until(&self.wanted) || self.next_wanted.load(Ordering::Relaxed);
@@ -219,25 +221,25 @@ impl Board {
         })
     }
 
-    /// For the loop: the requests since the last call.
+    /// For the loop: returns the requests for rates since the last call.
     pub fn take_rates(&self) -> Vec<RateRequest> {
         std::mem::take(&mut *self.rates.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// For readers: the latest snapshot. The call also tells the loop that there is a reader.
+    /// For readers: returns the latest snapshot. Also tells the loop that there is a reader.
     pub fn look(&self, now: Time, flows: bool) -> Arc<Snapshot> {
         let mark = if flows { &self.flows_wanted } else { &self.wanted };
         mark.fetch_max((now + INTEREST).as_nanos(), Ordering::Relaxed);
         self.latest()
     }
 
-    /// For readers: the latest snapshot, which can be old.
+    /// For readers: returns the latest snapshot, which can be old.
     pub fn latest(&self) -> Arc<Snapshot> {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner).1)
     }
 
-    /// For readers: the next snapshot; `None` if the loop publishes none within `patience`. The loop publishes one
-    /// snapshot for all waiting readers.
+    /// For readers: waits for the next snapshot and returns it, or `None` if the loop publishes no snapshot within
+    /// `patience`. The loop publishes one snapshot for all waiting readers.
     pub fn fresh(&self, patience: Duration) -> Option<Arc<Snapshot>> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = latest.0;

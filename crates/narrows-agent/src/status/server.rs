@@ -39,7 +39,7 @@ pub struct Request {
     pub rates: BTreeMap<String, Rate>,
 }
 
-/// Socket of the agent `name`.
+/// Returns the path of the socket of the agent `name`.
 pub fn path_of(name: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{name}.sock"))
 }
@@ -56,14 +56,15 @@ pub fn claim(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The socket of a running agent. Dropping it removes the socket.
+/// The socket of a running agent. Dropping this value removes the socket.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
 }
 
 impl Server {
-    /// Serves the board at `path`. Only the owner (root) can connect. A socket without a listener is replaced.
+    /// Serves the snapshots of the board at the socket `path`. Only the owner (root) can connect. A socket without a
+    /// listener is replaced.
     ///
     /// # Errors
     /// If an agent already serves this socket, or if the folder cannot be written.
@@ -86,7 +87,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The thread ends with the process. Only the name has to become free.
+        // The thread ends with the process. Only the name of the socket must become free.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -122,7 +123,7 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
     {
         return refuse(&mut stream, &error);
     }
-    // The first look makes the loop publish. The snapshot that is on the board until then can be old.
+    // The first look makes the loop publish. Until it does, the snapshot on the board can be old.
     board.look(clock::now(), request.flows > 0);
     thread::sleep(Duration::from_millis(30));
     loop {
@@ -141,7 +142,7 @@ fn answer(mut stream: UnixStream, board: &Board) -> io::Result<()> {
 /// Reads a client's line, and returns the request or why it is refused.
 ///
 /// # Errors
-/// If the client sends no line in time, or one that is not UTF-8.
+/// If the client sends no line in time, or a line that is not UTF-8.
 pub fn read_request(stream: impl BufRead) -> io::Result<Result<Request, String>> {
     let mut line = String::new();
     stream.take(REQUEST_MAX).read_line(&mut line)?;

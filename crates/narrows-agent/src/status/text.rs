@@ -1,4 +1,4 @@
-//! A snapshot for people: a paragraph for each port.
+//! Converts a snapshot to text for people, with a paragraph for each port.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use narrows_control::units::{Rate, Span};
 
 use super::{LEAF_NAMES, NamespaceStatus, Snapshot};
 
-/// A rate in Mbit/s with three significant digits.
+/// Returns a rate in Mbit/s as text, with three significant digits.
 pub fn mbit(rate: Rate) -> String {
     let mbit = rate.as_bits_per_sec() / 1e6;
     match mbit {
@@ -16,12 +16,12 @@ pub fn mbit(rate: Rate) -> String {
     }
 }
 
-/// A duration in ms.
+/// Returns a duration in ms as text.
 pub fn ms(span: Span) -> String {
     format!("{:.2}", span.as_secs_f64() * 1e3)
 }
 
-/// The snapshot without its flows.
+/// Returns the snapshot as text, without its flows.
 pub fn render(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     // Writing into a string cannot fail.
@@ -89,12 +89,12 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
     Ok(())
 }
 
-/// Why something is not used.
+/// Returns why an interface or a namespace is not used.
 fn absence(refusal: &str) -> String {
     if refusal.is_empty() { "missing".to_owned() } else { format!("refused ({refusal})") }
 }
 
-/// The flows, one line each.
+/// Returns the flows as text, one line each.
 pub fn flows(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     for flow in &snapshot.flows {

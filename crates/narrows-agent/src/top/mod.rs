@@ -17,11 +17,11 @@ use view::View;
 /// Shows snapshots until the user quits or the agent ends.
 ///
 /// # Errors
-/// When there is no terminal.
+/// If there is no terminal.
 pub fn run(client: Client) -> io::Result<()> {
     let (sender, snapshots) = mpsc::channel();
     thread::spawn(move || {
-        // Ends when the agent or the screen ends.
+        // The loop ends when the agent or the screen ends.
         for snapshot in client.map_while(Result::ok) {
             if sender.send(snapshot).is_err() {
                 break;

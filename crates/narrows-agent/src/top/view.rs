@@ -1,4 +1,4 @@
-//! The order of the flows and the first visible one.
+//! The order of the flows, and the first visible flow.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::status::FlowStatus;
 
-/// Columns that flows can be sorted by, in the order of the key `s`.
+/// Columns by which flows can be sorted, in the order in which the key `s` selects them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Column {
     #[default]
@@ -56,7 +56,7 @@ impl View {
         self.first = self.first.min(flows.saturating_sub(1));
     }
 
-    /// Handles a key. Returns whether the user quits.
+    /// Handles a key. Returns whether the key quits.
     pub(super) fn press(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -75,7 +75,8 @@ impl View {
         false
     }
 
-    /// The flows in order, starting with the first visible one. Equal flows are ordered by name, so that their order is stable.
+    /// Returns the flows in order, starting with the first visible flow. Equal flows are ordered by name, so that
+    /// their order is stable.
     pub(super) fn pick<'f>(&self, flows: &'f [FlowStatus]) -> Vec<&'f FlowStatus> {
         let mut picked: Vec<_> = flows.iter().collect();
         picked.sort_by(|a, b| {
