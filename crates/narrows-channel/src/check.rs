@@ -6,7 +6,7 @@ use crate::{FLOWS_MAX, FlowInfo, PORTS_MAX, PortInfo, ToController};
 
 /// Maximum length of a word in characters.
 const WORD_MAX: usize = 64;
-/// Upper limit of numbers that the controller displays or computes with. The limit itself is too large.
+/// Numbers that the controller displays or computes with must be below this limit.
 const NUMBER_MAX: u64 = 1 << 63;
 
 impl ToController {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KernelPlan {
-    /// How nodes that are not ends of flows forward.
+    /// How nodes that are not ends of flows forward packets.
     #[serde(default)]
     pub forwarding: Option<Forwarding>,
     /// Datapath of Open vSwitch.
@@ -17,7 +17,7 @@ pub struct KernelPlan {
     /// Time between two samples of sockets and queues.
     #[serde(default)]
     pub interval: Option<Span>,
-    /// Generator of the flows.
+    /// The program that generates the flows.
     #[serde(default)]
     pub tool: Option<Tool>,
     /// Implementation of delay and loss.
@@ -25,7 +25,7 @@ pub struct KernelPlan {
     pub delay: Option<Delayer>,
 }
 
-/// Forwarding of a node.
+/// How a node forwards packets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -43,18 +43,18 @@ pub enum Forwarding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Datapath {
-    /// The kernel module.
+    /// The datapath in the kernel module.
     System,
-    /// User space.
+    /// The datapath in user space.
     Netdev,
 }
 
-/// Generator of flows.
+/// A program that generates flows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
-    /// Sockets of the emulator.
+    /// The emulator itself, with its own sockets.
     Own,
     /// iperf3.
     Iperf3,

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub struct Plan {
     /// Seed of every random choice.
     pub seed: u64,
-    /// Length of the run.
+    /// Duration of the run.
     pub duration: Span,
     /// Start of the measurement interval. The Python layer sets it to 10 % of the run, at least 10 RTTs, by default.
     #[serde(default)]
@@ -34,7 +34,7 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// Flows and sources of flows.
     pub flows: Vec<FlowPlan>,
-    /// Rate controllers at ports. Plans of 0.2 say `controllers`.
+    /// Rate controllers at ports. Plans of version 0.2 use the key `controllers`.
     #[serde(default, alias = "controllers")]
     pub rate_controllers: Vec<ControllerPlan>,
     /// The SDN controller of the domain.
@@ -44,11 +44,11 @@ pub struct Plan {
     /// the buffer as its window. `None`: Linux's default.
     #[serde(default)]
     pub receive_buffer: Option<Bytes>,
-    /// Whether the receive buffer limits senders after the window has opened. If it does, segments that wait
-    /// for a missing one take memory from the buffer.
+    /// Whether the receive buffer limits senders after the window has opened. If true, segments that wait for a
+    /// missing segment take memory from the buffer.
     #[serde(default)]
     pub receive_memory: bool,
-    /// Recorded samples.
+    /// The samples that the run records.
     #[serde(default)]
     pub probes: ProbePlan,
     /// Options of runs on real stacks.
@@ -56,7 +56,7 @@ pub struct Plan {
     pub kernel: Option<KernelPlan>,
 }
 
-/// A directed link: a port with its queue, and the wire after it.
+/// A directed link, which consists of a port with its queue and the wire after the port.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -74,7 +74,7 @@ pub struct LinkPlan {
     /// Random extra delay.
     #[serde(default)]
     pub jitter: Option<JitterPlan>,
-    /// Random loss after the queue, over time: steps of (start, model). Empty: no loss.
+    /// Random loss after the queue, over time: steps of (start, model). If the list is empty, there is no loss.
     #[serde(default)]
     pub loss: Vec<(Time, LossPlan)>,
     /// Probability that a packet arrives twice.
@@ -85,7 +85,7 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// A link of constant rate and delay without loss, with a FIFO queue of this limit.
+    /// Creates a link of constant rate and delay without loss, with a FIFO queue of this limit.
     pub fn new(
         name: impl Into<String>,
         (from, to): (u32, u32),
@@ -107,22 +107,24 @@ impl LinkPlan {
     }
 }
 
-/// Service of a link.
+/// How a link serves packets over time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum RatePlan {
-    /// Piecewise constant: (start, rate), the first at 0. With `period` the steps repeat.
+    /// A piecewise constant rate, as steps of (start, rate). The first step starts at 0. With `period` the steps
+    /// repeat.
     Steps {
         /// The steps, in order of time.
         steps: Vec<(Time, Rate)>,
-        /// Length of a repetition; `None`: the steps do not repeat.
+        /// Time after which the steps repeat; `None`: the steps do not repeat.
         #[serde(default)]
         period: Option<Span>,
     },
-    /// Mahimahi: at each of these times `bytes` bytes may leave. Unused opportunities are lost.
+    /// A trace as mahimahi uses it. At each of the times in `millis`, the link can send `bytes` bytes. Unused
+    /// opportunities are lost.
     Opportunities {
-        /// Times in milliseconds, not decreasing.
+        /// Times of the opportunities in milliseconds, not decreasing.
         millis: Vec<u32>,
         /// Length of the trace in milliseconds, after which it repeats.
         period_millis: u32,
@@ -138,7 +140,7 @@ pub enum RatePlan {
 pub struct JitterPlan {
     /// The delay is uniform between 0 and this value.
     pub max: Span,
-    /// Packets may overtake each other.
+    /// Whether packets may overtake each other.
     #[serde(default)]
     pub reorder: bool,
 }
@@ -150,10 +152,11 @@ pub struct JitterPlan {
 pub enum LossPlan {
     /// Each packet is lost independently.
     Bernoulli {
-        /// Probability.
+        /// Probability that a packet is lost.
         p: f64,
     },
-    /// Two states with transition probabilities per packet and a loss probability in each.
+    /// A model with a good and a bad state. Each state has a transition probability per packet and a loss
+    /// probability.
     GilbertElliott {
         /// Probability of a transition from the good to the bad state.
         p: f64,
@@ -167,26 +170,26 @@ pub enum LossPlan {
     },
 }
 
-/// Limit of a queue. Both `None`: unlimited.
+/// Limit of a queue. If both fields are `None`, the queue is unlimited.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LimitPlan {
-    /// Packets waiting.
+    /// Maximum number of waiting packets; `None`: no limit.
     #[serde(default)]
     pub packets: Option<u32>,
-    /// L3 bytes waiting.
+    /// Maximum number of waiting L3 bytes; `None`: no limit.
     #[serde(default)]
     pub bytes: Option<Bytes>,
 }
 
 impl LimitPlan {
-    /// At most this many packets.
+    /// Creates a limit of this many packets.
     pub fn packets(packets: u32) -> Self {
         LimitPlan { packets: Some(packets), bytes: None }
     }
 
-    /// At most this many L3 bytes.
+    /// Creates a limit of this many L3 bytes.
     pub fn bytes(bytes: Bytes) -> Self {
         LimitPlan { packets: None, bytes: Some(bytes) }
     }
@@ -197,9 +200,9 @@ impl LimitPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum QueuePlan {
-    /// First in, first out; tail drop at the limit.
+    /// First in, first out. A packet that arrives at the limit is dropped (tail drop).
     Fifo {
-        /// Limit.
+        /// Limit of the queue.
         #[serde(default)]
         limit: LimitPlan,
         /// Early marking or dropping.
@@ -208,14 +211,14 @@ pub enum QueuePlan {
     },
     /// CoDel (RFC 8289).
     Codel {
-        /// Limit.
+        /// Limit of the queue.
         #[serde(default)]
         limit: LimitPlan,
-        /// Target sojourn.
+        /// Target sojourn time of packets in the queue.
         target: Span,
-        /// Interval.
+        /// Time for which the sojourn time must exceed `target` before the first drop.
         interval: Span,
-        /// Mark packets of ECN-capable flows instead of dropping them.
+        /// Whether packets of ECN-capable flows are marked instead of dropped.
         #[serde(default)]
         ecn: bool,
     },
@@ -224,32 +227,32 @@ pub enum QueuePlan {
         /// Limit of all queues together.
         #[serde(default)]
         limit: LimitPlan,
-        /// Target sojourn.
+        /// Target sojourn time of packets in the queue.
         target: Span,
-        /// Interval.
+        /// Time for which the sojourn time must exceed `target` before the first drop.
         interval: Span,
-        /// Deficit round robin quantum.
+        /// Quantum of the deficit round robin.
         quantum: Bytes,
         /// Number of queues that flows are hashed into.
         queues: u32,
-        /// Mark packets of ECN-capable flows instead of dropping them.
+        /// Whether packets of ECN-capable flows are marked instead of dropped.
         #[serde(default)]
         ecn: bool,
     },
-    /// Strict priority: the flow's `class` is the index of its class. Class 0 is served first.
+    /// Strict priority. The `class` of a flow is an index into `classes`. Class 0 is served first.
     Priority {
-        /// Limit of each class. Plans of 0.2 say `bands`.
+        /// Limit of each class. Plans of version 0.2 use the key `bands`.
         #[serde(alias = "bands")]
         classes: Vec<LimitPlan>,
     },
-    /// Hierarchical token bucket with one level: the flow's `class` is the index of its class.
+    /// Hierarchical token bucket with one level. The `class` of a flow is an index into `classes`.
     Htb {
         /// The classes.
         classes: Vec<HtbClassPlan>,
     },
 }
 
-/// Early marking of a FIFO.
+/// How a FIFO marks or drops packets before it is full.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -257,22 +260,23 @@ pub enum MarkPlan {
     /// Tail drop only.
     #[default]
     None,
-    /// Mark a packet with CE if the queue is longer than this when the packet arrives (DCTCP's step).
+    /// A packet is marked with CE if the queue is longer than `packets` when the packet arrives (the step marking of
+    /// DCTCP).
     Threshold {
-        /// Packets waiting.
+        /// Threshold in waiting packets.
         packets: u32,
     },
-    /// RED (Floyd and Jacobson 1993) on the averaged queue length.
+    /// RED (Floyd and Jacobson 1993), which uses the averaged queue length.
     Red {
-        /// Lower threshold in packets: no action below it.
+        /// Lower threshold in packets. Below it, no packet is marked or dropped early.
         min: f64,
         /// Upper threshold in packets. In the gentle variant, which is used, the probability reaches 1 at twice this value.
         max: f64,
-        /// Probability at `max`.
+        /// Probability of marking or dropping a packet at `max`.
         max_p: f64,
         /// Weight of the moving average.
         weight: f64,
-        /// Mark ECN-capable packets instead of dropping them.
+        /// Whether ECN-capable packets are marked instead of dropped.
         #[serde(default)]
         ecn: bool,
     },
@@ -287,7 +291,7 @@ pub struct HtbClassPlan {
     pub rate: Rate,
     /// Highest rate, including borrowed capacity.
     pub ceil: Rate,
-    /// Limit of its FIFO.
+    /// Limit of the class's FIFO.
     #[serde(default)]
     pub limit: LimitPlan,
     /// The priority for borrowing: classes with lower values borrow first.
@@ -314,10 +318,10 @@ pub struct FlowPlan {
     /// Time at which the application stops sending; `None`: the end of the run.
     #[serde(default)]
     pub stop: Option<Time>,
-    /// Number of flows in the group.
+    /// Number of equal flows, which form a group.
     #[serde(default = "one")]
     pub count: u32,
-    /// Time between the starts of two flows of the group.
+    /// Time between the starts of two successive flows of the group.
     #[serde(default)]
     pub spacing: Span,
     /// Class for priority and HTB queues, and the packets' mark for BRF's `share = "mark"`.
@@ -330,7 +334,8 @@ pub struct FlowPlan {
 }
 
 impl FlowPlan {
-    /// A TCP flow under this congestion controller that sends as much as it can from the start of the run.
+    /// Creates a TCP flow with this congestion controller. The flow sends as much as it can from the start of the
+    /// run.
     pub fn bulk(name: impl Into<String>, (from, to): (u32, u32), cc: impl Into<Choice>) -> Self {
         FlowPlan {
             name: name.into(),
@@ -367,13 +372,14 @@ pub enum TransportPlan {
     Tcp {
         /// The congestion controller: a name, or a table with `name` and parameters in base units.
         cc: Choice,
-        /// Negotiate ECN.
+        /// Whether the ends negotiate ECN.
         #[serde(default)]
         ecn: bool,
-        /// Pace window-based controllers too (2 x or 1.2 x cwnd per srtt, as Linux with sch_fq).
+        /// Whether window-based congestion controllers are paced too. As in Linux with sch_fq, the rate is 2 cwnd per
+        /// srtt in slow start and 1.2 cwnd per srtt otherwise.
         #[serde(default)]
         pacing: bool,
-        /// Limit of the receive window in segments; `None`: the receive buffer sets the window.
+        /// Limit of the receive window in segments; `None`: the receive buffer determines the window.
         #[serde(default)]
         receive_window: Option<u32>,
         /// Payload bytes of a full segment (1448 in a 1500-byte packet).
@@ -382,9 +388,9 @@ pub enum TransportPlan {
     },
     /// UDP: packets of constant size at a constant rate.
     Udp {
-        /// L3 bytes/s.
+        /// Rate of the flow, L3 bytes/s.
         rate: Rate,
-        /// L3 bytes per packet.
+        /// Size of a packet, L3 bytes.
         packet: u32,
     },
 }
@@ -398,16 +404,16 @@ fn default_mss() -> u32 {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AppPlan {
-    /// Always has data to send.
+    /// The application always has data to send.
     Bulk,
-    /// Sends this many bytes, then closes.
+    /// The application sends `bytes` bytes, then closes the connection.
     Size {
-        /// Application bytes.
+        /// Number of application bytes.
         bytes: Bytes,
     },
-    /// Produces data at a constant rate while it is on. Its on periods alternate with off periods.
+    /// The application produces data at a constant rate in on periods, which alternate with off periods.
     Limited {
-        /// Application bytes/s while on.
+        /// Rate in an on period, application bytes/s.
         rate: Rate,
         /// Length of an on period; `None`: always on.
         #[serde(default)]
@@ -416,35 +422,35 @@ pub enum AppPlan {
         #[serde(default)]
         off: Option<Span>,
     },
-    /// Poisson arrivals of sized flows from `start` to `stop`; `count` must be 1.
+    /// A source of flows that arrive as a Poisson process from `start` to `stop`. `count` must be 1.
     Poisson {
-        /// Flows per second.
+        /// Mean number of flows per second.
         per_sec: f64,
-        /// Sizes in application bytes.
+        /// Distribution of the sizes of flows, application bytes.
         size: SizePlan,
     },
 }
 
-/// Distribution of flow sizes, bytes.
+/// Distribution of flow sizes in bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SizePlan {
     /// All flows have the same size.
     Fixed {
-        /// Bytes.
+        /// Size of each flow in bytes.
         bytes: f64,
     },
-    /// Exponential.
+    /// Flow sizes have an exponential distribution.
     Exponential {
-        /// Mean, bytes.
+        /// Mean size in bytes.
         mean: f64,
     },
-    /// Pareto (type I).
+    /// Flow sizes have a Pareto distribution (type I).
     Pareto {
-        /// Mean, bytes.
+        /// Mean size in bytes.
         mean: f64,
-        /// Shape, above 1.
+        /// Shape parameter of the distribution, above 1.
         shape: f64,
     },
 }
@@ -454,24 +460,26 @@ pub enum SizePlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ControllerPlan {
-    /// Name of the controller, e.g. `brf`.
+    /// Name of the rate controller, e.g. `brf`.
     pub kind: String,
-    /// The link whose port it controls.
+    /// Index of the link whose port is controlled.
     pub link: u32,
-    /// Rate to which the port is shaped. A switch in front of a bottleneck link shapes its port to
-    /// the bottleneck's rate. `None`: the link's own rate.
+    /// Rate to which the port is shaped, over time: steps of (start, rate). A switch in front of a bottleneck link
+    /// shapes its port to the bottleneck's rate. `None`: the link's own rate.
     #[serde(default)]
     pub shape: Option<Vec<(Time, Rate)>>,
-    /// Whether the controller is given the capacity (key `told`). If not, the controller measures the capacity.
+    /// Whether the rate controller is given the capacity (key `told`). If false, the rate controller measures the
+    /// capacity.
     #[serde(default = "yes", rename = "told")]
     pub capacity_is_configured: bool,
     /// Limit of each leaf queue.
     #[serde(default)]
     pub limit: LimitPlan,
-    /// Parameters of this kind of controller, in base units.
+    /// Parameters of the rate controller, in base units.
     #[serde(default)]
     pub params: Values,
-    /// Outages of the controller (from, to). During an outage packets pass through plain queues and carry no rates.
+    /// Outages of the rate controller (from, to). During an outage, packets pass through plain queues and carry no
+    /// rates.
     #[serde(default)]
     pub outages: Vec<(Time, Time)>,
 }
@@ -488,14 +496,14 @@ pub struct SdnPlan {
     /// Time between two polls; `None`: the smaller of the switch's control period and 100 ms.
     #[serde(default)]
     pub poll: Option<Span>,
-    /// One-way delay between the controller and any switch.
+    /// One-way delay between the SDN controller and any switch.
     pub delay: Span,
-    /// Outages of the controller (from, to).
+    /// Outages of the SDN controller (from, to).
     #[serde(default)]
     pub outages: Vec<(Time, Time)>,
 }
 
-/// Recorded samples.
+/// The samples that the run records.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -506,10 +514,10 @@ pub struct ProbePlan {
     /// too.
     #[serde(default)]
     pub links: Vec<u32>,
-    /// Sample flows, except flows of Poisson sources.
+    /// Whether flows are sampled. Flows of Poisson sources are never sampled.
     #[serde(default = "yes")]
     pub flows: bool,
-    /// Record the internal state of controllers (table `traces`).
+    /// Whether the internal state of congestion controllers and rate controllers is recorded (table `traces`).
     #[serde(default)]
     pub traces: bool,
 }

@@ -82,8 +82,8 @@ pub(super) fn execute(command: &CcCommand) -> Result<u8, Failure> {
                 cc::unload(variant, &place)?;
                 println!("{} is unloaded", place.registered(variant));
             }
-            // Unloading the last algorithm that is pinned in a mount also unmounts this mount, so compare with the
-            // number before.
+            // Unloading the last algorithm that is pinned in a mount also unmounts this mount. The number of hidden
+            // mounts is therefore compared with the number before.
             if cc::tidy(&place)?.pins {
                 println!("removed pins of algorithms that are not registered");
             }

@@ -119,8 +119,8 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
     Some(Sender { common, scope, interfaces, mode, choice, format, max_rate, set_default, algorithm })
 }
 
-/// Checks that a name fits into Linux's field for the name of a congestion control, which has TCP_CA_NAME_MAX bytes
-/// with a zero at the end (include/net/tcp.h).
+/// Checks that a name fits into Linux's field for the name of an algorithm, which has TCP_CA_NAME_MAX bytes with a
+/// zero at the end (include/net/tcp.h).
 fn algorithm(name: String) -> Result<String, String> {
     if (1..16).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic()) {
         Ok(name)
