@@ -1,5 +1,5 @@
-//! The BPF file system at `/sys/fs/bpf`: mounts it once, detects a mount that hides another mount, and works in hidden
-//! mounts.
+//! The BPF file system (bpffs) at `/sys/fs/bpf`: mounts it once, detects a mount that hides another mount, and works
+//! in hidden mounts.
 //!
 //! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides everything
 //! that is pinned in the first file system. The kernel keeps the hidden pinned objects alive.
@@ -51,7 +51,7 @@ pub enum Error {
     /// The lock file cannot be used.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// The lock file, or its folder.
         path: PathBuf,
         /// The error that the kernel returned.
         source: io::Error,
@@ -62,7 +62,7 @@ pub enum Error {
         path.display(), patience.as_secs()
     )]
     Held {
-        /// The file.
+        /// The lock file.
         path: PathBuf,
         /// The process that holds the lock, in words.
         holder: String,
@@ -105,7 +105,8 @@ fn lock_file(path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
             )));
         }
         let lock = wait_for(file, path, patience)?;
-        // If the file was removed while this process waited, a later process would lock a new file.
+        // If the file was removed while this process waited, a later process would lock a new file. This process must
+        // then lock the new file too.
         if fs::symlink_metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (opened.dev(), opened.ino()))
         {
             return Ok(lock);
@@ -176,8 +177,8 @@ pub fn mount_once() -> Result<(), Error> {
     }
     mount(Some("bpf"), PATH, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .map_err(|errno| Error::Mount(errno.into()))?;
-    // Programs that do not use this lock (systemd, bpftool) may have mounted bpffs at the same time. Their mount
-    // stays if it holds pins.
+    // Programs that do not use this lock (systemd, bpftool) may have mounted bpffs at the same time. `uncover` keeps
+    // a mount that holds pins.
     uncover();
     Ok(())
 }

@@ -97,8 +97,8 @@ impl Services {
         Some(plan.config)
     }
 
-    /// Drops privileges, opens the status socket and metrics, and notifies systemd. Call this function once everything
-    /// is loaded. The calling thread keeps the capabilities in `reserve` ([`privileges::raise`]).
+    /// Drops privileges, opens the status socket and metrics, and notifies systemd. Call this function once
+    /// everything is loaded. The calling thread keeps the capabilities in `reserve` ([`privileges::raise`]).
     ///
     /// # Errors
     /// If an agent of this name already runs.

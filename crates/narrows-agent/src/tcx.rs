@@ -14,8 +14,8 @@ pub(crate) type Hook = libbpf_sys::bpf_attach_type;
 /// Maximum number of programs at one hook (BPF_MPROG_MAX of include/linux/bpf_mprog.h).
 const MOST: usize = 64;
 
-/// Attaches a program to an interface of the current namespace. The kernel removes the link when its last descriptor is
-/// closed, unless the link is pinned.
+/// Attaches a program to an interface of the current namespace. The kernel removes the link when its last descriptor
+/// is closed, unless the link is pinned.
 pub(crate) fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: Hook) -> io::Result<OwnedFd> {
     let opts = libbpf_sys::bpf_link_create_opts {
         sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,

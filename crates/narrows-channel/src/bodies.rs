@@ -66,7 +66,7 @@ pub struct PortInfo {
     pub mac: String,
     /// Largest IP datagram in bytes.
     pub mtu: u32,
-    /// Capacity, L3 bytes/s.
+    /// Capacity of the port, L3 bytes/s.
     pub capacity: Rate,
     /// The rate controller, e.g. `brf`. Earlier agents with this version of the protocol use the key `controller`.
     #[serde(alias = "controller", default = "brf")]

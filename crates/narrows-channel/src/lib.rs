@@ -27,8 +27,8 @@ pub const LINE_MAX: usize = 1 << 20;
 pub const GREETING_MAX: usize = 4096;
 /// The body that the controller sends only to show that it is alive.
 pub const ALIVE: &str = r#"{"type":"alive"}"#;
-/// Maximum number of flows in one body. The controller displays flows to people, and grants for 9,000 flows would exceed
-/// the longest line.
+/// Maximum number of flows in one body. The controller displays flows to people, and grants for 9,000 flows would
+/// exceed the longest line.
 pub const FLOWS_MAX: usize = 1000;
 /// Maximum number of ports of an agent.
 pub const PORTS_MAX: usize = 1024;

@@ -16,7 +16,7 @@ use narrows_control::parameter::Values;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// One run.
+/// The plan of one run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -25,7 +25,8 @@ pub struct Plan {
     pub seed: u64,
     /// Duration of the run.
     pub duration: Span,
-    /// Start of the measurement interval. The Python layer sets it to 10 % of the run, at least 10 RTTs, by default.
+    /// Start of the measurement interval. By default, the Python layer sets it to 10 % of the run, but to at least 10
+    /// RTTs.
     #[serde(default)]
     pub warmup: Span,
     /// Node names. Links and flows refer to nodes by index.
@@ -80,7 +81,7 @@ pub struct LinkPlan {
     /// Probability that a packet arrives twice.
     #[serde(default)]
     pub duplicate: f64,
-    /// The queue.
+    /// Queue of the link's port.
     pub queue: QueuePlan,
 }
 
@@ -205,7 +206,7 @@ pub enum QueuePlan {
         /// Limit of the queue.
         #[serde(default)]
         limit: LimitPlan,
-        /// Early marking or dropping.
+        /// How packets are marked or dropped before the queue is full.
         #[serde(default)]
         mark: MarkPlan,
     },
@@ -270,11 +271,12 @@ pub enum MarkPlan {
     Red {
         /// Lower threshold in packets. Below it, no packet is marked or dropped early.
         min: f64,
-        /// Upper threshold in packets. In the gentle variant, which is used, the probability reaches 1 at twice this value.
+        /// Upper threshold in packets. The gentle variant is used, in which the probability reaches 1 at twice this
+        /// value.
         max: f64,
         /// Probability of marking or dropping a packet at `max`.
         max_p: f64,
-        /// Weight of the moving average.
+        /// Weight of the newest value in the moving average of the queue length.
         weight: f64,
         /// Whether ECN-capable packets are marked instead of dropped.
         #[serde(default)]

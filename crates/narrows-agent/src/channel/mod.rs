@@ -31,7 +31,8 @@ const ARRIVED_MAX: usize = 4096;
 /// Addresses of the controllers, and the keys for the connection.
 #[derive(Clone, Debug)]
 pub struct ChannelConfig {
-    /// The controllers. The agent uses the first one that accepts it, and the next one when a connection ends.
+    /// The controllers. The agent uses the first controller that accepts it. When a connection ends, the agent tries
+    /// the next controller.
     pub controllers: Vec<SocketAddr>,
     /// This agent's name, unique in the domain, e.g. the host's name.
     pub name: String,

@@ -21,9 +21,9 @@ pub enum Refusal {
     /// The answer has another version or comes from an agent.
     #[error("an answer of version {version} from {role:?}, expected version {VERSION} from a controller")]
     NotAController {
-        /// Version found.
+        /// The version in the answer.
         version: u32,
-        /// Role found.
+        /// The role in the answer.
         role: String,
     },
     /// The controller refuses this agent, for the reason in the text.

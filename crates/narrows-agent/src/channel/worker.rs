@@ -20,7 +20,8 @@ use super::transport::{TlsRefusal, Transport};
 use super::{ARRIVED_MAX, ChannelConfig, ChannelState, Shared};
 use crate::clock;
 
-/// First and longest pause between attempts, in ms. Each pause is twice the previous pause.
+/// First and longest pause between attempts, in ms. Each pause is twice as long as the previous pause, up to the
+/// longest.
 const PAUSES_MS: (u16, u16) = (100, 5000);
 /// Longest pause if there are several controllers, in ms: one of them may have just taken over.
 const PAUSE_OF_SEVERAL_MS: u16 = 500;

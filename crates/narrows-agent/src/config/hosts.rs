@@ -1,4 +1,4 @@
-//! `[sender]` and `[receiver]`.
+//! The tables `[sender]` and `[receiver]` of a configuration.
 
 use std::path::PathBuf;
 

@@ -30,11 +30,11 @@ const ROLES: [&str; 3] = ["switch", "sender", "receiver"];
 /// A checked configuration.
 #[derive(Clone, Debug)]
 pub enum Config {
-    /// `[switch]`
+    /// The configuration of a switch, from `[switch]`.
     Switch(Switch),
-    /// `[sender]`
+    /// The configuration of a sender, from `[sender]`.
     Sender(Sender),
-    /// `[receiver]`
+    /// The configuration of a receiver, from `[receiver]`.
     Receiver(Receiver),
 }
 
@@ -51,7 +51,7 @@ pub struct Common {
     pub log: Log,
 }
 
-/// `[metrics]`
+/// The table `[metrics]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metrics {
     /// Address of the endpoint.
@@ -70,7 +70,7 @@ pub enum MetricsNetns {
     Agent,
 }
 
-/// `[log]`
+/// The table `[log]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
     /// Whether the log has lines of JSON instead of text.

@@ -126,7 +126,8 @@ fn switch(keys: &mut Keys, old: &Switch, new: &Switch) -> Switch {
     compare!(keys, "switch.", old, new; now: tick, watchdog, vlans, gtp, format, feedback; restart: max_flows, pin);
     compare!(keys, "", old, new; now:; restart: controller);
     ports(keys, &mut old, new);
-    // An interface of a port that stays controlled until the restart cannot be uncontrolled at the same time.
+    // A port that is no longer configured stays controlled until the restart. Its interface cannot be an uncontrolled
+    // interface at the same time.
     let is_port = |name: &String| old.ports.iter().any(|port| port.interface == *name);
     let interfaces: Vec<_> = new.interfaces.iter().filter(|name| !is_port(name)).cloned().collect();
     if interfaces != old.interfaces {

@@ -1,4 +1,4 @@
-//! `[switch]`, its `[[ports]]` and `[controller]`.
+//! The tables `[switch]`, `[[ports]]` and `[controller]` of a configuration.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ const SYN_SHARE: f64 = 0.02;
 pub struct Switch {
     /// Settings of every agent.
     pub common: Common,
-    /// Interval of the rate controllers.
+    /// Time between two updates of the rate controllers.
     pub tick: Span,
     /// Maximum number of flows of all ports together.
     pub max_flows: u32,
@@ -70,12 +70,12 @@ impl Switch {
 /// How long the data plane lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pin {
-    /// Until the agent ends in any way.
+    /// The data plane lives until the agent ends in any way.
     Never,
-    /// Until the agent is stopped. If the agent dies, the next agent takes over the flows. On a kernel that cannot
-    /// pin the data plane, this value has the effect of [`Pin::Never`].
+    /// The data plane lives until the agent is stopped. If the agent dies, the next agent takes over the flows. On a
+    /// kernel that cannot pin the data plane, this value has the effect of [`Pin::Never`].
     UntilStopped,
-    /// Until `narrows-agent clean`.
+    /// The data plane lives until `narrows-agent clean` removes it.
     Always,
     /// As with [`Pin::Always`], but pinned in this folder of a bpffs.
     In(PathBuf),
@@ -98,10 +98,11 @@ pub enum Format {
 /// How often a flow gets its rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Feedback {
-    /// In every ACK.
+    /// A flow gets its rate in every ACK.
     #[default]
     EveryAck,
-    /// Once per RTT, as in the paper. With two switches on a path the sender may take the larger of two rates.
+    /// A flow gets its rate once per RTT, as in the paper. With two switches on a path the sender may take the larger
+    /// of two rates.
     OncePerRtt,
 }
 
@@ -172,7 +173,7 @@ impl Port {
     /// Builds the port's rate controller. `mtu` is the largest IP datagram.
     ///
     /// # Errors
-    /// Never for a port of a checked configuration.
+    /// A port of a checked configuration never causes an error.
     pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn Aggregated>, String> {
         let controller = registry::build(&self.rate_controller, &self.params, port, mtu)
             .map_err(|problem| problem.to_string())?;

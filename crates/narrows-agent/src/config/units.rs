@@ -1,5 +1,5 @@
-//! Parses units as people write them (docs/reference/scenarios.md, "Units") into the types of
-//! `narrows-control`, and prints them.
+//! Parses units as people write them (docs/reference/scenarios.md, "Units") into the types of `narrows-control`, and
+//! prints them.
 //!
 //! The grammar is the same as in python/narrows/units.py. Prefixes are decimal unless written `Ki`, `Mi`, `Gi`.
 //! Bytes need a capital B. "Per second" is `/s`. Errors say what is expected.

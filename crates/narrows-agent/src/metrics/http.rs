@@ -21,13 +21,13 @@ use crate::clock;
 
 /// Maximum number of connections at a time.
 const CONNECTIONS: usize = 64;
-/// Longest request line with headers, bytes.
+/// Maximum length of the request line and the headers together, in bytes.
 const HEAD_MAX: usize = 8192;
 /// Maximum number of header fields of a request.
 const HEADERS_MAX: usize = 64;
-/// A request must be complete after this time.
+/// Time within which a request must be complete.
 const REQUEST_TIME: Span = Span::from_secs(5);
-/// An answer must be written after this time.
+/// Time within which an answer must be written.
 const ANSWER_TIME: Span = Span::from_secs(5);
 /// Time in which the client must close the connection after an answer. The server does not close the connection at
 /// once, because closing with unread data would reset the connection, and the client could lose the answer.
@@ -137,7 +137,7 @@ enum Phase {
     Request,
     /// The answer is being written. The number is the bytes that were written so far.
     Answer(Arc<[u8]>, usize),
-    /// The answer is written. This many more bytes from the client are discarded.
+    /// The answer is written. At most this many more bytes from the client are discarded.
     Close(usize),
 }
 
@@ -252,7 +252,7 @@ fn head_of(status: &str, kind: &str, fields: &str, length: usize) -> String {
     )
 }
 
-/// The page, made at most once per [`PAGE_TIME`].
+/// A cache that makes the page at most once per [`PAGE_TIME`].
 struct Cache<'a> {
     page: &'a mut Page,
     /// Time at which the page was made, and the answers to HEAD and to GET.

@@ -11,9 +11,9 @@ pub(crate) const BOUNDS_US: [u64; 10] = [10, 25, 50, 100, 250, 500, 1_000, 2_500
 pub struct LoopTimes {
     /// Number of iterations in each bucket; the last bucket counts iterations above the last bound.
     pub buckets: [u64; BOUNDS_US.len() + 1],
-    /// Total duration.
+    /// Total duration of all iterations.
     pub total: Span,
-    /// Longest duration.
+    /// Longest duration of an iteration.
     pub longest: Span,
 }
 

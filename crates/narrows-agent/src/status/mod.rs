@@ -1,4 +1,5 @@
-//! The state of an agent as a [`Snapshot`]. The control loop fills the snapshot, and the agent's other threads read it.
+//! The state of an agent as a [`Snapshot`]. The control loop fills the snapshot, and the agent's other threads read
+//! it.
 //!
 //! `narrows-agent status` and `top` request the snapshot over a Unix socket ([`server`], [`client`]), and Prometheus
 //! requests it over HTTP ([`crate::metrics`]). After the first snapshot, the loop builds a snapshot only if a reader

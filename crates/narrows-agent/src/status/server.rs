@@ -1,4 +1,5 @@
-//! The agent's end of the status socket. A client sends a request as one line of JSON and gets snapshots as lines of JSON.
+//! The agent's end of the status socket. A client sends a request as one line of JSON and gets snapshots as lines of
+//! JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
