@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ACK aggregation (BBR-20): the number of packets by which a burst of ACKs exceeds the expected number. No
- * ACKs arrive before the burst, so the window must be large enough for sending in this time.
+ * ACK aggregation (BBR-20): the number of packets by which the acknowledged packets exceed the number
+ * that the bandwidth in use predicts. No ACKs arrive before a burst of ACKs. The window must be so large
+ * that the sender can still send in this time.
  */
 #ifndef NRW_AGGREGATION_H
 #define NRW_AGGREGATION_H
 
 #define NRW_EXTRA_ROUNDS	5	/* length of each of the two bins, in rounds */
-#define NRW_EXTRA_US		100000	/* upper bound of the aggregation, as time at the bandwidth in use */
-#define NRW_EPOCH_LIMIT		(1U << 20)	/* packets */
+#define NRW_EXTRA_US		100000	/* upper bound of the result of nrw_aggregation_cwnd(), as time at the bandwidth in use */
+#define NRW_EPOCH_LIMIT		(1U << 20)	/* before so many packets are acknowledged, a new epoch begins */
 
 static __always_inline void nrw_begin_epoch(struct nrw_bbr *s, __u64 now)
 {
@@ -40,7 +41,7 @@ static __always_inline void nrw_update_aggregation(struct nrw_bbr *s, const stru
 		s->extra_acked[s->extra_acked_bin & 1] = extra;
 }
 
-/* The part of the window for the time before a burst of ACKs. */
+/* Returns the number of packets that are added to the window for the time before a burst of ACKs. */
 static __always_inline __u32 nrw_aggregation_cwnd(const struct nrw_bbr *s)
 {
 	if (!s->full_bw_reached)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The callbacks. The kernel lets a program write snd_cwnd, snd_ssthresh, app_limited,
- * sk_pacing_rate and sk_pacing_status of a socket, and BBR writes nothing else
- * (bpf_tcp_ca_btf_struct_access(), net/ipv4/bpf_tcp_ca.c). Linux 6.1 does not allow app_limited yet
- * (nrw_old).
+ * The callbacks of the algorithm. BBR writes only the fields of a socket that the kernel lets a program
+ * write: snd_cwnd, snd_ssthresh, app_limited, sk_pacing_rate and sk_pacing_status
+ * (bpf_tcp_ca_btf_struct_access(), net/ipv4/bpf_tcp_ca.c). Linux 6.1 does not allow writes to app_limited
+ * yet (nrw_old).
  */
 #ifndef NRW_BBR_H
 #define NRW_BBR_H
@@ -27,9 +27,9 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	nrw_begin_epoch(s, now);
 	nrw_update_gains(s);
 	/*
-	 * The kernel's BBR writes this field by cmpxchg(), so that it does not undo a concurrent
-	 * setsockopt. BPF programs cannot use this operation here. This write could undo
-	 * SK_PACING_FQ. TCP then paces by itself, in addition to the fq qdisc.
+	 * The kernel's BBR writes this field by cmpxchg(), so that the write does not undo a concurrent
+	 * setsockopt. BPF programs cannot use cmpxchg() here. The plain write could undo SK_PACING_FQ. In
+	 * that case, TCP paces in addition to the fq qdisc.
 	 */
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -78,8 +78,8 @@ static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample
 
 	if (!s) {
 		/*
-		 * There was no memory for the state. The window does not change until the state can
-		 * be allocated. The connection then starts again.
+		 * There was no memory for the state. The window does not change until the state can be
+		 * allocated. BBR then begins with Startup.
 		 */
 		s = bpf_sk_storage_get(&nrw_bbrs, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (!s)
@@ -123,7 +123,7 @@ void BPF_PROG(nrw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct nrw_bbr *s;
 
-	/* first packet after the application was idle (BBR-23) */
+	/* continue only for the first packet after the application was idle (BBR-23) */
 	if (event != CA_EVENT_TX_START || !tp->app_limited)
 		return;
 	s = nrw_state(sk);
@@ -150,7 +150,7 @@ void BPF_PROG(nrw_set_state, struct sock *sk, __u8 new_state)
 		return;
 	s->prev_ca_state = NRW_CA_LOSS;
 	s->full_bw = 0;
-	/* a timeout ends the round, and the policer counts it as a loss */
+	/* a timeout ends the round, and the detector of policers counts the timeout as a loss */
 	s->round_start = 1;
 	nrw_lt_update(s, tp, 1, 0);
 }
@@ -167,8 +167,8 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 }
 
 /*
- * The slow-down was spurious: run the full-pipe detection again. The window stays as it is, because
- * the end of recovery restores it.
+ * Restarts the detection of a full pipe and of policers, because the reduction of the window was
+ * spurious. Returns the present window, because the end of recovery restores the window.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
@@ -184,7 +184,7 @@ __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
 	return tp->snd_cwnd;
 }
 
-/* The size of the send buffer, in windows. The factor is large because slow start continues during recovery. */
+/* Returns the size of the send buffer, in windows. It is large because slow start continues during recovery. */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Windowed maximum in constant space: the best sample, and the second and third best of the later
- * parts of the window (K. Nichols; Linux lib/win_minmax.c;
+ * Maximum over a window of time, in constant space. The filter keeps the best sample, and the second and
+ * third best samples of later parts of the window (K. Nichols; Linux lib/win_minmax.c;
  * crates/narrows-control/src/congestion/filter.rs).
  */
 #ifndef NRW_FILTER_H

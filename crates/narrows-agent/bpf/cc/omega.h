@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Input of the gain model: omega = T / T_max, the present RTT divided by the connection's longest
- * (GAIN-1, GAIN-5).
+ * Input of the gain model: omega = T / T_max, the mean RTT of the last round divided by the connection's
+ * longest RTT (GAIN-1, GAIN-5).
  */
 #ifndef NRW_OMEGA_H
 #define NRW_OMEGA_H
 
 /*
- * RTT samples of this round. The kernel takes no samples from retransmitted packets, unless timestamps
- * tell the two transmissions apart.
+ * Collects the RTT samples of this round. The kernel takes no samples from retransmitted packets, unless
+ * timestamps distinguish the two transmissions.
  */
 static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate_sample *rs)
 {
@@ -26,7 +26,7 @@ static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate
 	s->rtt_max = nrw_max(s->rtt_max, rs->rtt_us);
 }
 
-/* The result is 1 until a round has a mean. With an omega of 1 the gain does not probe. */
+/* Returns omega. It is 1 until a round has a mean RTT. With an omega of 1, the gain of the probing phase is 1. */
 static __always_inline __u32 nrw_omega(const struct nrw_bbr *s)
 {
 	return s->rtt_mean ? nrw_omega_of(s->rtt_mean, s->rtt_max) : NRW_OMEGA_ONE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * From the model to a pacing rate (BBR-18) and a window (BBR-19), which loss recovery reduces
- * (BBR-21).
+ * Computes the pacing rate (BBR-18) and the window (BBR-19) from the model. Loss recovery reduces the
+ * window (BBR-21).
  */
 #ifndef NRW_OUTPUT_H
 #define NRW_OUTPUT_H
@@ -12,11 +12,11 @@ static __always_inline __u64 nrw_pacing_rate(const struct tcp_sock *tp, __u64 bw
 {
 	const struct sock *sk = (const struct sock *)tp;
 
-	/* the program's own cap (SO_MAX_PACING_RATE) stays in force */
+	/* the application's own limit (SO_MAX_PACING_RATE) stays in force */
 	return nrw_min(nrw_bytes_per_sec(tp, bw, gain), sk->sk_max_pacing_rate);
 }
 
-/* First pacing rate: the initial window per RTT, times the gain of Startup. */
+/* Sets the first pacing rate: the initial window per RTT, times the gain of Startup. */
 static __always_inline void nrw_begin_pacing(struct nrw_bbr *s, struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -50,7 +50,8 @@ static __always_inline int nrw_recovery_cwnd(struct nrw_bbr *s, const struct tcp
 	__u32 conserved = nrw_in_flight(tp) + rs->acked_sacked;
 
 	/*
-	 * an ACK of n packets releases at most 2n: lost packets are subtracted, slow start adds n
+	 * an ACK of n packets lets at most 2n packets leave: here lost packets are subtracted, and
+	 * nrw_set_cwnd() adds n in slow start
 	 */
 	if (rs->losses > 0)
 		*cwnd = *cwnd > (__u32)rs->losses ? *cwnd - rs->losses : 1;

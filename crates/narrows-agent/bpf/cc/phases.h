@@ -8,7 +8,7 @@
 #define NRW_FULL_BW_GROWTH	(NRW_UNIT * 5 / 4)
 #define NRW_FULL_BW_ROUNDS	3
 
-/* Enters the next phase. The phase keeps its gain until it ends (GAIN-4). */
+/* Enters the next phase of ProbeBW. The new phase keeps its gain until the phase ends (GAIN-4). */
 static __always_inline void nrw_advance(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	s->cycle = (s->cycle + 1) & (NRW_CYCLE - 1);
@@ -29,8 +29,8 @@ static __always_inline void nrw_advance(struct nrw_bbr *s, const struct tcp_sock
 }
 
 /*
- * BBR-15: the first phase is random, so that flows do not probe in step. It is never the draining
- * phase.
+ * Enters ProbeBW with a random phase, so that flows do not probe at the same time (BBR-15). The first
+ * phase is never the draining phase.
  */
 static __always_inline void nrw_enter_probe_bw(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
@@ -50,9 +50,9 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 }
 
 /*
- * Whether the phase is over (BBR-16, GAIN-6). With the option of GAIN-4, the phase lasts until 1.25 BDP is
- * in flight or a packet is lost, but at most for two propagation times, because a gain near 1 never
- * reaches 1.25 BDP.
+ * Returns whether the phase is over (BBR-16, GAIN-6). With nrw_exit_125 (GAIN-4), the probing phase lasts
+ * until 1.25 BDP is in flight or a packet is lost. It lasts at most for two propagation times, because
+ * 1.25 BDP is never in flight with a gain near 1.
  */
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)
@@ -69,9 +69,7 @@ static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const stru
 	if (s->pacing_gain < NRW_UNIT)
 		return long_enough || in_network <= nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
 	level = literal ? NRW_UP_GAIN : s->pacing_gain;
-	/*
-	 * with small buffers the path may never hold this level, so a loss ends the probe as well
-	 */
+	/* a path with small buffers may never hold so many packets, so a loss also ends the probing phase */
 	full = rs->losses || in_network >= nrw_inflight(s, tp, nrw_max_bw(s), level);
 	return literal ? long_enough || full : long_enough && full;
 }
@@ -100,14 +98,14 @@ static __always_inline void nrw_check_full_pipe(struct nrw_bbr *s, const struct 
 	s->full_bw_reached = ++s->full_bw_rounds >= NRW_FULL_BW_ROUNDS;
 }
 
-/* Moves from Startup to Drain to ProbeBW. */
+/* Moves from Startup to Drain if the pipe is full, and from Drain to ProbeBW if the queue is empty. */
 static __always_inline void nrw_check_drain(struct nrw_bbr *s, struct tcp_sock *tp)
 {
 	__u32 fits = nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
 
 	if (s->mode == NRW_STARTUP && s->full_bw_reached) {
 		s->mode = NRW_DRAIN;
-		/* BBR itself does not use this value */
+		/* BBR itself does not use ssthresh */
 		tp->snd_ssthresh = fits;
 	}
 	if (s->mode == NRW_DRAIN && nrw_in_network(s, tp, nrw_in_flight(tp)) <= fits)
@@ -123,7 +121,7 @@ static __always_inline void nrw_update_gains(struct nrw_bbr *s)
 		break;
 	case NRW_DRAIN:
 		s->pacing_gain = NRW_DRAIN_GAIN;
-		/* the window stays, so that pacing alone drains the queue */
+		/* the window keeps its gain, so that only pacing drains the queue */
 		s->cwnd_gain = NRW_HIGH_GAIN;
 		break;
 	case NRW_PROBE_BW:

@@ -7,9 +7,9 @@
 #define NRW_POLICER_H
 
 #define NRW_LT_ROUNDS		4	/* rounds of the shortest interval; the longest has four times as many */
-#define NRW_LT_LOSS		50	/* lost / delivered, 1/256 */
-#define NRW_LT_RATIO		(NRW_UNIT / 8)	/* largest difference between two intervals' rates, as a ratio */
-#define NRW_LT_DIFFERENCE	(4000 / 8)	/* or in bytes/s */
+#define NRW_LT_LOSS		50	/* lowest ratio of lost to delivered packets that indicates a policer, in 1/256 */
+#define NRW_LT_RATIO		(NRW_UNIT / 8)	/* the rates of two intervals are equal if they differ by at most this ratio (in 1/256) ... */
+#define NRW_LT_DIFFERENCE	(4000 / 8)	/* ... or by at most this many bytes/s */
 #define NRW_LT_USE_ROUNDS	48
 #define NRW_LT_LONGEST_MS	(0xffffffffU / 1000)
 
@@ -56,10 +56,7 @@ static __always_inline void nrw_lt_update(struct nrw_bbr *s, const struct tcp_so
 		}
 		return;
 	}
-	/*
-	 * before the first loss the bucket still has tokens, and the measured rate would be too
-	 * high
-	 */
+	/* before the first loss, the bucket still has tokens, so the measured rate would be too high */
 	if (!s->lt_is_sampling) {
 		if (!losses)
 			return;

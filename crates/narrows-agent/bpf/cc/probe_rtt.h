@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Propagation time (BBR-11), and ProbeRTT: four packets in flight for 200 ms and one round, to
- * measure the RTT without a queue (BBR-17).
+ * Propagation time (BBR-11), and ProbeRTT (BBR-17). In ProbeRTT, at most four packets are in flight for
+ * 200 ms and at least one round, so that BBR measures the RTT without a queue.
  */
 #ifndef NRW_PROBE_RTT_H
 #define NRW_PROBE_RTT_H
@@ -9,7 +9,7 @@
 #define NRW_MIN_RTT_WINDOW_US	(10 * 1000000ULL)
 #define NRW_PROBE_RTT_US	200000
 
-/* The window before a temporary reduction. */
+/* Saves the window before a temporary reduction. */
 static __always_inline void nrw_save_cwnd(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	if (s->prev_ca_state < NRW_CA_RECOVERY && s->mode != NRW_PROBE_RTT)
@@ -34,9 +34,7 @@ static __always_inline void nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp
 	__u32 in_flight = nrw_in_flight(tp);
 	__u32 until = tp->delivered + in_flight;
 
-	/*
-	 * packets sent now are slow on purpose; algorithms may write app_limited for this reason
-	 */
+	/* BBR sends few packets now on purpose, so mark the samples of these packets as limited by the application */
 	if (nrw_old)
 		s->slowed_until = until;
 	else
@@ -66,8 +64,8 @@ static __always_inline void nrw_update_min_rtt(struct nrw_bbr *s, struct tcp_soc
 	}
 	if (expired && !s->idle_restart && s->mode != NRW_PROBE_RTT) {
 		/*
-		 * the same order as Linux: the saved window is the larger of the present window and
-		 * the window saved before
+		 * As in Linux, the mode changes before the window is saved. The larger of the present
+		 * window and the window saved before is therefore saved.
 		 */
 		s->mode = NRW_PROBE_RTT;
 		s->slowed_from = tp->delivered;

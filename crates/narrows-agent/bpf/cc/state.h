@@ -5,7 +5,7 @@
 #ifndef NRW_STATE_H
 #define NRW_STATE_H
 
-/* Gains in 1/256 (BBR_UNIT). */
+/* Gains are in units of 1/256 (BBR_UNIT in Linux). */
 #define NRW_UNIT_SHIFT		8
 #define NRW_UNIT		(1U << NRW_UNIT_SHIFT)
 #define NRW_HIGH_GAIN		(NRW_UNIT * 2885 / 1000 + 1)	/* 2/ln 2 */
@@ -14,7 +14,7 @@
 #define NRW_UP_GAIN		(NRW_UNIT * 5 / 4)
 #define NRW_DOWN_GAIN		(NRW_UNIT * 3 / 4)
 
-/* Bandwidth in packets/us, shifted. */
+/* Bandwidths are in packets/us, shifted left by NRW_BW_SHIFT. */
 #define NRW_BW_SHIFT		24
 #define NRW_BW_UNIT		(1ULL << NRW_BW_SHIFT)
 
@@ -31,9 +31,9 @@ const volatile __u32 nrw_exit_125;
 const volatile __u32 nrw_down_needs_loss;
 
 /*
- * A kernel before Linux 6.10, which may not let programs write app_limited. The program then
- * remembers which packets ProbeRTT slowed. A kernel that allows the write and has the old
- * cong_control is treated the same. The only visible difference is the delivery rate in tcp_info.
+ * 1 on a kernel before Linux 6.10, which may not let programs write app_limited. The program then records
+ * which packets were sent in ProbeRTT. It does so on every kernel with the old form of cong_control, even
+ * if that kernel allows the write. The only visible difference is the delivery rate in tcp_info.
  */
 const volatile __u32 nrw_old;
 
@@ -46,12 +46,12 @@ struct nrw_sample {
 };
 
 /*
- * State of a connection. It is in socket storage, because icsk_ca_priv is too small: v1 fills its
- * 104 bytes (struct bbr has that size), and the gain model needs more. In storage, the whole state
- * can be plain fields.
+ * State of a connection. It is in socket storage, because icsk_ca_priv has only 104 bytes. The state of
+ * v1 (struct bbr of Linux) already fills them, and the gain model needs more. Socket storage also has
+ * room for plain fields.
  *
- * Times are tcp_mstamp in us, unless the comment says otherwise. Where Linux counts seconds in
- * jiffies, this program counts us.
+ * Times are values of tcp_mstamp in us, unless the comment says otherwise. This program also uses us
+ * where Linux uses jiffies.
  */
 struct nrw_bbr {
 	struct nrw_sample max_bw[3];
@@ -60,7 +60,7 @@ struct nrw_bbr {
 	__u32 next_round_delivered;
 	__u32 full_bw;		/* bandwidth with which Startup compares the next rounds */
 	__u64 min_rtt_at;
-	__u64 probe_rtt_done_at; /* 0: the flight has not shrunk yet */
+	__u64 probe_rtt_done_at; /* 0: more than NRW_MIN_CWND packets were still in flight */
 	__u64 cycle_at;
 	__u64 epoch_at;
 	__u32 epoch_acked;
@@ -88,8 +88,8 @@ struct nrw_bbr {
 	__u8 counted;		/* the connection is counted in nrw_cc_facts.connections */
 	__u8 probe_lost;	/* the last probing phase lost packets */
 	__u8 has_slowed;	/* whether the next two fields are valid */
-	__u32 slowed_from;	/* nrw_old: samples of packets that were sent when delivered was from this value ... */
-	__u32 slowed_until;	/* ... to this value are ProbeRTT's and do not show the path's capacity */
+	__u32 slowed_from;	/* nrw_old: packets that were sent when tp->delivered was from this value ... */
+	__u32 slowed_until;	/* ... to this value were sent in ProbeRTT; their samples do not show the path's capacity */
 	__u32 lt_bw;
 	__u32 lt_rounds;
 	__u32 lt_at_ms;
@@ -114,7 +114,7 @@ struct {
 struct nrw_cc_facts {
 	__u64 connections;	/* now */
 	__u64 begun;		/* since load */
-	__u64 options;		/* written by the agent: the options of the load */
+	__u64 options;		/* the options of this load, which the agent writes */
 };
 struct nrw_cc_facts nrw_cc_facts;
 
@@ -128,13 +128,13 @@ static __always_inline __u64 nrw_max(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* Serial comparison: `a` is not before `b`. */
+/* Returns whether the counter `a` has reached `b`, in serial arithmetic. */
 static __always_inline int nrw_reached(__u32 a, __u32 b)
 {
 	return (__s32)(a - b) >= 0;
 }
 
-/* Time between two times; 0 if they are in the wrong order (tcp_stamp_us_delta()). */
+/* Returns the time from `then` to `now`, or 0 if `then` is later (tcp_stamp_us_delta()). */
 static __always_inline __u64 nrw_since(__u64 now, __u64 then)
 {
 	return now > then ? now - then : 0;

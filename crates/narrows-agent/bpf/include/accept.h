@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Answers a SYN that asks for feedback, in sock_ops programs. The SYN-ACK belongs to a request
- * socket, which has no flags and no storage. The listener's flag allows writing the SYN-ACK's
- * header, and the saved SYN says whether it asked.
+ * Functions of sock_ops programs that answer a SYN that asks for feedback. The SYN-ACK belongs to a
+ * request socket, which has no flags and no storage. A flag of the listener lets the programs write the
+ * SYN-ACK's header, and the saved SYN shows whether it asked for feedback.
  */
 #ifndef NRW_ACCEPT_H
 #define NRW_ACCEPT_H
@@ -13,9 +13,10 @@
 #define TCP_SAVE_SYN	27
 
 /*
- * listen() was called. The kernel saves the SYN for repeated SYN-ACKs and for the accepted socket,
- * which inherits BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG. A listener that is older than the program has
- * neither this flag nor a saved SYN. Since Linux 6.12, the sender sets both (takeover.h).
+ * Prepares a listener, when listen() is called, for SYNs that ask for feedback. The kernel then saves
+ * each SYN for repeated SYN-ACKs and for the accepted socket, which inherits
+ * BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG. A listener that is older than the program has no such flag, and its
+ * SYNs are not saved. Since Linux 6.12, the sender's program prepares such listeners, too (takeover.h).
  */
 static __always_inline void nrw_answer_syns(struct bpf_sock_ops *ctx)
 {

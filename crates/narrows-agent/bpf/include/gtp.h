@@ -6,8 +6,9 @@
  * A flow's key does not include the tunnel endpoint id. This id differs by direction, and exists
  * only between base station and gateway.
  *
- * The program looks into GTP-U only if the configuration allows it. A host could otherwise put packets
- * with other hosts' addresses into its own datagrams. Its provider does not filter these inner packets.
+ * The program looks into GTP-U only if the configuration allows it. Otherwise, a host could put packets
+ * with other hosts' addresses into its own datagrams, because its provider does not filter these inner
+ * packets.
  */
 #ifndef NRW_GTP_H
 #define NRW_GTP_H

@@ -41,7 +41,7 @@ struct sock {
 	unsigned long sk_pacing_rate;	/* payload bytes/s */
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
-	unsigned char sk_pacing_shift;	/* a burst has the bytes that the pacing rate sends in 2^-shift s */
+	unsigned char sk_pacing_shift;	/* a burst has as many bytes as are sent in 2^-shift s at the pacing rate */
 };
 
 struct inet_sock {
@@ -54,7 +54,7 @@ struct inet_connection_sock {
 	__u16 icsk_ext_hdr_len;		/* IP options or extension headers */
 	__u8 icsk_ca_state : 5;
 	__u8 icsk_ca_initialized : 1;
-	__u8 icsk_ca_setsockopt : 1;	/* the program has chosen the congestion control */
+	__u8 icsk_ca_setsockopt : 1;	/* the application has chosen the congestion control */
 };
 
 /* include/linux/win_minmax.h */
@@ -69,15 +69,15 @@ struct minmax {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: departure time of the next packet, carried by every packet as its timestamp; a paced packet does not leave earlier */
+	__u64 tcp_wstamp_ns;		/* CLOCK_MONOTONIC: earliest departure time of the next packet if it is paced; each packet carries it as its timestamp */
 	__u64 tcp_clock_cache;		/* CLOCK_MONOTONIC: when tcp_mstamp was taken */
 	__u64 tcp_mstamp;		/* CLOCK_MONOTONIC, us: time of this ACK or of this transmission */
 	__u64 delivered_mstamp;		/* CLOCK_MONOTONIC, us: time of the last ACK that delivered data */
-	__u16 tcp_header_len;		/* length including the options of every segment */
+	__u16 tcp_header_len;		/* length of the header with the options that every segment has */
 	__u32 mss_cache;		/* payload of a full segment */
 	__u32 srtt_us;			/* << 3 */
 	__u32 snd_nxt;			/* sequence number of the next data to send */
-	__u32 write_seq;		/* sequence number after all data that the program has written */
+	__u32 write_seq;		/* sequence number after all data that the application has written */
 	struct minmax rtt_min;		/* us */
 	__u32 snd_cwnd;
 	__u32 snd_ssthresh;
@@ -90,7 +90,7 @@ struct tcp_sock {
 	__u32 sacked_out;
 	__u32 delivered;
 	__u32 lost;			/* packets lost so far */
-	__u32 app_limited;		/* samples are limited by the application until `delivered` reaches this; 0: they are not */
+	__u32 app_limited;		/* samples are limited by the application until `delivered` reaches this value; 0: samples are not limited */
 	__u32 prr_out;
 	__u32 undo_marker;
 	__u32 reordering;
@@ -106,7 +106,7 @@ struct rate_sample {
 	__u32 acked_sacked;
 	__u32 prior_in_flight;		/* before this ACK */
 	_Bool is_app_limited;
-	_Bool is_ack_delayed;		/* probably */
+	_Bool is_ack_delayed;		/* the ACK was probably delayed */
 };
 
 /* The iterator's context (net/ipv4/tcp_ipv4.c). */
@@ -162,8 +162,8 @@ struct tcp_congestion_ops {
 };
 
 /*
- * The kernel's CUBIC (net/ipv4/tcp_cubic.c), which BPF congestion control algorithms may call. Weak, because
- * the cap-only mode does not need it.
+ * The functions of the kernel's CUBIC (net/ipv4/tcp_cubic.c), which BPF congestion control algorithms may
+ * call. They are weak symbols, because the cap-only mode does not need them.
  */
 extern void cubictcp_init(struct sock *sk) __ksym __weak;
 extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym __weak;
@@ -184,7 +184,7 @@ static __always_inline __u32 nrw_in_flight(const struct tcp_sock *tp)
 	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
-/* L3 bytes of a full segment. Rates count L3 bytes (BRF-4). */
+/* Returns the L3 bytes of a full segment. Rates count L3 bytes (BRF-4). */
 static __always_inline __u32 nrw_packet_bytes(const struct tcp_sock *tp)
 {
 	const struct sock *sk = (const struct sock *)tp;
@@ -195,8 +195,9 @@ static __always_inline __u32 nrw_packet_bytes(const struct tcp_sock *tp)
 
 /*
  * Converts an L3 rate to a rate of payload, the unit of sk_pacing_rate (tcp_update_skb_after_send()
- * divides skb->len without headers). The conversion assumes full segments. A program that sends small
- * segments exceeds the L3 rate, because they have more headers.
+ * divides skb->len, which does not include headers, by it). The conversion assumes full segments. An
+ * application that sends small segments exceeds the L3 rate, because the same payload then needs more
+ * headers.
  */
 static __always_inline __u64 nrw_payload_rate(const struct tcp_sock *tp, __u64 rate)
 {

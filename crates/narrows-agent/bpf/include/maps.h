@@ -17,7 +17,7 @@
 
 #define NRW_LEAVES		4	/* the same as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
 #define NRW_GRANTS		16	/* ready grants for the newcomers of one tick */
-#define NRW_SINGLE_GRANTS	8	/* number of grants for one newcomer each; each later grant is for twice as many as the grant before */
+#define NRW_SINGLE_GRANTS	8	/* the first grants, which are for one newcomer each; each later grant is for twice as many newcomers as the grant before it */
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
 
@@ -31,7 +31,7 @@ struct nrw_key {
 	__u8 daddr[16];
 	__u16 sport;		/* network order, as in the packet */
 	__u16 dport;
-	__u16 vlan;		/* VLAN id, 0 without a tag or with NRW_MODE_VLANS_ROUTED; outer ^ inner << 4 */
+	__u16 vlan;		/* VLAN id; with two tags, outer ^ inner << 4; 0 without a tag or with NRW_MODE_VLANS_ROUTED */
 	__u8 family;		/* 4 or 6 */
 	__u8 proto;		/* IPPROTO_TCP */
 };
@@ -53,9 +53,9 @@ enum nrw_flags {
 	NRW_F_SPEAKS_BRF = 1U << 9,		/* an option or a mark was seen after the handshake */
 	NRW_F_GRANTED = 1U << 10,		/* the SYN-ACK carried a ready grant */
 	/*
-	 * Packets of both sides were seen, so the flow is not a forgery. The side that sets the
-	 * flag subtracts one from nrw_port.unconfirmed: P, or A when it frees the slot or gives up
-	 * waiting for ACKs.
+	 * Packets of both sides were seen, so the flow is not a forgery. P sets the flag, or A when it
+	 * frees the slot or stops waiting for ACKs. The writer that sets the flag also subtracts one from
+	 * nrw_port.unconfirmed.
 	 */
 	NRW_F_CONFIRMED = 1U << 11,
 	NRW_F_LIVE = 1U << 12,			/* the slot is in use and its key is in the table */
@@ -64,10 +64,10 @@ enum nrw_flags {
 };
 
 /*
- * One flow, in an mmapable array: three cache lines. Data and ACKs usually pass on two CPUs. Data
- * writes the first line with every packet, so ACKs read it about once per RTT. The second line is
- * written about once per RTT. ACKs write the third line with every packet, so data in order does not
- * touch it.
+ * One flow, in an mmapable array: three cache lines. Data packets and ACKs usually pass on two CPUs.
+ * Every data packet writes the first line, so ACKs read this line only about once per RTT. The second
+ * line is written about once per RTT. Every ACK writes the third line, so data packets in order do not
+ * touch that line.
  */
 struct nrw_slot {
 	struct nrw_key key;	/*   0 P */
@@ -78,8 +78,8 @@ struct nrw_slot {
 	__u32 missing;		/* P payload bytes that the sequence numbers skipped (wraps) */
 	__u64 last_ns;		/* P time of the last packet of either direction, with a resolution of NRW_TOUCH_NS */
 	__u8 paired;		/* P the other direction has a slot, or had a slot since this slot was taken */
-	__u8 receiver_seen;	/* P NRW_SEEN: the flags say that packets of the receiver were seen */
-	__u16 data_if;		/* P lower half of the number of the interface where the data arrives; 0: unknown */
+	__u8 receiver_seen;	/* P NRW_SEEN or NRW_SEEN_BRF if packets of the receiver were seen; otherwise 0 */
+	__u16 data_if;		/* P lower half of the ifindex of the interface where the data arrives; 0: unknown */
 	__u32 ack_sent;		/* P highest acknowledgement number of the data */
 	__u32 rtt_receiver_us;	/* P last RTT sample of switch - receiver - switch */
 	__u32 rtt_sender_us;	/* P last RTT sample of switch - sender - switch */
@@ -91,7 +91,7 @@ struct nrw_slot {
 	__u32 wait_sender_us;	/* 104 P */
 	__u16 marked_unlimited;	/* P number of marks "not limited" seen (wraps) */
 	__u16 marked_limited;	/* P number of marks "limited" seen (wraps) */
-	__u16 passed_code;	/* P last rate that another switch wrote into an ACK before it arrived here; unassigned: none */
+	__u16 passed_code;	/* P last rate that another switch wrote into an ACK before the ACK arrived here; unassigned: none */
 	__u16 passed_n;		/* P number of ACKs with such a rate (wraps) */
 	__u16 code;		/* P at the SYN-ACK (a ready grant), later A: code to write into ACKs; unassigned: none */
 	__u8 leaf;		/* P at creation, later A: leaf of the port's queue */
@@ -102,7 +102,7 @@ struct nrw_slot {
 	__u32 seq_seen;		/* P value of seq_next when the other direction last read it */
 	__u32 reverse_next;	/* P next expected sequence number of the other direction */
 	__u32 reverse_us;	/* P time of the last believed packet of the other direction (us, wraps); 0: none */
-	__u32 reverse_if;	/* P interface where packets of the other direction arrive; 0: unknown */
+	__u32 reverse_if;	/* P ifindex of the interface where packets of the other direction arrive; 0: unknown */
 	__u32 reverse_if_new;	/* P another interface where packets of the other direction arrive */
 	__u32 passed_us;	/* P time of the last rate of another switch (us, wraps); 0: none */
 	__u32 learn_data;	/* P next expected sequence number of packets that are not believed */
@@ -113,8 +113,8 @@ struct nrw_slot {
 	__u8 learn_data_n;	/* P number of consecutive packets that are not believed */
 	__u8 learn_reverse_n;	/* P like learn_data_n, for the other direction */
 	__u16 pad;
-	__u32 mark;		/* P mark of the first packet of the data direction that was seen: a subscriber */
-	__u32 vlan;		/* P VLAN of the data at its port (a subscriber); set with and without NRW_MODE_VLANS_ROUTED */
+	__u32 mark;		/* P skb->mark of the first packet that was seen of the data direction; it can identify a subscriber */
+	__u32 vlan;		/* P VLAN id of the data at its port, which can identify a subscriber; set with and without NRW_MODE_VLANS_ROUTED */
 	__u32 pad2[3];
 };
 
@@ -122,7 +122,7 @@ struct nrw_slot {
 enum nrw_mode {
 	NRW_MODE_CONTROLLED = 1U << 0,		/* flows that leave here are counted, classified and given rates */
 	NRW_MODE_ONCE_PER_RTT = 1U << 1,	/* rates are written once per RTT (the paper's gate); default: into every ACK */
-	NRW_MODE_POLICE_UDP = 1U << 2,		/* UDP may not borrow: packets above its bucket are dropped */
+	NRW_MODE_POLICE_UDP = 1U << 2,		/* UDP may not borrow capacity: packets for which the bucket `udp` has too few tokens are dropped */
 	NRW_MODE_POLICE_SYN = 1U << 3,
 	NRW_MODE_VLANS_ROUTED = 1U << 4,	/* this host routes between VLANs: data and ACKs of a flow have different tags */
 	NRW_MODE_OPEN_GTP = 1U << 5,		/* flows inside GTP-U are handled like all others */
@@ -130,7 +130,7 @@ enum nrw_mode {
 
 /*
  * Kinds of packets that may contain flows that the program does not see. nrw_packet.unopened is one of
- * these numbers, and nrw_port.unopened has a counter for each, in this order.
+ * these numbers. nrw_port.unopened has a counter for each of these kinds, in this order.
  */
 enum nrw_unopened {
 	NRW_OPENED,		/* not such a packet */
@@ -164,7 +164,7 @@ struct nrw_port {
 	enum nrw_mode mode;
 	enum nrw_format format;
 	__u32 priority[NRW_LEAVES]; /* skb->priority: HTB's major:minor of each leaf (UDP: of its first queue) */
-	__u16 grants[NRW_GRANTS]; /* for the newcomers since the last tick, see nrw_grant_of() */
+	__u16 grants[NRW_GRANTS]; /* codes of the ready grants for the newcomers since the last tick, see nrw_grant_of() */
 	__u32 tick;		/* increases with every tick of the agent and restarts the count of newcomers */
 	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */
 
@@ -220,7 +220,7 @@ struct nrw_missed {
 };
 
 /*
- * Ready grant for a service that the predictor knows. The smaller of this grant and the
+ * A service that the predictor knows: the key of its ready grant. The smaller of this grant and the
  * port's ready grant applies (BRF-31, BRF-32).
  */
 struct nrw_service {
@@ -230,7 +230,7 @@ struct nrw_service {
 	__u8 ctl_port;		/* the controlled port */
 };
 
-/* A rate advertised by a switch that does not see the flow's ACKs (BRF-63). The key is nrw_key. */
+/* A rate advertised by a switch that does not see the flow's ACKs (BRF-63). The key of the map is nrw_key. */
 struct nrw_advert {
 	__u64 valid_until_ns;	/* A */
 	__u16 code;		/* A */

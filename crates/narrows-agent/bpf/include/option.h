@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The rate option in sock_ops programs: asks for a rate, reads a rate, writes "not assigned". */
+/* Functions of sock_ops programs that read the rate option, reserve room for it, and write it as "not assigned". */
 #ifndef NRW_OPTION_H
 #define NRW_OPTION_H
 
@@ -36,7 +36,10 @@ static __always_inline void nrw_option_reserve(struct bpf_sock_ops *ctx)
 	bpf_reserve_hdr_opt(ctx, NRW_OPT_LEN, 0);
 }
 
-/* Writes the option. Fails with -EEXIST if another program has written it; that program's option stays. */
+/*
+ * Writes the option. If another program has written the option already, its option stays (the helper
+ * returns -EEXIST).
+ */
 static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx)
 {
 	struct nrw_option option = {

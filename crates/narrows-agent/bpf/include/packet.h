@@ -14,11 +14,11 @@
 #include "maps.h"
 #include "tcp_options.h"
 
-#define NRW_VLAN_TAGS		2	/* QinQ; includes a tag outside the buffer */
+#define NRW_VLAN_TAGS		2	/* maximum number of tags (QinQ), including a tag outside the buffer */
 
 /*
- * The frame of a PPPoE session has version 1, type 1 and code 0 (RFC 2516). PPP's protocol numbers
- * from 0x4000 on do not carry datagrams (RFC 1661).
+ * The frame of a PPPoE session has version 1, type 1 and code 0 (RFC 2516). Packets with PPP protocol
+ * numbers from 0x4000 on do not carry datagrams (RFC 1661).
  */
 #define NRW_PPPOE_DATA		bpf_htons(0x1100)
 #define NRW_PPP_IPV4		bpf_htons(0x0021)
@@ -28,7 +28,8 @@
 #define NRW_IPV6_HEADERS	6	/* extension headers that are skipped; real packets have fewer */
 
 /*
- * RFC 8200 and RFC 6275. AH and ESP packets are left unchanged: they sign or encrypt the headers.
+ * Extension headers of RFC 8200 and RFC 6275 that are skipped. AH and ESP are not among them: they sign
+ * or encrypt the headers, so the program does not change their packets.
  */
 #define NRW_NEXT_HOP_BY_HOP	0
 #define NRW_NEXT_ROUTING	43
@@ -115,7 +116,8 @@ struct nrw_packet {
 
 /*
  * Parses the Ethernet header and the VLAN tags, which are in the buffer or were moved out of it by the
- * driver. Returns the EtherType in network order. If there are too many tags, it is the EtherType of a tag.
+ * driver. Returns the EtherType in network order. If there are too many tags, returns the EtherType of a
+ * tag.
  */
 static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_packet *p, int vlan_separates)
 {
@@ -172,7 +174,10 @@ static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw
 		return 0;
 	}
 	p->l3 += sizeof(pppoe);
-	/* The length in the PPPoE header must include the whole datagram. In a super-packet it may be unset. */
+	/*
+	 * The length in the PPPoE header must include the whole datagram. Super-packets are not checked,
+	 * because theirs may be unset.
+	 */
 	bpf_skb_load_bytes(skb, p->l3 + (v4 ? offsetof(struct iphdr, tot_len) : offsetof(struct ipv6hdr, payload_len)),
 			   &said, sizeof(said));
 	if (!skb->gso_size && bpf_ntohs(said) + (v4 ? 0 : sizeof(struct ipv6hdr)) + sizeof(pppoe.protocol) >
@@ -264,7 +269,7 @@ static __always_inline int nrw_read_ipv6(struct __sk_buff *skb, struct nrw_packe
 	return next;
 }
 
-#define NRW_PADDED	64		/* the shortest tagged Ethernet frame: bytes behind the datagram are padding */
+#define NRW_PADDED	64		/* length of the shortest tagged Ethernet frame; in frames up to this length, bytes behind the datagram are padding */
 
 /*
  * Sets the number of segments and the bytes on the wire. A super-packet is sent as several segments, and

@@ -28,7 +28,8 @@ enum nrw_written {
 /*
  * Adds `sum` to the checksum of a TCP segment in GTP-U. The kernel's helper is not used, because it
  * assumes that the TCP checksum is the packet's outer checksum. If the device completes the outer
- * checksum (UDP's), the helper would leave the TCP checksum unchanged for the device.
+ * checksum (UDP's), the helper would leave the TCP checksum unchanged, as if the device completed it,
+ * too.
  */
 static __always_inline int nrw_add_inner(struct __sk_buff *skb, const struct nrw_packet *p, __u64 sum)
 {
@@ -77,7 +78,7 @@ static __always_inline int nrw_has_room(const struct nrw_packet *p)
 	return p->header_len + NRW_OPT_PADDED <= 60;
 }
 
-/* Adds the option's length to the length of an IP packet. */
+/* Adds the option's length to the length in an IP header. */
 static __always_inline int nrw_grow_ip(struct __sk_buff *skb, __u32 l3, __u32 l3_len, __u32 family)
 {
 	__be16 old, new;

@@ -16,7 +16,7 @@ struct {
 	__type(value, __u8);
 } nrw_namespaces SEC(".maps");
 
-/* For a sock_ops or a sockopt context. */
+/* Returns whether the program applies to the network namespace of a sock_ops or a sockopt context. */
 #define nrw_in_scope(ctx)						\
 ({									\
 	__u64 cookie__ = nrw_scoped ? bpf_get_netns_cookie(ctx) : 0;	\

@@ -22,8 +22,8 @@ struct nrw_options {
 	__u8 bytes[NRW_OPTIONS_MASK + 1];
 	__u8 len;
 	__u8 at;		/* position of the walk */
-	__u8 rate_at;		/* where the option's value is, counted from the first option; valid with has_rate */
-	__u8 has_rate;		/* our option was found */
+	__u8 rate_at;		/* offset of the option's value from the first option; valid if has_rate is set */
+	__u8 has_rate;		/* the rate option was found */
 	__u8 has_timestamps;
 	__u8 marks_unlimited;
 	__u8 marks_limited;
@@ -44,7 +44,7 @@ static __always_inline __u32 nrw_options_u32(const struct nrw_options *o, __u32 
 }
 
 /*
- * Whether the options begin as in Linux's segments of established connections: two bytes, then
+ * Returns whether the options begin as in Linux's segments of established connections: two bytes, then
  * timestamps. Format 1 writes a rate only into packets with this layout.
  */
 static __always_inline int nrw_options_padded(const struct nrw_options *o)
@@ -126,7 +126,7 @@ static __always_inline int nrw_read_options(struct __sk_buff *skb, __u32 from, _
 	if (bpf_skb_load_bytes(skb, from, o->bytes, len))
 		return -1;
 	nrw_walk_options(o);
-	/* A rate in the padding makes the following options unreadable. */
+	/* A rate in the padding makes the following options unreadable for the walk. */
 	if (!o->has_timestamps && nrw_options_padded(o))
 		nrw_options_stamps(o, 4);
 	return 0;

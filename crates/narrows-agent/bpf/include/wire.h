@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How TCP options carry a rate. crates/narrows-control/src/feedback states the same facts, and its
- * tests are the reference.
+ * The encoding of a rate in TCP options. crates/narrows-control/src/feedback implements the same
+ * encoding, and its tests are the reference.
  *
  * A rate has sixteen bits in network order: mantissa * 10 + decimal exponent, in bytes per second
  * (BRF-5). A larger code can mean a smaller rate (BRF-8), so compare the decoded rates.
@@ -15,7 +15,7 @@
 #define NRW_EXID		0x4E57	/* "NW"; not registered */
 
 #define NRW_CODE_MAX		65529	/* the largest rate that can be encoded */
-#define NRW_CODE_UNLIMITED	65534	/* unassigned, and the sender is not limited by its application (BRF-100) */
+#define NRW_CODE_UNLIMITED	65534	/* no rate is assigned, and the sender is not limited by its application (BRF-100) */
 #define NRW_CODE_UNASSIGNED	65535	/* means in a SYN "feedback is welcome", and in an ACK "no switch has written a rate yet" */
 
 /*
@@ -29,8 +29,8 @@
 #define NRW_NOP_NOP		0x0101
 
 /*
- * Wire formats. INSERT includes EXPERIMENTAL: if the receiver has reserved the option, the switch
- * overwrites it.
+ * Wire formats. NRW_FORMAT_INSERT includes NRW_FORMAT_RESERVED: if the receiver has reserved the option,
+ * the switch overwrites it.
  */
 enum nrw_format {
 	NRW_FORMAT_PADDING = 1,		/* the paper's format: overwrite the two NOPs in front of the timestamps */
@@ -38,7 +38,7 @@ enum nrw_format {
 	NRW_FORMAT_INSERT = 3,		/* insert the option into pure ACKs and SYN-ACKs; if the packet has the option already, keep the lower rate (default) */
 };
 
-/* The rate in bytes/s. The including file includes bpf_helpers.h. */
+/* Returns the rate of a code, in bytes/s. Include bpf_helpers.h before this file, for barrier_var(). */
 static __always_inline __u64 nrw_decode(__u16 code)
 {
 	static const __u64 pow10[10] = {

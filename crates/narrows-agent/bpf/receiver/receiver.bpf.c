@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The receiver: reserves room for the rate in pure ACKs, and in the SYN-ACK of connections whose
- * SYN asked for it. Without this program the switch inserts the option.
+ * The receiver's program: reserves room for the rate in the SYN-ACK and the pure ACKs of connections
+ * whose SYN asked for feedback. Without this program, the switch inserts the option.
  *
- * Data packets of this host get no room, because it would reduce their MSS and prevent TSO. The
+ * Data packets of this host get no room, because the room would reduce their MSS and prevent TSO. The
  * program shares a cgroup with the sender's program. The sender's program writes only into SYNs and
  * SYN-ACKs, and neither program clears callback flags that the other needs.
  */
@@ -19,11 +19,11 @@
 #include "scope.h"
 #include "wire.h"
 
-/* SYNs of this host ask for feedback as well, for the data of the other side. */
+/* 1: SYNs of this host also ask for feedback, so that the data of the other side gets rates. */
 const volatile __u32 nrw_ask = 0;
 
 struct nrw_receiver_counters {
-	__u64 asked;	/* SYNs of this host that asked */
+	__u64 asked;	/* SYNs of this host that asked for feedback */
 	__u64 reserving; /* connections whose ACKs have room */
 };
 struct nrw_receiver_counters nrw_counters;
@@ -51,8 +51,8 @@ static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Payload of the packet that is being written. In this callback skb_len includes the header. In the
- * callback that reserves room, it does not.
+ * Returns whether the packet that is being written has payload. In this callback, skb_len includes the
+ * header. In the callback that reserves room, it does not.
  */
 static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 {
@@ -61,7 +61,7 @@ static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 	return (void *)(doff + 1) > ctx->skb_data_end || ctx->skb_len > (__u32)(*doff >> 4) * 4;
 }
 
-/* Data is left unchanged: any room in it was reserved by another program. */
+/* Writes the option, but never into data packets: if they have room, another program has reserved it. */
 static __always_inline void nrw_write(struct bpf_sock_ops *ctx)
 {
 	if (nrw_is_syn(ctx) ? nrw_ask : nrw_is_syn_ack(ctx) || !nrw_has_data(ctx))
@@ -95,7 +95,7 @@ int nrw_receiver(struct bpf_sock_ops *ctx)
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		/*
-		 * A SYN-ACK with the option shows that the SYN had asked. This runs before the
+		 * A SYN-ACK with the option shows that the SYN had asked. This callback runs before the
 		 * handshake's third packet is sent, which carries the first rate of the other side
 		 * (BRF-14).
 		 */

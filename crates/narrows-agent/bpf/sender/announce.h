@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which connections apply rates. A connection announces that it applies rates when its SYN or
- * SYN-ACK asks for feedback.
+ * Decides which connections apply rates. Such a connection announces this by asking for feedback in its
+ * SYN or SYN-ACK.
  */
 #ifndef NRW_ANNOUNCE_H
 #define NRW_ANNOUNCE_H
 
 /*
- * Whether the socket uses our congestion control, by name. `ctx` is the first argument for
+ * Returns whether the name of the socket's congestion control is nrw_name. `ctx` is the first argument of
  * bpf_getsockopt().
  */
 static __always_inline int nrw_is_ours(void *ctx)
@@ -36,9 +36,8 @@ static __always_inline int nrw_choose(void *ctx)
 }
 
 /*
- * Whether this connection will apply rates. If so, its SYN or SYN-ACK announces this by asking for
- * feedback. For a listener: whether the connections that it accepts will apply rates. The
- * connections inherit the listener's choice.
+ * Returns whether this connection will apply rates. For a listener, returns whether the connections that
+ * it accepts will apply rates. These connections inherit the listener's choice of congestion control.
  */
 static __always_inline int nrw_will_apply_rates(void *ctx, struct tcp_sock *tp)
 {

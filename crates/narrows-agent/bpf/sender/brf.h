@@ -19,7 +19,7 @@ static __always_inline void nrw_to_cubic(struct nrw_conn *conn, struct tcp_sock 
 	cubictcp_init((struct sock *)tp);
 }
 
-/* The rate that arrived since the last call, if any. */
+/* Takes the word that arrived since the last call. Returns whether a rate arrived, and stores it in *rate. */
 static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64 *rate)
 {
 	__u32 word = conn->word;
@@ -34,8 +34,9 @@ static __always_inline int nrw_take_word(struct nrw_conn *conn, __u64 now, __u64
 }
 
 /*
- * The rate with which a connection begins: the rate that arrived with the handshake, or the rate that an
- * earlier sender applied. The switch has chosen both.
+ * Returns whether the connection begins with a rate, and stores it in *rate: the rate that arrived with
+ * the handshake, or else the rate that an earlier sender applied (takeover.h). The switch has chosen both
+ * rates.
  */
 static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u64 *rate)
 {
@@ -49,8 +50,9 @@ static __always_inline int nrw_first_rate(struct nrw_conn *conn, __u64 now, __u6
 }
 
 /*
- * Runs once, after the handshake, from init(). If the congestion control was set between connect() and the
- * SYN-ACK, init() already ran in SYN_SENT. This function then runs from the first packet or ACK.
+ * Begins a connection with a rate or with CUBIC. Runs once, after the handshake, from init(). If the
+ * congestion control was set between connect() and the SYN-ACK, init() has already run in SYN_SENT. In
+ * that case, this function runs at the first packet or ACK.
  */
 static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -69,9 +71,7 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 	if (nrw_first_rate(conn, now, &rate)) {
 		conn->mode = NRW_MODE_RATED;
 		nrw_on_feedback(conn, now, rate);
-		/*
-		 * the switch chooses the first rate, so no limit of the increase applies to it
-		 */
+		/* the switch chooses the first rate, so the limit on increases does not apply to it */
 		conn->granted = nrw_max(conn->target, nrw_least(conn, tp));
 		conn->base = conn->granted;
 		conn->base_us = now;
@@ -88,9 +88,9 @@ static __always_inline void nrw_begin(struct nrw_conn *conn, struct tcp_sock *tp
 }
 
 /*
- * Changes from the rate to CUBIC. CUBIC's window is the window of half the rate, and its threshold
- * is half of the data in flight (RFC 5681). During a recovery, all unacknowledged data counts as in
- * flight.
+ * Changes from the rate to CUBIC. CUBIC starts with the window of the halved rate. Its slow-start
+ * threshold is half of the data that was in flight before the halvings (RFC 5681). During a recovery, all
+ * unacknowledged data counts as in flight.
  */
 static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -105,7 +105,7 @@ static __always_inline void nrw_orphan(struct nrw_conn *conn, struct tcp_sock *t
 	window = nrw_rate_in_force(conn, tp) * conn->srtt / 1000000 / packet + 1;
 	tp->snd_cwnd = nrw_min(nrw_max(window, 4), tp->snd_cwnd_clamp);
 	nrw_to_cubic(conn, tp, NRW_MODE_ORPHANED);
-	/* a recovery that began under the rate continues by proportional rate reduction from here */
+	/* from here, a recovery that began under the rate continues by proportional rate reduction */
 	conn->prr_delivered = 0;
 	tp->snd_ssthresh = nrw_min(nrw_max(filled / 2, tp->snd_cwnd), TCP_INFINITE_SSTHRESH);
 	nrw_count(orphaned);
@@ -152,8 +152,8 @@ void BPF_PROG(brf_init, struct sock *sk)
 	if (!conn)
 		return;
 	/*
-	 * a program may choose another congestion control and return to this one, which then starts
-	 * again with the last rate received
+	 * an application may choose another congestion control and return to this one, which then starts
+	 * again with the last rate that arrived
 	 */
 	conn->mode = NRW_MODE_NONE;
 	nrw_begin(conn, (struct tcp_sock *)sk);
@@ -196,10 +196,10 @@ void BPF_PROG(brf_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 			nrw_on_silence(conn, now);
 	}
 	/*
-	 * Both changes are possible during a recovery. An outage of a fast path may lose a large
-	 * window. Without a change to CUBIC, its recovery at the least rate of BRF-92 would take
-	 * hundreds of RTTs. Without a change back, CUBIC would exceed the flow's rate for so long
-	 * that the switch would demote the flow.
+	 * The changes to CUBIC and back are also possible during a recovery. An outage of a fast path may
+	 * lose a large window. Without a change to CUBIC, recovery at the least rate of BRF-92 would take
+	 * hundreds of RTTs. Without a change back, CUBIC would exceed the flow's rate for so long that
+	 * the switch would demote the flow.
 	 */
 	if (conn->mode == NRW_MODE_RATED && conn->halvings > NRW_HALVINGS)
 		nrw_orphan(conn, tp);
@@ -296,11 +296,11 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * There is no min_tso_segs(). For some milliseconds, one of the processors may not run such a program. The
- * kernel then uses 0 as the program's result (docs/explanation/brf.md, "Crowds"). At a low pacing rate, the
- * kernel would then send empty segments, which no receiver acknowledges, and the connection would wait for
- * minutes (tcp_tso_autosize(), tcp_mss_split_point()). Segments of slow flows leave one at a time because
- * of their window (NRW_WINDOW_SLACK_SPARSE).
+ * There is no min_tso_segs(). Sometimes, for some milliseconds, the kernel does not call this callback on
+ * one of the processors. It then uses 0 as the callback's result (docs/explanation/brf.md, "Crowds"). At
+ * a low pacing rate, the kernel would then send empty segments, which no receiver acknowledges, and the
+ * connection would wait for minutes (tcp_tso_autosize(), tcp_mss_split_point()). Segments of slow flows
+ * leave one at a time because of their window (NRW_WINDOW_SLACK_SPARSE).
  */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops brf = {
@@ -312,7 +312,7 @@ struct tcp_congestion_ops brf = {
 	.set_state = (void *)brf_set_state,
 	.undo_cwnd = (void *)brf_undo_cwnd,
 	.pkts_acked = (void *)brf_pkts_acked,
-	/* not restricted: a namespace may make it the default */
+	/* not restricted: a namespace may make this algorithm the default */
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "brf",
 };

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Cap-only mode: the kernel's own congestion control below SO_MAX_PACING_RATE. The lower of the two
- * rates applies. The bounds of BRF-104 and the return to CUBIC are therefore not needed: without a
- * cap the congestion control is unchanged.
+ * Cap-only mode: the program sets SO_MAX_PACING_RATE to the network's rate, as a cap for the kernel's own
+ * congestion control. The lower of the two rates applies. The bounds of BRF-104 and the change to CUBIC
+ * are therefore not needed: without a cap, the congestion control is unchanged.
  */
 #ifndef NRW_CAP_H
 #define NRW_CAP_H
 
-/* All ones is the kernel's "no cap". The helper takes four bytes, so a cap is at most 4.29 GB/s. */
-#define NRW_NO_CAP	0xffffffffU
 /*
- * A cap is lifted after this time without feedback. By then `brf` would have changed to CUBIC.
+ * The value with which bpf_setsockopt() removes the cap. The helper takes four bytes, so a cap is at most
+ * 4.29 GB/s.
  */
+#define NRW_NO_CAP	0xffffffffU
+/* A cap is removed at the earliest after this time without feedback. By then, `brf` would have changed to CUBIC. */
 #define NRW_CAP_SILENCE_US	1000000
 
 static __always_inline void nrw_cap_set(struct bpf_sock_ops *ctx, struct nrw_conn *conn, __u64 cap)
@@ -60,7 +61,7 @@ static __always_inline void nrw_cap_begin(struct bpf_sock_ops *ctx, struct nrw_c
 	nrw_cap_follow(ctx, conn, tp);
 }
 
-/* Once per RTT, at an update of the RTT estimator. */
+/* Removes the cap if feedback is missing. Runs once per RTT, when the kernel updates its RTT estimator. */
 static __always_inline void nrw_cap_silence(struct bpf_sock_ops *ctx, struct nrw_conn *conn,
 					    struct tcp_sock *tp)
 {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The sender's state of a connection, and its tunables. */
+/* The state of a connection at the sender, and the tunables of the sender's programs. */
 #ifndef NRW_CONN_H
 #define NRW_CONN_H
 
-/*
- * Tunables. Set before load and read-only afterwards, so that the verifier removes disabled code.
- */
+/* Tunables. The agent sets them before load. Afterwards they are read-only, so the verifier removes disabled code. */
 
-/* Choice in src/host/options.rs */
+/* the same as Choice in src/host/options.rs */
 enum nrw_choice {
 	NRW_CHOICE_UNCHOSEN,
 	NRW_CHOICE_CHOSEN,
@@ -20,48 +18,51 @@ const volatile enum nrw_format nrw_format = NRW_FORMAT_INSERT;
 const volatile char nrw_name[16] = "brf";
 
 /*
- * BRF-104: no rate exceeds what this host's link can carry, in L3 bytes/s. The default is 1 Tbit/s,
- * with which no product below overflows.
+ * Upper bound of every rate: the rate of this host's link, in L3 bytes/s (BRF-104). With the default of 1
+ * Tbit/s, no product in the sender's programs overflows.
  */
 const volatile __u64 nrw_max_rate = 125000000000ULL;
 
 /* The other constants are the same as in congestion/network/brf.rs (struct Params). Times are in us. */
-#define NRW_SLOWEST_SEGMENT_US	1000000	/* a segment goes out at least this often (RFC 6298, 2.4) */
-#define NRW_SILENCE_SRTTS	4	/* feedback counts as missing after so many srtt ... */
-#define NRW_SILENCE_LEAST_US	200000	/* ... but not before this (BRF-92) */
-#define NRW_HALVINGS		4	/* then CUBIC */
+#define NRW_SLOWEST_SEGMENT_US	1000000	/* longest time between two segments (RFC 6298, 2.4) */
+#define NRW_SILENCE_SRTTS	4	/* feedback counts as missing after this many smoothed RTTs ... */
+#define NRW_SILENCE_LEAST_US	200000	/* ... but not before this time (BRF-92) */
+#define NRW_HALVINGS		4	/* after more halvings than this, the connection changes to CUBIC */
 #define NRW_HALVINGS_MAX	63	/* the largest shift of 64 bits, which makes every rate 0 */
-#define NRW_FLOOR_SEGMENTS	2	/* segments per RTT: missing feedback does not reduce the rate below this (BRF-92) */
-#define NRW_FIRST_STEP		2	/* segments per RTT from which the increase begins */
+#define NRW_FLOOR_SEGMENTS	2	/* segments per RTT; missing feedback does not reduce the rate below them (BRF-92) */
+#define NRW_FIRST_STEP		2	/* segments per RTT from which an increase of the rate begins */
 #define NRW_SPARSE		2	/* segments per RTT below which the gaps between segments vary ... */
-#define NRW_SPARSE_LEAST_US	10000	/* ... where a shorter RTT counts as this, the least period of a switch (BRF-30) */
-#define NRW_GAP			1024	/* the mean gap between two segments */
-#define NRW_GAP_VARIED		341	/* largest variation of a gap */
+#define NRW_SPARSE_LEAST_US	10000	/* ... where a shorter RTT counts as this time, which is the least period of a switch (BRF-30) */
+#define NRW_GAP			1024	/* value of nrw_conn.gap for the mean gap between two segments */
+#define NRW_GAP_VARIED		341	/* largest variation of a gap, in the same unit */
 #define NRW_RESTART_SEGMENTS	10	/* segments per RTT after an idle time, until the next feedback (BRF-94) */
 #define NRW_RTO_FLOOR_US	200000	/* TCP_RTO_MIN */
 #define NRW_NOMINAL_RTT_US	100000
 #define NRW_RTT_MIN_US		10
 #define NRW_RTT_MAX_US		10000000
-#define NRW_LONGEST_RTT		8	/* RTT samples are limited to so many times the least RTT */
+#define NRW_LONGEST_RTT		8	/* RTT samples are limited to this many times the least RTT */
 
 /*
- * The window is the rate times (twice the least RTT plus the first constant), plus the second
- * constant in packets. It bounds the data in flight (BRF-91) but must not limit the rate, even if
- * the RTT is shorter than the timer's jitter and a TSO burst. This was measured with RTTs from 6 us
- * to 20 ms.
+ * The window is the rate times (twice the least RTT plus the first constant), plus the second constant in
+ * packets. The window bounds the data in flight (BRF-91) but must not limit the rate, even if the RTT is
+ * shorter than the timer's jitter and a TSO burst. Measurements with RTTs from 6 us to 20 ms confirm
+ * this.
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
 /*
- * The same for a flow with few segments per RTT. The kernel sends at most half a window at once
- * (tcp_cwnd_test()), so with this constant a crowd's segments leave one at a time. Otherwise bursts of
- * five segments were measured. See docs/explanation/brf.md, "Crowds".
+ * The second constant for a flow with few segments per RTT. The kernel sends at most half a window at
+ * once (tcp_cwnd_test()), so with this constant a crowd's segments leave one at a time. With
+ * NRW_WINDOW_SLACK_PACKETS, bursts of five segments were measured. See docs/explanation/brf.md, "Crowds".
  */
 #define NRW_WINDOW_SLACK_SPARSE	3
 
-/* The kernel does not pace this many segments of a connection (tcp_update_skb_after_send()). */
+/* The kernel does not pace the first segments of a connection (tcp_update_skb_after_send()). This is their number. */
 #define NRW_UNPACED		10
-/* If one of these segments is late, later ones make up for at most this time, about the delay of the kernel's timer. */
+/*
+ * If one of these segments is late, later segments make up for at most this time, which is about the
+ * delay of the kernel's timer.
+ */
 #define NRW_LATE_MOST_US	200000
 
 /* nrw_conn.mode: what sets the rate; the same as Mode in congestion/network/brf.rs */
@@ -76,10 +77,9 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 
 struct nrw_conn {
 	/*
-	 * Passes codes from the programs that see headers to the congestion control. It is one
-	 * word, because the padding's program runs without the socket's lock. If two rates arrive
-	 * at the same time, the later one stays. The other rate is lost, and the next ACK brings a
-	 * new one.
+	 * Passes codes from the programs that see headers to the congestion control. It is one word,
+	 * because nrw_restore() (padding.h) runs without the socket's lock. If two rates arrive at the
+	 * same time, the later rate stays. The other rate is lost, and the next ACK brings a new rate.
 	 */
 	__u32 word;
 	__u8 possible;		/* the handshake carried the option */
@@ -120,11 +120,11 @@ struct nrw_conn {
 	__u32 mark;		/* mark to write on the next data packet; 0: none */
 
 	/* cap only */
-	__u64 own_cap;		/* the program's SO_MAX_PACING_RATE, bytes/s */
+	__u64 own_cap;		/* the application's SO_MAX_PACING_RATE, bytes/s */
 	__u32 capped;
 
 	/* NRW_GAP is the mean gap */
-	__s32 gap;		/* present gap between two segments, if they are few */
+	__s32 gap;		/* present gap between two segments of a flow with few segments per RTT */
 	__s32 varied;		/* sum of the variations of the gaps */
 	__u32 first_sent;	/* number of sent segments that due_us takes into account */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel's CUBIC, used without a rate.
+ * The kernel's CUBIC, for connections without a rate.
  *
  * A congestion control algorithm with a cong_control() hook controls the window: tcp_cong_control(),
  * tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change it
@@ -24,8 +24,8 @@ static __always_inline int nrw_in_reduction(const struct tcp_sock *tp)
 }
 
 /*
- * tcp_cwnd_reduction(). The kernel updates prr_out under any congestion control, but updates
- * prr_delivered only in the function that this function replaces.
+ * Does the work of tcp_cwnd_reduction(). The kernel updates prr_out under any congestion control. It
+ * updates prr_delivered only in tcp_cwnd_reduction(), which it does not call in this mode.
  */
 static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *tp, __u32 acked_sacked,
 				       int losses, int flag)
@@ -57,13 +57,13 @@ static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *t
 	tp->snd_cwnd = nrw_max(in_flight + send, 1);
 }
 
-/* tcp_may_raise_cwnd(); 3 is the default of sysctl tcp_reordering, which is not read */
+/* as tcp_may_raise_cwnd(); 3 is the default of the sysctl tcp_reordering, which this program does not read */
 static __always_inline int nrw_may_raise(const struct tcp_sock *tp, int flag)
 {
 	return flag & (tp->reordering > 3 ? FLAG_FORWARD_PROGRESS : FLAG_DATA_ACKED);
 }
 
-/* tcp_update_pacing_rate() with the default ratios, 200 % in slow start and 120 % after it */
+/* sets the pacing rate as tcp_update_pacing_rate() with the default ratios: 200 % in slow start and 120 % after it */
 static __always_inline void nrw_cubic_pacing(struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
@@ -71,8 +71,8 @@ static __always_inline void nrw_cubic_pacing(struct tcp_sock *tp)
 	__u64 rate = (__u64)tp->mss_cache * nrw_max(tp->snd_cwnd, tp->packets_out);
 
 	/*
-	 * srtt_us is eight times the RTT; in this order of operations, windows up to 10^9 bytes do
-	 * not overflow
+	 * srtt_us is eight times the RTT; with this order of operations, the product does not overflow
+	 * for windows up to 10^9 bytes
 	 */
 	rate *= percent * (1000000 / 100) * 8;
 	if (tp->srtt_us)
@@ -91,10 +91,7 @@ static __always_inline void nrw_cubic_control(struct nrw_conn *conn, struct tcp_
 	nrw_unpace(conn, tp);
 }
 
-/*
- * The start of a reduction (tcp_init_cwnd_reduction()) and the end of a reduction
- * (tcp_end_cwnd_reduction()).
- */
+/* Handles the start of a reduction, as tcp_init_cwnd_reduction(), and its end, as tcp_end_cwnd_reduction(). */
 static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_sock *tp, __u8 new_state)
 {
 	__u8 state = nrw_ca_state(tp);
@@ -110,7 +107,7 @@ static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_so
 }
 
 /*
- * tcp_cwnd_restart(): halves the window for each RTO of idle time. The RTO is estimated, because
+ * Halves the window for each RTO of idle time, as tcp_cwnd_restart(). The RTO is estimated, because
  * jiffies are not available here.
  */
 static __always_inline void nrw_cubic_restart(struct nrw_conn *conn, struct tcp_sock *tp, __u64 idle)

@@ -5,7 +5,7 @@
 
 #include "accept.h"
 
-/* Storage of the callback's socket; NULL if the socket has no storage (a SYN-ACK's request socket). */
+/* Returns the storage of the callback's socket, or NULL if the socket has no storage (a SYN-ACK's request socket). */
 static __always_inline struct nrw_conn *nrw_conn_of(struct bpf_sock_ops *ctx, __u64 flags)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -27,8 +27,8 @@ static __always_inline void nrw_store_code(struct nrw_conn *conn, int code)
 }
 
 /*
- * The handshake is complete. Its option decides whether feedback is ever accepted on this
- * connection (BRF-104).
+ * Begins a connection whose handshake is complete. The option in the handshake decides whether the
+ * program ever accepts feedback on this connection (BRF-104).
  *
  * This function runs before the congestion control's init(), which then finds the first rate
  * (tcp_init_transfer()). If the congestion control was chosen in SYN_SENT, its init() has run
@@ -51,7 +51,7 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	 */
 	if (passive && nrw_syn_asks(ctx))
 		conn->possible = 1;
-	/* The paper's padding does not exist in a SYN-ACK. */
+	/* A SYN-ACK has no padding, so with the paper's format feedback is always possible. */
 	if (nrw_format == NRW_FORMAT_PADDING)
 		conn->possible = 1;
 
@@ -64,10 +64,10 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 			nrw_choose(ctx);
 	}
 	/*
-	 * Without an option in the handshake nothing is parsed, so nothing can be forged. All
-	 * headers are requested, not only those with unknown options, because SACKs without room
-	 * for the option must be seen as well. In both cases, packets of the fast path do not reach
-	 * this program.
+	 * Without an option in the handshake, the program parses no headers, so no rate can be forged.
+	 * With an option, it requests all headers, not only those with unknown options, because it must
+	 * also see SACKs without room for the option. Even so, packets of the kernel's fast path do not
+	 * reach this program.
 	 */
 	if (conn->possible)
 		nrw_callbacks_add(ctx, BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG);
@@ -76,7 +76,8 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 }
 
 /*
- * Whether no switch could write into this ACK, because three SACK blocks fill its forty bytes of options.
+ * Returns whether this ACK has no room into which a switch could write, because three SACK blocks fill
+ * its forty bytes of options.
  */
 static __always_inline int nrw_no_room(struct bpf_sock_ops *ctx)
 {
@@ -110,10 +111,10 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 }
 
 /*
- * Whether this packet is a SYN with which this program asks for feedback, or a SYN-ACK that answers
- * such a SYN. Another program may have set the callback's flag. The socket of a SYN that asks has
- * storage by now. A SYN-ACK's socket has no storage. Its flag can only come from the receiver's
- * program, which asks on every connection that will apply rates.
+ * Returns whether this packet is a SYN with which this program asks for feedback, or a SYN-ACK that
+ * answers a SYN that asks for feedback. Another program may have set the callback's flag. The socket of a
+ * SYN that asks has storage by now. A SYN-ACK's socket has no storage. Its flag can only come from the
+ * receiver's program, which asks on every connection that will apply rates.
  */
 static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 {
@@ -149,7 +150,10 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 			nrw_option_write(ctx);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
-		/* The storage exists only if this program asked for feedback, because it was created then. */
+		/*
+		 * The storage exists only if this program asked for feedback, because the storage was
+		 * created when it asked.
+		 */
 		if (nrw_conn_of(ctx, 0))
 			nrw_established(ctx, 0);
 		break;
@@ -176,8 +180,8 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 }
 
 /*
- * With NRW_CHOICE_ALL, ignores a program's own choice of congestion control: -1 tells the kernel to keep
- * the present algorithm, without an error.
+ * With NRW_CHOICE_ALL, ignores an application's own choice of congestion control: -1 tells the kernel to
+ * keep the present algorithm, without an error.
  */
 SEC("cgroup/setsockopt")
 int nrw_setsockopt(struct bpf_sockopt *ctx)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * States whether the application limits the flow (BRF-100), on one data packet per RTT, at the
- * egress of interfaces. Without feedback, each data packet carries the mark.
+ * Marks one data packet of a flow per RTT, at the egress of interfaces. The mark states whether the
+ * application limits the flow (BRF-100). If the flow's feedback stopped or has not begun, each of its
+ * data packets carries the mark.
  */
 #ifndef NRW_MARK_H
 #define NRW_MARK_H
@@ -26,16 +27,16 @@ int nrw_mark(struct __sk_buff *skb)
 	if (nrw_segment_read(skb, &seg) || !seg.payload || seg.padding != NRW_NOP_NOP)
 		return NRW_TCX_NEXT;
 	/*
-	 * On an interface inside another one the packet may belong to a tunnel. In that case its
-	 * ports are not the ports of the socket.
+	 * The packet may be a tunnel's packet around a packet of the socket. In that case, its ports are
+	 * not the ports of the socket.
 	 */
 	if (seg.sport != bpf_htons(sk->src_port))
 		return NRW_TCX_NEXT;
 	mark = conn->mark;
 	/*
-	 * A flow without feedback keeps its mark: a switch that has just started then recognizes
-	 * the flow by its first data packet. The mark is read without the socket's lock, because a
-	 * mark that is sent twice or lost does no harm.
+	 * A flow without feedback keeps its mark, so that a switch that has just started recognizes the
+	 * flow by the first data packet that it sees. The mark is read without the socket's lock, because
+	 * a mark that is sent twice or lost does no harm.
 	 */
 	if (conn->mode != NRW_MODE_ORPHANED)
 		conn->mark = 0;

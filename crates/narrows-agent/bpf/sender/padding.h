@@ -7,8 +7,8 @@
 #define NRW_PADDING_H
 
 /*
- * Looks up the socket of the ACK. The tuple is read from the packet behind the Ethernet header:
- * in both families the two addresses are adjacent, and the two ports are adjacent.
+ * Passes the rate of an ACK to the state of the ACK's socket. The addresses for the socket lookup are
+ * read from the packet behind the Ethernet header: in both families, the two addresses are adjacent.
  */
 static __always_inline void nrw_padding_deliver(struct __sk_buff *skb, const struct nrw_segment *seg)
 {
@@ -44,7 +44,10 @@ int nrw_restore(struct __sk_buff *skb)
 {
 	struct nrw_segment seg = {};
 
-	/* On data, the padding holds the other direction's mark (NRW_MARK_), which parsers skip. */
+	/*
+	 * In data packets, the padding holds the other direction's mark (NRW_MARK_UNLIMITED or
+	 * NRW_MARK_LIMITED), which parsers skip.
+	 */
 	if (nrw_segment_read(skb, &seg) || seg.payload || seg.padding == NRW_NOP_NOP ||
 	    (seg.flags & (NRW_TCP_SYN | NRW_TCP_ACK)) != NRW_TCP_ACK)
 		return NRW_TCX_NEXT;

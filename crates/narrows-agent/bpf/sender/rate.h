@@ -16,19 +16,19 @@ static __always_inline __u64 nrw_max(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* The rate in L3 bytes/s at which this number of segments is sent in this time. */
+/* Returns the rate, in L3 bytes/s, at which this number of segments is sent in this time. */
 static __always_inline __u64 nrw_segments_in(const struct tcp_sock *tp, __u64 segments, __u32 us)
 {
 	return us ? segments * nrw_packet_bytes(tp) * 1000000 / us : nrw_max_rate;
 }
 
-/* The lowest rate that missing feedback can cause (BRF-92). */
+/* Returns the lowest rate that missing feedback can cause (BRF-92). */
 static __always_inline __u64 nrw_floor(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_max(nrw_segments_in(tp, NRW_FLOOR_SEGMENTS, conn->recent), 1);
 }
 
-/* The lowest rate that feedback can cause (BRF-104). */
+/* Returns the lowest rate that feedback can cause (BRF-104). */
 static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_min(nrw_floor(conn, tp), nrw_segments_in(tp, 1, NRW_SLOWEST_SEGMENT_US));
@@ -46,7 +46,7 @@ static __always_inline __u64 nrw_rate_in_force(const struct nrw_conn *conn, cons
 	return conn->restart ? nrw_min(rate, conn->restart) : rate;
 }
 
-/* The smoothed, the least and the recent RTT, from the kernel's estimators. */
+/* Updates the smoothed, the least and the recent RTT from the kernel's estimators and an RTT sample. */
 static __always_inline void nrw_observe_rtt(struct nrw_conn *conn, const struct tcp_sock *tp, long sample_us)
 {
 	__u32 srtt = tp->srtt_us >> 3;
@@ -84,9 +84,9 @@ static __always_inline void nrw_follow_target(struct nrw_conn *conn, const struc
 }
 
 /*
- * Reduces the rate if feedback is missing (BRF-92). While ACKs have no room for feedback, missing feedback
- * does not count. This exception is limited in time: with heavy loss and a dead switch, all ACKs may have
- * no room. (The simulated receiver reserves room instead. Linux's receiver cannot be configured to do so.)
+ * Reduces the rate if feedback is missing (BRF-92). Feedback does not count as missing while ACKs have no
+ * room for it. This exception is limited in time: with heavy loss and a dead switch, all ACKs may have no
+ * room. (The simulated receiver always reserves room. Linux's receiver cannot be configured to do so.)
  */
 static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 {
@@ -95,7 +95,7 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 	__u64 since_halved = conn->halvings ? now - conn->halved_us : conn->srtt;
 
 	if ((since > patience || now - conn->feedback_us > 4 * patience) && since_halved >= conn->srtt) {
-		/* bounded here, although the change to CUBIC also ends the count */
+		/* bounded here, although the count also ends at the change to CUBIC */
 		if (conn->halvings < NRW_HALVINGS_MAX)
 			conn->halvings++;
 		conn->halved_us = now;
@@ -103,11 +103,11 @@ static __always_inline void nrw_on_silence(struct nrw_conn *conn, __u64 now)
 }
 
 /*
- * Ends the pacing that this program began: CUBIC is not paced unless another program asked for it.
- * Pacing continues while a packet's departure time is in the future. At a low rate, this time may
- * be far away. Without pacing, the next packet would leave at once but carry the future time
- * (tcp_wstamp_ns). Its ACK would give an RTT that is too short, and rtt_min would keep it for
- * minutes.
+ * Ends the pacing that this program began: CUBIC is not paced unless another program asked for pacing.
+ * Pacing continues while the departure time of the next packet (tcp_wstamp_ns) is in the future. At a low
+ * rate, this time may be far away. Without pacing, the next packet would leave at once but carry the
+ * future time as its timestamp. Its ACK would give an RTT that is too short, and rtt_min would keep this
+ * RTT for minutes.
  */
 static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *tp)
 {
@@ -121,10 +121,10 @@ static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *t
 }
 
 /*
- * Chooses the next gap of a flow with few segments per RTT. The flows of a crowd that start
- * together would send together for ever, because each sends a segment once per gap, and all gaps
- * are equal. So gaps vary uniformly by up to a third of their mean. With each gap, a sixteenth of
- * the sum of all variations is taken back, so that long-term rates are exact.
+ * Chooses the next gap of a flow with few segments per RTT. With equal gaps, the flows of a crowd that
+ * start together would send together for ever, because each flow sends a segment once per gap. Gaps
+ * therefore vary uniformly by up to a third of their mean. With each gap, a sixteenth of the sum of all
+ * variations is taken back, so that long-term rates are exact.
  */
 static __always_inline void nrw_choose_gap(struct nrw_conn *conn)
 {
@@ -139,13 +139,13 @@ static __always_inline void nrw_choose_gap(struct nrw_conn *conn)
 	conn->varied += vary;
 }
 
-/* Whether the connection sends few segments per RTT at this rate. */
+/* Returns whether the connection sends few segments per RTT at this rate. */
 static __always_inline int nrw_is_sparse(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
 	return rate < nrw_segments_in(tp, NRW_SPARSE, nrw_max(conn->path, NRW_SPARSE_LEAST_US));
 }
 
-/* The rate for the gap after the next segment. */
+/* Returns the pacing rate that gives the chosen gap after the next segment. */
 static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
 	if (conn->gap <= 0 || !nrw_is_sparse(conn, tp, rate))
@@ -154,12 +154,12 @@ static __always_inline __u64 nrw_pace(const struct nrw_conn *conn, const struct 
 }
 
 /*
- * The window of a connection whose segments the kernel does not pace yet. It is the number of segments
- * that the rate sends in an RTT, so that ACKs pace the flow.
+ * Returns the window of a connection whose segments the kernel does not pace yet. The window is the
+ * number of segments that are sent in an RTT at the rate, so that ACKs pace the flow.
  *
  * If this number is less than one, the ACK arrives before the next segment is due. The window is then
- * closed until the segment is due. If a connection has data but nothing in flight, the kernel treats it as
- * if the receiver had closed its window. After an RTO, the probe timer sends a segment, whatever the
+ * closed until the segment is due. If a connection has data but nothing in flight, the kernel acts as if
+ * the receiver had closed its window. After an RTO, the probe timer sends a segment, whatever the
  * congestion window is (tcp_check_probe_timer(), tcp_write_wakeup()). A segment therefore leaves with the
  * first ACK after it is due, or after an RTO. If the timer was too early or too late, later segments make
  * up for the difference.
@@ -183,8 +183,8 @@ static __always_inline __u64 nrw_first_window(struct nrw_conn *conn, const struc
 }
 
 /*
- * The window in segments. (The simulated sender never sends several segments at once, so its slack is
- * the same at all rates.)
+ * Returns the window in segments. (The simulated sender never sends several segments at once, so it uses
+ * the same slack at all rates.)
  */
 static __always_inline __u64 nrw_window(struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
 {
@@ -199,9 +199,9 @@ static __always_inline __u64 nrw_window(struct nrw_conn *conn, const struct tcp_
 }
 
 /*
- * The rate for the gap after the last segment that the kernel does not pace. The kernel's timer may have
- * been early for each of the first segments, and this gap brings the connection back to its schedule. The
- * kernel shortens a gap by the time since the last segment, but at most by half
+ * Returns the pacing rate for the gap after the last segment that the kernel does not pace. The kernel's
+ * timer may have been early for each of the first segments, and this gap brings the connection back to
+ * its schedule. The kernel shortens a gap by the time since the last segment, but at most by half
  * (tcp_update_skb_after_send()). The gap is therefore counted from the last segment.
  */
 static __always_inline __u64 nrw_first_pace(const struct nrw_conn *conn, const struct tcp_sock *tp, __u64 rate)
@@ -224,11 +224,9 @@ static __always_inline void nrw_apply(struct nrw_conn *conn, struct tcp_sock *tp
 		paced = nrw_first_pace(conn, tp, paced);
 	paced = nrw_payload_rate(tp, paced);
 
-	/* the program's own cap (SO_MAX_PACING_RATE) stays in force */
+	/* the application's own limit (SO_MAX_PACING_RATE) stays in force */
 	sk->sk_pacing_rate = nrw_max(nrw_min(paced, sk->sk_max_pacing_rate), 1);
-	/*
-	 * SK_PACING_FQ, with which an fq qdisc paces, is kept; a concurrent setsockopt does no harm
-	 */
+	/* keep SK_PACING_FQ, with which an fq qdisc paces; a concurrent setsockopt does no harm */
 	if (sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		conn->paced = 1;

@@ -6,7 +6,7 @@
 #ifndef NRW_SEGMENT_H
 #define NRW_SEGMENT_H
 
-/* TCX_NEXT, which user headers have since 6.6 */
+/* TCX_NEXT, which user headers have since Linux 6.6 */
 #define NRW_TCX_NEXT	(-1)
 
 #define NRW_ETH_P_IP	0x0800
@@ -32,9 +32,9 @@ struct nrw_segment {
 };
 
 /*
- * Returns 0 if this is a segment with timestamps in Linux's layout. It copies with
- * bpf_skb_load_bytes(), which checks the bounds of every access and also reads paged packets. A
- * packet with a VLAN tag in its data (not offloaded) or with IPv6 extension headers is not
+ * Reads the segment into `seg`. Returns 0 if it is a segment with timestamps in Linux's layout. The
+ * function copies with bpf_skb_load_bytes(), which checks the bounds of every access and also reads paged
+ * packets. A packet with a VLAN tag in its data (not offloaded) or with IPv6 extension headers is not
  * recognised. To mark such VLAN packets, attach the program to the VLAN's own interface.
  */
 static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_segment *seg)
@@ -89,9 +89,9 @@ static __always_inline int nrw_segment_read(struct __sk_buff *skb, struct nrw_se
 }
 
 /*
- * Overwrites the padding. The helper handles every state of the checksum. With CHECKSUM_PARTIAL the
- * field holds only the sum of the pseudo header, and the helper changes nothing. The call
- * invalidates packet pointers; none are used here.
+ * Overwrites the padding. bpf_l4_csum_replace() handles every state of the checksum. With
+ * CHECKSUM_PARTIAL, the checksum field holds only the sum of the pseudo header, and the helper changes
+ * nothing. The helper invalidates packet pointers, but none are used here.
  */
 static __always_inline int nrw_padding_write(struct __sk_buff *skb, const struct nrw_segment *seg, __u16 value)
 {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The sender of rate feedback on a stock kernel, in one object, so that all its programs share one
- * map of connections.
+ * The programs with which a sender on a stock kernel asks for rates and applies them. They are one
+ * object, so that they share one map of connections.
  *
  * The files:
  *
- * - announce.h: which connections apply rates
- * - feedback.h: cgroup sock_ops: SYNs and SYN-ACKs ask for feedback, reads rates from ACKs
- * - takeover.h: iterator: listeners that are older than the program, connections of an earlier sender
+ * - announce.h: decides which connections apply rates
+ * - feedback.h: cgroup sock_ops: asks for feedback in SYNs and SYN-ACKs, and reads rates from ACKs
+ * - takeover.h: iterator: prepares listeners that are older than the program, and takes over connections
+ *   of an earlier sender
  * - brf.h: struct_ops: the congestion control
  * - rate.h: the rate in force, for brf.h
- * - cubic.h: CUBIC without a rate, for brf.h
- * - cap.h: instead of brf.h: the kernel's own congestion control under a cap
+ * - cubic.h: CUBIC for connections without a rate, for brf.h
+ * - cap.h: the kernel's own congestion control with a cap, instead of brf.h
  * - mark.h: tcx egress: states whether the application limits the flow
  * - padding.h: tcx ingress: the paper's wire format
  */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sockets that are older than the program. An iterator over the sockets of a network namespace runs
- * when the program begins to apply to the namespace. It prepares listeners as nrw_answer_syns()
- * prepares newer ones. It takes over connections of an earlier sender that ended, was killed or is
- * replaced.
+ * Handles sockets that are older than the program. When the program begins to apply to a network
+ * namespace, an iterator runs over the namespace's sockets. It prepares listeners in the same way as
+ * nrw_answer_syns() prepares newer listeners. It also takes over connections of an earlier sender that
+ * ended, was killed or is replaced.
  *
- * The state of an earlier sender is in its own maps, which no later program can reach. But the
- * socket itself shows what is needed: the name of its congestion control, and the callbacks that the
- * earlier program requested from the kernel. The flag can be set outside of sock_ops since 6.12.
+ * The state of an earlier sender is in the earlier sender's maps, which no later program can reach. But
+ * the socket itself has the data that the iterator needs: the name of its congestion control, and the
+ * flags of the callbacks that the earlier program requested from the kernel. Since Linux 6.12, programs
+ * outside of sock_ops can read and set these flags.
  */
 #ifndef NRW_TAKEOVER_H
 #define NRW_TAKEOVER_H
@@ -43,13 +44,13 @@ static __always_inline void nrw_take_opening(struct tcp_sock *tp, int flags)
 
 /*
  * Takes over a connection of an earlier `brf`. That algorithm stays in the kernel as long as connections
- * use it, even after its name is free again. The kernel parses headers only of connections with an option
- * in the handshake (nrw_established()).
+ * use it, even after its name is free again. The callback flag for the parsing of headers shows that the
+ * handshake had an option (nrw_established()).
  *
- * A connection that is paced still had a rate from the earlier sender, and continues at this rate.
- * Any other connection continues with CUBIC until the next rate arrives. So does a connection with
- * an fq qdisc or with a cap of its own, because its pacing status does not show whether it had a
- * rate.
+ * If a connection is still paced, it had a rate from the earlier sender, and continues at this rate. Any
+ * other connection continues with CUBIC until the next rate arrives. A connection with an fq qdisc or
+ * with its own SO_MAX_PACING_RATE also continues with CUBIC, because its pacing does not show whether it
+ * had a rate.
  */
 static __always_inline void nrw_take_connection(struct tcp_sock *tp, int flags)
 {
@@ -78,7 +79,7 @@ int nrw_take_over(struct bpf_iter__tcp *ctx)
 	struct tcp_sock *tp;
 	int flags = 0;
 
-	/* time-wait and request sockets, which the iterator also lists, are no TCP sockets */
+	/* the iterator also lists time-wait and request sockets, which are not full TCP sockets */
 	tp = skc ? bpf_skc_to_tcp_sock(skc) : NULL;
 	if (!tp || bpf_getsockopt(tp, IPPROTO_TCP, NRW_TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
 		return 0;

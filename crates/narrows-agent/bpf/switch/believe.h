@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which packets of a flow are believed. A host that is not on the flow's path can send packets with
- * the addresses and ports of both ends, but it has to guess sequence numbers (RFC 5961). A slot keeps
- * four numbers: for each direction the end of its data, and the number up to which the other end has
- * acknowledged it. A packet is believed if both its sequence number and its acknowledgement number
- * are near these numbers. All other packets change only a counter.
+ * Decides which packets of a flow are believed. A host that is not on the flow's path can send packets
+ * with the addresses and ports of both ends, but it has to guess sequence numbers (RFC 5961). A slot
+ * keeps four numbers: for each direction, the end of its data and the number up to which the other end
+ * has acknowledged this data. A packet is believed if both its sequence number and its acknowledgement
+ * number are near these numbers. All other packets change only a counter.
  *
- * The numbers follow real traffic. If the slot's numbers are wrong (packets took another path, or
- * this program did not run for a while), real packets are not believed. After a pause in the
- * believed packets of a direction, a few consecutive packets give new numbers.
+ * The numbers follow real traffic. If the slot's numbers are wrong (packets took another path, or this
+ * program did not run for a while), real packets are not believed. After a pause in the believed packets
+ * of a direction, the program takes new numbers from a few consecutive packets.
  */
 #ifndef NRW_BELIEVE_H
 #define NRW_BELIEVE_H
@@ -17,7 +17,10 @@
 
 /* A gap in the data up to this size can be a loss before this switch. */
 #define NRW_AHEAD		(1U << 22)
-/* Data that is sent again although its acknowledgement passed here (a spurious retransmission). */
+/*
+ * Data may begin this far below the acknowledged number: it is sent again although its acknowledgement
+ * passed here (a spurious retransmission).
+ */
 #define NRW_LATE		(1U << 20)
 /* The data's acknowledgement number may advance by at most this much. */
 #define NRW_ACK_STEP		(1U << 20)
@@ -33,7 +36,7 @@
 #define NRW_MOVE		8
 #define NRW_MOVE_US		100000
 
-/* `value` is in [from, to]. Serial arithmetic (RFC 9293). */
+/* Returns whether `value` is in [from, to], in serial arithmetic (RFC 9293). */
 static __always_inline int nrw_within(__u32 value, __u32 from, __u32 to)
 {
 	return value - from <= to - from;
@@ -44,13 +47,19 @@ static __always_inline __u32 nrw_end(const struct nrw_packet *p)
 	return p->seq + p->payload + (p->flags & NRW_TCP_FIN);
 }
 
-/* The oldest number that may be in flight: the acknowledged one, or a bound if no recent ACK passed here. */
+/*
+ * Returns the oldest number that may be in flight: the acknowledged number, or a bound if no recent ACK
+ * passed here.
+ */
 static __always_inline __u32 nrw_oldest(__u32 acked, __u32 next)
 {
 	return next - acked <= NRW_FLIGHT ? acked : next - NRW_FLIGHT;
 }
 
-/* The end of the reverse direction's data, either seen here or derived from the data's acknowledgements. */
+/*
+ * Returns the end of the reverse direction's data: the end that was seen here, or the number that the
+ * data acknowledges.
+ */
 static __always_inline __u32 nrw_reverse_end(const struct nrw_slot *slot)
 {
 	__u32 sent = slot->ack_sent, next = slot->reverse_next;
@@ -74,7 +83,7 @@ static __always_inline void nrw_number_answered(struct nrw_slot *slot, const str
 		slot->reverse_if = h->skb->ingress_ifindex;
 }
 
-/* Initializes the numbers of a slot that is created at this data. An unknown amount of data is in flight. */
+/* Initializes the numbers of a slot that is created at this data packet. An unknown amount of data is in flight. */
 static __always_inline void nrw_number_adopted(struct nrw_slot *slot, const struct nrw_here *h)
 {
 	const struct nrw_packet *p = h->packet;
@@ -86,10 +95,10 @@ static __always_inline void nrw_number_adopted(struct nrw_slot *slot, const stru
 }
 
 /*
- * Handles a packet that is not believed, in a direction that had no believed packets for a while.
- * Returns whether enough such packets have now arrived to learn new numbers. A packet that does not
- * continue the previous ones reduces the count by one, so a few forged packets between real ones
- * only delay the learning.
+ * Handles a packet that is not believed, in a direction that had no believed packets for a while. Returns
+ * whether enough such packets have now arrived to learn new numbers. A packet that does not continue the
+ * previous packets reduces the count by one, so a few forged packets between real ones only delay the
+ * learning.
  */
 static __always_inline int nrw_learn(__u32 *next, __u8 *n, const struct nrw_packet *p)
 {
@@ -104,7 +113,7 @@ static __always_inline int nrw_learn(__u32 *next, __u8 *n, const struct nrw_pack
 	return 1;
 }
 
-/* Whether the data acknowledges numbers that the other end has sent. */
+/* Returns whether the data packet acknowledges numbers that the other end has sent. */
 static __always_inline int nrw_acks_reverse(const struct nrw_slot *slot, const struct nrw_packet *p)
 {
 	return nrw_within(p->ack, slot->ack_sent - NRW_NEAR, nrw_reverse_end(slot) + NRW_ACK_STEP);
@@ -142,7 +151,10 @@ static __always_inline int nrw_learn_reverse(struct nrw_here *h, struct nrw_slot
 	return 1;
 }
 
-/* Whether the data comes from the same interface as before. A RST or FIN from another one is not believed. */
+/*
+ * Returns whether the data comes from the same interface as before. A RST or FIN from another interface
+ * is not believed.
+ */
 static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
 	/* The lower half of the ifindex is enough. Packets of this host or of a software path have no ingress_ifindex. */
@@ -162,9 +174,9 @@ static __always_inline int nrw_data_interface(struct nrw_here *h, struct nrw_slo
 }
 
 /*
- * Checks the interface from which a packet of the reverse direction comes. Packets may come by two paths
- * at a time, but only those of one path are believed. The other path is believed once the first one has
- * been silent for a while.
+ * Returns whether a packet of the reverse direction comes from the believed interface. Packets may come
+ * by two paths at a time, but only packets of one path are believed. Packets of the other path are
+ * believed after the first path had no packets for a while.
  */
 static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_slot *slot)
 {
@@ -187,15 +199,16 @@ static __always_inline int nrw_reverse_interface(struct nrw_here *h, struct nrw_
 }
 
 /*
- * Whether a RST has the exact number. The receiver of a RST ends the connection only for this number (RFC
- * 5961, section 3.2), which is the end of the data or the number that the other end expects.
+ * Returns whether a RST has an exact number: the end of the data, or the number that the other end
+ * expects. The receiver of a RST ends the connection only for the number that it expects (RFC 5961,
+ * section 3.2).
  */
 static __always_inline int nrw_exact(__u32 seq, __u32 next, __u32 expected)
 {
 	return seq == next || seq == expected;
 }
 
-/* Handles a packet of the data direction. */
+/* Returns whether a packet of the data direction is believed, and updates the slot's numbers. */
 static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
@@ -223,13 +236,16 @@ static __always_inline int nrw_believe_data(struct nrw_here *h, struct nrw_slot 
 	return 1;
 }
 
-/* Handles a packet of the other direction. */
+/* Returns whether a packet of the other direction is believed, and updates the slot's numbers. */
 static __always_inline int nrw_believe_reverse(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
 	__u32 next = slot->seq_seen, acked = slot->acked, sent = slot->ack_sent, theirs = nrw_reverse_end(slot);
 
-	/* Each data packet changes the slot's first cache line. Reverse packets therefore read it only once per flight. */
+	/*
+	 * Each data packet changes the slot's first cache line, so reverse packets read this line only
+	 * once per flight.
+	 */
 	if ((__s32)(p->ack - next) > 0)
 		next = slot->seq_next;
 	if (!nrw_within(p->seq, sent - NRW_NEAR, theirs + NRW_NEAR) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Packets of flows: how they are counted, and which of the port's queues they join. */
+/* Counts the packets of flows, and chooses the port's queue that a packet joins. */
 #ifndef NRW_FLOW_H
 #define NRW_FLOW_H
 
@@ -9,8 +9,8 @@
 #include "stamp.h"
 
 /*
- * Whether the packet shows that its sender applies rates. The sender's SYN may not have been seen
- * (BRF-10, BRF-105).
+ * Returns whether the packet shows that its sender applies rates. This program may not have seen the
+ * sender's SYN (BRF-10, BRF-105).
  */
 static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 {
@@ -18,8 +18,8 @@ static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 }
 
 /*
- * Counts the payload that the sequence numbers skip. It was sent, and lost before this switch (BRF-100).
- * Comparisons use serial arithmetic (RFC 9293).
+ * Counts the payload that the sequence numbers skip. This payload was lost on its way to this switch
+ * (BRF-100). Comparisons use serial arithmetic (RFC 9293).
  */
 static __always_inline void nrw_note_sequence(struct nrw_slot *slot, const struct nrw_packet *p)
 {
@@ -86,9 +86,9 @@ static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *sl
 }
 
 #define NRW_SEEN		1
-#define NRW_SEEN_BRF		2	/* with the rate option */
+#define NRW_SEEN_BRF		2	/* a packet with the rate option was seen */
 
-/* Runs for the first packet of the receiver, and for the receiver's first packet with the option. */
+/* Records that the receiver was seen. Runs for its first packet, and for its first packet with the option. */
 static __always_inline void nrw_note_receiver(struct nrw_here *h, struct nrw_slot *slot, struct nrw_port *port)
 {
 	int speaks = h->packet->options.has_rate;
@@ -140,17 +140,20 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 }
 
 /*
- * Whether the data acknowledges the SYN-ACK that was refused a slot. If so, the data's sender received
- * that SYN-ACK, and SYN, SYN-ACK and this packet confirm both sides. A host with forged addresses would
- * have to guess the number. The data may also acknowledge a first window of the server, which is at most
- * 65,535 bytes, because it is not scaled yet (RFC 7323).
+ * Returns whether the data acknowledges the SYN-ACK that was refused a slot. If so, the data's sender
+ * received that SYN-ACK, so the SYN, the SYN-ACK and this packet confirm both sides. A host with forged
+ * addresses would have to guess the number of the SYN-ACK. The data may also acknowledge the first window
+ * of the server. This window is at most 65,535 bytes, because windows are not scaled yet (RFC 7323).
  */
 static __always_inline int nrw_proven(const struct nrw_packet *p, const struct nrw_half *half)
 {
 	return half->answered_ns && (p->flags & NRW_TCP_ACK) && p->ack - (half->answer_seq + 1) <= 0xffff;
 }
 
-/* Whether the SYN-ACK asked for feedback. The opener's slot records this if that direction is controlled as well. */
+/*
+ * Returns whether the SYN-ACK asked for feedback. The opener's slot records this if the opener's
+ * direction is also controlled.
+ */
 static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 {
 	__u32 index;
@@ -160,9 +163,9 @@ static __always_inline int nrw_asked_in_answer(const struct nrw_key *reverse)
 }
 
 /*
- * Takes a slot for data of a flow without one. The flow's SYN-ACK took another path, was refused a slot,
- * or passed before this switch started. The data may be forged, so the flow counts as unconfirmed until a
- * packet of the other side is seen.
+ * Takes a slot for a flow that has no slot, at a data packet of the flow. The flow's SYN-ACK took another
+ * path, was refused a slot, or passed before this switch started. The data may be forged, so the flow
+ * counts as unconfirmed until a packet of the other side is seen.
  */
 static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const struct nrw_key *reverse, __u32 *index)
 {
@@ -196,8 +199,8 @@ static __always_inline struct nrw_slot *nrw_adopt(struct nrw_here *h, const stru
 
 /*
  * Finds the slots of both directions of a connection, if they are needed at this port. A connection that
- * carries data in only one direction has only one slot, and this slot records that. One table lookup is
- * then enough for each packet of the connection.
+ * carries data in only one direction has only one slot, and this slot records that the other direction
+ * has none. One table lookup is then enough for each packet of the connection.
  */
 static __always_inline void nrw_find_both(const struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot **own,
 					  struct nrw_slot **other)
@@ -216,7 +219,10 @@ static __always_inline void nrw_find_both(const struct nrw_here *h, const struct
 		*own = nrw_find(&p->key, &index);
 }
 
-/* Handles a TCP packet that leaves by a controlled port, and returns its leaf. `slot` is its direction's slot. */
+/*
+ * Handles a TCP packet that leaves by a controlled port, and returns its leaf. `slot` is the slot of the
+ * packet's direction.
+ */
 static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_key *reverse, struct nrw_slot *slot)
 {
 	const struct nrw_packet *p = h->packet;
@@ -225,11 +231,12 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 	if (!slot && p->payload && !(p->flags & (NRW_TCP_SYN | NRW_TCP_RST)))
 		slot = nrw_adopt(h, reverse, &index);
 	/*
-	 * If a flow is not counted here, its data must not enter the queue of flows that apply
-	 * rates, even if its option claims that it does. Only its ACKs may enter that queue, and only
-	 * while few flows claim to apply rates (BRF-104). After a change of route the slot still
-	 * belongs to the old port. The slot times out there, and the flow is adopted here. Data that
-	 * the switch does not believe is not counted either.
+	 * If a flow is not counted here, its data must not enter the queue of flows that apply rates,
+	 * even if an option in the data claims that the flow does. Only its ACKs with the option may
+	 * enter that queue, and only while fewer than the maximum number of flows are unconfirmed
+	 * (BRF-104). After a change of route the slot still belongs to the old port. The slot times out
+	 * there, and the flow is adopted here. Data that the switch does not believe is not counted
+	 * either.
 	 */
 	if (!slot || slot->port != h->port_no || !nrw_note_data(h, slot))
 		return !p->payload && nrw_speaks_brf(p) && !nrw_crowded(h->port) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;

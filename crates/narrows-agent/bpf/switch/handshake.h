@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How flows begin (BRF-12 to BRF-14, BRF-31, BRF-32). A SYN takes only an entry in a table. If the
- * table is full, its oldest entry is removed. The SYN-ACK takes the flow's slot and carries its
- * first rate.
+ * Handles the handshakes with which flows begin (BRF-12 to BRF-14, BRF-31, BRF-32). At the SYN, the
+ * program only adds an entry to a table. If the table is full, an old entry is removed. At the SYN-ACK,
+ * the flow gets a slot. The SYN-ACK carries the flow's first rate.
  */
 #ifndef NRW_HANDSHAKE_H
 #define NRW_HANDSHAKE_H
@@ -25,8 +25,8 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	nrw_count(h->port->syns);
 	if (known && h->now - known->syn_ns <= handshake_ns) {
 		/*
-		 * The entry keeps the time of the first SYN, so a SYN that is repeated again and
-		 * again times out like any other.
+		 * The entry keeps the time of the first SYN, so the entry of a SYN that is repeated again
+		 * and again times out, too.
 		 */
 		known->permitted = p->options.has_rate;
 		known->syn_payload = p->payload;
@@ -46,7 +46,7 @@ static __always_inline void nrw_syn(struct nrw_here *h)
 	bpf_map_update_elem(&half_open, &p->key, &half, BPF_ANY);
 }
 
-/* The predictor's grant for the service, if there is one. */
+/* Returns the code of the predictor's grant for the service of this flow; unassigned if there is none. */
 static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_key *data)
 {
 	__u16 sport = bpf_ntohs(data->sport), dport = bpf_ntohs(data->dport);
@@ -67,9 +67,10 @@ static __always_inline __u16 nrw_service_code(__u32 port_no, const struct nrw_ke
 }
 
 /*
- * The index of the grant for the k-th newcomer of a tick; k starts at 0. Each newcomer has a smaller share
- * than the previous newcomer. If all late newcomers of a crowd had the same grant, their rates together
- * would exceed the link many times. newcomers_up_to() in dataplane/layout.rs must agree with this function.
+ * Returns the index of the grant for the k-th newcomer of a tick; k starts at 0. Later grants are smaller
+ * than earlier grants. If all late newcomers of a crowd had the same grant, the sum of their rates would
+ * be many times the rate of the link. newcomers_up_to() in dataplane/layout.rs must agree with this
+ * function.
  */
 static __always_inline __u32 nrw_grant_of(__u32 k)
 {
@@ -83,8 +84,8 @@ static __always_inline __u32 nrw_grant_of(__u32 k)
 }
 
 /*
- * The grant that the agent keeps ready for the next newcomer. A newcomer that takes a slot is
- * counted.
+ * Returns the grant that the agent keeps ready for the next newcomer. If `takes` is set, the newcomer
+ * takes a slot and is counted.
  */
 static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, const struct nrw_key *data, int takes)
 {
@@ -107,13 +108,13 @@ static __always_inline __u16 nrw_grant(struct nrw_port *port, __u32 port_no, con
 	return nrw_is_rate(code) && nrw_is_rate(known) && nrw_decode(known) < nrw_decode(code) ? known : code;
 }
 
-/* Whether the packet acknowledges the SYN. Only a host that received the SYN knows its number. */
+/* Returns whether the packet acknowledges the SYN. Only a host that received the SYN knows its number. */
 static __always_inline int nrw_answers(const struct nrw_packet *p, const struct nrw_half *half)
 {
 	return p->ack - (half->syn_seq + 1) <= half->syn_payload;
 }
 
-/* Whether this is a repetition of the SYN-ACK at which the slot was created. */
+/* Returns whether this packet repeats the SYN-ACK at which the slot was created. */
 static __always_inline int nrw_same_answer(const struct nrw_packet *p, const struct nrw_slot *slot, int by_receiver)
 {
 	if (by_receiver)
@@ -124,8 +125,9 @@ static __always_inline int nrw_same_answer(const struct nrw_packet *p, const str
 #define NRW_QUIET_NS		1000000000ULL
 
 /*
- * Whether a new connection may have the addresses and ports of the slot's connection: that connection has
- * ended, or its packets have stopped. Otherwise the handshake is forged (RFC 5961, section 4).
+ * Returns whether a new connection may have the addresses and ports of the slot's connection. It may if
+ * the slot's connection has ended, or if its packets have stopped. Otherwise, the handshake counts as
+ * forged (RFC 5961, section 4).
  */
 static __always_inline int nrw_replaceable(const struct nrw_slot *slot, __u64 now)
 {
@@ -160,7 +162,7 @@ static __always_inline void nrw_begin(struct nrw_here *h, const struct nrw_half 
 		}
 		return;
 	}
-	/* The SYN-ACK of an opener that receives is itself a packet of the data direction. */
+	/* If the opener is the receiver, the SYN-ACK is itself a packet of the data direction. */
 	slot->mark = by_receiver ? h->skb->mark : half->mark;
 	slot->vlan = by_receiver ? h->packet->vlan : half->vlan;
 	flags = (rated ? NRW_F_RATED : 0) | (by_receiver ? NRW_F_OPENED_BY_RECEIVER : 0) |
@@ -199,8 +201,8 @@ static __always_inline void nrw_answered(struct nrw_here *h, struct nrw_half *ha
 }
 
 /*
- * A RST ends a handshake if it acknowledges the SYN, or continues it. After any other RST, the
- * handshake is left to time out.
+ * Ends a handshake at a RST that acknowledges the SYN, or whose sequence number continues the SYN. After
+ * any other RST, the entry of the handshake stays until it times out.
  */
 static __always_inline void nrw_refuse(const struct nrw_packet *p, const struct nrw_key *reverse)
 {
@@ -213,7 +215,7 @@ static __always_inline void nrw_refuse(const struct nrw_packet *p, const struct 
 		bpf_map_delete_elem(&half_open, &p->key);
 }
 
-/* Handles a SYN-ACK. `opener` is the packet's reversed key, which is the direction of the SYN. */
+/* Handles a SYN-ACK. `opener` is the packet's reversed key, which is the key of the SYN. */
 static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key *opener, struct nrw_word *word)
 {
 	struct nrw_half *half = bpf_map_lookup_elem(&half_open, opener);
@@ -234,8 +236,9 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		port = nrw_port(port_no);
 		if (!port || !nrw_controlled(port)) {
 			/*
-			 * If both ports are controlled, the opener's data has a slot now. The other
-			 * direction gets one with its first data.
+			 * The opener's direction is not controlled, so the slot is for the other
+			 * direction. (If both directions are controlled, the opener's direction gets a
+			 * slot now, and the other direction gets a slot with its first data.)
 			 */
 			port = nrw_controlled(h->port) ? h->port : NULL;
 			port_no = h->port_no;
@@ -266,9 +269,9 @@ static __always_inline void nrw_syn_ack(struct nrw_here *h, const struct nrw_key
 		return;
 	if (slot) {
 		/*
-		 * A new connection with the addresses of the old one. Only the agent can free the
-		 * slot, and does so within a tick. The new connection is then adopted with its
-		 * data, because the half-open entry stays.
+		 * This is a new connection with the addresses and ports of an old connection. Only the
+		 * agent can free the old slot, and does so within a tick. The new connection then gets a
+		 * slot with its first data, because the half-open entry stays.
 		 */
 		if (!nrw_replaceable(slot, h->now)) {
 			nrw_count(h->port->implausible);

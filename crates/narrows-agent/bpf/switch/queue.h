@@ -10,7 +10,10 @@
 #define NRW_LOCK_TRIES		16
 #define NRW_UDP_QUEUES		32	/* UDP_QUEUES of crates/narrows-control/src/rate/queue.rs; a power of two */
 
-/* HTB uses the class whose handle is the packet's priority (net/sched/sch_htb.c, htb_classify). */
+/*
+ * Puts the packet into a leaf, and counts it. HTB uses the class whose handle is the packet's priority
+ * (net/sched/sch_htb.c, htb_classify).
+ */
 static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 {
 	leaf &= NRW_LEAVES - 1;
@@ -23,9 +26,9 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 }
 
 /*
- * UDP has a leaf for each value of a hash of the five-tuple (with IPv6, of addresses and flow
- * label), so that a flow that sends too much delays few others. The kernel's hash is seeded, so
- * an attacker cannot choose flows that share a leaf.
+ * Puts a UDP packet into a leaf. UDP has a leaf for each value of a hash of the five-tuple (with IPv6, of
+ * addresses and flow label), so that a flow that sends too much delays only few other flows. The kernel's
+ * hash is seeded, so an attacker cannot choose flows that share a leaf.
  */
 static __always_inline void nrw_steer_udp(struct nrw_here *h)
 {
@@ -34,8 +37,8 @@ static __always_inline void nrw_steer_udp(struct nrw_here *h)
 }
 
 /*
- * Adds the tokens that accumulated since the last fill. Only whole bytes are added. `at` does not include
- * the remaining time, so this time counts at the next fill.
+ * Adds the tokens that accumulated since the last fill. Only whole bytes are added. `at` advances only by
+ * the time of these bytes, so the remaining time counts at the next fill.
  */
 static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 {
@@ -61,9 +64,10 @@ static __always_inline void nrw_fill_bucket(struct nrw_bucket *b, __u64 now)
 }
 
 /*
- * Whether a packet conforms: the bucket must hold at least `least` tokens. If the bucket has fewer
- * tokens than the packet needs, it becomes empty, and the first new tokens pay for the missing
- * tokens. If another CPU holds the lock, the packet passes, and only the class limits it.
+ * Returns whether a packet conforms: the bucket must hold at least `least` tokens. If the packet conforms
+ * but needs more tokens than the bucket has, the bucket becomes empty, and the next new tokens pay for
+ * the missing tokens. If another CPU holds the lock for too long, the packet passes, and only its HTB
+ * class limits it.
  */
 static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 bytes, __u64 least)
 {
@@ -89,8 +93,8 @@ static __always_inline int nrw_police(struct nrw_bucket *b, __u64 now, __u32 byt
 }
 
 /*
- * Whether a UDP packet conforms. A super-packet (UDP_SEGMENT) is larger than the bucket and would never
- * conform, so it passes if the bucket is full.
+ * Returns whether a UDP packet conforms. A super-packet (UDP_SEGMENT) is larger than the bucket and would
+ * never conform, so it passes if the bucket is full.
  */
 static __always_inline int nrw_police_udp(struct nrw_port *port, __u64 now, __u32 bytes)
 {

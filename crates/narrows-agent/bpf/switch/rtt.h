@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Both halves of a flow's RTT from the echoes of timestamps (BRF-17), as in
- * narrows_control::rate::brf::rtt, which smooths the samples. Two CPUs may spoil one sample; the
- * next one is right.
+ * Measures both halves of a flow's RTT from the echoes of timestamps (BRF-17), as in
+ * narrows_control::rate::brf::rtt. That module also smooths the samples. If two CPUs write at the same
+ * time, one sample may be wrong, but the next sample is right.
  */
 #ifndef NRW_RTT_H
 #define NRW_RTT_H
@@ -11,7 +11,7 @@
 
 #define NRW_AWAIT_US		1000000	/* no echo is expected after this time */
 
-/* Microseconds since `then_us`, but at least 1, because zero means that there is no sample. */
+/* Returns the microseconds since `then_us`, but at least 1, because zero means that there is no sample. */
 static __always_inline __u32 nrw_since(__u32 now_us, __u32 then_us)
 {
 	__u32 span = now_us - then_us;
@@ -31,13 +31,13 @@ static __always_inline void nrw_sample_sender(struct nrw_slot *slot, __u32 us)
 	slot->rtt_sender_n++;
 }
 
-/* Whether `echo` is the awaited value or a later one (RFC 7323, serial arithmetic). */
+/* Returns whether `echo` is the awaited value or a later value (RFC 7323, serial arithmetic). */
 static __always_inline int nrw_echoes(__u32 echo, __u32 value)
 {
 	return (__s32)(echo - value) >= 0;
 }
 
-/* Handles payload of the data direction that passes. */
+/* Takes RTT samples from a packet with payload of the data direction. */
 static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_options *o = &h->packet->options;
@@ -67,7 +67,7 @@ static __always_inline void nrw_rtt_data(struct nrw_here *h, struct nrw_slot *sl
 	}
 }
 
-/* Handles a packet of the other direction that passes. */
+/* Takes RTT samples from a packet of the other direction. */
 static __always_inline void nrw_rtt_reverse(struct nrw_here *h, struct nrw_slot *slot)
 {
 	const struct nrw_options *o = &h->packet->options;
@@ -85,8 +85,8 @@ static __always_inline void nrw_rtt_reverse(struct nrw_here *h, struct nrw_slot 
 }
 
 /*
- * The handshake's third packet ends the sample that the SYN-ACK began. This needs no timestamps. By
- * Karn's algorithm, a SYN-ACK that was seen twice gives no sample.
+ * Ends, at the handshake's third packet, the RTT sample that began at the SYN-ACK. This sample needs no
+ * timestamps. By Karn's algorithm, a SYN-ACK that was seen twice gives no sample.
  */
 static __always_inline void nrw_rtt_third(struct nrw_here *h, struct nrw_slot *slot)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Flows take slots, are confirmed and end. Only the agent frees slots. */
+/* Takes and publishes slots, and confirms flows. Only the agent frees published slots. */
 #ifndef NRW_SLOT_H
 #define NRW_SLOT_H
 
@@ -23,8 +23,8 @@ static __always_inline struct nrw_slot *nrw_find(const struct nrw_key *key, __u3
 }
 
 /*
- * Whether unconfirmed flows already hold the maximum number of slots. The cause is a flood, or too many
- * newcomers at a time.
+ * Returns whether unconfirmed flows already hold the maximum number of slots. The cause is a flood, or
+ * too many newcomers at a time.
  */
 static __always_inline int nrw_crowded(const struct nrw_port *port)
 {
@@ -32,8 +32,8 @@ static __always_inline int nrw_crowded(const struct nrw_port *port)
 }
 
 /*
- * Takes a slot for a flow of this port. It is filled, but not in the table yet. The number of
- * unconfirmed flows is limited (BRF-104); a flow that is `proven` does not count.
+ * Takes a slot for a flow of this port. The slot is filled, but is not in the table yet. The number of
+ * unconfirmed flows is limited (BRF-104). A flow that is `proven` does not count as unconfirmed.
  */
 static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 port_no, const struct nrw_key *key,
 						 __u64 now, __u32 *index, int proven)
@@ -52,7 +52,7 @@ static __always_inline struct nrw_slot *nrw_take(struct nrw_port *port, __u32 po
 		return NULL;
 	}
 	slot = bpf_map_lookup_elem(&slots, index);
-	if (!slot)	/* the agent put an invalid number into the queue */
+	if (!slot)	/* the agent put an invalid index into the queue */
 		return NULL;
 	/* The agent cleared the other fields. */
 	slot->key = *key;
@@ -73,8 +73,9 @@ static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
 }
 
 /*
- * Records that a packet of the flow was seen. Its two directions usually pass on two CPUs, and a
- * store for each packet would move the cache line between them each time.
+ * Records the time at which a packet of the flow was seen, at most once per NRW_TOUCH_NS. Packets of the
+ * two directions usually pass on two CPUs. A store for each packet would move the cache line between
+ * these CPUs each time.
  */
 static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
 {
@@ -83,8 +84,8 @@ static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
 }
 
 /*
- * Records in both slots that both directions have slots now. The later direction always sees the
- * earlier slot, because each slot is in the table before this check.
+ * Records in both slots that both directions have slots now. The direction that got its slot later always
+ * finds the other slot, because each slot is in the table before this check.
  */
 static __always_inline void nrw_pair(struct nrw_slot *slot)
 {
@@ -100,7 +101,7 @@ static __always_inline void nrw_pair(struct nrw_slot *slot)
 	slot->paired = 1;
 }
 
-/* Puts the slot into the table. If another CPU has already added the flow, the slot is freed. */
+/* Puts the slot into the table. If another CPU has already added the flow, frees the slot and returns -1. */
 static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *slot, __u32 index)
 {
 	int proven = slot->flags & NRW_F_CONFIRMED;
@@ -116,8 +117,8 @@ static __always_inline int nrw_publish(struct nrw_port *port, struct nrw_slot *s
 	nrw_pair(slot);
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_LIVE);
 	/*
-	 * Another CPU may have found the slot in the table and confirmed it before it was live.
-	 * nrw_confirm() has not counted it then.
+	 * Another CPU may have found the slot in the table and confirmed it before it was live. In that
+	 * case, nrw_confirm() did not subtract it from `unconfirmed`.
 	 */
 	if (!proven && (old & NRW_F_CONFIRMED))
 		__sync_fetch_and_add(&port->unconfirmed, -1);
@@ -133,8 +134,8 @@ static __always_inline void nrw_confirm(struct nrw_port *port, struct nrw_slot *
 		return;
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_CONFIRMED);
 	/*
-	 * A slot that is not live was freed by the agent and is no longer counted, or nrw_publish() will
-	 * count it later.
+	 * A slot that is not live was freed by the agent, which subtracted it from `unconfirmed`, or
+	 * nrw_publish() will subtract it later.
 	 */
 	if ((old & (NRW_F_LIVE | NRW_F_CONFIRMED)) == NRW_F_LIVE)
 		__sync_fetch_and_add(&port->unconfirmed, -1);

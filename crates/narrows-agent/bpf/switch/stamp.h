@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which rate is written into which packet of the other direction (BRF-60 to BRF-63). */
+/* Decides which rate is written into which packet of the other direction, and writes it (BRF-60 to BRF-63). */
 #ifndef NRW_STAMP_H
 #define NRW_STAMP_H
 
@@ -8,7 +8,7 @@
 
 #define NRW_PADDING_AT		20	/* offset in the TCP header, format 1 */
 
-/* The place in the packet that has room for a value, and the value that is there now. */
+/* The place in the packet that has room for a rate, and the value that is there now. */
 struct nrw_place {
 	__u8 at;		/* in the TCP header; 0: nowhere */
 	__u16 bits;		/* as they are in the packet */
@@ -32,8 +32,8 @@ static __always_inline struct nrw_place nrw_find_place(const struct nrw_packet *
 }
 
 /*
- * Whether another switch has written a value. In format 1, neither two NOPs nor the marks of a data packet
- * are a value.
+ * Returns whether another switch has written a rate. In format 1, neither two NOPs nor the marks of a
+ * data packet are a rate.
  */
 static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct nrw_place place, __u32 format)
 {
@@ -45,16 +45,13 @@ static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct
 	       !(p->payload && (place.bits == NRW_MARK_UNLIMITED || place.bits == NRW_MARK_LIMITED));
 }
 
-/* Whether the paper's gate (BRF-60, BRF-62) is closed: the next feedback is due in the future. */
+/* Returns whether the paper's gate (BRF-60, BRF-62) is closed, because the next feedback is not due yet. */
 static __always_inline int nrw_gate_closed(const struct nrw_slot *slot, __u32 now_us)
 {
 	return slot->gate_us && (__s32)(slot->gate_us - now_us) > 0;
 }
 
-/*
- * Writes a value into the place that has none yet, or inserts the option if the packet has no
- * place.
- */
+/* Writes a rate into a place without a rate, or inserts the option if the packet has no place. */
 static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw_port *port, __u32 format, __u16 code,
 						  struct nrw_place place)
 {
@@ -62,9 +59,7 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 	enum nrw_written done;
 
 	if (place.at) {
-		/*
-		 * In a data packet, the value may be the sender's statement about itself (BRF-100).
-		 */
+		/* In a data packet, the value may be a mark of the sender (BRF-100), so it is not overwritten. */
 		if (p->payload && !(format == NRW_FORMAT_PADDING && place.bits == NRW_NOP_NOP)) {
 			nrw_count(port->with_data);
 			return NRW_UNTOUCHED;
@@ -98,8 +93,8 @@ struct nrw_word {
 #define NRW_AGAIN_US		2000000
 
 /*
- * Records another switch's rate. A switch writes many rates, so the first one is ignored. A single forged
- * packet with guessed numbers therefore has no effect.
+ * Records another switch's rate. A switch writes many rates, so the first of them is ignored. A single
+ * forged packet with guessed numbers therefore has no effect.
  */
 static __always_inline void nrw_note_passed(struct nrw_here *h, struct nrw_slot *slot, __u16 code)
 {
@@ -110,7 +105,7 @@ static __always_inline void nrw_note_passed(struct nrw_here *h, struct nrw_slot 
 	slot->passed_us = h->now_us;
 }
 
-/* Writes this switch's rate, unless the packet already carries a smaller one (BRF-61). */
+/* Writes this switch's rate, unless the packet already carries a smaller rate (BRF-61). */
 static __always_inline enum nrw_written nrw_stamp(struct nrw_here *h, const struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;

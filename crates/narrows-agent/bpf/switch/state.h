@@ -6,7 +6,7 @@
 #include "packet.h"
 
 /* The agent sets this before load. */
-const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is forgotten after this time (BRF-15) */
+const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is ignored after this time, in ns (BRF-15) */
 
 /*
  * Maps an ifindex to the number of its port. The program passes packets of interfaces without an entry
@@ -19,7 +19,7 @@ struct {
 	__type(value, __u32);
 } ifaces SEC(".maps");
 
-/* Shared memory with the agent. */
+/* The ports, in memory that the program shares with the agent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -28,7 +28,7 @@ struct {
 	__type(value, struct nrw_port);
 } ports SEC(".maps");
 
-/* One record for each possible flow. The hash table has the keys; this array has all other data. */
+/* One record for each possible flow. The hash table `flows` maps a flow's key to the index of its record. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -44,7 +44,7 @@ struct {
 	__type(value, __u32);
 } flows SEC(".maps");
 
-/* Slots that no flow uses: the program takes them, the agent puts them back. */
+/* Indexes of slots that no flow uses: the program takes them, the agent puts them back. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1024);
@@ -67,21 +67,21 @@ struct {
 } services SEC(".maps");
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);	/* entries expire by themselves; nothing deletes them */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);	/* entries have a time of expiry; neither program nor agent deletes them */
 	__uint(max_entries, 16384);
 	__type(key, struct nrw_key);
 	__type(value, struct nrw_advert);
 } adverts SEC(".maps");
 
-/* Numbers of the slots of new flows, which the program writes to notify the agent. */
+/* Indexes of the slots of new flows, which the program writes to notify the agent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 * 1024);
 } bells SEC(".maps");
 
 /*
- * The present packet, which is too large for the stack of 512 bytes. The program runs with bottom
- * halves disabled, so one per CPU is enough.
+ * The parsed fields of the present packet, which are too large for the stack of 512 bytes. The program
+ * runs with bottom halves disabled, so one entry per CPU is enough.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -94,7 +94,7 @@ struct {
 struct nrw_here {
 	struct __sk_buff *skb;
 	struct nrw_packet *packet;
-	struct nrw_port *port;	/* through which the packet leaves */
+	struct nrw_port *port;	/* port through which the packet leaves */
 	__u32 port_no;
 	__u32 now_us;		/* wraps; never 0 */
 	__u64 now;		/* ns */
@@ -113,8 +113,8 @@ static __always_inline int nrw_controlled(const struct nrw_port *port)
 }
 
 /*
- * Whether the agent runs. Agent and program use the same clock. The heartbeat may be later than `now`,
- * because the agent may have read the clock after the program did.
+ * Returns whether the agent runs. Agent and program use the same clock. The heartbeat may be later than
+ * `now`, because the agent may have read the clock after the program did.
  */
 static __always_inline int nrw_alive(const struct nrw_port *port, __u64 now)
 {

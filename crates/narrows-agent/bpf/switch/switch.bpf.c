@@ -3,12 +3,12 @@
  * The switch's data plane: one program at the egress of every port. It sees each packet once, when
  * the packet leaves.
  *
- * There are three kinds of packets:
+ * The program handles three kinds of packets:
  *
- * - data of a flow whose bottleneck is this port: counted, and put into a leaf
- * - packets of the other direction of a flow whose bottleneck is another port: their timestamps are
- *   read, and a rate is written
- * - packets of a handshake
+ * - data of a flow whose bottleneck is this port: counts it, and puts it into a leaf
+ * - packets of the other direction of a flow whose bottleneck is another port: reads their timestamps,
+ *   and writes a rate into them
+ * - packets of a handshake: begins flows (handshake.h)
  *
  * The program decides nothing: the agent decides rates, leaves and class priorities (maps.h).
  */
@@ -25,7 +25,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Other programs of the hook run after this one. The value equals TCX_NEXT. */
+/* With this result, other programs of the hook run after this program. The value equals TCX_NEXT. */
 #define NRW_NEXT	TC_ACT_UNSPEC
 
 /* Counts packets that may contain flows that this program does not see. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * SYNs at a controlled port are limited to a part of the link. They belong to no flow yet, and a
- * flood of them would take capacity from all flows.
+ * SYNs at a controlled port are limited to a part of the link. A SYN belongs to no flow yet, and a flood
+ * of SYNs would take capacity from all flows.
  *
  * A real client repeats a dropped SYN, for the first time after a second (RFC 6298). An attacker
  * with forged addresses does not repeat its SYNs. Repeated SYNs therefore have a bucket of their own.
@@ -25,7 +25,10 @@ struct {
 	__type(value, struct nrw_missed);
 } missed_syns SEC(".maps");
 
-/* Multiply and fold, a word at a time; the multiplier is 2^64 divided by the golden ratio. */
+/*
+ * Returns a hash of the key: multiplies and folds, a word at a time. The multiplier is 2^64 divided by
+ * the golden ratio.
+ */
 static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 {
 	__u64 hash = syn_seed, word;
@@ -39,8 +42,8 @@ static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 }
 
 /*
- * Whether this SYN was dropped before, and long enough ago that this packet can be its repetition.
- * If not, it is recorded as dropped now.
+ * Returns whether this SYN was dropped before, and long enough ago that this packet can be its
+ * repetition. A SYN that was not dropped before, or only long ago, is recorded as dropped now.
  */
 static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 now)
 {
@@ -67,8 +70,8 @@ static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 no
 }
 
 /*
- * Whether the SYN may pass. Any remaining token is enough: if all its bytes were required, the
- * smallest SYNs of a flood would take the tokens first.
+ * Returns whether the SYN may pass. One remaining token is enough. If the bucket had to hold a token for
+ * each byte of the SYN, the small SYNs of a flood would take the tokens before a larger SYN could pass.
  */
 static __always_inline int nrw_police_syn(struct nrw_here *h)
 {
