@@ -1,5 +1,5 @@
-//! bpffs at /sys/fs/bpf: it is mounted once, and pins that another mount hides are found. Needs root. Each
-//! test has a mount namespace of its own.
+//! Tests of the bpffs at /sys/fs/bpf: it is mounted only once, and pins that another mount hides are found. Needs
+//! root. Each test has a mount namespace of its own.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::os::unix::process::CommandExt;
@@ -20,7 +20,7 @@ mod own;
 
 use own::{available, is_gone, own, soon};
 
-/// How many bpffs are mounted at /sys/fs/bpf in this mount namespace.
+/// Returns the number of bpffs that are mounted at /sys/fs/bpf in this mount namespace.
 fn mounts() -> usize {
     let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
     mounts.lines().filter(|line| line.contains(" /sys/fs/bpf ") && line.contains(" - bpf ")).count()
@@ -30,7 +30,7 @@ fn load(variant: Variant, place: &Place) -> Result<(), CcError> {
     cc::load(variant, Options::default(), place).map(drop)
 }
 
-/// The loaded algorithms, and whether their pins are visible.
+/// Returns the loaded algorithms, and whether their pins are visible.
 fn listed(place: &Place) -> Vec<(Variant, bool)> {
     cc::list(place).unwrap().iter().map(|loaded| (loaded.variant, loaded.pin_is_visible)).collect()
 }
@@ -83,7 +83,7 @@ fn as_a_process() {
     };
     match what {
         "load" => std::process::exit(load()),
-        // A test with a mount namespace of its own that is killed.
+        // Stands for a test that has a mount namespace of its own and is killed.
         "wait" => with_own_mounts(|| {
             assert_eq!(load(), IS_LOADED);
             thread::sleep(Duration::from_secs(600));
@@ -256,7 +256,7 @@ fn a_stale_pin_is_not_taken_for_the_registered_algorithm() {
         let stale = Options { exit_125: true, ..Options::default() };
         cc::load(Variant::A, stale, place).unwrap();
         let name = place.registered(Variant::A);
-        // In another mount namespace the algorithm is replaced.
+        // Another mount namespace replaces the algorithm.
         let (replaced, replaced_by) = mpsc::channel();
         let (checked, check) = mpsc::channel::<()>();
         thread::scope(|scope| {
@@ -308,7 +308,7 @@ fn an_agents_pins_below_another_mount_are_found_and_cleaned() {
     });
 }
 
-/// Checks the error of a switch whose pins a second mount hides. `before` is put before its command.
+/// Checks the error of a switch whose pins a second mount hides. `before` is put in front of the switch's command.
 fn start_below_hidden_pins(tag: &str, before: &[&str], expected: &str) {
     own(tag, |_| {
         mount_bpffs();
@@ -357,7 +357,7 @@ fn pins_of_a_killed_loader_in_an_upper_mount_are_removed_with_the_mount() {
         mount_bpffs();
         load(Variant::A, place).unwrap();
         mount_bpffs();
-        // As left by a loader that was killed between its two pins.
+        // This is the state that a loader leaves if it is killed between its two pins.
         let folder = place.folder.join(place.registered(Variant::B));
         let leave = || {
             fs::create_dir_all(&folder).unwrap();

@@ -102,7 +102,7 @@ fn a_congestion_control_stays_until_it_is_unloaded_and_unused() {
     });
 }
 
-/// Ends the load also if the test fails.
+/// Ends the load, even if the test fails.
 struct StopsLoad<'a>(&'a AtomicBool);
 
 impl Drop for StopsLoad<'_> {
@@ -143,7 +143,7 @@ fn unload_frees_a_name_whose_link_another_process_holds() {
         cc::load(Variant::A, Options::default(), place).unwrap();
         let pin = place.folder.join(&name).join("link");
         if !pin.exists() {
-            // Without links nothing else can hold it.
+            // If the kernel has no links for algorithms, nothing else can hold the algorithm.
             return;
         }
         let _held = libbpf_rs::Link::open(&pin).unwrap();
@@ -186,7 +186,7 @@ fn run(program: &mut Command, arguments: &[&str]) -> Output {
     program.args(arguments).output().unwrap()
 }
 
-/// One line and exit code 2.
+/// Checks that a refusal is one line and the exit code is 2. Returns the line.
 fn refused(output: &Output) -> String {
     let said = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
@@ -226,7 +226,7 @@ fn an_incomplete_pin_does_not_prevent_loading() {
     });
 }
 
-/// A truncated name could be that of another congestion control.
+/// A truncated name could be the name of another congestion control.
 #[test]
 fn a_too_long_name_is_refused() {
     own("long", |place| {
@@ -253,12 +253,12 @@ fn missing_privileges_are_named() {
     if !can_run(&[Need::Root, Need::Tool("setpriv --version")]) {
         return;
     }
-    // In a folder where any user may execute it.
+    // The program must be in a folder where any user may execute it.
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let program = folder.path().join("narrows-agent");
-    // Copied by another process: a process that a concurrent test starts would inherit the file open for
-    // writing (ETXTBSY).
+    // Another process copies the program. Otherwise, a process that a concurrent test starts would inherit the
+    // descriptor that writes the file (ETXTBSY).
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_narrows-agent")).arg(&program).status().unwrap();
     assert!(copied.success());
     for command in [["load", "bbr"], ["unload", "bbr"], ["list", "--json"]] {

@@ -37,7 +37,7 @@ fn dashboard() -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The queries of panels, each with its legend, and the queries of variables.
+/// Returns the queries of the panels, each with its legend, and the queries of the variables.
 fn queries(dashboard: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let targets = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| {
@@ -52,13 +52,13 @@ fn queries(dashboard: &Value) -> Vec<(String, String)> {
     targets.chain(variables.filter(|(query, _)| !query.is_empty())).collect()
 }
 
-/// The words of a query that are metrics.
+/// Returns the words of a query that are metrics.
 fn metrics(query: &str) -> BTreeSet<String> {
     let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("narrows_")).map(str::to_owned).collect()
 }
 
-/// The labels that a query filters or groups by, and those of its legend.
+/// Returns the labels by which a query filters or groups, and the labels of its legend.
 fn labels(query: &str, legend: &str) -> BTreeSet<String> {
     let between = |text: &str, open: &str, close: &str| -> Vec<String> {
         let parts = text.split(open).skip(1);

@@ -108,14 +108,14 @@ fn the_guardian_survives_signals_and_cleans_up_after_kill_9() {
             let mut pipe = guardian.stdin.take().unwrap();
             std::io::Write::write_all(&mut pipe, (serde_json::to_string(&charge).unwrap() + "\n").as_bytes())
                 .unwrap();
-            // A line cut off by the agent's death.
+            // This line is cut off, because the agent died while it wrote the line.
             std::io::Write::write_all(&mut pipe, b"{\"htb\":{\"ind").unwrap();
             let mut agent = Command::new("sleep")
                 .arg("600")
                 .stdout(Stdio::from(std::os::fd::OwnedFd::from(pipe)))
                 .spawn()
                 .unwrap();
-            // Wait until it ignores signals: SigIgn in /proc shows it.
+            // Wait until the guardian ignores signals, which SigIgn in /proc shows.
             let pid = nix::unistd::Pid::from_raw(guardian.id() as i32);
             let ignores = || {
                 let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -263,7 +263,7 @@ fn a_killed_guardian_is_replaced() {
                 let replaced = || switch.said().matches("event=\"guardian-restarted\"").count() == round;
                 assert!(patience(replaced), "{}", switch.said());
             }
-            // Interfaces that come and go need the guardian.
+            // The guardian must also know interfaces that come and go.
             run("ip link del dev a");
             run("ip link add name a type veth peer name a-peer");
             let is_back = || switch.said().contains("event=\"interface-back\" interface=\"a\"");

@@ -21,7 +21,7 @@ use narrows_lab::patiently;
 use net::{DELAY_NS, Net, can_run, greedy};
 use switch::{Behaviour, Seen, must};
 
-/// 20 Mbit/s.
+/// The rate that the test's switch writes, in bytes/s: 20 Mbit/s.
 const WRITTEN: u64 = 2_500_000;
 const SECOND: Duration = Duration::from_secs(1);
 const NS: f64 = 1e9;
@@ -34,25 +34,25 @@ fn writing(bytes_per_sec: u64) -> Behaviour {
     Behaviour { handshake: code(bytes_per_sec), acks: code(bytes_per_sec), ..Behaviour::default() }
 }
 
-/// A sender for this network only. The kernel identifies a congestion control algorithm by its name, so each test has
-/// its own.
+/// Returns the options of a sender for this network only. The kernel identifies a congestion control algorithm by its
+/// name, so each test has its own name.
 fn sender(net: &Net, side: &str, name: &str) -> SenderOptions {
     let name = format!("{name}{}", std::process::id() % 1_000_000);
     SenderOptions { scope: net.scope(side), name, ..SenderOptions::default() }
 }
 
-/// Data packets of a direction, as they arrived at the switch.
+/// Returns the data packets of a direction, as they arrived at the switch.
 fn data(net: &Net, forth: bool) -> Vec<Seen> {
     net.switch.seen().into_iter().filter(|s| s.forth == forth && s.payload > 0).collect()
 }
 
-/// Whether a packet is between two times, given in seconds after the first packet.
+/// Returns whether a packet is between two times, given in seconds after the first packet.
 fn within(packets: &[Seen], packet: &Seen, from: f64, to: f64) -> bool {
     let start = packets.first().map_or(0, |p| p.at_ns) as f64;
     (from..to).contains(&((packet.at_ns as f64 - start) / NS))
 }
 
-/// L3 bytes/s between two times, given in seconds after the first packet.
+/// Returns the rate, in L3 bytes/s, between two times, given in seconds after the first packet.
 fn rate(packets: &[Seen], from: f64, to: f64) -> f64 {
     packets.iter().filter(|p| within(packets, p, from, to)).map(|p| p.l3 as f64).sum::<f64>() / (to - from)
 }
@@ -88,8 +88,8 @@ fn the_rate_applies_from_the_first_packets_on() {
     });
 }
 
-/// The kernel paces neither the first ten packets nor less than a packet per RTT by ACKs. At this rate a packet takes
-/// 300 ms, which is many RTTs.
+/// The kernel does not pace the first ten packets, and ACKs cannot pace a rate below a packet per RTT. At the rate of
+/// this test, a packet takes 300 ms, which is many RTTs.
 #[test]
 fn the_first_packets_of_a_slow_flow_keep_to_its_rate() {
     patiently(|| {

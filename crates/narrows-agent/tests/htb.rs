@@ -1,4 +1,4 @@
-//! HTB on a real kernel, in a network namespace of its own. Needs root; skipped otherwise.
+//! Tests of HTB on a real kernel, in a network namespace of its own. Needs root; skipped otherwise.
 
 mod kernel;
 
@@ -16,7 +16,7 @@ fn layout(rate: u64) -> Layout {
     Layout::new(mbit(rate), Bytes::new(1500))
 }
 
-/// Index of `a` in the thread's namespace.
+/// Returns the ifindex of `a` in the thread's namespace.
 fn port() -> u32 {
     Rtnl::open().unwrap().link("a").unwrap().index
 }
@@ -150,7 +150,7 @@ fn an_htb_of_the_same_layout_is_taken_over_and_another_replaced() {
             sender.send_to(&[0; 1000], "10.99.0.2:9").unwrap();
             first.keep();
             drop(first);
-            // The counters continue: it is the same HTB.
+            // The counters continue, because this is the same HTB.
             let mut second = Htb::install(port(), &layout(50)).unwrap();
             assert!(second.stats().unwrap().unwrap()[Leaf::OtherTcp as usize].bytes > 0);
             assert!(tc(&lab, "class").contains("htb 4e57:1 root rate 50Mbit"), "{}", tc(&lab, "class"));

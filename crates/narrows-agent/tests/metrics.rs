@@ -63,7 +63,7 @@ impl Agent {
         self.said(request.as_bytes())
     }
 
-    /// The answer to a request that is sent whole.
+    /// Returns the answer to a request that is sent as a whole.
     fn said(&self, request: &[u8]) -> String {
         let mut stream = self.connect();
         stream.write_all(request).unwrap();
@@ -79,18 +79,18 @@ impl Agent {
         stream
     }
 
-    /// Connections that send these bytes, and then neither send nor read nor close.
+    /// Opens connections that send these bytes, and then neither send, read nor close.
     fn held(&self, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
         let hold = |_| {
             let mut stream = self.connect();
-            // The endpoint may have closed it already.
+            // The endpoint may have closed the connection already.
             let _ = stream.write_all(bytes);
             stream
         };
         (0..count).map(hold).collect()
     }
 
-    /// The loop runs, the status socket answers, and the page has the present state.
+    /// Checks that the loop runs, that the status socket answers, and that the page has the present state.
     fn goes_on(&self) {
         let before = self.beats.load(Ordering::Relaxed);
         while self.beats.load(Ordering::Relaxed) < before + 10 {
@@ -216,7 +216,7 @@ fn slow_requests_do_not_block_the_page_and_are_given_up() {
     let loris = thread::spawn({
         let stop = Arc::clone(&stop);
         move || {
-            // One that is displaced comes back.
+            // A client whose connection is displaced comes back.
             while !stop.load(Ordering::Relaxed) {
                 for stream in &mut held {
                     if stream.write_all(b"A: b\r\n").is_err() {

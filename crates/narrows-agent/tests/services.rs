@@ -73,7 +73,7 @@ impl Agent {
         nix::unistd::Pid::from_raw(self.process.id() as i32)
     }
 
-    /// Line `name` of /proc/PID/status.
+    /// Returns the line `name` of /proc/PID/status.
     fn proc_status(&self, name: &str) -> String {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         status.lines().find_map(|l| l.strip_prefix(name)).unwrap().trim().to_owned()
@@ -109,7 +109,7 @@ fn the_guardian_cleans_up_after_kill_9() {
         fs::read_to_string(children).unwrap().trim().parse().expect("one child: the guardian");
     agent.process.kill().unwrap();
     agent.process.wait().unwrap();
-    // It is orphaned, so this process cannot wait for it. It ends once it has cleaned up.
+    // The guardian is orphaned, so this process cannot wait for it. The guardian ends once it has cleaned up.
     while fs::metadata(format!("/proc/{guardian}")).is_ok()
         && !fs::read_to_string(format!("/proc/{guardian}/stat")).unwrap_or_default().contains(") Z ")
     {

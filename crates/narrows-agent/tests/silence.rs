@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Two segments of 1500 bytes per RTT of 100 ms.
+/// Rate of two segments of 1500 bytes per RTT of 100 ms, in bytes/s.
 const FLOOR: u64 = 30_000;
 
-/// Compiles and runs `native/silence.c`: the rate after each RTT.
+/// Compiles and runs `native/silence.c`. Returns the rate after each RTT.
 fn rates() -> Vec<u64> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().expect("a folder");

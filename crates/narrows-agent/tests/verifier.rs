@@ -32,8 +32,8 @@ skeleton!(cc);
 
 /// BPF_LOG_STATS (include/linux/bpf_verifier.h): the log has only the costs.
 const STATISTICS: u32 = 4;
-/// Growth that needs no new baseline: this part of the cost (1 / `SHARE`), and a fixed amount of each kind, which
-/// matters for short programs.
+/// Growth of a cost that needs no new baseline: 1 / `SHARE` of the cost, plus a fixed amount for each kind of cost,
+/// which matters for short programs.
 const SHARE: u64 = 20;
 const INSTRUCTIONS: u64 = 10;
 const STATES: u64 = 2;
@@ -48,7 +48,7 @@ const WRITE: &str = "NARROWS_VERIFIER";
 struct Cost {
     /// Instructions that the verifier checked, on all paths.
     instructions: u64,
-    /// The most states that it kept at once.
+    /// The largest number of states that the verifier kept at once.
     peak_states: u64,
     /// Bytes of stack of all functions together; the limit is 512 for a chain of calls.
     stack: u64,
@@ -74,7 +74,7 @@ fn versions() -> (String, String) {
     (release.trim().to_owned(), version.expect("clang states its version").to_owned())
 }
 
-/// The costs in libbpf's debug output: each loaded program has a log.
+/// Returns the costs in libbpf's debug output, which has a log for each loaded program.
 fn costs(output: &str) -> Costs {
     let mut costs = Costs::new();
     for part in output.split("prog '").skip(1) {
@@ -94,7 +94,7 @@ fn costs(output: &str) -> Costs {
     costs
 }
 
-/// Failures of `now` against a baseline of the same kernel and compiler, one line each.
+/// Compares `now` with a baseline of the same kernel and compiler, and returns one line for each failure.
 fn failures(now: &Costs, baseline: &Costs) -> Vec<String> {
     let mut found = Vec::new();
     for (name, cost) in now {
@@ -151,7 +151,7 @@ fn check(folder: &str, now: &Costs) {
     if (&kernel, &clang) == (&baseline.kernel, &baseline.clang) {
         assert!(found.is_empty(), "{folder} (accept with {WRITE}=write):\n{}", found.join("\n"));
     } else if !found.is_empty() {
-        // Another kernel or compiler has other costs. All programs were loaded.
+        // With another kernel or compiler, the costs differ. The test has still loaded all programs.
         let Baseline { kernel: old_kernel, clang: old_clang, .. } = baseline;
         let found = found.join("\n");
         // Not by `eprintln`, whose output is hidden if a test passes.
@@ -191,7 +191,7 @@ macro_rules! load {
     }};
 }
 
-/// Whether the test can run: as root, on a kernel of at least this version.
+/// Returns whether the test can run: as root, on a kernel of at least this version.
 fn can_load(least: (u32, u32)) -> bool {
     if !can_run(&[Need::Root, Need::Btf, Need::Tool("clang --version")]) {
         return false;
@@ -232,7 +232,7 @@ fn the_receiver_costs_the_verifier_no_more_than_its_baseline() {
     check("receiver", &costs);
 }
 
-/// Once as `brf` with all programs, and once as a cap.
+/// Loads the sender once as `brf` with all programs, and once in cap-only mode.
 #[test]
 fn the_sender_costs_the_verifier_no_more_than_its_baseline() {
     if !can_load((6, 12)) {

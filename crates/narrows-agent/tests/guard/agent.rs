@@ -63,7 +63,7 @@ impl Agent {
         agent
     }
 
-    /// Changes its configuration for the next start.
+    /// Changes the agent's configuration for its next start.
     pub(crate) fn configure(&self, config: &str) {
         configure(&self.folder, self.role, &self.name, config);
     }

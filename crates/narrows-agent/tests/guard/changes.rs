@@ -23,7 +23,7 @@ fn rate_of(lab: &kernel::Lab, interface: &str) -> String {
     shown.split(" rate ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_default().to_owned()
 }
 
-/// Whether the switch program is attached to an interface (bpf(2), BPF_PROG_QUERY).
+/// Returns whether the switch program is attached to an interface (bpf(2), BPF_PROG_QUERY).
 fn has_program(interface: &str) -> bool {
     let (mut ids, mut count) = ([0u32; 64], 64u32);
     // SAFETY: both pointers are valid for the call, and the array has `count` elements.
@@ -87,7 +87,7 @@ fn a_port_that_moves_to_another_namespace_and_back_is_controlled_again() {
             must(&format!("ip -n {other} link set dev a netns {}", lab.name()));
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
             assert!(htb_of(&lab, "a") && has_program("a"));
-            // Before the agent can look.
+            // The interface comes back before the agent can look.
             switch.signal(SIGSTOP);
             run(&format!("ip link set dev a netns {other}"));
             must(&format!("ip -n {other} link set dev a netns {}", lab.name()));
@@ -150,8 +150,8 @@ fn a_reload_while_a_port_vanishes_applies_when_it_is_back() {
         .unwrap();
 }
 
-/// An interface with the number of a deleted one takes its place while the agent changes the classes of the old one's
-/// queue. The kernel's answer is the same as for a queue that another program has removed.
+/// A new interface with the ifindex of a deleted interface takes its place while the agent changes the classes of the
+/// deleted interface's queue. The kernel's answer is the same as for a queue that another program has removed.
 #[test]
 fn a_queue_that_vanishes_at_any_moment_does_not_end_the_switch() {
     let Some(lab) = kernel::lab() else { return };

@@ -28,7 +28,7 @@ fn an_interface_deleted_during_the_start_ends_the_agent() {
             let said = || fs::read_to_string(&log).unwrap();
             assert!(patience(|| root_is_ours(&lab)), "{}", said());
             run("ip link del dev a");
-            // The interface may also vanish just after the start. Then the agent works on without it.
+            // The interface may also vanish just after the start. In that case, the agent works on without it.
             let ended = patience(|| {
                 agent.0.try_wait().unwrap().is_some() || said().contains("event=\"interface-gone\"")
             });
@@ -64,20 +64,20 @@ fn deleted_interfaces_are_given_up_and_taken_back() {
                     assert_eq!(said.matches(line).count(), round, "{line}\n{said}");
                 }
             }
-            // With the old number, so that only the report of the deletion shows the change.
+            // The new interface has the old ifindex, so that only the report of the deletion shows the change.
             let index = Rtnl::open().unwrap().link("a").unwrap().index;
             run("ip link del dev a");
             run(&format!("ip link add name a index {index} type veth peer name a-peer"));
             let back = || switch.said().matches("event=\"interface-back\" interface=\"a\"").count() == 3;
             assert!(patience(back), "{}", switch.said());
             assert!(htb_of(&lab, "a"));
-            // The queue alone is removed, by another program.
+            // Another program removes only the queue.
             run("tc qdisc del dev y root");
             assert!(patience(|| htb_of(&lab, "y")), "{}", switch.said());
             assert!(patience(|| switch.present() == ["a", "y", "x"]), "{}", switch.said());
             let removed = "interface=\"y\" reason=\"its queue is gone\"";
             assert_eq!(switch.said().matches(removed).count(), 1, "{}", switch.said());
-            // The guardian knows the new numbers.
+            // The guardian knows the new ifindexes.
             switch.child.0.kill().unwrap();
             assert!(patience(|| !htb_of(&lab, "a") && !htb_of(&lab, "y")), "{}", switch.said());
         })

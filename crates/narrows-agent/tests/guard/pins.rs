@@ -33,7 +33,7 @@ fn a_pinned_switch_restarts_while_a_port_is_missing() {
                 names.filter(|name| name.to_string_lossy().starts_with("link_")).count()
             };
             assert_eq!((switch.present(), links()), (vec!["a".to_owned(), "y".to_owned()], 2));
-            // Once while the agent works, and once while it does not.
+            // The port vanishes once while the agent works, and once while it does not.
             run("ip link del dev a");
             assert!(patience(|| switch.present() == ["y"]), "{}", switch.said());
             assert_eq!(links(), 1);
@@ -71,14 +71,15 @@ fn by_default_the_data_plane_stays_until_a_stop() {
             switch.restart();
             assert_eq!(switch.said().matches("event=\"taken-over\"").count(), 1, "{}", switch.said());
 
-            // Other ports: the data plane does not fit.
+            // The next agent has other ports, so the data plane does not fit.
             switch.kill_with_guardian();
             switch.configure(&(port("y", "20mbit") + &port("a", "10mbit")));
             switch.restart();
             assert!(switch.said().contains("event=\"pins-removed\""), "{}", switch.said());
             assert_eq!(switch.present(), ["y", "a"]);
 
-            // It is removed if `pin` is false, because otherwise two programs would write into each packet.
+            // The data plane is also removed if `pin` is false, because otherwise two programs would write into each
+            // packet.
             switch.kill_with_guardian();
             switch.configure(&format!("pin = false\n{ports}"));
             switch.restart();
@@ -122,8 +123,8 @@ fn without_bpffs_nothing_is_pinned() {
     .unwrap();
 }
 
-/// An interface is deleted and recreated with the same name and number. It has no program until the agent attaches one,
-/// because the pinned link belongs to the old interface. This happens when a container is killed and recreated.
+/// An interface is deleted and recreated with the same name and ifindex. It has no program until the agent attaches
+/// one, because the pinned link belongs to the old interface. This happens when a container is killed and recreated.
 #[test]
 fn an_interface_that_was_made_again_after_the_agents_death_gets_the_program() {
     let Some(lab) = kernel::lab() else { return };

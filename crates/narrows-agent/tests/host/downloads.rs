@@ -34,7 +34,7 @@ fn a_sending_server_gets_its_first_rate_with_the_third_packet() {
         assert_eq!(syn_ack(&net).option, RateOption::Unassigned, "it asks");
         let packets = data(&net, false);
         assert_near("rate", rate(&packets, 0.5, 1.9), WRITTEN as f64, 0.03);
-        // As for clients, the kernel does not pace a connection's first ten packets.
+        // The kernel does not pace the first ten packets of a server's connection either.
         let first = rate(&packets, 0.0, 0.1);
         assert!(first < 1.05 * WRITTEN as f64 + 10.0 * 1500.0 / 0.1, "first 100 ms: {first:.0} bytes/s");
         assert_eq!(server.counters().rated, 1, "{:?}", server.counters());
@@ -125,8 +125,8 @@ fn a_server_can_be_sender_and_receiver() {
             let before = net.switch.seen().len();
             net.transfer(SECOND / 2, false, greedy);
             let seen = net.switch.seen().split_off(before);
-            // Not from the SYN on: the last ACK of the previous connection follows it, and belongs to no
-            // socket.
+            // Begin at the SYN-ACK, not at the SYN: the last ACK of the previous connection may follow the SYN, and
+            // belongs to no socket.
             let begin = seen.iter().position(Seen::is_syn_ack).expect("a SYN-ACK");
             let acks =
                 || seen[begin..].iter().filter(|s| !s.forth && s.payload == 0 && s.flags & 0x17 == 0x10);
@@ -147,7 +147,7 @@ fn a_client_that_does_not_ask_gets_cubic() {
         let server = must(Sender::load(&sender(&net, "b", "stock")));
         std::thread::scope(|scope| {
             scope.spawn(|| net.transfer(SECOND, true, greedy));
-            // After the handshake, so that a later option is forged.
+            // The switch writes only after the handshake, so that its option counts as forged.
             std::thread::sleep(SECOND / 5);
             net.switch.change(|b| b.acks = code(100_000));
         });
@@ -159,8 +159,7 @@ fn a_client_that_does_not_ask_gets_cubic() {
     });
 }
 
-/// A server must not ask for feedback if it uses another algorithm, or if it has to choose ours and
-/// does not.
+/// A server must not ask for feedback if it uses another algorithm, or if it has to choose `brf` and does not.
 #[test]
 fn a_server_that_will_not_apply_rates_does_not_ask() {
     patiently(|| {

@@ -16,7 +16,7 @@ use narrows_lab::{Hosts, Need, Room};
 
 use super::switch::{Behaviour, Switch};
 
-/// Whether the tests can run here.
+/// Returns whether the tests can run here.
 pub(super) fn can_run() -> bool {
     narrows_lab::can_run(&[
         Need::Root,
@@ -58,7 +58,7 @@ pub(super) struct Net {
     hosts: Hosts,
 }
 
-/// Delay of the test's switch in each direction.
+/// Delay of the test's switch in each direction, in ns.
 pub(super) const DELAY_NS: u64 = 5_000_000;
 const A: &str = "10.7.0.1";
 const B: &str = "10.7.0.2";
@@ -87,7 +87,7 @@ impl Net {
         Net { switch, hosts }
     }
 
-    /// Host A or B of this network only.
+    /// Returns the scope of host A or B of this network only.
     pub(super) fn scope(&self, side: &str) -> Scope {
         let namespace = Namespace { path: Some(self.hosts.path(side)), interfaces: vec!["eth0".to_owned()] };
         Scope { cgroup: Some(cgroup().clone()), namespaces: vec![namespace] }
@@ -116,7 +116,7 @@ impl Net {
         self.hosts.inside("b", || TcpListener::bind(address).expect("a server can listen"))
     }
 
-    /// Like [`Net::transfer`], but to a server that listens already.
+    /// Does the same as [`Net::transfer`], but with a server that listens already.
     pub(super) fn transfer_at(
         &self,
         listener: TcpListener,

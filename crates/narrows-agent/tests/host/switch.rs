@@ -20,9 +20,9 @@ use nix::time::{ClockId, clock_gettime};
 /// The switch's settings, which may change while it runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Behaviour {
-    /// Code for SYN-ACKs and the handshake's third packet.
+    /// Code to write into SYN-ACKs and the handshake's third packet.
     pub(super) handshake: Option<u16>,
-    /// Code for later ACKs without data.
+    /// Code to write into later ACKs without data.
     pub(super) acks: Option<u16>,
     /// Write only where the receiver has reserved room.
     pub(super) only_reserved: bool,
@@ -36,10 +36,10 @@ pub(super) struct Behaviour {
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) at_ns: u64,
-    /// From A to B.
+    /// Whether the packet passed from A to B.
     pub(super) forth: bool,
     pub(super) flags: u8,
-    /// IP datagram, bytes.
+    /// Length of the IP datagram, in bytes.
     pub(super) l3: usize,
     pub(super) payload: usize,
     /// The rate option on arrival.
@@ -110,7 +110,7 @@ impl Drop for Switch {
     }
 }
 
-/// CLOCK_MONOTONIC, ns.
+/// Returns the time of CLOCK_MONOTONIC, in ns.
 pub(super) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("the clock runs");
     now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
@@ -138,7 +138,8 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
         return Err(io::Error::last_os_error());
     }
     let on = 1i32;
-    // A buffer large enough that a delayed thread loses nothing. Otherwise the test would depend on the machine's load.
+    // The buffer is so large that a delayed thread loses no packets. Otherwise, the test would depend on the
+    // machine's load.
     let room = 64i32 << 20;
     // SAFETY: as above. Without the first option the socket would receive its own packets.
     unsafe {
@@ -148,7 +149,8 @@ fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// 100 Mbit/s. A switch as fast as the machine would leave no CPU time for the programs under test.
+/// The switch's rate is 100 Mbit/s. A switch as fast as the machine would leave no CPU time for the programs under
+/// test.
 const NS_PER_BYTE: u64 = 80;
 const QUEUE_NS: u64 = 50_000_000;
 
@@ -243,7 +245,7 @@ fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bo
     true
 }
 
-/// Names the failing part of the set-up.
+/// Returns the value. Otherwise, panics with the error, which names the part of the set-up that failed.
 pub(super) fn must<T>(result: Result<T, HostError>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -6,8 +6,7 @@ use narrows_lab::{Hosts, Need, Room, can_run};
 /// A namespace with two ends of a veth: `a` (10.99.0.1) here and `b` (10.99.0.2) in a second one.
 pub(crate) struct Lab(Hosts);
 
-/// A lab, or the reason why there is none. With NARROWS_REQUIRE_KERNEL=1, the test fails if there
-/// is no lab.
+/// Returns a lab, or the reason why there is none. With NARROWS_REQUIRE_KERNEL=1, the test fails if there is no lab.
 pub(crate) fn lab() -> Option<Lab> {
     if !can_run(&[Need::Root, Need::Tool("ip -V"), Need::Tool("tc -V"), Need::Tool("nsenter -V")]) {
         return None;
@@ -38,7 +37,7 @@ impl Lab {
         Netns::named(&self.name())
     }
 
-    /// Its name.
+    /// Returns the name of the namespace of `a`.
     pub(crate) fn name(&self) -> String {
         self.0.name("a")
     }

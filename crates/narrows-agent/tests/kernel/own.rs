@@ -22,12 +22,12 @@ pub(crate) fn own(tag: &str, test: impl FnOnce(&Place) + Send) {
     soon("nothing stays registered", || is_gone(&place));
 }
 
-/// Whether no congestion control of a place is registered.
+/// Returns whether no congestion control of a place is registered.
 pub(crate) fn is_gone(place: &Place) -> bool {
     Variant::ALL.iter().all(|variant| !available(&place.registered(*variant)))
 }
 
-/// Unloads before the namespace is removed, also on kernels without links.
+/// Unloads the algorithms before the namespace is removed, also on kernels without links.
 struct Unload<'a>(&'a Place);
 
 impl Drop for Unload<'_> {
@@ -38,7 +38,7 @@ impl Drop for Unload<'_> {
     }
 }
 
-/// Whether the kernel offers a congestion control algorithm of this name.
+/// Returns whether the kernel offers a congestion control algorithm of this name.
 pub(crate) fn available(name: &str) -> bool {
     let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     names.split_ascii_whitespace().any(|available| available == name)

@@ -51,7 +51,8 @@ impl Agent {
         Agent { name, config: path, role, child, folder }
     }
 
-    /// The switch of a star whose port has this rate; `more` is added to `[switch]`, `tail` at the end.
+    /// Starts the switch of a star, whose port has this rate. `more` is added to `[switch]`, and `tail` to the end of
+    /// the configuration.
     pub(crate) fn switch_with(net: &Net, rate: &str, more: &str, tail: &str) -> Agent {
         let config = format!(
             "[switch]\nnetns = \"{}\"\ninterfaces = {:?}\n{more}\n[[ports]]\ninterface = \"c\"\nrate = \"{rate}\"\n{tail}\n",
@@ -70,7 +71,7 @@ impl Agent {
         Agent::switch_with(net, rate, "pin = false", "")
     }
 
-    /// BRF at these hosts, each with one interface: (host, interface).
+    /// Starts a sender that applies BRF at these hosts, each with one interface: (host, interface).
     pub(crate) fn sender(net: &Net, choice: &str, hosts: &[(&str, &str)]) -> Agent {
         // Names of algorithms are global to the machine, and another test may have a sender.
         let algorithm =
@@ -98,7 +99,7 @@ impl Agent {
         }
     }
 
-    /// The agent's status; `None` if the agent does not answer.
+    /// Returns the agent's status; `None` if the agent does not answer.
     pub(crate) fn status(&self, flows: usize) -> Option<Snapshot> {
         let request = Request { flows, ..Request::default() };
         Client::connect(&path_of(&self.name), &request).ok()?.next()?.ok()
@@ -130,17 +131,17 @@ impl Agent {
         }
     }
 
-    /// A counter of the program.
+    /// Returns a counter of the switch program.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         counter(&self.port(), name)
     }
 
-    /// Its output on standard error so far.
+    /// Returns the agent's output on standard error so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Its configuration file.
+    /// Returns the path of the agent's configuration file.
     pub(crate) fn config(&self) -> &Path {
         &self.config
     }
@@ -159,13 +160,13 @@ impl Agent {
         self.child.wait().expect("it is our child");
     }
 
-    /// Starts it again with the same arguments, after [`Agent::kill`].
+    /// Starts the agent again with the same arguments, after [`Agent::kill`].
     pub(crate) fn restart(&mut self) {
         self.child = spawn(self.role, &self.config, &self.folder);
         self.wait_until_ready();
     }
 
-    /// Whether it still runs.
+    /// Returns whether the agent still runs.
     pub(crate) fn runs(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -197,7 +198,7 @@ impl Drop for Agent {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // A killed agent leaves them.
+        // A killed agent leaves its pins.
         let _ = fs::remove_dir_all(Path::new(bpffs::AGENTS).join(&self.name));
         if thread::panicking() {
             eprintln!("--- log of {} {}:\n{}", self.role, self.name, self.log());

@@ -1,4 +1,4 @@
-//! Many connections open and close in every way, and no state of them stays.
+//! Many connections open and close in all ways, and none of their state stays.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -63,11 +63,11 @@ fn connection(address: SocketAddr, n: u64) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     let way = (n % 6) as u8;
     if way == 5 {
-        // Sends nothing.
+        // The client sends nothing.
         return Ok(());
     }
     stream.write_all(&[way])?;
-    // If the server closes at once the rest may fail.
+    // If the server closes at once, the rest of the exchange may fail.
     let _ = stream.write_all(&vec![2; [100, 3_000, 30_000][(n / 6 % 3) as usize]]);
     if way == 4 {
         reset(&stream);
@@ -143,7 +143,7 @@ fn a_thousand_flows_leave_no_state() {
                     .map(|_| {
                         let mut stream = TcpStream::connect(address).expect("the server answers");
                         stream.write_all(&[3]).expect("it takes a byte");
-                        // So that only few are unconfirmed at a time.
+                        // Wait, so that only few flows are unconfirmed at a time.
                         thread::sleep(Duration::from_millis(2));
                         stream
                     })

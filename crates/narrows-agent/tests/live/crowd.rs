@@ -50,7 +50,7 @@ impl Crowd {
     }
 }
 
-/// Begins to connect.
+/// Starts to open a connection, without waiting for it.
 fn open(to: SocketAddr) -> TcpStream {
     let SocketAddr::V4(to) = to else { panic!("expected an IPv4 address") };
     let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).expect("a socket");
@@ -90,7 +90,7 @@ fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream, u64)> {
     })
 }
 
-/// Accepts connections, and keeps them, until stopped. Their data fits into their buffers.
+/// Accepts connections and keeps them until it is stopped. The data of the connections fits into their buffers.
 fn accept(listener: &TcpListener, stop: &AtomicBool) {
     listener.set_nonblocking(true).expect("a socket");
     let mut streams = Vec::new();
@@ -102,7 +102,7 @@ fn accept(listener: &TcpListener, stop: &AtomicBool) {
     }
 }
 
-/// Queueing delays of the port, ms, until `end` after `begun`; prints their percentiles.
+/// Returns the queueing delays of the port, in ms, until `end` after `begun`, and prints their percentiles.
 fn watch(switch: &Agent, begun: Time, end: Span, mbit: u64) -> Vec<(Span, f64)> {
     let (mut all, mut part) = (Vec::new(), Vec::new());
     let mut half_seconds = 0;

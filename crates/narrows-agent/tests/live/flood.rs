@@ -14,15 +14,15 @@ use super::flow::{Flow, all_well, rates};
 use super::frames::{ASKS, Dice, Port, SYN, Segment};
 use super::net::{Forwarding, Net};
 
-/// SYNs per second, if the machine has enough CPU time. It also runs the flows, their path and the
-/// switch. `NARROWS_FLOOD` sets another pace.
+/// SYNs per second, if the machine has enough CPU time. The machine also runs the flows, their path and the switch.
+/// `NARROWS_FLOOD` sets another pace.
 const PACE: u64 = 100_000;
 
 fn pace() -> u64 {
     std::env::var("NARROWS_FLOOD").ok().and_then(|pace| pace.parse().ok()).unwrap_or(PACE)
 }
 
-/// Sends until stopped; half of the SYNs ask for feedback.
+/// Sends SYNs until it is stopped. Half of the SYNs ask for feedback.
 fn flood(port: &Port, to: (Ipv4Addr, u16), stop: &AtomicBool, sent: &AtomicU64) {
     let mut dice = Dice(7);
     let (begun, pace) = (clock::now(), pace());
@@ -83,7 +83,7 @@ fn a_syn_flood_does_not_affect_established_flows() {
                 let unconfirmed = counter(&status.ports[0], "unconfirmed");
                 worst = (worst.0.max(status.flow_count), worst.1.max(unconfirmed));
             }
-            // A legitimate newcomer. Most likely its SYN is dropped and repeated after a second.
+            // This is a legitimate newcomer. Most likely, its SYN is dropped and repeated after a second.
             let asked = clock::now();
             let third = open(2, 5003);
             third.wait_for_data();

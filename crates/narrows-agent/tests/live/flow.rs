@@ -50,7 +50,7 @@ impl Flow {
         Flow::open(sender, net.netns("c"), net.server(port, false), Sends::Client, None)
     }
 
-    /// Opens a connection; `congestion` is set before connecting.
+    /// Opens a connection. `congestion` is the congestion control, which is set before the connection is opened.
     pub(crate) fn open(
         client: Netns,
         server: Netns,
@@ -89,24 +89,24 @@ impl Flow {
         Flow { shared, threads }
     }
 
-    /// Bytes that arrived, as the kernel counts them. On a busy machine, the reader may be delayed
-    /// although the network is not.
+    /// Returns the number of bytes that arrived, as the kernel counts them. On a busy machine, the reader may be
+    /// delayed although the network is not.
     pub(crate) fn received(&self) -> u64 {
         self.shared.sender.get().map_or(0, |stream| tcp_info(stream).1)
     }
 
-    /// Packets that arrived so far, acknowledged selectively or not. Unlike [`Flow::received`], it does not stop while
-    /// an earlier packet is missing.
+    /// Returns the number of packets that arrived so far, acknowledged selectively or not. Unlike [`Flow::received`],
+    /// this number also grows while an earlier packet is missing.
     pub(crate) fn delivered(&self) -> u64 {
         self.shared.sender.get().map_or(0, |stream| u64::from(tcp_info(stream).2))
     }
 
-    /// Errors so far.
+    /// Returns the errors so far.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Retransmitted segments (`tcpi_total_retrans`).
+    /// Returns the number of retransmitted segments (`tcpi_total_retrans`).
     pub(crate) fn retransmissions(&self) -> u32 {
         self.shared.sender.get().map_or(0, |stream| tcp_info(stream).0)
     }
@@ -172,8 +172,8 @@ fn set_congestion(socket: &impl std::os::fd::AsFd, name: &str) {
         .expect("the kernel has this congestion control");
 }
 
-/// From `struct tcp_info` (uapi/linux/tcp.h), of which the C library declares only the beginning:
-/// `tcpi_total_retrans`, `tcpi_bytes_acked` and `tcpi_delivered`.
+/// Returns `tcpi_total_retrans`, `tcpi_bytes_acked` and `tcpi_delivered` of `struct tcp_info` (uapi/linux/tcp.h). The
+/// C library declares only the beginning of this structure.
 pub(crate) fn tcp_info(stream: &TcpStream) -> (u32, u64, u32) {
     let mut info = [0u8; 256];
     let mut len = info.len() as libc::socklen_t;
@@ -188,7 +188,7 @@ pub(crate) fn tcp_info(stream: &TcpStream) -> (u32, u64, u32) {
     (number(100), acked, number(192))
 }
 
-/// Mbit/s that each flow delivers in this time.
+/// Returns the rate that each flow delivers in this time, in Mbit/s.
 pub(crate) fn rates(flows: &[&Flow], span: Duration) -> Vec<f64> {
     let read = || -> (Time, Vec<u64>) { (clock::now(), flows.iter().map(|f| f.received()).collect()) };
     let (begun, before) = read();
@@ -198,7 +198,7 @@ pub(crate) fn rates(flows: &[&Flow], span: Duration) -> Vec<f64> {
     before.iter().zip(after).map(|(b, a)| (a - b) as f64 * 8.0 / seconds / 1e6).collect()
 }
 
-/// Jain's index.
+/// Returns Jain's index of the rates.
 pub(crate) fn jain(rates: &[f64]) -> f64 {
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), r| (s + r, q + r * r));
     sum * sum / (rates.len() as f64 * squares)

@@ -1,5 +1,5 @@
-//! A host that is not on the path of a flow forges packets of both its ends. It knows addresses and ports, and guesses
-//! the rest.
+//! A host that is not on the path of a flow forges packets of both its ends. The host knows the addresses and ports,
+//! and guesses the rest.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,7 @@ use super::frames::{ACK, Dice, Port, RST, Segment};
 use super::net::{Forwarding, Net};
 
 const MEASURED: Duration = Duration::from_secs(6);
-/// One byte per second, as another switch would write it.
+/// The code for one byte per second, as another switch would write it.
 const TEN: [u8; 8] = [1, 1, 253, 6, 0x4e, 0x57, 0, 10];
 
 type End = (Ipv4Addr, u16);

@@ -22,13 +22,14 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Opens it at `interface` of `host`, whose cable ends at the host of that name.
+    /// Opens a packet socket at `interface` of `host`. The interface's cable ends at the host that has the
+    /// interface's name.
     pub(crate) fn open(net: &Net, host: &str, interface: &str) -> Port {
         Port::toward(net, (host, interface), (interface, host))
     }
 
-    /// Opens it at an interface of a host, (host, interface). Its frames have the address of another interface, for a
-    /// host behind a bridge.
+    /// Opens a packet socket at an interface of a host, (host, interface). The socket's frames have the address of
+    /// another interface, for a host behind a bridge.
     pub(crate) fn toward(net: &Net, at: (&str, &str), to: (&str, &str)) -> Port {
         let socket = net.inside(at.0, || packet_socket(at.1)).expect("a packet socket");
         Port { socket, from: mac(net, at.0, at.1), to: mac(net, to.0, to.1) }
@@ -45,7 +46,7 @@ impl Port {
         let _ = nix::unistd::write(&self.socket, &frame);
     }
 
-    /// A received packet without its Ethernet header; `None`: there is none.
+    /// Returns a received packet without its Ethernet header; `None` if no packet has arrived.
     pub(crate) fn receive(&self) -> Option<Vec<u8>> {
         let mut frame = vec![0; 1 << 16];
         let n = nix::unistd::read(&self.socket, &mut frame).ok()?;
@@ -68,7 +69,7 @@ fn mac(net: &Net, host: &str, interface: &str) -> [u8; 6] {
     mac
 }
 
-/// For all received IPv4 frames (packet(7)).
+/// Opens a socket for all received IPv4 frames (packet(7)).
 pub(crate) fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     let all = (libc::ETH_P_ALL as u16).to_be();
     // SAFETY: a plain system call.
@@ -114,7 +115,7 @@ pub(crate) struct Segment<'a> {
     pub(crate) ack: u32,
     /// Identification of the datagram.
     pub(crate) id: u16,
-    /// Options, unchanged; cut or filled with zeros to whole words.
+    /// Bytes of the options, which are sent as they are. They are cut, or filled with zeros, to whole words.
     pub(crate) options: &'a [u8],
     /// A wrong data offset in words, for tests.
     pub(crate) offset: Option<u8>,
@@ -122,7 +123,7 @@ pub(crate) struct Segment<'a> {
 }
 
 impl Segment<'_> {
-    /// The IPv4 datagram with correct checksums.
+    /// Returns the IPv4 datagram with correct checksums.
     pub(crate) fn datagram(&self) -> Vec<u8> {
         let options = self.options.len().min(40).next_multiple_of(4);
         let tcp_len = 20 + options + self.payload.len();
@@ -152,8 +153,8 @@ impl Segment<'_> {
     }
 }
 
-/// The checksum of an IPv4 datagram's TCP segment: the value to write if the field is zero, 0 if the field is
-/// correct.
+/// Computes the checksum of an IPv4 datagram's TCP segment. The result is the value to write if the field is zero,
+/// and 0 if the field is correct.
 fn tcp_sum(d: &[u8]) -> u16 {
     let mut pseudo = Vec::with_capacity(d.len());
     pseudo.extend_from_slice(&d[12..20]);
@@ -163,14 +164,14 @@ fn tcp_sum(d: &[u8]) -> u16 {
     checksum::compute(&pseudo)
 }
 
-/// An IPv4 datagram with a TCP segment, without Ethernet padding; `None`: another packet.
+/// Returns an IPv4 datagram with a TCP segment, without Ethernet padding; `None` for any other packet.
 pub(crate) fn tcp_in(d: &[u8]) -> Option<&[u8]> {
     let len = usize::from(u16::from_be_bytes([*d.get(2)?, *d.get(3)?]));
     let d = d.get(..len)?;
     (d.len() >= 40 && d[0] == 0x45 && d[9] == 6).then_some(d)
 }
 
-/// Whether both checksums are correct.
+/// Returns whether both checksums are correct.
 pub(crate) fn checksums_are_correct(d: &[u8]) -> bool {
     checksum::compute(&d[..20]) == 0 && tcp_sum(d) == 0
 }

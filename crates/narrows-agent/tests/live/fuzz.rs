@@ -1,5 +1,5 @@
-//! Segments with random options, in both directions of a live flow. A packet with correct checksums keeps
-//! them, and only the rate changes.
+//! Segments with random options, in both directions of a live flow. A packet with correct checksums still has correct
+//! checksums after the switch, and only the rate changes.
 
 use narrows_lab::{patiently, says};
 use std::net::Ipv4Addr;
@@ -117,7 +117,7 @@ fn checksums_stay_correct_with_any_options() {
                 let segment = Segment {
                     from: source,
                     to: target,
-                    // Neither RST, which would end the flow, nor SYN, which would start one.
+                    // No RST, which would end the flow, and no SYN, which would start a flow.
                     flags: ACK | (dice.below(2) as u8) << 3,
                     seq: dice.roll() as u32,
                     ack: dice.roll() as u32,

@@ -1,4 +1,4 @@
-//! `kill -9` of the switch's agent under load: its programs end with it, connections continue.
+//! `kill -9` of the switch's agent under load: the agent's programs end with the agent, and connections continue.
 
 use std::thread;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Tests of the whole system: the real binary, namespaces, veth, a path of 20 ms, plain programs, and their failure
-//! modes. They need root. Without it they are skipped, or fail with NARROWS_REQUIRE_KERNEL=1.
+//! modes. The tests need root. Without root they are skipped. With NARROWS_REQUIRE_KERNEL=1, they fail instead.
 //!
 //! All tests print the figures that they judge. Two tests run at a time. Tests that need both cores run alone.
 

@@ -27,7 +27,7 @@ fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port")
 }
 
-/// The page. It waits for an agent that starts.
+/// Returns the page with the metrics. If the agent is starting, waits for it.
 fn scrape(address: SocketAddr) -> String {
     let begun = clock::now();
     let mut stream = loop {

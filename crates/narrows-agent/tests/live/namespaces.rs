@@ -61,7 +61,7 @@ fn status(agent: &Agent) -> Snapshot {
     agent.status(0).expect("the agent answers")
 }
 
-/// Hosts whose interface the sender holds.
+/// Returns the hosts whose interface the sender holds.
 fn held(net: &Net, agent: &Agent) -> Vec<String> {
     let hosts = ["s1", "s2"].into_iter().filter(|host| {
         let path = format!("/run/netns/{}", net.name(host));
@@ -70,7 +70,7 @@ fn held(net: &Net, agent: &Agent) -> Vec<String> {
     hosts.map(str::to_owned).collect()
 }
 
-/// Hosts whose namespace the agent holds.
+/// Returns the hosts whose namespace the agent holds.
 fn entered(net: &Net, agent: &Agent) -> Vec<String> {
     let hosts = ["s1", "s2"].into_iter().filter(|host| {
         let path = format!("/run/netns/{}", net.name(host));
@@ -79,7 +79,7 @@ fn entered(net: &Net, agent: &Agent) -> Vec<String> {
     hosts.map(str::to_owned).collect()
 }
 
-/// The number of lines of the agent's log about this event in a host's namespace.
+/// Returns the number of lines of the agent's log about this event in a host's namespace.
 fn count(net: &Net, agent: &Agent, event: &str, host: &str) -> usize {
     let (event, netns) = (format!("event=\"{event}\""), format!("netns=/run/netns/{}", net.name(host)));
     let log = agent.log();
@@ -87,12 +87,12 @@ fn count(net: &Net, agent: &Agent, event: &str, host: &str) -> usize {
     log.lines().filter(|line| line.contains(&event) && line.contains(&netns)).count()
 }
 
-/// New connections of a sender ask for rates, and their data is marked at its interface.
+/// Checks that new connections of a sender ask for rates, and that their data is marked at the sender's interface.
 fn assert_in_use(net: &Net, sender: &mut Agent, i: usize, port: u16) {
     let (asked, marked) = (sender_counter(sender, "asked"), sender_counter(sender, "marked"));
     let flow = Flow::from_sender(net, i, port);
     flow.wait_for_data();
-    // An earlier flow can still cause marks, so both counters are waited for.
+    // An earlier flow can still cause marks, so this waits for both counters.
     wait_until(sender, "no request or no marks", |sender| {
         sender_counter(sender, "asked") > asked && sender_counter(sender, "marked") > marked + 2
     });
@@ -125,7 +125,8 @@ fn a_namespace_that_is_made_again_is_taken_back() {
     let _switch = Agent::switch(&net, "100mbit");
     let mut sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
     for round in 1..=2 {
-        // First at once, so that the agent sees no time without the namespace, and then after a while.
+        // The namespace comes back at once, so that the agent sees no time without it, and the second time after a
+        // while.
         let path = format!("/run/netns/{}", net.name("s1"));
         must(&format!("ip netns delete {}", net.name("s1")));
         if round == 2 {
@@ -149,7 +150,7 @@ fn a_namespace_that_is_made_again_is_taken_back() {
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_narrows-agent");
 
-/// SYNs of this host ask for rates as long as the receiver applies to it.
+/// Returns whether SYNs of this host ask for rates. They do as long as the receiver's program applies to the host.
 fn asks(net: &Net, receiver: &Agent, host: &str) -> bool {
     let server = net.server(5000, false);
     let listener = net.inside("c", || TcpListener::bind(server)).expect("a server");
@@ -185,7 +186,8 @@ fn a_receiver_takes_a_namespace_back() {
     assert!(receiver.runs());
 }
 
-/// The number of descriptors that the agent keeps. The smallest of several counts has no connection to the status socket.
+/// Returns the number of descriptors that the agent keeps: the smallest of several counts, because a count may
+/// include a connection to the status socket.
 fn descriptors(agent: &Agent) -> usize {
     let counts = (0..20).map(|_| {
         thread::sleep(Duration::from_millis(10));
@@ -234,7 +236,7 @@ fn a_reload_adds_and_removes_namespaces() {
     wait_until(&mut receiver, "it is not entered", |receiver| entered(&net, receiver) == ["s2"]);
     assert!(!asks(&net, &receiver, "s1") && asks(&net, &receiver, "s2"));
 
-    // Another kind of scope is refused in one line, and nothing changes.
+    // The agent refuses another kind of scope in one line, and nothing changes.
     let table = format!("[[namespaces]]\npath = '{}\n", path("s2"));
     reload(&mut receiver, &table, "");
     wait_until(&mut receiver, "nothing is said", |receiver| receiver.log().contains("restart-needed"));
@@ -256,7 +258,7 @@ fn a_reload_adds_an_interface_in_a_namespace() {
     wait_until(&mut sender, "they are still there", |sender| status(sender).interfaces.is_empty());
 }
 
-/// Effective and permitted capabilities of an agent's thread.
+/// Returns the effective and permitted capabilities of an agent's thread.
 fn capabilities(agent: &Agent, is_it: impl Fn(i32, &str) -> bool) -> Vec<(u64, u64)> {
     let of = |task: fs::DirEntry| {
         let name = fs::read_to_string(task.path().join("comm")).ok()?;
@@ -291,7 +293,8 @@ fn the_privilege_to_enter_namespaces_is_in_reserve_with_namespaces_only() {
     }
 }
 
-/// As many programs as fit at the egress of an interface of this host (one less than BPF_MPROG_MAX of Linux).
+/// Attaches as many programs as fit at the egress of an interface of this host (one less than BPF_MPROG_MAX of
+/// Linux).
 fn fill(net: &Net, host: &str, interface: &str) -> Vec<OwnedFd> {
     net.inside(host, || {
         // r0 = -1 (TCX_NEXT); exit
@@ -364,7 +367,7 @@ fn the_name_decides_which_interface_is_used() {
     let _switch = Agent::switch(&net, "100mbit");
     let mut sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
     let index = |host: &str| net.inside(host, || nix::net::if_::if_nametoindex("r")).expect("the interface");
-    // Moved to a namespace of another host, while an interface with its number takes its place.
+    // The interface is moved to a namespace of another host, and an interface with its ifindex takes its place.
     let before = index("s1");
     sender.signal(nix::sys::signal::Signal::SIGSTOP);
     let (there, peer) = (net.name("c"), net.name("s1"));

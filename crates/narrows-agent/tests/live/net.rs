@@ -39,7 +39,7 @@ struct Relay {
 }
 
 impl Net {
-    /// An empty network, or the reason why there is none.
+    /// Returns an empty network, or the reason why there is none.
     pub(crate) fn empty(forwarding: Forwarding, room: Room) -> Option<Net> {
         let tools = ["ip -V", "tc -V", "nsenter -V", "ethtool --version", "iperf3 --version"];
         let needs = [Need::Root, Need::Btf].into_iter().chain(tools.map(Need::Tool));
@@ -60,7 +60,7 @@ impl Net {
         Net::star_on(forwarding, senders, WIRE, Room::Whole)
     }
 
-    /// Like [`Net::star`]; `wire` is the token bucket (tc-tbf(8)) of the cable.
+    /// Like [`Net::star`]; `wire` has the arguments of the cable's token bucket (tc-tbf(8)).
     pub(crate) fn star_on(forwarding: Forwarding, senders: usize, wire: &str, room: Room) -> Option<Net> {
         let mut net = Net::empty(forwarding, room)?;
         net.switch("r");
@@ -78,7 +78,7 @@ impl Net {
         Some(net)
     }
 
-    /// Addresses and routes of sender `i` at switch `r`.
+    /// Sets the addresses and routes of sender `i` at switch `r`.
     pub(crate) fn attach_sender(&self, name: &str, switch: &str, i: usize) {
         self.address(switch, name, i, 2);
         match self.forwarding {
@@ -90,7 +90,7 @@ impl Net {
         }
     }
 
-    /// Address of sender `i` (from 1) or, for 0, of the receiver.
+    /// Returns the address of sender `i` (counted from 1), or for 0 the address of the receiver.
     pub(crate) fn of(&self, i: usize, v6: bool) -> IpAddr {
         let (network, host) = match (i, self.forwarding) {
             (0, _) => (9, 1),
@@ -101,7 +101,7 @@ impl Net {
         text.parse().expect("an address")
     }
 
-    /// A server's address at the receiver.
+    /// Returns the address of a server at the receiver.
     pub(crate) fn server(&self, port: u16, v6: bool) -> SocketAddr {
         SocketAddr::new(self.of(0, v6), port)
     }
@@ -134,7 +134,7 @@ impl Net {
         }
     }
 
-    /// A cable between two hosts; each end has the other's name.
+    /// Makes a cable between two hosts. Each of its interfaces has the name of the host at the other end.
     pub(crate) fn link(&self, a: &str, b: &str) {
         self.hosts.cable((a, b), (b, a));
         self.join_bridge(a, b);
@@ -151,7 +151,7 @@ impl Net {
         }
     }
 
-    /// A cable with a delay in the round trip, and loss of what `a` sends.
+    /// Makes a cable with a delay of the round trip, and with random loss of the packets that `a` sends.
     pub(crate) fn cable(&mut self, a: &str, b: &str, rtt_ms: u64, loss: f64) {
         self.cable_on(a, b, rtt_ms, loss, WIRE);
     }
@@ -159,7 +159,7 @@ impl Net {
     fn cable_on(&mut self, a: &str, b: &str, rtt_ms: u64, loss: f64, wire: &str) {
         let middle = format!("{a}{b}");
         self.host(&middle);
-        // It sends no packets of its own.
+        // The cable sends no packets of its own.
         self.hosts.sysctl(&middle, "net/ipv6/conf/default/disable_ipv6", "1");
         for (host, other) in [(a, b), (b, a)] {
             self.hosts.cable((host, other), (&middle, host));
@@ -180,12 +180,12 @@ impl Net {
         self.hosts.ip(host, &format!("addr add fd77:{n}::{number}/64 dev {interface} nodad"));
     }
 
-    /// The default route of a host through its router in network `n`.
+    /// Adds the default route of a host through its router in network `n`.
     pub(crate) fn route(&self, host: &str, by: &str, n: usize) {
         self.route_to(host, by, "default", &format!("10.77.{n}.2"), &format!("fd77:{n}::2"));
     }
 
-    /// A route; `to` is `default` or, for both families, a network's number.
+    /// Adds a route. `to` is `default`, or a network's number for both families.
     pub(crate) fn route_to(&self, host: &str, by: &str, to: &str, v4: &str, v6: &str) {
         if self.forwarding == Forwarding::Bridge {
             return;
@@ -198,12 +198,12 @@ impl Net {
         self.hosts.ip(host, &format!("-6 route add {to6} via {v6} dev {by}"));
     }
 
-    /// The namespace's name.
+    /// Returns the name of a host's namespace.
     pub(crate) fn name(&self, host: &str) -> String {
         self.hosts.name(host)
     }
 
-    /// The namespace.
+    /// Returns the namespace of a host.
     pub(crate) fn netns(&self, host: &str) -> Netns {
         Netns::named(&self.name(host))
     }
@@ -213,7 +213,7 @@ impl Net {
         self.hosts.inside(host, work)
     }
 
-    /// A program to run at a host.
+    /// Returns a command that runs a program at a host.
     pub(crate) fn command(&self, host: &str, program: &str) -> Command {
         self.hosts.command(host, program)
     }
@@ -223,7 +223,7 @@ impl Net {
         self.hosts.says(host, command).unwrap_or_else(|trouble| panic!("{trouble}"))
     }
 
-    /// `[[ports]]` and `interfaces` of a star's switch.
+    /// Returns the `[[ports]]` and `interfaces` of the configuration of a star's switch.
     pub(crate) fn senders(&self) -> Vec<String> {
         (1..10).map(|i| format!("s{i}")).take_while(|host| self.hosts.has(host)).collect()
     }

@@ -36,14 +36,15 @@ fn connections_of_a_killed_sender_do_not_starve_new_ones() {
         let flows = switch.fresh().flows;
         println!("old and new: {rates:.1?} Mbit/s, {:?}", flows.iter().map(|f| &f.leaf).collect::<Vec<_>>());
         all_well(&all);
-        // An equal share is 15.6 Mbit/s.
+        // The equal share of a connection is 15.6 Mbit/s.
         assert!(rates[4..].iter().all(|rate| *rate > 13.0), "{rates:.1?}");
         assert_eq!(flows.iter().filter(|flow| flow.leaf == "other-tcp").count(), 4, "{flows:#?}");
     });
 }
 
-/// Three old connections next to three new ones, whose equal share is 15.6 Mbit/s. The agent is away for a moment, in
-/// which the old connections keep their rates, or until the switch has demoted them.
+/// Three old connections next to three new ones, whose equal share is 15.6 Mbit/s. In one case, the agent is away for
+/// a moment, in which the old connections keep their rates. In the other case, it is away until the switch has
+/// demoted them.
 #[test]
 fn the_next_agent_takes_over_open_connections() {
     for demoted in [false, true] {

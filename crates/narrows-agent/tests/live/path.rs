@@ -69,7 +69,7 @@ fn losses_before_the_switch_do_not_starve_a_flow() {
         net.host("s2");
         net.cable("s2", "r", 2, 0.2);
         net.attach_sender("s2", "r", 2);
-        // The relay drops packets, so each must be a single one.
+        // The relay drops single packets, so super-packets must not occur.
         let space = net.name("s2");
         says(&format!("nsenter --net=/run/netns/{space} ethtool -K r tso off gso off")).expect("ethtool");
         let switch = Agent::switch(&net, "100mbit");

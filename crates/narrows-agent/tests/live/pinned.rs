@@ -32,7 +32,7 @@ impl Bpffs {
 
 impl Drop for Bpffs {
     fn drop(&mut self) {
-        // Its pins go with it, and the links with their pins.
+        // The pins are removed with the bpffs, and the links with their pins.
         let _ = umount2(self.0.path(), MntFlags::MNT_DETACH);
     }
 }

@@ -1,4 +1,4 @@
-//! New rates of a switch's links by the status socket. A wrong request is refused, and control goes on.
+//! The status socket sets new rates of a switch's links. The agent refuses a wrong request, and control goes on.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use narrows_agent::status::server::path_of;
 use super::agent::Agent;
 use super::net::{Forwarding, Net};
 
-/// The agent's answer to a request.
+/// Returns the agent's answer to a request.
 fn answer(agent: &Agent, request: &str) -> String {
     let mut stream = UnixStream::connect(path_of(&agent.name)).expect("the agent's socket");
     writeln!(stream, "{request}").expect("a request");

@@ -57,7 +57,7 @@ fn flows_survive_a_reload_and_follow_the_new_rate_and_parameters() {
         println!("after the reload {then:.1?} Mbit/s");
         all_well(&both);
         assert_eq!((count, switch.fresh().flow_count), (2, 2));
-        // 60 Mbit/s of frames, 80 % of them for two flows, as payload.
+        // Two flows share 80 % of 60 Mbit/s of frames; this is their payload.
         for rate in &then {
             assert!((rate - 22.9).abs() < 0.15 * 22.9, "{then:?} {:#?}", switch.fresh().flows);
         }

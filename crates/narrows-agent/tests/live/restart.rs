@@ -1,5 +1,5 @@
-//! The switch restarts without pins on a port that is slower than its wire. Meanwhile the senders use CUBIC on the
-//! whole wire, so that the windows of all flows are in flight when the switch returns.
+//! The switch restarts without pins on a port that is slower than its wire. While the switch is away, the senders use
+//! CUBIC on the whole wire. The windows of all flows are then in flight when the switch returns.
 
 use std::thread;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, all_well};
 use super::net::{Forwarding, Net, RTT_MS};
 
-/// Ten times the port's rate.
+/// Rate of the wire: ten times the port's rate.
 const WIRE: &str = "rate 1gbit burst 256kb limit 4000000";
-/// Packets per second of half of 100 Mbit/s at the controller's target: 0.98 / 1514 bytes / 2.
+/// Packets per second of a flow with half of 100 Mbit/s at the controller's target: 0.98 / 1514 bytes / 2.
 const SHARE: f64 = 0.98 * 100e6 / 8.0 / 1514.0 / 2.0;
 /// A flow has its share if it gets 90 % of it in all periods of this length.
 const LASTING: Span = Span::from_millis(400);
@@ -25,8 +25,8 @@ fn is_shaped(net: &Net) -> bool {
     net.says("r", "tc qdisc show dev c").contains("htb 4e57: root")
 }
 
-/// Time from which every flow has its share for the rest of the samples (time, delivered packets of each flow). Early
-/// deliveries alone do not count, because packets on the wire arrive faster than the port sends.
+/// Returns the time from which every flow has its share for the rest of the samples (time, delivered packets of each
+/// flow). Early deliveries alone do not count, because packets on the wire arrive faster than the port sends.
 fn back_at(samples: &[(Span, [u64; 2])]) -> Option<Span> {
     let is_fair = |at: &Span, from: &[u64; 2]| {
         let (later, to) = samples.iter().find(|(later, _)| *later >= *at + LASTING)?;
@@ -70,7 +70,7 @@ fn recovery(net: &Net, switch: &mut Agent, flows: [&Flow; 2], unshaped: Duration
     })
 }
 
-/// A network with two flows that have sent for this time. `None` if the machine cannot run the test.
+/// Returns a network with two flows that have sent for this time. Returns `None` if the machine cannot run the test.
 fn running(time: Duration) -> Option<(Net, Agent, Agent, [Flow; 2])> {
     let net = Net::star_on(Forwarding::Router, 2, WIRE, Room::Whole)?;
     let switch = Agent::unpinned_switch(&net, "100mbit");
@@ -92,7 +92,7 @@ fn every_flow_is_back_at_its_share_soon_after_a_restart() {
     });
 }
 
-/// The measurement: NARROWS_RESTARTS runs (default: 50), each with new connections.
+/// Measures NARROWS_RESTARTS runs (default: 50), each with new connections.
 #[test]
 #[ignore = "takes ten minutes"]
 fn restarts() {

@@ -12,7 +12,7 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, Sends, all_well, jain, rates};
 use super::net::{Forwarding, Net};
 
-/// Payload of half of 100 Mbit/s at the controller's target: 0.98 x 1448 / 1514 / 2.
+/// Goodput of half of 100 Mbit/s at the controller's target, in Mbit/s: 0.98 x 1448 / 1514 / 2.
 const SHARE: f64 = 46.7;
 
 fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
@@ -63,8 +63,8 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
     };
     let fair = |both: &[f64]| both.iter().all(|rate| (rate - share).abs() < 0.05 * share);
     let mut both = measure();
-    // If the machine had no CPU time for a sender, that sender counted as limited by its application. This
-    // must end as soon as the cause does.
+    // If the machine has no CPU time for a sender, that sender counts as limited by its application. It must not
+    // count as limited any more as soon as it has CPU time again.
     for _ in 0..2 {
         if !fair(&both) {
             println!("once more: {both:.1?}");
@@ -85,7 +85,7 @@ fn two_flows_share(forwarding: Forwarding, v6: bool, sends: Sends) {
     println!("  congestion {}, loop {:?}", status.ports[0].congestion, status.loop_times);
     assert!(alone > 0.93 * 2.0 * share, "{alone}");
     assert!(fair(&both), "{both:?}\n{:?}", status.flows);
-    // Nothing was dropped. A stack that waited for its processor may still send a probe or two (RFC 8985).
+    // Nothing was dropped. A stack that waited for CPU time may still send one or two probes (RFC 8985).
     assert_eq!(status.ports[0].leaves[Leaf::Elephant as usize].drops, 0);
     assert!(again.iter().sum::<u32>() < 30, "{again:?}");
     assert!(mean_queue < 8.0, "{queue:?}");

@@ -1,8 +1,8 @@
 //! Routers whose controlled port is a trunk, carries PPPoE, or carries GTP-U.
 //!
-//! A user-space program is the router, so that the tests need no kernel with VLANs, PPP and GTP. It forwards between two
-//! interfaces and adds the headers to packets that leave by the controlled port. Its peer, before the receiver, removes
-//! them.
+//! A user-space program is the router, so that the tests need no kernel with VLANs, PPP and GTP. The program forwards
+//! between two interfaces and adds the headers to packets that leave by the controlled port. Its peer `edge`, in
+//! front of the receiver, removes the headers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ enum Headers {
     /// 802.1Q.
     Tag,
     Pppoe,
-    /// Over IPv4, without UDP's checksum.
+    /// GTP-U over IPv4, without UDP's checksum.
     GtpU,
 }
 
@@ -194,7 +194,7 @@ fn a_flow_is_rated(headers: Headers, more: &str) {
     let is_rated = |f: &&&narrows_agent::status::FlowStatus| f.class == "rated" && f.leaf == "elephant";
     assert_eq!(seen.iter().filter(is_rated).count(), 1, "{:#?}", status.flows);
     assert!(inserted > 50);
-    // 98 % of the port's rate, less the headers, IP's and TCP's included.
+    // The flow gets 98 % of the port's rate, less all headers (including IP and TCP).
     let payload = (1440.0 - 52.0) / (1440.0 + 14.0 + headers.len() as f64);
     let expected = 20.0 * 0.98 * payload;
     assert!((rate - expected).abs() < 0.1 * expected, "{rate}, expected {expected}");

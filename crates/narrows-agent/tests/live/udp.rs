@@ -17,12 +17,12 @@ use super::agent::{Agent, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// 100 Mbit/s of frames, in IP datagrams of 1500 bytes.
+/// Rate of the link: 100 Mbit/s of frames, in IP datagrams of 1500 bytes.
 const LINK: f64 = 100.0 * 1500.0 / 1514.0;
 /// UDP's floor and ceiling, which are the agent's defaults.
 const FLOOR: f64 = 0.05 * LINK;
 const CEILING: f64 = 0.95 * LINK;
-/// Payload of each of two flows of TCP next to UDP.
+/// Goodput of each of two TCP flows next to UDP, in Mbit/s.
 const TCP_SHARE: f64 = LINK * 0.98 * 0.95 / 2.0 * 1448.0 / 1500.0;
 const DATAGRAM: u64 = 1500;
 /// A delayed sender sends at most this many datagrams at once.
@@ -31,12 +31,12 @@ const BURST: u64 = 10;
 /// A flow of UDP.
 struct Datagrams {
     socket: UdpSocket,
-    /// The class of the switch's queue, as tc(8) writes it.
+    /// The class of the flow's queue at the switch, as tc(8) writes it.
     queue: String,
 }
 
 impl Datagrams {
-    /// Opens a flow whose queue none of the others uses.
+    /// Opens a flow whose queue no other flow uses.
     fn open(net: &Net, others: &[&Datagrams]) -> Datagrams {
         let to = net.server(7000, false);
         loop {
@@ -104,7 +104,7 @@ struct Queue {
     dropped: u64,
 }
 
-/// The switch's queues of UDP.
+/// Returns the switch's queues for UDP.
 fn queues(net: &Net) -> BTreeMap<String, Queue> {
     let shown = net.says("r", "tc -s class show dev c");
     let mut found = BTreeMap::new();
@@ -124,7 +124,8 @@ fn queues(net: &Net) -> BTreeMap<String, Queue> {
     found
 }
 
-/// The part of a flow's datagrams that its queue dropped while `work` ran, and the number of these datagrams.
+/// Returns the share of a flow's datagrams that its queue dropped while `work` ran, and the number of the flow's
+/// datagrams.
 fn loss(net: &Net, flow: &Datagrams, work: impl FnOnce()) -> (f64, u64) {
     let before = queues(net)[&flow.queue];
     work();
@@ -133,7 +134,7 @@ fn loss(net: &Net, flow: &Datagrams, work: impl FnOnce()) -> (f64, u64) {
     (dropped as f64 / (sent + dropped).max(1) as f64, sent + dropped)
 }
 
-/// Mbit/s of IP datagrams of UDP that left the port in this time.
+/// Returns the rate of UDP's IP datagrams that left the port in this time, in Mbit/s.
 fn carried(switch: &Agent, span: Duration) -> f64 {
     let read = || {
         let status = switch.fresh();
@@ -162,7 +163,7 @@ fn udp_borrows_an_idle_port() {
         let flood = Datagrams::open(&net, &[]);
         let small = Datagrams::open(&net, &[&flood]);
 
-        // Half of the link.
+        // One flow sends half of the link's rate.
         let half = Blast::new();
         let (lost, offered) = loss(&net, &flood, || {
             thread::scope(|scope| {
@@ -176,7 +177,7 @@ fn udp_borrows_an_idle_port() {
         assert_eq!((policed, offered), (0, half.packets.load(Relaxed)), "the others did not reach the queue");
         assert!(lost < 0.05, "{lost}");
 
-        // Twice the link, and a small flow.
+        // One flow sends twice the link's rate, next to a small flow.
         let (much, little) = (Blast::new(), Blast::new());
         let mut rate = 0.0;
         let mut asked = 0.0;

@@ -12,9 +12,9 @@ use narrows_control::units::Span;
 
 use crate::rig::*;
 
-/// One byte per second.
+/// The code for one byte per second.
 const TEN: u16 = 10;
-/// A number far from all numbers of the flow.
+/// A sequence number that is far from all numbers of the flow.
 const FAR: u32 = 0x6000_0000;
 /// After a pause of this length, the program learns the flow's numbers again.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -165,7 +165,7 @@ fn a_syn_ack_must_answer_the_syn() {
     rig.send(ACKS, &answer);
     let slot = rig.switch.slots.get(rig.slot_of(&flow).expect("the real one")).unwrap();
     let before = slot.image();
-    // A repetition is exact, too.
+    // A repetition also has the exact numbers.
     rig.send(ACKS, &answer.clone().seq(FAR));
     rig.send(ACKS, &answer.clone().ack(FAR));
     assert_eq!(slot.image(), before);
@@ -329,7 +329,7 @@ impl Dice {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) as u32
     }
 
-    /// A number that is not near the flow's.
+    /// Returns a number that is not near the numbers of the flow.
     fn far(&mut self) -> u32 {
         loop {
             let number = self.roll();

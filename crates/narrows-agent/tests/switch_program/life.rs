@@ -9,7 +9,8 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::rig::*;
 
-/// A bridge that has not learned the way yet floods a SYN: copies that leave by another port change nothing.
+/// A bridge that has not learned the destination's port yet floods a SYN. Copies of the SYN that leave by another
+/// port change nothing.
 #[test]
 fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
     let Some(rig) = rig() else { return };
@@ -28,8 +29,8 @@ fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
     }
 }
 
-/// The mark of a subscriber is that of the data direction, whoever opened the connection and whether or not
-/// the handshake was seen.
+/// The mark of a subscriber is the mark of the data direction. It does not matter which side opened the connection,
+/// and whether the handshake was seen.
 #[test]
 fn a_slot_has_the_mark_of_its_data() {
     let Some(rig) = rig() else { return };
@@ -341,7 +342,7 @@ fn udp_is_limited_to_its_burst() {
     let size = (udp.len() - 14) as u64;
     let verdicts: Vec<i32> = (0..20).map(|_| rig.send_bytes(DATA, 0, &udp).verdict).collect();
     let passed = verdicts.iter().filter(|v| **v == PASS).count() as u64;
-    // A byte per second is nothing during the test.
+    // A rate of one byte per second adds no token during the test.
     assert_eq!(passed, 1000 / size);
     assert!(verdicts[passed as usize..].iter().all(|v| *v == DROP));
     let counters = rig.data_port().counters();
@@ -386,7 +387,7 @@ fn syns_are_limited_to_their_burst_and_a_repeated_one_passes() {
     rig.grant(&[1_000_000]);
     rig.send(ACKS, &syn(40_015).reversed().flags(SYN | ACK));
     assert_eq!(rig.slot_of(&syn(40_015)), None);
-    // Everything else passes, as does a SYN that leaves by another port.
+    // All other packets pass, and so does a SYN that leaves by another port.
     assert_eq!(verdict(DATA, &syn(40_030).flags(SYN | ACK)), PASS);
     assert_eq!(verdict(DATA, &syn(40_000).flags(ACK).payload(100)), PASS);
     assert_eq!(verdict(ACKS, &syn(40_030)), PASS);

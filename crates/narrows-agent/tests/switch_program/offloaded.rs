@@ -15,7 +15,7 @@ use crate::rig::*;
 /// A program that tags a packet and then runs the switch program. BPF_PROG_TEST_RUN refuses a context with a tag.
 struct Tagger {
     program: OwnedFd,
-    // The kernel empties it when its last descriptor is closed.
+    // The kernel empties the map when its last descriptor is closed.
     _next: MapHandle,
 }
 
@@ -44,7 +44,7 @@ impl Tagger {
             insn(0, (0, 0), 0),
             insn(set, (3, 0), 0),
             insn(call, (0, 0), libbpf_sys::BPF_FUNC_tail_call as i32),
-            // Only if the call fails.
+            // This runs only if the call fails.
             insn(set, (0, 0), DROP),
             insn(exit, (0, 0), 0),
         ];

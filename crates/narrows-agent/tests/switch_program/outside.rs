@@ -66,7 +66,7 @@ fn acks_outside_a_tunnel_belong_to_data_inside() {
     }
 }
 
-/// An IPv4 datagram in a frame.
+/// Returns a frame with an IPv4 datagram.
 fn datagram(protocol: u8, content: &[u8]) -> Vec<u8> {
     let mut frame = Packet::new(Shape::V4, 1).options(&[]).payload(content.len()).bytes();
     frame[23] = protocol;
@@ -125,7 +125,7 @@ fn packets_of_closed_tunnels_are_counted_and_pass_unchanged() {
     assert_eq!(unopened(), before);
 }
 
-/// Whether a packet with this priority waits in one of UDP's queues.
+/// Returns whether a packet with this priority waits in one of UDP's queues.
 fn is_udp(priority: u32) -> bool {
     (PRIORITIES[3]..PRIORITIES[3] + u32::from(UDP_QUEUES)).contains(&priority)
 }
@@ -175,7 +175,7 @@ fn a_gtp_packet_with_contradictory_lengths_stays_udp() {
     assert!(rig.slot_of(&flow).is_some());
 }
 
-/// A session's length that excludes a part of the datagram.
+/// The length in a PPPoE session's header excludes a part of the datagram.
 #[test]
 fn a_pppoe_packet_with_a_wrong_length_passes_unchanged() {
     let Some(rig) = rig() else { return };

@@ -52,7 +52,7 @@ fn loss_reordering_and_retransmission_are_believed() {
     let (real, slot) = exchange(&rig);
     for n in 0..100u32 {
         let at = 1000 + n * 10_000;
-        // The third is lost before the switch, the fifth and the sixth change places.
+        // The third packet is lost before the switch. The fifth and the sixth packet change places.
         for k in [0, 1, 3, 5, 4, 6, 7, 8, 9] {
             real.data(at + k * 1000, 1000, 1000);
         }
@@ -124,7 +124,7 @@ fn super_packets_probes_and_keepalives_are_believed() {
     real.ack(1000, next);
     real.ack(999, next);
     real.answer(999, 1, next);
-    // The answer to a keepalive with SACK.
+    // This is the answer to a keepalive, with SACK.
     let sack = [&stamps(1, 2)[..], &[1, 1, 5, 10, 0, 0, 0, 0, 0, 0, 0, 1]].concat();
     rig.send(ACKS, &real.flow.clone().reversed().ack(next).options(&sack));
     real.believed("SACK");

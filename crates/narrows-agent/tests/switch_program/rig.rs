@@ -29,7 +29,7 @@ pub(crate) struct Rig {
     pub(crate) ifindex: [u32; 2],
 }
 
-/// `None`, with a message, if the kernel or the user's privileges do not allow it.
+/// Returns a loaded switch. Returns `None`, with a message, if the kernel or the user's privileges do not allow it.
 pub(crate) fn rig_with(sizes: Sizes, tunables: Tunables) -> Option<Rig> {
     match try_rig(sizes, tunables) {
         Ok(rig) => Some(rig),
@@ -99,7 +99,7 @@ impl Rig {
         }
         self.data_port().set_grants(grants);
     }
-    /// SYN and SYN-ACK of a flow that asks for feedback; returns the SYN-ACK after the program.
+    /// Sends the SYN and the SYN-ACK of a flow that asks for feedback. Returns the SYN-ACK as the program changed it.
     pub(crate) fn open(&self, like: &Packet) -> TestRun {
         let syn = like.clone().flags(SYN).options(&[SYN_OPTIONS, &option(65535)].concat()).payload(0);
         let tried = self.send(DATA, &syn);
@@ -258,7 +258,7 @@ impl Packet {
             proto: 6,
         }
     }
-    /// Offsets of the IP header and of TCP.
+    /// Returns the offsets of the IP header and of the TCP header.
     pub(crate) fn offsets(&self) -> (usize, usize) {
         match self.shape {
             Shape::V4 => (14, 34),
@@ -412,7 +412,7 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Sum over the TCP segment or UDP datagram from `l4` to `end` with its pseudo header.
+/// Returns the sum over the TCP segment or UDP datagram from `l4` to `end`, with its pseudo header.
 fn l4_sum(frame: &[u8], l3: usize, l4: usize, end: usize) -> u64 {
     let (addresses, protocol) = match frame[l3] >> 4 {
         // Extension headers are in front of TCP only.
@@ -426,7 +426,7 @@ fn word(frame: &[u8], at: usize) -> usize {
     usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]))
 }
 
-/// The ends of a datagram's header and of the datagram, if the header's checksum is correct.
+/// Returns the ends of a datagram's header and of the datagram, if the header's checksum is correct.
 fn ends(frame: &[u8], l3: usize) -> Option<(usize, usize)> {
     if frame[l3] >> 4 == 6 {
         return Some((l3 + 40, l3 + 40 + word(frame, l3 + 4)));
@@ -436,8 +436,8 @@ fn ends(frame: &[u8], l3: usize) -> Option<(usize, usize)> {
     is_correct.then(|| (l3 + header, l3 + word(frame, l3 + 2)))
 }
 
-/// Whether all checksums are correct, and all lengths of headers outside the datagram. `Packet` must have made the frame;
-/// it may be modified.
+/// Returns whether all checksums, and the lengths of all headers outside the datagram, are correct. `Packet` must
+/// have made the frame, which may have been modified.
 pub(crate) fn checksums_are_correct(frame: &[u8], (l3, l4): (usize, usize)) -> bool {
     let Some((_, end)) = ends(frame, l3) else { return false };
     let inside = end <= frame.len() && fold(l4_sum(frame, l3, l4, end)) == 0xffff;
