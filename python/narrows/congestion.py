@@ -43,7 +43,7 @@ class Preset:
     name: str
     summary: str
     params: Mapping[str, Value]
-    """In base units."""
+    """Values of the parameters, in base units."""
     mode: str | None
     """The rate controller's ``mode`` for this preset, if it differs from the mode for the algorithm."""
     look: Look
@@ -63,7 +63,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Linux:
-    """The algorithm in Linux."""
+    """The implementation of an algorithm in Linux."""
 
     name: str
     module: str | None

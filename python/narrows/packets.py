@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 MSS = 1448
-"""Payload, bytes."""
+"""Payload of a full packet, in bytes."""
 HEADERS = 52
 """L3 bytes beyond the payload: 20 of IPv4, 20 of TCP, and 12 of the timestamp option."""
 FULL_PACKET = MSS + HEADERS
-"""L3 bytes."""
+"""L3 bytes of a full packet."""
 ETHERNET = 14
 """Bytes of a frame before the IP header."""
 PAYLOAD = MSS / FULL_PACKET
-"""Payload divided by L3 bytes."""
+"""Payload of a full packet, divided by its L3 bytes."""

@@ -37,13 +37,13 @@ class Parameter:
     kind: Literal["flag", "word", "text", "whole", "number", "time", "rate"]
     min: float | None
     max: float | None
-    """Range in base units."""
+    """Smallest and largest value, in base units."""
     words: tuple[str, ...]
     optional: bool
-    """Whether it may be `NONE`."""
+    """Whether the value may be `NONE`."""
     unit: str
     default: Value
-    """In base units."""
+    """Default value, in base units."""
     default_text: str
     """The default as a scenario spells it, without quotes."""
     expected: str

@@ -109,7 +109,7 @@ def _whole(folder: Path, metadata: dict[str, Any]) -> Results | None:
 
 
 def simulator() -> Backend:
-    """The default backend."""
+    """The simulator, which is the default backend."""
     try:
         from narrows.backends.sim import Simulator  # noqa: PLC0415 (reading results needs no native module)
     except ImportError as error:
@@ -133,7 +133,7 @@ class Resolver:
             self._kernel += f", without narrows-agent ({extras.remedy('kernel')}),"
 
     def __call__(self, scenario: Scenario) -> Plan:
-        """The plan of a run."""
+        """The plan of a run with this scenario."""
         return resolve(scenario, self._ccs, self._rate_controllers, self._kernel)
 
 

@@ -80,7 +80,7 @@ def parse_duration(value: object) -> int:
 
 
 def parse_rate(value: object) -> int:
-    """``100mbit``, ``10kbit/s``, ``100Mbps``, ``2MB/s`` to bit/s."""
+    """Convert a rate such as ``100mbit``, ``10kbit/s``, ``100Mbps`` or ``2MB/s`` to bit/s."""
     expected = "a rate such as '100mbit'"
     number, unit = _split(value, expected)
     match = _RATE.fullmatch(unit)
@@ -108,12 +108,12 @@ def parse_size(value: object) -> int:
 
 
 def parse_probability(value: object) -> float:
-    """``0.1%`` or 0.001."""
+    """Convert a probability such as ``0.1%`` or 0.001 to a number."""
     return _parse_part(value, "a probability such as '0.1%' or 0.001")
 
 
 def parse_share(value: object) -> float:
-    """``50%`` or 0.5."""
+    """Convert a share such as ``50%`` or 0.5 to a number."""
     return _parse_part(value, "a share such as '50%' or 0.5")
 
 
@@ -156,7 +156,7 @@ class Limit:
 
 
 def parse_limit(value: object) -> Limit:
-    """``1000p``, ``150kB``, ``1bdp``, ``infinite``."""
+    """Convert the length of a queue such as ``1000p``, ``150kB``, ``1bdp`` or ``infinite``."""
     expected = "a queue length such as '1000p', '150kB', '1bdp' or 'infinite'"
     if isinstance(value, Limit):
         return value
@@ -189,7 +189,7 @@ def parse_finite_limit(value: object) -> Limit:
 
 
 def format_duration(nanos: int) -> str:
-    """Nanoseconds in the largest unit that is exact."""
+    """A time in nanoseconds as text, in the largest unit that is exact."""
     for unit, scale in (("s", NANOS_PER_SEC), ("ms", 1_000_000), ("us", 1_000)):
         if nanos % scale == 0:
             return f"{nanos // scale}{unit}"
@@ -197,7 +197,7 @@ def format_duration(nanos: int) -> str:
 
 
 def format_rate(bits_per_sec: int) -> str:
-    """Bit/s in the largest unit that is exact."""
+    """A rate in bit/s as text, in the largest unit that is exact."""
     for unit, scale in (("gbit", 10**9), ("mbit", 10**6), ("kbit", 10**3)):
         if bits_per_sec and bits_per_sec % scale == 0:
             return f"{bits_per_sec // scale}{unit}"
@@ -205,7 +205,7 @@ def format_rate(bits_per_sec: int) -> str:
 
 
 def format_size(size: int) -> str:
-    """Bytes in the largest unit that is exact."""
+    """A size in bytes as text, in the largest unit that is exact."""
     for unit, scale in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size and size % scale == 0:
             return f"{size // scale}{unit}"

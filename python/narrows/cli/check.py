@@ -51,7 +51,7 @@ def check(
 
 
 def _facts(loaded: Scenario, runs: list[Run], plan: Plan) -> dict[str, Any]:
-    """The size of a scenario."""
+    """The figures that describe the size of a scenario."""
     return {
         "runs": len(runs),
         "duration_s": loaded.duration / units.NANOS_PER_SEC,

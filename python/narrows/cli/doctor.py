@@ -43,7 +43,7 @@ def doctor(*, as_json: bool) -> None:
 
 
 def examine() -> list[Finding]:
-    """All findings, in the order of the table."""
+    """All findings, in the order in which the table shows them."""
     return [
         features.native(),
         features.emulator(),
@@ -108,7 +108,7 @@ def left_over(remains: list[str]) -> str:
 
 
 def as_data(findings: list[Finding], ready: dict[str, bool], controls: list[str]) -> dict[str, Any]:
-    """The findings for other programs."""
+    """The findings as data for other programs."""
     return {
         "kernel": os.uname().release,
         "ready": ready,

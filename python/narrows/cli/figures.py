@@ -14,7 +14,7 @@ def heading(name: str, between: str = " ") -> str:
 
 
 def digits(value: float, scale: float) -> int:
-    """Number of decimals of a scaled figure."""
+    """The number of decimals with which a scaled figure is printed."""
     if abs(value) >= 1000 or (scale == 1 and value == int(value)):
         return 0
     return 1 if abs(value) >= 10 else 2

@@ -101,7 +101,7 @@ class LazyGroup(TyperGroup):
         return [_deferred(parameter) for parameter in super().get_params(ctx)]
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        """Names in the order of the table."""
+        """The names of the commands, in the order of `entries`."""
         return [entry.name for entry in self.entries]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002

@@ -24,7 +24,7 @@ class Lines:
         self._name = name
 
     def __call__(self, done: int, total: int) -> None:
-        """Report finished runs."""
+        """Print the number of finished runs, at most ten times in a sweep."""
         if total > 1 and (done == total or done * 10 // total > (done - 1) * 10 // total):
             print(f"{self._name}: {done} of {total} runs", file=sys.stderr)
 
@@ -42,7 +42,7 @@ def simulated(passed_s: float, whole_s: float, left_s: float | None) -> str:
 
 
 def _time(seconds: float) -> str:
-    """Whole seconds in two units at most."""
+    """A time as text, in whole seconds and at most two units."""
     minutes, secs = divmod(math.ceil(seconds), 60)
     hours, mins = divmod(minutes, 60)
     if hours:
@@ -66,7 +66,7 @@ class Bar:
     has_clock: bool = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Report finished runs."""
+        """Show the number of finished runs."""
         self.done, self.total = done, total
         self._show(0.0)
 

@@ -77,7 +77,7 @@ def utilisations(results: Results, seen: Survey, folder: Path) -> dict[str, floa
 
 
 def links_table(seen: Survey, loads: dict[str, float]) -> Table:
-    """A row per link."""
+    """A table with a row for each link."""
     table = Table()
     table.add_name("link")
     for heading in ["rate", "delay", "queue"] + (["load forth\n%", "load back\n%"] if loads else []):

@@ -83,7 +83,7 @@ def _run(
 
 
 def _show(outcome: Outcome, console: Console) -> None:
-    """The verdicts as a table."""
+    """Print the verdicts as a table."""
     table = Table()
     table.add_name("claim")
     for heading in ("says", "paper", "verdict", *([outcome.real.where] if outcome.real else [])):

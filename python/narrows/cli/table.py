@@ -42,7 +42,7 @@ class Kind(Enum):
     NAME = auto()
     """The name of the row. All parts of a divided table repeat it."""
     TEXT = auto()
-    """Words. They can wrap."""
+    """Words, which can wrap."""
     FIGURE = auto()
     """A figure. It never wraps."""
 
@@ -53,7 +53,7 @@ class Size:
 
     kind: Kind
     widest: int
-    """Width without wrapping."""
+    """Width of the column without wrapping."""
     least: int
     """Width with as much wrapping as the column allows."""
     group: str

@@ -118,7 +118,7 @@ def _recording(on: Real, file: Path | None, record: Path | None) -> Recording | 
 
 
 def _nothing(outcome: Outcome) -> str:
-    """The reason for an empty comparison."""
+    """The message that says why there is nothing to compare."""
     if not outcome.failed:
         return "found no finished run of these cells"
     name, why = next(iter(outcome.failed.items()))

@@ -16,9 +16,9 @@ from narrows.controller.messages import CongestionKind, Effect, Note, SendToAgen
 from narrows.errors import one_line
 
 Outgoing = list[tuple[int, Message]]
-"""Messages, each with its port."""
+"""Messages to agents, each with the port that it is for."""
 NUMBERS_MAX = 1 << 16
-"""Largest number of ports whose numbers are kept."""
+"""Largest number of ports that keep their numbers."""
 
 
 class Application(Protocol):
@@ -76,7 +76,7 @@ class Agent:
     ports: dict[int, AgentPort] = field(default_factory=dict)
     """Ports by the number that the agent uses for them."""
     refused: int = 0
-    """Number of invalid bodies."""
+    """Number of bodies of this agent that were invalid."""
 
 
 class Numbers:

@@ -63,14 +63,14 @@ class Outbox:
                     del self._ended[next(iter(self._ended))]
 
     def next_ns(self) -> int | None:
-        """Time of the next request."""
+        """Time of the next request in ns; 0 for at once, None if there is nothing to send."""
         if not self._firing and not self._ended:
             return None
         # After a failure, new alerts wait for the pause, too.
         return 0 if self._is_new and not self._pause_ns else self._at_ns
 
     def take(self, now_ns: int) -> list[Alert]:
-        """The alerts for a request now."""
+        """The alerts that a request sends now."""
         self._ended = {key: old for key, old in self._ended.items() if now_ns - old[0] < KEEP_NS}
         self._is_new = False
         return [*self._firing.values(), *(alert for _, alert in self._ended.values())]

@@ -56,7 +56,7 @@ class FlowRule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All thresholds. None: not watched."""
+    """All thresholds. A value of None switches the alert off."""
 
     queue: QueueRule | None = None
     agent: AgentRule | None = None

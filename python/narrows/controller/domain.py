@@ -372,7 +372,7 @@ class Domain:
         ]
 
     def _sync(self, now_ns: int) -> list[Effect]:
-        """Updates the switches' entries to the desired ones."""
+        """Changes the switches' entries into the desired entries."""
         if not self._dirty:
             return []
         self._dirty = False

@@ -9,7 +9,7 @@ from pathlib import Path
 from narrows.errors import NarrowsError
 
 TOKEN_MIN_BYTES = 32
-"""Shortest token."""
+"""Smallest accepted length of a token, in bytes."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _CREDENTIALS = "CREDENTIALS_DIRECTORY"
 

@@ -15,7 +15,7 @@ from narrows.controller.domain import Domain
 from narrows.controller.sample import id_of
 
 Ports = list[tuple[str, str, tuple[FlowInfo, ...]]]
-"""Agent, interface and flows of each controlled port."""
+"""The agent, the interface and the flows of each controlled port."""
 Order = Literal["fastest", "slowest", "share", "rtt"]
 
 
@@ -27,7 +27,7 @@ class Row(NamedTuple):
     flow: FlowInfo
 
     def text(self) -> str:
-        """The text that is searched."""
+        """The text in which a search looks for words."""
         flow, key = self.flow, self.flow.key
         return (
             f"{key.saddr}:{key.sport} {key.daddr}:{key.dport} {key.proto} {flow.class_} {flow.leaf} "
@@ -57,7 +57,7 @@ class Query:
 
 
 def ports(domain: Domain) -> Ports:
-    """All flows, as references."""
+    """The flows of all controlled ports, not copied."""
     return [(agent.name, port.info.interface, port.flows) for agent, port in domain.agents.ports()]
 
 

@@ -229,6 +229,6 @@ def _hello(xid: int) -> bytes:
 
 
 def _incompatible(text: str) -> bytes:
-    """The error HELLO_FAILED, INCOMPATIBLE."""
+    """The OpenFlow error HELLO_FAILED with the code INCOMPATIBLE."""
     data = text.encode("ascii")
     return struct.pack("!BBHIHH", screen.VERSION, screen.ERROR, 12 + len(data), 0, 0, 0) + data

@@ -31,7 +31,7 @@ class Loads:
         self._last: dict[PortKey, tuple[int, Counters]] = {}
 
     def read(self, now_ns: int, port: PortKey, counters: Counters, capacity_bps: int | None) -> None:
-        """Records new counters of a port."""
+        """Records new counters of a port and computes its load."""
         last = self._last.get(port)
         self._last[port] = (now_ns, counters)
         if last is None or now_ns <= last[0] or counters.tx_packets < last[1].tx_packets:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 PortKey = tuple[int, int]
-"""Datapath id and port number."""
+"""A port of a switch: datapath id and port number."""
 CongestionKind = Literal["queue", "burst"]
 """The kinds of congestion of the BRF paper."""
 

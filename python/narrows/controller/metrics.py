@@ -20,7 +20,7 @@ _PREFIX = "narrows_controller_"
 
 
 def page(runtime: Runtime, watch: Watch) -> bytes:
-    """The page of metrics."""
+    """The page with all metrics, as Prometheus reads it."""
     registry = CollectorRegistry()
     registry.register(_Collector(runtime, watch))
     return generate_latest(registry)
@@ -35,7 +35,7 @@ class _Collector:
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """The values now."""
+        """The present values of all metrics."""
 
         def read(domain: Domain, now_ns: int) -> _Read:
             counts = {

@@ -55,7 +55,7 @@ COOKIE_MASK = 0xFFFF_FFFF_0000_0000
 _ARP_BYTES, _IPV4_BYTES, _IPV6_BYTES = 28, 20, 40
 """Lengths of the headers that contain a sender's address."""
 _ICMPV6 = 58
-"""IANA's protocol number."""
+"""IANA's protocol number of ICMPv6."""
 FRAME_BYTES = 256
 """Bytes of a frame that are sent to the controller: enough for its headers and for LLDP."""
 WAITING_MAX = 20_000

@@ -83,7 +83,7 @@ class ListeningSocket(socket.socket):
 
 def _protocol(bounds: Bounds) -> type[H11Protocol]:
     class Protocol(H11Protocol):
-        """uvicorn's protocol with deadlines."""
+        """uvicorn's protocol, with deadlines for requests."""
 
         _request: asyncio.TimerHandle | None = None
         _read: asyncio.TimerHandle | None = None

@@ -65,7 +65,7 @@ class Pair:
             threading.Thread(target=target, name=f"pair{target.__name__}", daemon=True).start()
 
     def state(self) -> str:
-        """The line for the other controller."""
+        """The line that is sent to the other controller."""
         with self._lock:
             state = {"active": self._election.is_active, "generation": self._election.generation}
         return json.dumps(state)

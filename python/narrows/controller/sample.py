@@ -69,7 +69,7 @@ def keys_at(domain: Domain) -> dict[PortKey, str]:
 
 
 def take(domain: Domain, now_ns: int) -> Sample:
-    """The values now."""
+    """The sample of the present values."""
     controlled = domain.controlled()
     places = {port.id: key for key, port in controlled.items()}
     ports = []

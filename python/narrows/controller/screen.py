@@ -55,7 +55,7 @@ class Violation(Exception):  # noqa: N818 (the field's word)
 
 
 class Fate(Enum):
-    """The handling of a message that is valid."""
+    """How a valid message is handled."""
 
     PARSE = auto()
     SKIP = auto()

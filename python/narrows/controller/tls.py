@@ -21,7 +21,7 @@ from narrows.errors import NarrowsError
 T = TypeVar("T")
 
 TICK_S = 5.0
-"""Longest wait for data."""
+"""Longest time that a call waits for data, in seconds."""
 _DRAIN_S, _DRAIN_BYTES = 1.0, 4096
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 

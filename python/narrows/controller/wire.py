@@ -42,12 +42,12 @@ class Session:
         """Whether the peer is the other controller."""
 
     def answer(self) -> bytes:
-        """The line that accepts the agent."""
+        """The line with which the controller accepts the agent."""
         return greeting("controller", self._name)
 
     @staticmethod
     def refusal(reason: str) -> bytes:
-        """The line that refuses the agent."""
+        """The line with which the controller refuses the agent."""
         return _line({"narrows": CHANNEL_VERSION, "refused": reason})
 
     def receive(self, data: bytes) -> list[str]:
@@ -94,7 +94,7 @@ class Session:
 
 
 def greeting(role: str, name: str) -> bytes:
-    """The first line that an end sends."""
+    """The first line that each end of a connection sends."""
     return _line({"narrows": CHANNEL_VERSION, "role": role, "name": name})
 
 

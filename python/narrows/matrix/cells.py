@@ -42,7 +42,7 @@ class Cell:
     goodput_bps: Interval
     """Goodput of one flow of the controller (MET-2)."""
     rtt_mean_s: Interval
-    """Mean RTT over its ACKs (MET-12)."""
+    """Mean RTT over the ACKs of this flow (MET-12)."""
     share: Interval
     """Share of the goodput of both flows (MET-33). If the controller runs against itself, this is the larger
     of both shares."""
@@ -50,7 +50,7 @@ class Cell:
     """Its goodput divided by the rival's (MET-34). If the controller runs against itself, this is the larger
     goodput divided by the smaller one."""
     jain: Interval
-    """Jain's index of both goodputs (MET-30)."""
+    """Jain's index of the goodputs of both flows (MET-30)."""
     harm_goodput: Interval
     """Goodput that is lost to the rival, divided by the goodput alone (MET-35)."""
     harm_rtt: Interval

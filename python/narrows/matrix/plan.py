@@ -17,9 +17,9 @@ from narrows.scenario.named import ACCESS_FACTOR
 from narrows.scenario.served import marked
 
 TIGHT = "tight"
-"""Name of the bottleneck."""
+"""Name of the bottleneck link."""
 BUFFER = f"links.{TIGHT}.queue.limit"
-"""The varied key."""
+"""The scenario key that the matrix varies: the length of the bottleneck's queue."""
 INTERVAL = "500ms"
 """Width of the bins for starvation (MET-36)."""
 SDN_DELAY = "1ms"

@@ -33,7 +33,7 @@ def count_error(estimated: ArrayLike, actual: ArrayLike) -> CountError:
 
 
 def allocation_error(allocated_bps: ArrayLike, fair_bps: ArrayLike) -> NDArray[np.float64]:
-    """|BW_alloc - f| / f per flow (MET-81)."""
+    """The allocation error |BW_alloc - f| / f of each flow (MET-81)."""
     fair = np.asarray(fair_bps, dtype=np.float64)
     return np.asarray(np.abs(np.asarray(allocated_bps, dtype=np.float64) - fair) / fair, dtype=np.float64)
 

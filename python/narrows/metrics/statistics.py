@@ -24,7 +24,7 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval."""
+        """Half of the width of the interval."""
         return (self.high - self.low) / 2.0
 
     def excludes(self, value: float) -> bool:

@@ -15,7 +15,7 @@ from narrows.results.factors import Factor
 from narrows.results.runs import Run, Runs
 
 ALGORITHM = "algorithm"
-"""The factor that decides colours."""
+"""The factor that determines the colours of series."""
 FLOOR_MS = 0.01
 """Smallest queueing delay on a logarithmic axis."""
 NUMBERS = ",.6~r"
@@ -27,20 +27,20 @@ LEAST_FOR_A_BAND = 3
 
 
 def colour(names: Sequence[str], looks: Sequence[Look], field: str = "s") -> alt.Color:
-    """Colour by series."""
+    """The encoding that gives each series its colour."""
     return alt.Color(
         f"{field}:N", scale=alt.Scale(domain=list(names), range=[item.light for item in looks]), legend=None
     )
 
 
 def dash(names: Sequence[str], looks: Sequence[Look], field: str = "s") -> alt.StrokeDash:
-    """Dash by series."""
+    """The encoding that gives each series its dash pattern."""
     scale = alt.Scale(domain=list(names), range=[list(item.dash) or [1, 0] for item in looks])
     return alt.StrokeDash(f"{field}:N", scale=scale, legend=None)
 
 
 def shape(names: Sequence[str], looks: Sequence[Look], field: str = "s") -> alt.Shape:
-    """Marker by series."""
+    """The encoding that gives each series its marker."""
     scale = alt.Scale(domain=list(names), range=[item.marker for item in looks])
     return alt.Shape(f"{field}:N", scale=scale, legend=None)
 
@@ -93,7 +93,7 @@ def bands(
 
 
 NO_BANDS = " Bands need at least three seeds."
-"""Caption of a figure with fewer seeds."""
+"""Sentence of the caption of a figure with fewer seeds."""
 CUT = " Lines continue outside the frame."
 """Caption of a figure with an axis shorter than the data."""
 _BURSTS = (
@@ -116,7 +116,7 @@ def note_bursts(goodputs: Iterable[float | None], rate: float) -> str:
 
 _POWERS = [10.0**power for power in range(-4, 7)]
 _STEPS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 2, 3, 4, 5, 6, 7, 8, 9))
-"""Ticks within a decade, from the coarsest choice."""
+"""Choices of ticks within a decade, the coarsest first."""
 _LEAST_TICKS = 3
 
 
@@ -145,7 +145,7 @@ def algorithms(runs: Runs) -> list[str]:
 
 
 def keys(names: Sequence[str], **how: bool) -> list[Key]:
-    """A legend of controllers."""
+    """The legend's keys for these congestion controllers."""
     return [Key(look(name).label, look(name), **how) for name in names]
 
 

@@ -119,7 +119,7 @@ def _spec(chart: Any) -> dict[str, Any]:
 
 
 def config() -> dict[str, Any]:
-    """Look of axes and text."""
+    """The settings of Vega for the look of axes and text."""
     axis = {
         "labelColor": GREY,
         "titleColor": GREY,

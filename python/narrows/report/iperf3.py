@@ -225,7 +225,7 @@ def _drawable(text: str) -> str:
 
 
 def _get(of: Any, *keys: str) -> Any:
-    """The value under nested keys, or None."""
+    """The value under these nested keys, or None if a key is missing."""
     for key in keys:
         of = of.get(key) if isinstance(of, dict) else None
     return of

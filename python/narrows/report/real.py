@@ -17,7 +17,7 @@ from narrows.studies.model import Experiment
 from narrows.studies.runner import Outcome, Real
 
 _BEYOND, _DOUBTED = "beyond", "doubted"
-"""CSS classes."""
+"""CSS classes of a difference beyond its tolerance, and of runs that are not to be trusted."""
 ORDINARY = "(seeds)"
 """Marks a difference that is no larger than the differences between seeds of the simulation."""
 
@@ -96,7 +96,7 @@ def side_by_side(experiment: Experiment, outcome: Outcome) -> Table | None:
 
 
 def _three(pair: Pair | None, size: float, ordinary: bool) -> list[Cell]:
-    """Both values and the difference."""
+    """The three cells of a pair: both values and the difference."""
     if pair is None:
         return [Cell(DASH)] * 3
     known = not math.isnan(pair.difference)
@@ -125,13 +125,13 @@ def _ordinary(pair: Pair, experiment: Experiment, outcome: Outcome) -> bool:
 
 
 def _at(pair: Pair, experiment: Experiment, runs: Runs) -> list[Run]:
-    """The runs at the pair's point."""
+    """The runs at the pair's point of the sweep."""
     wanted = _factors(pair, experiment)
     return list(runs.where({name: value for name, value in wanted.items() if name in runs[0].factors}))
 
 
 def _value(value: float) -> str:
-    """Three significant digits."""
+    """The value as text with three significant digits."""
     if math.isnan(value):
         return DASH
     return f"{value:,.{0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2}f}"

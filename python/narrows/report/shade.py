@@ -20,7 +20,7 @@ class Ramp:
     colours: tuple[str, str, str]
 
     def fill(self, value: float) -> str:
-        """The colour of a value."""
+        """The colour of the cell of a value."""
         start, end = (self.low, self.middle) if value <= self.middle else (self.middle, self.high)
         part = min(1.0, max(0.0, (value - start) / (end - start)))
         first, second = self.colours[:2] if value <= self.middle else self.colours[1:]
@@ -28,7 +28,7 @@ class Ramp:
         return "#" + "".join(f"{round(255 * channel):02x}" for channel in mixed)
 
     def text(self, value: float) -> str:
-        """The colour of text on it."""
+        """The colour of text in the cell of a value."""
         return text_on(self.fill(value))
 
 

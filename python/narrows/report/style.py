@@ -27,7 +27,7 @@ class Look:
 
     label: str
     light: str
-    """Colour on white."""
+    """Colour on a white page."""
     dark: str
     """Colour on a dark page."""
     dash: Dash = _SOLID

@@ -49,7 +49,7 @@ class Table:
 
 
 Points = Collection[tuple[Any, ...]]
-"""Points of a sweep."""
+"""Points of a sweep, each as the values of its factors."""
 
 
 def flow_table(rows: Sequence[summary.Row], alike: Points = ()) -> Table:
@@ -161,5 +161,5 @@ def _json(value: Any) -> str:
 
 
 def _lines(items: Sequence[Any]) -> str:
-    """The items, one per line."""
+    """The items as JSON, one item per line."""
     return "\n".join(json.dumps(item, ensure_ascii=False) for item in items)

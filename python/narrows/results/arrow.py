@@ -66,7 +66,7 @@ def _numbers(values: Any, kind: pa.DataType | None) -> pa.Array[Any] | None:
 
 
 def _range(target: np.dtype[Any]) -> tuple[int, int]:
-    """The smallest and largest integer of a type."""
+    """The smallest and the largest value of an integer type."""
     limits: Any = np.iinfo(np.dtype(target.str))
     return limits.min, limits.max
 

@@ -19,16 +19,16 @@ _TYPES: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column."""
+    """Description of a column."""
 
     name: str
     """Name of the column in the table."""
     kind: str
-    """float, u8, u32, u64 or str."""
+    """Type of the values: float, u8, u32, u64 or str."""
     unit: str
-    """Unit of its values (empty for names and counts)."""
+    """Unit of the values (empty for names and counts)."""
     meaning: str
-    """Its meaning."""
+    """Meaning of the values, as a sentence for the documentation."""
 
     @property
     def field(self) -> pa.Field[pa.DataType]:
@@ -49,7 +49,7 @@ RUNS: tuple[Column, ...] = (
     RUN,
     Column("case", "str", "", "The sweep's case, if it has cases."),
     Column("<key>", "str or float", "", "One column for each key that `sweep.vary` names, with its value."),
-    Column("seed", "u64", "", "Seed."),
+    Column("seed", "u64", "", "Seed of the run."),
     Column("events", "u64", "", "Events that the simulator processed."),
     Column("packet_hops", "u64", "packets", "Packets carried over a link, summed over links."),
     Column("delivered_packets", "u64", "packets", "Data packets that reached their receiver."),
@@ -62,17 +62,17 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         flow | u32 | | Number of the flow, from 0, in order of start.
         name | str | | Name; `<name>.<number>` for a flow of a group or of `arrivals`.
         cc | str | | Congestion controller, or `udp`.
-        source | str | | Name of the scenario's entry that it comes from.
+        source | str | | Name of the scenario's entry from which the flow comes.
         from | str | | Sending node.
         to | str | | Receiving node.
-        start_s | float | s | Start: first SYN (UDP: first packet).
-        end_s | float | s | End; NaN if the run ended first.
-        size_bytes | u64 | bytes | Application bytes to send; 0 without end.
-        fct_s | float | s | First SYN to last byte acknowledged (MET-70); NaN if unfinished.
-        fct_recv_s | float | s | First SYN to the last byte at the receiver.
+        start_s | float | s | Time of the first SYN (UDP: of the first packet).
+        end_s | float | s | Time of the flow's end; NaN if the run ended first.
+        size_bytes | u64 | bytes | Application bytes to send; 0 for a flow without end.
+        fct_s | float | s | Time from first SYN to acknowledged last byte (MET-70); NaN if unfinished.
+        fct_recv_s | float | s | Time from the first SYN until the receiver has the last byte.
         ideal_fct_s | float | s | Completion time on an empty network (MET-71).
         rtt_empty_s | float | s | RTT of the empty network, transmission times included (MET-10).
-        delivered_bytes | u64 | bytes | Application bytes delivered in order, whole run.
+        delivered_bytes | u64 | bytes | Application bytes delivered in order in the whole run.
         goodput_bps | float | bit/s | Goodput (MET-2) in the flow's part of the measurement interval.
         sent_packets | u64 | packets | Data segments sent, retransmissions included.
         retransmits | u64 | packets | Data segments retransmitted.
@@ -80,12 +80,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         timeouts | u64 | | Retransmission timeouts.
         rtt_mean_s | float | s | Mean RTT over ACKs (kernel: over segments), in the measurement interval.
         rtt_p50_s | float | s | Median RTT; NaN for flows that are not sampled.
-        rtt_p95_s | float | s | 95th percentile.
-        rtt_p99_s | float | s | 99th percentile.
-        rtt_max_s | float | s | Largest.
-        rtt_jitter_s | float | s | Mean absolute difference of consecutive samples (MET-14).
+        rtt_p95_s | float | s | 95th percentile of the RTT.
+        rtt_p99_s | float | s | 99th percentile of the RTT.
+        rtt_max_s | float | s | Largest RTT.
+        rtt_jitter_s | float | s | Mean absolute difference of consecutive RTT samples (MET-14).
         min_rtt_s | float | s | Smallest RTT of the whole run.
-        sent_bytes | u64 | bytes | L3 bytes that both ends sent, whole run; 0: not counted.
+        sent_bytes | u64 | bytes | L3 bytes that both ends sent in the whole run; 0: not counted.
         signal_bytes | u64 | bytes | Bytes of `sent_bytes` in headers, echoes and rate options (MET-82).
     """),
     "flow_samples": _columns("""
@@ -93,7 +93,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         flow | u32 | | Number of the flow.
         goodput_bps | float | bit/s | Goodput in the interval.
         send_bps | float | bit/s | L3 rate sent in the interval, retransmissions included (MET-3).
-        cwnd | float | segments | Congestion window at the end of the interval, like all following columns.
+        cwnd | float | segments | Congestion window. This and later columns: at the end of the interval.
         ssthresh | float | segments | Slow-start threshold; NaN while infinite.
         pacing_bps | float | bit/s | Pacing rate, L3, set by the congestion controller; NaN if it sets none.
         srtt_s | float | s | Smoothed RTT.
@@ -101,25 +101,25 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         rtt_s | float | s | Latest RTT sample.
         in_flight | float | segments | Segments in flight.
         retransmits | u64 | packets | Retransmissions since the start.
-        allocation_bps | float | bit/s | Smallest rate that a switch allots to the flow; NaN without one.
+        allocation_bps | float | bit/s | Smallest rate that a switch allots to the flow; NaN if none does.
         state | u8 | | 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss (Linux's names).
     """),
     "links": _columns("""
         link | u32 | | Number of the directed link.
         name | str | | Name of the link.
         capacity_bps | float | bit/s | Mean L3 capacity in the measurement interval.
-        utilisation | float | 0..1 | L3 bits over capacity, at most 1 (MET-5), measurement interval.
-        throughput_bps | float | bit/s | L3 rate carried (MET-1), measurement interval.
-        offered_packets | u64 | packets | Packets offered to the queue, whole run.
-        dropped_packets | u64 | packets | Packets that the queue dropped, whole run.
-        drop_rate | float | 0..1 | Dropped over offered (MET-20), whole run.
-        random_losses | u64 | packets | Packets that the link lost behind the queue (MET-21), whole run.
-        marks | u64 | packets | Packets marked CE, whole run.
-        sojourn_mean_s | float | s | Mean time in the queue (MET-11), measurement interval.
+        utilisation | float | 0..1 | L3 bits / capacity, at most 1, in the measurement interval (MET-5).
+        throughput_bps | float | bit/s | L3 rate carried in the measurement interval (MET-1).
+        offered_packets | u64 | packets | Packets offered to the queue in the whole run.
+        dropped_packets | u64 | packets | Packets that the queue dropped in the whole run.
+        drop_rate | float | 0..1 | Dropped packets divided by offered packets in the whole run (MET-20).
+        random_losses | u64 | packets | Packets that the link lost behind the queue in the whole run (MET-21).
+        marks | u64 | packets | Packets marked CE in the whole run.
+        sojourn_mean_s | float | s | Mean time in the queue in the measurement interval (MET-11).
         sojourn_p50_s | float | s | Median time in the queue; NaN for links that are not sampled.
-        sojourn_p95_s | float | s | 95th percentile.
-        sojourn_p99_s | float | s | 99th percentile.
-        sojourn_max_s | float | s | Largest.
+        sojourn_p95_s | float | s | 95th percentile of the time in the queue.
+        sojourn_p99_s | float | s | 99th percentile of the time in the queue.
+        sojourn_max_s | float | s | Longest time in the queue.
         backlog_mean_packets | float | packets | Mean number of packets waiting, by Little's law.
     """),
     "link_samples": _columns("""
@@ -129,17 +129,17 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         capacity_bps | float | bit/s | Mean L3 capacity in the interval.
         queue_packets | float | packets | Packets waiting at the end of the interval.
         queue_bytes | float | bytes | L3 bytes waiting at the end of the interval.
-        drops | u64 | packets | Dropped by the queue since the start of the run.
-        marks | u64 | packets | Marked since the start of the run.
-        random_losses | u64 | packets | Lost behind the queue since the start of the run.
+        drops | u64 | packets | Packets that the queue dropped since the start of the run.
+        marks | u64 | packets | Packets marked CE since the start of the run.
+        random_losses | u64 | packets | Packets lost behind the queue since the start of the run.
     """),
     "signalling": _columns("""
         link | u32 | | Number of the directed link of a controlled port.
         name | str | | Name of the link.
         rate_controller | str | | Kind of the rate controller.
-        duration_s | float | s | Length of the run, over which everything here is counted.
+        duration_s | float | s | Length of the run, for which the following columns count.
         rewritten_data | u64 | packets | Packets whose congestion header the port changed.
-        rewritten_acks | u64 | packets | Packets of the other direction that the port wrote a rate into.
+        rewritten_acks | u64 | packets | Packets of the other direction into which the port wrote a rate.
         messages | u64 | | Messages between the port and the SDN controller, both ways.
         message_flows | u64 | | Flows, and destinations of newcomers, that these messages describe.
         notices | u64 | | Messages with a rate to sources.
@@ -148,20 +148,20 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         entity | str | | `flow` or `link`.
         id | u32 | | Number of the flow or link.
         quantity | str | | `rtt` of a flow, `sojourn` of a link.
-        quantile | float | 0..1 | 0, 0.01, ... 1, and 0.995, 0.999, 0.9999.
-        value_s | float | s | Its value in the measurement interval, to within 0.8 %.
+        quantile | float | 0..1 | Level of the quantile: 0, 0.01, ... 1, and 0.995, 0.999, 0.9999.
+        value_s | float | s | Value of the quantile in the measurement interval, to within 0.8 %.
     """),
     "events": _columns("""
         t_s | float | s | Time of the event.
         kind | str | | Event, as the rate controller names it.
-        entity | str | | Flow or link of the event; of a flow that has ended, its group and its slot.
+        entity | str | | Flow or link of the event; for a flow that has ended, its group and its slot.
         value | float | | Value of the event.
     """),
     "traces": _columns("""
         t_s | float | s | Time of the sample.
         entity | str | | The flow or link of the congestion or rate controller.
-        key | str | | A variable of that controller.
-        value | float | | Its value.
+        key | str | | Name of a variable of that controller.
+        value | float | | Value of the variable.
     """),
 }
 """The columns of every table except `runs`."""

@@ -27,9 +27,9 @@ class Pair:
     """A figure of a flow or link that both results have."""
 
     factors: dict[str, Any]
-    """The point of the sweep."""
+    """The factors of the sweep's point, with their values."""
     entity: str
-    """``flow`` or ``link``."""
+    """Kind of the entity: ``flow`` or ``link``."""
     name: str
     """Name of the flow or link."""
     figure: str
@@ -78,12 +78,12 @@ class Comparison:
 
     @property
     def judged(self) -> list[Pair]:
-        """Figures that are judged."""
+        """The pairs whose figures are judged."""
         return [pair for pair in self.pairs if pair.judged]
 
     @property
     def large(self) -> list[Pair]:
-        """Figures beyond their tolerance."""
+        """The pairs whose difference is beyond the tolerance."""
         return [pair for pair in self.pairs if pair.large]
 
     @property
@@ -118,7 +118,7 @@ def compare(a: Results, b: Results) -> Comparison:
 
 
 def _missing(prefix: str, rows: _Rows, others: _Rows) -> list[str]:
-    """The rows that the other result lacks."""
+    """The rows that the other results lack, as text."""
     return [_words(row, prefix) for key, row in rows.items() if key not in others]
 
 

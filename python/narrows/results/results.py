@@ -203,12 +203,12 @@ class Results:
 
     @property
     def distributions(self) -> pa.Table:
-        """Quantiles of RTT and sojourn times."""
+        """The table of quantiles of RTTs and sojourn times."""
         return self.table("distributions")
 
     @property
     def events(self) -> pa.Table:
-        """Events with their times."""
+        """The table of events and their times."""
         return self.table("events")
 
     @property

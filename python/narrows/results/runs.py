@@ -37,7 +37,7 @@ class Run:
         return np.asarray(self.tables[table][name], dtype=np.float64)
 
     def names(self, table: str, name: str) -> list[str]:
-        """A column of strings."""
+        """The values of a table's column of strings."""
         return [str(value) for value in self.tables[table][name]]
 
     def flows(self, pattern: str = "*") -> NDArray[np.int64]:
@@ -107,7 +107,7 @@ class Runs(Sequence[Run]):
         return iter(self._runs)
 
     def where(self, wanted: Where) -> Runs:
-        """The runs whose factors have the wanted values."""
+        """The runs whose factors have these values."""
         return Runs(
             run for run in self._runs if all(_has(run, name, value) for name, value in wanted.items())
         )

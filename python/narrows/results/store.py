@@ -47,7 +47,7 @@ class Store(Protocol):
 
     @property
     def kept(self) -> frozenset[int]:
-        """Finished runs of an earlier, interrupted sweep."""
+        """The numbers of the runs that an earlier, interrupted sweep has finished."""
 
     def finish(self, complete: bool) -> Results:
         """Close the store after the last run."""
@@ -214,7 +214,7 @@ class Folder:
 
     @property
     def kept(self) -> frozenset[int]:
-        """Finished runs of an earlier, interrupted sweep."""
+        """The numbers of the runs that an earlier, interrupted sweep has finished."""
         return self._kept
 
     def finish(self, complete: bool) -> Results:

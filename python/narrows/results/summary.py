@@ -73,7 +73,7 @@ def shown_of_flows(rows: Sequence[Row]) -> list[str]:
 
 
 def shown_of_links(rows: Sequence[Row]) -> list[str]:
-    """The figures for a table of these links."""
+    """The names of the figures that a table of these links shows."""
     return [
         name
         for name in LINK_FIGURES
@@ -284,7 +284,7 @@ def same_runs(results: Results, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 
 
 def totals(results: Results) -> dict[str, int]:
-    """Sums of the runs' counters."""
+    """The sum of each counter over all runs."""
     runs = results.runs
     return {
         name: sum(count for count in runs[name].to_pylist() if count is not None)

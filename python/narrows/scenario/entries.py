@@ -24,7 +24,7 @@ class Entry:
     flow: Flow
     """The flow with its own `from` and `to`."""
     index: int
-    """Number of its entry in the scenario."""
+    """Number of the entry in the scenario's list of flows."""
     ends: str = ""
     """Key that defines both ends, if they do not come from the flow's own keys."""
     file: str = ""
@@ -32,7 +32,7 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """Its key in the scenario."""
+        """The key of this entry in the scenario."""
         return f"flows.{self.index}"
 
     def end(self, which: str) -> str:

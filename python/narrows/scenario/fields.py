@@ -136,13 +136,13 @@ Duration = Annotated[
     PlainSerializer(units.format_duration, when_used="json"),
     _TIME,
 ]
-"""Nanoseconds, zero allowed."""
+"""A duration in nanoseconds; zero is allowed."""
 PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
-"""Nanoseconds, above zero."""
+"""A duration in nanoseconds, above zero."""
 Delay = Annotated[Duration, _span(0, MOST_DELAY)]
-"""Nanoseconds of a propagation delay."""
+"""A one-way propagation delay in nanoseconds."""
 Rtt = Annotated[Duration, _span(1, MOST_DELAY)]
-"""Nanoseconds of a two-way propagation delay."""
+"""A two-way propagation delay in nanoseconds."""
 Period = Annotated[Duration, _span(_LEAST_PERIOD, units.MAX_NANOS)]
 """A period in nanoseconds."""
 PeriodOrZero = Annotated[Duration, AfterValidator(_period_or_zero)]
@@ -150,9 +150,9 @@ PeriodOrZero = Annotated[Duration, AfterValidator(_period_or_zero)]
 RateOrZero = Annotated[
     int, BeforeValidator(units.parse_rate), PlainSerializer(units.format_rate, when_used="json"), _RATE
 ]
-"""L3 bit/s; zero is an outage."""
+"""An L3 rate in bit/s; zero is an outage."""
 Rate = Annotated[RateOrZero, AfterValidator(_positive)]
-"""L3 bit/s, above zero."""
+"""An L3 rate in bit/s, above zero."""
 Size = Annotated[
     int,
     BeforeValidator(units.parse_size),
@@ -160,7 +160,7 @@ Size = Annotated[
     PlainSerializer(units.format_size, when_used="json"),
     _SIZE,
 ]
-"""Bytes, above zero."""
+"""A size in bytes, above zero."""
 ReceiveBuffer = Annotated[
     int | Literal["auto"],
     BeforeValidator(_receive_buffer),
@@ -184,7 +184,7 @@ Probability = Annotated[
         }
     ),
 ]
-"""Between 0 and 1."""
+"""A probability between 0 and 1."""
 Limit = Annotated[
     units.Limit,
     BeforeValidator(units.parse_limit),

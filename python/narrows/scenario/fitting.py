@@ -22,9 +22,9 @@ class Path:
     """The directed links of a flow's paths."""
 
     forth: list[int]
-    """Path of its data."""
+    """Path of the flow's data."""
     back: list[int]
-    """Path of its ACKs."""
+    """Path of the flow's ACKs."""
 
 
 def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Sequence[Path]) -> None:

@@ -25,17 +25,17 @@ class Direction:
     """One direction of a link."""
 
     name: str
-    """Name in results."""
+    """Name of the link in results."""
     source: int
     """Sending node."""
     to: int
     """Receiving node."""
     traits: Traits
-    """Its properties."""
+    """Properties of this direction of the link."""
     capacity: traces.Capacity | None
     """Its trace, if it has one."""
     key: str
-    """Its key in the scenario."""
+    """Key of the link in the scenario."""
 
     @property
     def rate(self) -> int:

@@ -33,7 +33,7 @@ from narrows.scenario.topologies import Topology
 from narrows.scenario.traffic import Flow
 
 Outage = Annotated[list[Duration], Field(min_length=2, max_length=2)]
-"""Start and end."""
+"""Start and end of an outage."""
 
 
 def _ordered(outages: list[list[int]]) -> list[list[int]]:
@@ -51,7 +51,7 @@ class RateStep(Table):
     time: Duration
     """Time of the change."""
     rate: RateOrZero
-    """Rate from then on."""
+    """Rate from this time on."""
 
 
 def _steps(value: object) -> object:
@@ -62,7 +62,7 @@ class RateController(Table):
     """A rate controller at the port of a link, or one at each of several ports."""
 
     kind: Annotated[str, Field(min_length=1, max_length=64)]
-    """Its name, e.g. 'brf'."""
+    """Name of the rate controller's kind, e.g. 'brf'."""
     link: Name | None = None
     """The directed link it controls: a name, 'A->B', a pattern such as 'hop*', or '*' for all core links."""
     links: Annotated[list[Name], Field(min_length=1)] | None = None
@@ -159,12 +159,12 @@ class Kernel(Table):
 
 
 class Case(Table):
-    """A named variation."""
+    """A named variation of the scenario."""
 
     name: Name
-    """Its name in results."""
+    """Name of the case in results."""
     set: dict[str, Data]
-    """Keys (dotted paths) and their values."""
+    """Keys that the case sets (dotted paths), and their values."""
 
 
 class Sweep(Table):
@@ -208,7 +208,7 @@ class Scenario(Table):
     links: Annotated[list[Link], Field(max_length=MAX_LINKS)] = []
     """Links in addition to those of the topology."""
     flows: Annotated[list[Flow], Field(max_length=100_000)] = []
-    """Flows."""
+    """Flows of the scenario."""
     rate_controllers: Annotated[list[RateController], Field(max_length=1024)] = []
     """Rate controllers at ports of switches."""
     sdn: Sdn | None = None
@@ -219,7 +219,7 @@ class Scenario(Table):
     content of the largest path if that is more. If left out, real sockets use the "auto" size; simulated
     receivers open their window to half of it and then no longer limit the sender."""
     probes: Probes = Probes()
-    """Data to record."""
+    """Data that each run records."""
     kernel: Kernel | None = None
     """How the kernel backend builds the network; defaults if left out."""
     sweep: Sweep | None = None

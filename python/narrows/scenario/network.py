@@ -141,7 +141,7 @@ class Priority(Table):
 
     kind: Literal["priority"]
     classes: Annotated[list[Limit], Field(min_length=1, max_length=16)]
-    """Length of each class."""
+    """Maximum length of the queue of each class."""
 
 
 class HtbClass(Table):
@@ -150,9 +150,9 @@ class HtbClass(Table):
     rate: Rate
     """Guaranteed rate; the sum over all classes must not exceed the link's rate."""
     ceil: Rate | None = None
-    """Maximum rate including borrowed bandwidth; its guaranteed rate if left out."""
+    """Maximum rate including borrowed bandwidth; the guaranteed rate if left out."""
     limit: Limit = TXQUEUELEN
-    """Maximum length of its FIFO."""
+    """Maximum length of the class's FIFO."""
     priority: Annotated[Int, Field(ge=0, le=7)] = 0
     """Priority for borrowing; lower values borrow first."""
 
@@ -289,11 +289,11 @@ class Change(Table):
     time: Duration
     """Time of the change."""
     rate: RateOrZero | None = None
-    """Rate from then on; '0mbit' is an outage."""
+    """Rate from this time on; '0mbit' is an outage."""
     delay: Delay | None = None
-    """Propagation delay from then on."""
+    """Propagation delay from this time on."""
     loss: Loss | None = None
-    """Random loss from then on (forward direction only)."""
+    """Random loss from this time on (forward direction only)."""
 
 
 JitterField = Annotated[Jitter, BeforeValidator(_jitter, json_schema_input_type=Duration | Jitter)]
@@ -340,4 +340,4 @@ class Node(Table):
     """A node; nodes that links mention need no entry."""
 
     name: Name
-    """Name."""
+    """Name of the node."""

@@ -21,18 +21,18 @@ _Value = TypeVar("_Value")
 
 
 def rate(first: int, changes: list[Change]) -> StepsRatePlan:
-    """Rates over time. Converts bit/s to bytes/s."""
+    """The rates of a link over time, converted from bit/s to bytes/s."""
     later = [(change.time, change.rate // 8) for change in changes if change.rate is not None]
     return {"kind": "steps", "steps": _steps(first // 8, later)}
 
 
 def delay(first: int, changes: list[Change]) -> list[tuple[int, int]]:
-    """Propagation delays over time."""
+    """The propagation delays of a link over time."""
     return _steps(first, [(change.time, change.delay) for change in changes if change.delay is not None])
 
 
 def loss(first: Bernoulli | GilbertElliott | None, changes: list[Change]) -> list[tuple[int, LossPlan]]:
-    """Losses over time; empty if there are none."""
+    """The random losses of a link over time; empty if there are none."""
     later = [(change.time, _loss(change.loss)) for change in changes if change.loss is not None]
     if first is None and not later:
         return []

@@ -27,7 +27,7 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
 
 
 def _first(error: ValidationError, data: object) -> tuple[Any, str]:
-    """The first error and its key."""
+    """The error to report first, and its key."""
     # Unknown keys come first, because a misspelled key is probably why another key is missing.
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]

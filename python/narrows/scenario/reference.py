@@ -101,17 +101,17 @@ class Row:
     """A key of a table."""
 
     key: str
-    """The key as a file spells it."""
+    """The key as a scenario file spells it."""
     takes: str
     """Its type or unit in words."""
     default: str
     """The default value as a file would spell it. Empty if there is none."""
     meaning: str
-    """Its docstring in the model."""
+    """Docstring of the key in the model."""
 
 
 def markdown() -> str:
-    """The whole reference."""
+    """The generated part of the scenario reference, as Markdown."""
     parts: list[str] = []
     for heading, models in TABLES.items():
         parts.append(f"### {heading}")
@@ -167,7 +167,7 @@ def _section(table: type[fields.Table]) -> list[str]:
 
 
 def _series(names: Iterable[str], last: str) -> str:
-    """```a`, `b` and `c```."""
+    """The names as a list in words, such as ```a`, `b` and `c```."""
     *first, end = [f"`{name}`" for name in names]
     return f"{', '.join(first)} {last} {end}" if first else end
 

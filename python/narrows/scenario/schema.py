@@ -18,7 +18,7 @@ FILE = Path(__file__).with_name("schema.json")
 
 
 def text() -> str:
-    """The schema as printed."""
+    """The JSON schema of scenarios, as `narrows schema` prints it."""
     schema = _in_lines(Scenario.model_json_schema(by_alias=True, mode="validation"))
     # Leave out the model's default, which applies only to scenarios without a file.
     del schema["properties"]["name"]["default"]
@@ -47,7 +47,7 @@ def _params(row: rate.RateController) -> dict[str, Any]:
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
-    """The values of a parameter."""
+    """The JSON schema of the values of a parameter."""
     bounds = {"minimum": parameter.min, "maximum": parameter.max}
     values: dict[str, dict[str, Any]] = {
         "flag": {"type": "boolean"},

@@ -55,7 +55,7 @@ def presets(runs: Iterable[Run]) -> list[str]:
 
 
 def _names(scenario: Scenario) -> list[str]:
-    """The congestion controllers of the scenario's flows."""
+    """The names of the congestion controllers of the scenario's TCP flows."""
     return [flow.cc.name for flow in scenario.flows if flow.transport == "tcp"]
 
 

@@ -21,7 +21,7 @@ class Layout:
     """The expansion of a topology."""
 
     links: list[Link]
-    """Its links."""
+    """Links of the expanded topology."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
     """Default ends of flows, as pairs of (from, to). Entry i of the flows takes the ends that it does not
     name from pair i modulo the number of pairs."""
@@ -52,7 +52,7 @@ class Bottlenecked(Traits):
         return Link.model_construct(name=name, between=between, **(given | {"delay": delay}))
 
     def access(self, between: list[str], delay: int, rate: int) -> Link:
-        """An access link."""
+        """The access link between these two nodes."""
         return Link.model_construct(
             between=between, rate=self.access_rate or rate, delay=delay, queue=Limited.endless()
         )

@@ -38,9 +38,9 @@ class Capacity:
     """A parsed trace."""
 
     plan: RatePlan
-    """The plan's `rate`."""
+    """The value of `rate` in the plan."""
     mean: int
-    """Mean rate, bit/s."""
+    """Mean rate of the trace, bit/s."""
     peak: int
     """Highest rate (mahimahi: mean rate over 100 ms), bit/s."""
 

@@ -49,7 +49,7 @@ class SizeDistribution(Table):
     """Sizes of arriving flows, application bytes."""
 
     distribution: Literal["fixed", "exponential", "pareto"]
-    """Kind."""
+    """Kind of the distribution."""
     mean: Size
     """Mean size; for `fixed` the size itself."""
     shape: Annotated[Float, Field(gt=1, le=100)] = 1.8
@@ -115,15 +115,15 @@ class Flow(Table):
     to: Name | None = None
     """Receiving node."""
     transport: Literal["tcp", "udp"] = "tcp"
-    """Transport."""
+    """Transport protocol of the flow."""
     cc: Cc = Congestion(name="cubic")
     """TCP: congestion controller, by name or with parameters."""
     rate: Rate | None = None
-    """UDP: L3 rate."""
+    """UDP: L3 rate at which the flow sends."""
     packet: Annotated[Int, Field(ge=29, le=60000)] = FULL_PACKET
     """UDP: L3 bytes of a packet."""
     start: Duration = 0
-    """Start time."""
+    """Time at which the flow starts."""
     stop: PositiveDuration | None = None
     """Time at which the application stops; the end of the run if left out."""
     count: Annotated[Int, Field(ge=1, le=MAX_FLOWS)] = 1
@@ -144,7 +144,7 @@ class Flow(Table):
     groups: Literal["gfc"] | None = None
     """Makes this entry the flow groups of the topology gfc-1 or gfc-2."""
     ecn: Flag = False
-    """TCP: negotiate ECN."""
+    """TCP: whether the flow negotiates ECN."""
     pacing: Flag = False
     """TCP: pace window-based congestion controllers, too, as Linux does with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None

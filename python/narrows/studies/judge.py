@@ -106,7 +106,7 @@ def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
 
 
 def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
-    """The verdict on a claim with several cases."""
+    """The verdict on a claim that has several cases."""
     good = [case for case in cases if case.verdict is Verdict.REPRODUCED]
     bad = [case for case in cases if case.verdict is Verdict.NOT_REPRODUCED]
     unsettled = [case for case in cases if case.verdict is Verdict.UNJUDGED]

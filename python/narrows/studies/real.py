@@ -59,7 +59,7 @@ class Pair:
 
     @property
     def seconds(self) -> float:
-        """Estimated time of the runs in real time."""
+        """Estimated time of the runs on real stacks, in seconds."""
         if self.real is None:
             return 0.0
         return len(expand(self.real)) * (self.real.duration / 1e9 + OVERHEAD_S)
@@ -195,7 +195,7 @@ def minutes(seconds: float) -> str:
 
 
 def plan(study: Study, experiment: Experiment, quick: bool, backend: Backend) -> Pair:
-    """The scenarios of an experiment on both sides."""
+    """The scenarios of an experiment, for the simulator and for real stacks."""
     asked = experiment.kernel
     shorter = asked.quick if quick else asked
     data = read_scenario(study, experiment)

@@ -47,7 +47,7 @@ class Real:
 
     @property
     def side(self) -> str:
-        """Name of the real stacks in headings."""
+        """The word for the real stacks in headings."""
         return "guest" if self.backend == "vm" else "kernel"
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from narrows.topology.facts import Demand, Edge, Facts
 
 OC_192, OC_48 = 9_920_000_000, 2_480_000_000
-"""Capacities in SNDlib, bit/s."""
+"""Capacities of the links in SNDlib, in bit/s."""
 ACCESS_DELAY = 930_000
 """Delay of an access link in ns. With two access links each way, the path from Seattle to New York has an RTT
 of 50 ms
@@ -49,7 +49,7 @@ _LINKS = [
     ("NYCMng", "WASHng", 336),
     ("SNVAng", "STTLng", 1138),
 ]
-"""Ends and length in km."""
+"""The two ends of each link, and its length in km."""
 
 # SNDlib's demands: row to column, nodes in the order of _POSITIONS. The sum of the demands is 3 Tbit/s, far
 # more than the links carry, so a scenario scales them down.
@@ -70,7 +70,7 @@ _DEMANDS = """
 
 
 def abilene() -> Facts:
-    """SNDlib's variant (PAC-30)."""
+    """Abilene in the variant of SNDlib (PAC-30)."""
     edges = [Edge(a, b, km, OC_48 if (a, b) == ("ATLAng", "IPLSng") else OC_192) for a, b, km in _LINKS]
     names = list(_POSITIONS)
     rows = [[int(value) for value in line.split()] for line in _DEMANDS.split("\n") if line]

@@ -13,9 +13,9 @@ class Edge:
     """A link with the same properties in both directions."""
 
     a: str
-    """One node."""
+    """Name of one end."""
     b: str
-    """The other node."""
+    """Name of the other end."""
     km: float | None = None
     """Length; None if the source gives no length."""
     rate: int | None = None
@@ -52,7 +52,7 @@ class Demand:
     to: str
     """Node at which the traffic ends."""
     mbit: float
-    """Mbit/s."""
+    """Rate of the traffic, in Mbit/s."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def names() -> tuple[str, ...]:
 
 
 def read(name: str) -> Facts:
-    """One of `names`."""
+    """The network with this name, which is one of `names`."""
     import topohub  # noqa: PLC0415 (optional)
 
     return facts(name, topohub.get(name))

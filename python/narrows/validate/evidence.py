@@ -22,7 +22,7 @@ class Evidence:
     unsound: int = 0
     """Number of disturbed runs."""
     reasons: tuple[str, ...] = ()
-    """Reasons of the disturbances."""
+    """Reasons why runs were disturbed."""
     kernels: frozenset[str] = frozenset()
     """Versions of the measured kernels."""
     days: frozenset[str] = frozenset()

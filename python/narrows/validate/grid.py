@@ -15,7 +15,7 @@ from narrows.scenario.load import loads
 from narrows.scenario.resolve import resolve
 
 RATES = (20, 100)
-"""L3 rates in Mbit/s."""
+"""L3 rates of the bottleneck, in Mbit/s."""
 RTTS = (20, 40, 100)
 """Two-way propagation delays of the first flow, in ms."""
 BUFFERS = (0.5, 1.0, 4.0)
@@ -37,7 +37,7 @@ class Flows(StrEnum):
     """Flows that share the bottleneck."""
 
     SINGLE = "single"
-    """The tested algorithm alone."""
+    """One flow of the tested algorithm, alone."""
     CUBIC = "cubic"
     """The tested algorithm, and a CUBIC flow of the same RTT."""
     RTTS = "rtts"
@@ -49,13 +49,13 @@ class Cell:
     """A network and its flows."""
 
     rate: int
-    """Mbit/s."""
+    """L3 rate of the bottleneck, in Mbit/s."""
     rtt: int
-    """ms."""
+    """Two-way propagation delay of the first flow, in ms."""
     buffer: float
-    """BDP."""
+    """Queue of the bottleneck, in bandwidth-delay products of the first flow."""
     loss: float
-    """%."""
+    """Random loss after the bottleneck, in %."""
     flows: Flows
 
     @property
@@ -65,7 +65,7 @@ class Cell:
 
     @property
     def queue(self) -> int:
-        """The buffer in packets."""
+        """Length of the bottleneck's queue, in packets."""
         return max(1, round(self.buffer * self.rate * 1000 * self.rtt / 8 / FULL_PACKET))
 
     @property
@@ -92,7 +92,7 @@ class Cell:
 
 
 def full() -> list[Cell]:
-    """All combinations."""
+    """The cells with all combinations of levels."""
     return [Cell(*levels) for levels in product(RATES, RTTS, BUFFERS, LOSSES, Flows)]
 
 

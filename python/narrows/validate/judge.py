@@ -26,7 +26,7 @@ WORST_ALGORITHM = 0.15
 WORST_CELL = 0.30
 """Absolute error above which an explanation is required."""
 BEYOND = f"{100 * WORST_CELL:.0f} %"
-"""`WORST_CELL` as text."""
+"""`WORST_CELL` as text, in percent."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,19 @@ class Verdict:
 
 
 def percent(value: float, *, sign: bool = False, unit: str = " %") -> str:
-    """A fraction in percent."""
+    """A fraction as text, in percent."""
     if math.isnan(value):
         return "-"
     return f"{100 * value:+.1f}{unit}" if sign else f"{100 * value:.1f}{unit}"
 
 
 def size(findings: Iterable[Finding], figure: str) -> float:
-    """Median of the absolute error over findings."""
+    """The median of the absolute errors of a figure, over the findings."""
     return median(abs(finding.errors[figure]) for finding in findings)
 
 
 def by_algorithm(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
-    """Findings by algorithm."""
+    """The findings grouped by algorithm."""
     found: dict[str, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.algorithm, []).append(finding)
@@ -67,7 +67,7 @@ def by_algorithm(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
 
 
 def verdicts(findings: list[Finding]) -> list[Verdict]:
-    """Each target with its measured value."""
+    """A verdict for each target, with its measured value."""
     told = []
     for figure, target in TARGETS.items():
         told.append(Verdict(f"median error in {TITLES[figure]}", target, size(findings, figure)))

@@ -99,7 +99,7 @@ class Kept:
 
     @cached_property
     def _days(self) -> dict[str, set[str]]:
-        """Days of the measurements, by algorithm and cell."""
+        """The days of the measurements, by algorithm and cell."""
         path = self.out / FINISHED
         found: dict[str, set[str]] = {}
         for line in path.read_text("utf-8", "replace").splitlines() if path.is_file() else []:

@@ -38,7 +38,7 @@ class Side:
     """Seeds of the runs."""
 
     def of(self, seeds: Collection[int]) -> Side:
-        """The runs with these seeds."""
+        """The values of the runs with these seeds only."""
         kept = [run for run, seed in enumerate(self.seeds) if seed in seeds]
         return Side(
             {figure: [values[run] for run in kept] for figure, values in self.figures.items()},
@@ -47,11 +47,11 @@ class Side:
         )
 
     def median(self, figure: str) -> float:
-        """The median over runs, NaN without values."""
+        """The median of a figure over the runs; NaN if no run has a value."""
         return median(self.figures.get(figure, []))
 
     def range(self, figure: str) -> tuple[float, float]:
-        """Smallest and largest value of the runs."""
+        """The smallest and the largest value of a figure over the runs."""
         values = [value for value in self.figures.get(figure, []) if not math.isnan(value)]
         return (min(values), max(values)) if values else (math.nan, math.nan)
 
@@ -106,7 +106,7 @@ def together(parts: Iterable[dict[str, Side]]) -> dict[str, Side]:
 
 
 def weighted(values: Array, weights: Array) -> tuple[float, float]:
-    """Weighted mean and 95th percentile."""
+    """The weighted mean and the weighted 95th percentile of the values."""
     known = np.isfinite(values) & (weights > 0)
     values, weights = values[known], weights[known]
     if not len(values):

@@ -154,7 +154,7 @@ def _levels(findings: Sequence[Finding]) -> str:
 
 
 def _command(outcome: Outcome, other: bool) -> str:
-    """The command that makes this page."""
+    """The command that produced the outcome of this page."""
     ask = outcome.ask
     subset = next((name for name, cells in grid.SUBSETS.items() if set(cells()) == set(ask.cells)), "")
     cells = f"--cells {subset or ','.join(cell.name for cell in ask.cells)}"
@@ -270,7 +270,7 @@ def _large(findings: list[Finding], causes: Sequence[Cause]) -> str:
 
 
 def _counted_out(findings: list[Finding]) -> str:
-    """Disturbed runs compared with the simulator."""
+    """A table that compares the disturbed runs with the simulator."""
     rows = []
     for finding in findings:
         cells = [look(finding.algorithm).label, f"`{_where(finding)}`"]

@@ -25,7 +25,7 @@ from narrows.validate.measures import FIGURES, Side
 from narrows.validate.place import Place
 
 FILE = Path(__file__).with_name("recordings") / "linux-6.1.parquet"
-"""The shipped recording."""
+"""File of the recording that narrows ships."""
 
 _KEY = ("algorithm", "cell", "duration", "seed")
 _WORDS = ("algorithm", "cell", "duration", "flow", "scenario", "kernel", "backend", "days", "reasons")
@@ -73,12 +73,12 @@ class Recording:
 
     @property
     def durations(self) -> list[str]:
-        """Durations of its runs."""
+        """The durations of the recording's runs."""
         return sorted({row["duration"] for row in self.rows})
 
     @property
     def backend(self) -> str:
-        """Backend of its runs."""
+        """The backends of the recording's runs, as text."""
         return ", ".join(sorted({row["backend"] for row in self.rows}))
 
     @cached_property

@@ -24,7 +24,7 @@ from narrows.validate.place import Place
 
 
 def linux() -> tuple[str, ...]:
-    """The congestion control algorithms of Linux."""
+    """The names of the congestion control algorithms that Linux has."""
     return tuple(sorted(name for name, row in congestion.catalogue().items() if row.linux is not None))
 
 
@@ -71,7 +71,7 @@ class Finding:
 
     @cached_property
     def other_errors(self) -> dict[str, float]:
-        """Errors of ns-3, NaN without it."""
+        """The errors of ns-3; NaN if ns-3 did not run."""
         return _errors(self.other or Side({}), self.real)
 
     @property
@@ -110,7 +110,7 @@ class Outcome:
 
 
 def available(real: Backend, simulator: Backend) -> tuple[str, ...]:
-    """Linux's algorithms that both sides have."""
+    """The names of Linux's algorithms that both backends have."""
     names = [{name for name, _ in backend.congestion_controllers()} for backend in (real, simulator)]
     return tuple(name for name in linux() if name in names[0] and name in names[1])
 
@@ -157,7 +157,7 @@ def run(
 
 
 def places(ask: Ask) -> list[Place]:
-    """Every requested cell for every requested algorithm."""
+    """The places of all requested cells and algorithms."""
     return [Place(ask.out, name, cell, ask.duration) for cell in ask.cells for name in ask.algorithms]
 
 

@@ -167,7 +167,7 @@ def named(config: Mapping[str, Any], role: str, name: str) -> dict[str, Any]:
 
 
 def _by_node(plan: Plan) -> dict[int, list[int]]:
-    """Numbers of the controllers at each node."""
+    """The numbers of the rate controllers at each node."""
     nodes: dict[int, list[int]] = {}
     for number, controller in enumerate(plan["rate_controllers"]):
         _check_kind(controller, number)

@@ -195,7 +195,7 @@ class _Options:
     forwarding: Forwarding = "route"
     datapath: Datapath = "netdev"
     interval: int = 10_000_000
-    """ns."""
+    """Sampling interval, ns."""
     tool: Tool = "own"
     delay: Delayer = "relay"
 
@@ -212,7 +212,7 @@ def _options(plan: Plan) -> _Options:
 
 
 def _device_drops(prefix: str, layout: Layout) -> dict[str, int]:
-    """Packets that devices dropped, by node and device."""
+    """The number of packets that each device dropped, by node and device."""
     drops: dict[str, int] = {}
     names = {layout.namespace(number): node for number, node in enumerate(layout.nodes)}
     for namespace in layout.namespaces():

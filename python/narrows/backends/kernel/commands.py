@@ -36,7 +36,7 @@ class Commands:
     addresses: dict[str, list[str]] = field(default_factory=dict)
     """Per namespace: for ``ip -batch``."""
     offloads: dict[str, list[str]] = field(default_factory=dict)
-    """Per namespace: for sh."""
+    """Per namespace: commands for sh."""
     crossings: dict[str, list[str]] = field(default_factory=dict)
     """Per namespace: for ``bridge -batch``."""
     queues: dict[str, list[str]] = field(default_factory=dict)

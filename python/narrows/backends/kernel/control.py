@@ -104,7 +104,7 @@ def config(plan: Plan, layout: Layout, prefix: str) -> dict[str, Any]:
 
 
 def _poll(plan: Plan) -> int:
-    """The same value as in the simulator (crates/narrows-sim/src/world/domain.rs)."""
+    """The controller's polling interval, as in the simulator (crates/narrows-sim/src/world/domain.rs)."""
     asked = plan["sdn"]["poll"] if plan["sdn"] else None
     own = plan["rate_controllers"][0]["params"].get("poll")
     if asked is None:
@@ -130,7 +130,7 @@ def _ports(plan: Plan, layout: Layout) -> Iterator[dict[str, Any]]:
 
 
 End = tuple[int, int]
-"""Datapath and port number."""
+"""One end of a link: datapath id and port number."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Known:
 
 
 def known(plan: Plan, layout: Layout) -> Known:
-    """The facts of a plan and its layout."""
+    """The facts that the controller must know about a plan and its layout."""
     agents = frozenset(
         f"n{plan['links'][c['link']]['from']}" for c in plan["rate_controllers"] if has_agent(c)
     )
@@ -193,7 +193,7 @@ def addresses(layout: Layout, port: Port) -> list[str]:
 
 
 def edges(plan: Plan, layout: Layout) -> list[Port]:
-    """Ports of hosts that lead to Open vSwitch."""
+    """The ports of hosts whose link leads to Open vSwitch."""
     return [
         port
         for port, other in _pairs(plan, layout)

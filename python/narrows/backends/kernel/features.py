@@ -24,7 +24,7 @@ CONGESTION = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 BPFFS = "/sys/fs/bpf"
 """The file system in which narrows-agent pins objects."""
 BPF_FS_MAGIC = 0xCAFE4A11
-"""The type of this file system (include/uapi/linux/magic.h)."""
+"""The number of the file system's type (include/uapi/linux/magic.h)."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ QDISCS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
 
 
 def root() -> Finding:
-    """Root with CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN."""
+    """The finding whether the user is root with CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN."""
     have = os.geteuid() == 0 and _capable()
     return Finding(
         "root", have, ("kernel", "deploy"), "namespaces, packet sockets and eBPF", "run it as root (sudo)"
@@ -93,7 +93,7 @@ def _capable() -> bool:
 
 
 def tools() -> list[Finding]:
-    """Programs."""
+    """A finding for each program that is needed."""
     return [Finding(name, shutil.which(name) is not None, need, use, fix) for name, need, use, fix in TOOLS]
 
 
@@ -142,7 +142,7 @@ def datapath() -> Finding:
 
 
 def wanted(names: Iterable[str]) -> list[Finding]:
-    """Queueing disciplines that a plan requires."""
+    """The findings about the queueing disciplines that a plan requires."""
     chosen = {f"qdisc {name}" for name in names}
     if not chosen:
         return []
@@ -165,7 +165,7 @@ def _try(command: list[str]) -> bool:
 
 
 def native() -> Finding:
-    """The native module."""
+    """The finding whether the native module can be imported."""
     try:
         from narrows import _native  # noqa: PLC0415 (may be absent)
     except ImportError as error:
@@ -176,7 +176,7 @@ def native() -> Finding:
 
 
 def emulator() -> Finding:
-    """The emulator in the native module."""
+    """The finding about the emulator in the native module."""
     try:
         from narrows import _native  # noqa: PLC0415
 
@@ -248,7 +248,7 @@ def _lines(path: str) -> list[str]:
 
 
 def agent() -> Finding:
-    """The program narrows-agent."""
+    """The finding about the program narrows-agent."""
     found = agents.find()
     remedy = f"{extras.remedy('kernel')}, or make agent in a clone, or set {agents.VARIABLE}"
     return Finding(
@@ -257,7 +257,7 @@ def agent() -> Finding:
 
 
 def controller() -> Finding:
-    """The Python packages of the SDN controller."""
+    """The finding about the Python packages of the SDN controller."""
     lacking = extras.missing("controller")
     names = "packages of the controller" + (f" ({', '.join(lacking)})" if lacking else "")
     return Finding(
@@ -271,7 +271,7 @@ def sdn() -> list[Finding]:
 
 
 def asked(options: KernelPlan) -> list[Finding]:
-    """Programs that a scenario's table [kernel] requires."""
+    """The findings about the programs that a scenario's table [kernel] requires."""
     switches = {"bridge": "bridge", "ovs": "ovs-vswitchd"}
     names = {options.get("tool"), switches.get(options.get("forwarding") or "")}
     return [replace(finding, needed=("kernel",)) for finding in tools() if finding.name in names]

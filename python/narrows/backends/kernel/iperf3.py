@@ -34,11 +34,11 @@ class Call:
 
     name: str
     start: int
-    """ns."""
+    """Time at which the client is started, ns."""
     stop: int
     """Time at which the client is stopped, ns."""
     from_: str
-    """Namespaces, without the run's prefix."""
+    """Namespace of the client, without the run's prefix. `to` is the namespace of the server."""
     to: str
     server: list[str]
     client: list[str]

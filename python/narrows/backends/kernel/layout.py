@@ -63,7 +63,7 @@ class Veth:
     """A veth pair: two devices, each in a namespace."""
 
     ends: tuple[tuple[str, str], tuple[str, str]]
-    """(namespace, device) twice."""
+    """The two ends, each as (namespace, device)."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Endpoints:
     back: tuple[int, ...]
     """Links of the ACKs' path."""
     klass: int
-    """Class in HTB and priority queues."""
+    """The flow's class in HTB and priority queues."""
     ecn: bool
 
 
@@ -162,7 +162,7 @@ class Layout:
 
     @cached_property
     def relayed(self) -> dict[int, Relay]:
-        """Relays by link."""
+        """The relays by the number of their link."""
         return {relay.link: relay for relay in self.relays}
 
     @property

@@ -27,7 +27,7 @@ _FOLDER = namespaces.FILES / "modules"
 values."""
 
 Settings = dict[str, dict[str, int]]
-"""Values by module and parameter."""
+"""Values of module parameters, by module and parameter."""
 
 
 def settings(plan: Plan) -> Settings:

@@ -36,7 +36,7 @@ def new_prefix() -> str:
 
 
 def path(name: str) -> str:
-    """The file of a namespace."""
+    """The path of a namespace's file."""
     return str(RUN / name)
 
 
@@ -48,12 +48,12 @@ def folder(prefix: str) -> Path:
 
 
 def ours(prefix: str) -> list[str]:
-    """Existing namespaces with a prefix."""
+    """The existing namespaces whose names begin with this prefix."""
     return sorted(name for name in _entries(RUN) if name.startswith(prefix))
 
 
 def remains() -> list[str]:
-    """Namespaces of runs whose process no longer exists."""
+    """The namespaces of runs whose process no longer exists."""
     return _dead(RUN)
 
 
@@ -96,7 +96,7 @@ def remove(names: Iterable[str]) -> None:
 
 
 def inside(names: Iterable[str]) -> list[int]:
-    """Processes in any of these namespaces."""
+    """The ids of the processes in these namespaces."""
     wanted = set()
     for name in names:
         with contextlib.suppress(OSError):

@@ -17,12 +17,12 @@ class Netem:
     """Delay and loss of a link."""
 
     delay: int
-    """ns."""
+    """Delay of a packet, ns."""
     loss: float
     """Probability that a packet is lost."""
 
     def words(self) -> str:
-        """The arguments for tc(8)."""
+        """The arguments of the qdisc for tc(8)."""
         loss = f" loss random {self.loss * 100:.8f}%" if self.loss else ""
         return f"netem limit {ENDLESS_PACKETS} delay {self.delay / 1000:.3f}us{loss}"
 

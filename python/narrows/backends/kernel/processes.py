@@ -93,7 +93,7 @@ class Processes:
                 raise KernelError(one_line(f"{name} ended {how}: {self._words(name)}"))
 
     def _words(self, name: str) -> str:
-        """The last line of a program's output."""
+        """The last line of a program's output so far."""
         said = self.log(name).read_text(errors="replace").strip().splitlines()
         return said[-1] if said else "no output"
 

@@ -31,12 +31,12 @@ class Leaf:
 
     packets: int | None
     bytes: int | None
-    """L3 bytes."""
+    """Maximum length in L3 bytes; None if `packets` limits the queue."""
     mark: int | None = None
     """Queueing time above which a packet is marked CE, ns (None: no marks)."""
 
     def words(self) -> str:
-        """The arguments for tc(8)."""
+        """The arguments of the qdisc for tc(8)."""
         if self.mark is not None:
             # CoDel with a target that no packet reaches. Only its ce_threshold marks.
             never = f"target {_NEVER_SECONDS}s interval {_NEVER_SECONDS}s"

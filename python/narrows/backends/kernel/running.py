@@ -57,7 +57,7 @@ def statuses() -> list[dict[str, Any]]:
 
 
 def parse(text: str) -> list[dict[str, Any]]:
-    """The consecutive JSON objects in a text."""
+    """The JSON objects that follow each other in a text."""
     found, decoder = [], json.JSONDecoder()
     text = text.lstrip()
     while text:

@@ -30,7 +30,7 @@ _LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x")
 
 
 def programs() -> list[Path]:
-    """The programs that this machine has."""
+    """The needed programs that this machine has."""
     found = [Path(path) for name in (*NEEDED, *USED) if (path := shutil.which(name))]
     ours = agent()
     return [*found, ours] if ours else found
@@ -46,7 +46,7 @@ def agent() -> Path | None:
 
 
 def data() -> list[Path]:
-    """Data files that the programs read."""
+    """The data files that the programs read."""
     return [path for path in SCHEMAS if path.exists()]
 
 

@@ -185,12 +185,12 @@ class Image:
 
     @property
     def initramfs(self) -> Path:
-        """The archive of the guest's files."""
+        """Path of the archive with the guest's files."""
         return self.folder / "initramfs"
 
     @property
     def state(self) -> Path:
-        """The state of the waiting guest."""
+        """Path of the file with the saved state of the guest."""
         return self.folder / "state"
 
 

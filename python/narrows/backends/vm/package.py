@@ -127,7 +127,7 @@ def fetch(say: Callable[[str], None]) -> Kernel:
 
 
 def _package_name() -> str:
-    """The package that the metapackage stands for."""
+    """The name of the package that the metapackage stands for."""
     told = _call(["apt-cache", "depends", "--important", METAPACKAGE])
     names = re.findall(r"Depends: (linux-image-\S+)", told)
     if not names:

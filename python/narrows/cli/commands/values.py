@@ -17,7 +17,7 @@ CELL_SETS = ("full", "core", "ci")
 KERNEL_CONTROLLERS = ("all", *EBPF)
 """Congestion controllers that `narrows cc` can load."""
 _DEEPEST = 4
-"""Parts of a scenario key that completion offers."""
+"""Largest number of parts of a scenario key that completion offers."""
 
 
 def beginning(source: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:

@@ -37,9 +37,9 @@ class _Finished:
     label: str
     kind: str
     size: Floats
-    """Sizes in kB."""
+    """Sizes of the flows, in kB."""
     fct: Floats
-    """Completion times in ms."""
+    """Completion times of the flows, in ms."""
     slowdown: Floats
     unfinished: int
 

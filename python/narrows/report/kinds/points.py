@@ -179,7 +179,7 @@ def _as_series(marks: list[_Mark], x: str) -> list[_Mark]:
 
 
 def _short(factor: str) -> str:
-    """The last word of a key."""
+    """The last part of a factor's dotted key."""
     return factor.rpartition(".")[2]
 
 
@@ -320,7 +320,7 @@ def _fills(marks: Sequence[_Mark]) -> list[int]:
 
 
 def _named(series: Sequence[str]) -> str:
-    """The flows' names, if they are few."""
+    """The names of the series as text: all names if they are few, otherwise the first two."""
     names = list(dict.fromkeys(series))
     return " or ".join(names) if len(names) <= _MOST_NAMES else f"{names[0]}, {names[1]} and so on"
 

@@ -293,7 +293,7 @@ def single_run(run: Run) -> list[Figure]:
 
 
 def _sampled(run: Run) -> list[int]:
-    """Rows of the flows that have samples."""
+    """The rows of the table `flows` whose flows have samples."""
     ids = np.unique(run.column("flow_samples", "flow"))
     return [int(row) for row in np.flatnonzero(np.isin(run.column("flows", "flow"), ids))]
 

@@ -65,7 +65,7 @@ class Page:
 
     @property
     def warmup(self) -> str:
-        """The warm-up in words."""
+        """The warm-up as words of a sentence."""
         part = "tenth" if self.warmup_s is None else f"{self.warmup_s:g} s"
         return f"first {part} of a run (the warm-up)"
 
@@ -166,6 +166,6 @@ def _swatch(key: Key) -> Markup:
 
 
 def _code(text: str) -> Markup:
-    """Backticks in a sentence as code."""
+    """The text as HTML, with the words in backticks as code."""
     escaped = str(Markup.escape(text))
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))

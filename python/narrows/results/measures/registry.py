@@ -40,7 +40,7 @@ _Function = Callable[..., float | Measured]
 
 
 def measure(title: str, unit: str, source: str) -> Callable[[_Function], _Function]:
-    """Register a function under its own name."""
+    """A decorator that registers a function as a measure, under the function's name."""
 
     def register(function: _Function) -> _Function:
         name = function.__name__
@@ -51,7 +51,7 @@ def measure(title: str, unit: str, source: str) -> Callable[[_Function], _Functi
 
 
 def find_measure(name: str) -> Measure:
-    """The measure of that name."""
+    """The measure with this name."""
     if name not in MEASURES:
         raise NarrowsError(f"no measure {name!r}{hint(name, MEASURES)}")
     return MEASURES[name]

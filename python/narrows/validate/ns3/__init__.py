@@ -29,7 +29,7 @@ _SAMPLE_S = 0.05
 _SERIES = ("windows", "srtts_s", "bytes")
 """Samples: segments, seconds, bytes delivered since the previous sample."""
 _NEEDED = {"name", "goodput_bps", "sent", "resent", *_SERIES}
-"""Columns of each flow."""
+"""Columns that the program's output must have for each flow."""
 MOST_SEEDS = 3
 """Largest number of runs of a cell. A run takes 4 to 12 s at 100 Mbit/s."""
 _RUNS = "runs"
