@@ -34,7 +34,8 @@ def _networks() -> Rows:
 
 
 FAMILIES = ("as in Linux", "beyond Linux", "by the network")
-"""Headings for congestion controllers: those of Linux, others, and those with rates from the network."""
+"""Headings for three groups of congestion controllers: Linux's, others, and those that get rates from the
+network."""
 
 
 def _family(name: str) -> str:

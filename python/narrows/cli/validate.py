@@ -167,7 +167,7 @@ def _algorithms(asked: str | None, real: Backend | None, simulator: Backend) -> 
     """The names to validate.
 
     Raises:
-        NarrowsError: if a side lacks one of them.
+        NarrowsError: if one side lacks one of these algorithms.
     """
     have = runner.available(real or simulator, simulator)
     if asked is None:

@@ -18,7 +18,7 @@ from narrows.controller.view import AlertSeverity
 from narrows.units import NANOS_PER_SEC as SECOND
 
 ACTIVE_MAX = 500
-"""Largest number of alerts at one time. Further ones are counted, and begin when others end."""
+"""Largest number of alerts at one time. Further alerts are counted, and begin when others end."""
 AGENTS_MAX = 1024
 """Largest number of absent agents that are remembered."""
 FORGET_NS = 24 * 3600 * SECOND

@@ -63,12 +63,12 @@ class Params:
     """Parameters of the domain. Times in ns."""
 
     lldp_ns: int = 1 * SECOND
-    """Interval between LLDP frames of a port: that of fast transmission in IEEE 802.1AB. With the standard's
-    default of 30 s, loops would be found too late."""
+    """Interval between LLDP frames of a port: the interval of fast transmission in IEEE 802.1AB. With the
+    standard's default of 30 s, loops would be found too late."""
     probe_ns: int = 2 * SECOND
     """A port that receives no LLDP from another switch for this time becomes an edge."""
     link_expire_ns: int = 5 * SECOND
-    """A link without LLDP for this time is removed. The time is that of five frames, because a busy switch
+    """A link without LLDP for this time is removed. This is the time of five frames, because a busy switch
     loses some of them."""
     counters_ns: int = 1 * SECOND
     """Interval between readings of port counters. Below 0.1 s the readings cost more than they are worth: the

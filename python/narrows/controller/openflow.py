@@ -59,8 +59,8 @@ _ICMPV6 = 58
 FRAME_BYTES = 256
 """Bytes of a frame that are sent to the controller: enough for its headers and for LLDP."""
 WAITING_MAX = 20_000
-"""Largest number of messages that are queued for a slow switch. Beyond it the connection is closed. When
-the switch reconnects, its entries are compared with the desired ones again."""
+"""Largest number of messages that are queued for a slow switch. If there are more, the connection is closed.
+When the switch reconnects, its entries are compared with the desired ones again."""
 PORTS_MAX, RULES_MAX = 1024, 200_000
 """Largest numbers of ports and of our entries that a switch may describe."""
 

@@ -78,7 +78,7 @@ class Pair:
             self.on_yield("another controller has become the master of a switch")
 
     def next_generation(self) -> int:
-        """Raises the generation above all known ones, and returns it."""
+        """Raises the generation above all known generations, and returns it."""
         with self._lock:
             return self._election.raise_generation()
 

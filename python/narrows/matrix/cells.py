@@ -47,8 +47,8 @@ class Cell:
     """Share of the goodput of both flows (MET-33). If the controller runs against itself, this is the larger
     of both shares."""
     ratio: Interval
-    """Its goodput divided by the rival's (MET-34). If the controller runs against itself, this is the larger
-    goodput divided by the smaller one."""
+    """Goodput of the controller's flow divided by the rival's goodput (MET-34). If the controller runs
+    against itself, this is the larger goodput divided by the smaller one."""
     jain: Interval
     """Jain's index of the goodputs of both flows (MET-30)."""
     harm_goodput: Interval

@@ -222,5 +222,5 @@ def trace_label(stem: str) -> str:
 
 
 def first_seed(runs: Runs) -> list[Run]:
-    """One run per case, the one with the smallest seed."""
+    """One run per case: the run with the smallest seed."""
     return [min(group, key=lambda run: run.seed) for group in runs.cases().values()]

@@ -33,7 +33,7 @@ class Ramp:
 
 
 def text_on(fill: str) -> str:
-    """Black or white, the one with more contrast to the fill."""
+    """Black or white: the colour with more contrast to the fill."""
     return max((DARK_TEXT, LIGHT_TEXT), key=lambda text: contrast(text, fill))
 
 

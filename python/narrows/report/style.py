@@ -59,7 +59,7 @@ _DASHES: dict[str, Dash] = {"solid": _SOLID, "dashed": _DASHED, "dotted": _DOTTE
 
 @functools.cache
 def looks() -> Mapping[str, Look]:
-    """Looks by name, in the order of legends: those of the catalogue, and others."""
+    """Looks by name, in the order of legends: looks of the catalogue, and others."""
     found: dict[str, Look] = {}
     for name, row, preset in congestion.names():
         drawn = preset.look if preset else row.look

@@ -69,7 +69,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All figures that two results share, and the flows and links that only one of them has."""
+    """All figures that two results share, and the flows and links that only one of the results has."""
 
     pairs: list[Pair]
     only_a: list[str]

@@ -52,7 +52,7 @@ LINK_FIGURES = ("utilisation", "sojourn_mean_s", "sojourn_p95_s", "dropped_packe
 
 _WORTH_A_ROW = ("dropped_packets", "random_losses", "marks")
 _ONLY_IF_ANY = ("random_losses", "marks")
-"""Figures of links that are shown only if one of them is not zero."""
+"""Figures of links that a table shows only if they are not zero for at least one link."""
 
 
 def shown_of_flows(rows: Sequence[Row]) -> list[str]:

@@ -33,7 +33,7 @@ class Direction:
     traits: Traits
     """Properties of this direction of the link."""
     capacity: traces.Capacity | None
-    """Its trace, if it has one."""
+    """Trace of the link's capacity, if it has one."""
     key: str
     """Key of the link in the scenario."""
 

@@ -39,7 +39,7 @@ class Run:
     """One run of a sweep."""
 
     id: int
-    """Its number, from 0."""
+    """Number of the run, from 0."""
     scenario: Scenario
     """The scenario of this run, without a sweep."""
     factors: dict[str, str | float] = field(default_factory=dict)

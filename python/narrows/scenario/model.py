@@ -83,7 +83,7 @@ class RateController(Table):
     outages: list[Outage] = []
     """Times at which the rate controller is out of order (from, to)."""
     params: dict[str, Data] = {}
-    """Its parameters, listed in docs/reference/scenario-reference.md."""
+    """Parameters of the rate controller, listed in docs/reference/scenario-reference.md."""
 
     @model_validator(mode="after")
     def _consistent(self) -> RateController:
@@ -206,7 +206,7 @@ class Scenario(Table):
     nodes: list[Node] = []
     """Nodes; nodes that links mention need no entry."""
     links: Annotated[list[Link], Field(max_length=MAX_LINKS)] = []
-    """Links in addition to those of the topology."""
+    """Links in addition to the topology's links."""
     flows: Annotated[list[Flow], Field(max_length=100_000)] = []
     """Flows of the scenario."""
     rate_controllers: Annotated[list[RateController], Field(max_length=1024)] = []

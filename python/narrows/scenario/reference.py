@@ -103,7 +103,7 @@ class Row:
     key: str
     """The key as a scenario file spells it."""
     takes: str
-    """Its type or unit in words."""
+    """Type or unit of the value in words."""
     default: str
     """The default value as a file would spell it. Empty if there is none."""
     meaning: str

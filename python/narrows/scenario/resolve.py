@@ -75,7 +75,7 @@ class Survey:
     plan: Plan
     """The plan for the backend."""
     graph: Graph
-    """Its network."""
+    """Network of the plan."""
     paths: list[fitting.Path]
     """The links of each flow of the plan."""
     origins: dict[str, list[int]]

@@ -102,7 +102,7 @@ class FigureSpec(_Table):
     kind: str
     title: str
     caption: str
-    """Its first sentence says what the figure shows. The index of the figures prints it."""
+    """The first sentence of the caption says what the figure shows. The index of the figures prints it."""
     where: Where = {}
     args: dict[str, Any] = {}
 

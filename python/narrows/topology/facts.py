@@ -77,7 +77,7 @@ class Facts:
     groups: list[Group] = field(default_factory=list)
     """Flows that belong to the network."""
     demands: list[Demand] = field(default_factory=list)
-    """Its traffic matrix."""
+    """Traffic matrix of the network."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
     """Default destinations of flows."""
 

@@ -62,7 +62,7 @@ class Side:
 
 
 def sides(results: Results, *, disturbed: bool = False) -> dict[str, Side]:
-    """Flows by name. Either only the sound runs in real time count, or only the disturbed ones."""
+    """The flows by name. `disturbed` selects whether only disturbed runs or only sound runs count."""
     unsound = {int(run) for run, verdict in results.soundness.items() if not verdict["sound"]}
     numbers = results.runs["run"].to_pylist()
     found: dict[str, Side] = {}

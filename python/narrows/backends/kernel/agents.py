@@ -90,7 +90,7 @@ class Agent:
     namespace: str
     """Namespace of its process, without the run's prefix."""
     config: Mapping[str, Any]
-    """Its configuration; ``name`` is added when it starts."""
+    """Configuration of the agent; ``name`` is added when the agent starts."""
     links: Mapping[str, int] = field(default_factory=dict)
     """For a switch: controlled links by interface."""
     rates: tuple[tuple[int, str, int], ...] = ()

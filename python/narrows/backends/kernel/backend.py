@@ -145,14 +145,14 @@ class Kernel:
             self._say("removing the network ...")
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
-        """Values that `cc` may have: this kernel's algorithms, and those of the agent."""
+        """Values that `cc` may have: the algorithms of this kernel and of the agent."""
         return [
             (name, BY_AGENT if name == BRF or name in cc.NAMES else "of this kernel")
             for name in features.congestion_controls()
         ]
 
     def rate_controllers(self) -> list[tuple[str, str]]:
-        """Values that a controller's `kind` may have: those of the agent."""
+        """Values that a controller's `kind` may have: the kinds that the agent offers."""
         return [(kind, BY_AGENT) for kind in rate.on_switches()]
 
 

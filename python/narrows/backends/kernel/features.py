@@ -98,7 +98,7 @@ def tools() -> list[Finding]:
 
 
 def congestion_controls() -> list[str]:
-    """Congestion controllers of the kernel, and those of the agent if the agent is installed."""
+    """The congestion controllers of the kernel, and of the agent if it is installed."""
     try:
         found = CONGESTION.read_text(encoding="ascii").split()
     except OSError:

@@ -53,7 +53,7 @@ BUILT_IN = ("tcp_cubic",)
 
 
 def offered() -> list[str]:
-    """Congestion control algorithms of guests: those of Linux in the catalogue."""
+    """The congestion control algorithms of guests: Linux's algorithms in the catalogue."""
     return sorted(row.linux.name for row in congestion.catalogue().values() if row.linux is not None)
 
 
