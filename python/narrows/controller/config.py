@@ -89,7 +89,7 @@ class OpenFlow(Address):
 
     @property
     def tls(self) -> tuple[Path, Path, Path] | None:
-        """Key, certificate and CA, if they are set."""
+        """The key, the certificate and the CA, if all three are set."""
         if self.key is None or self.certificate is None or self.ca is None:
             return None
         return self.key, self.certificate, self.ca
@@ -105,7 +105,7 @@ class Agents(Address):
 
     @property
     def keys(self) -> Keys | None:
-        """The files, if they are set."""
+        """The files of the key and of the certificates, if all are set."""
         if self.key is None or self.certificate is None or self.trusted is None:
             return None
         return Keys(self.key, self.certificate, self.trusted)
@@ -209,7 +209,7 @@ class Alerts(_Table):
     flow: FlowAlert | None = None
 
     def rules(self) -> Rules:
-        """The thresholds."""
+        """The thresholds of all alerts."""
         queue, agent, flow = self.queue, self.agent, self.flow
         return Rules(
             None if queue is None else QueueRule(queue.above, queue.for_, queue.severity),
@@ -228,7 +228,7 @@ class PortConfig(_Table):
 
 
 class Config(_Table):
-    """The whole file."""
+    """The content of the configuration file."""
 
     name: Name = "controller"
     openflow: OpenFlow = OpenFlow()

@@ -107,7 +107,7 @@ class Flow(_Model):
 
 
 class CongestionState(_Model):
-    """A controlled port's state."""
+    """The state of a controlled port."""
 
     key: str = Field(description="Identifier of the port in `history` and `flows`.")
     agent: str
@@ -131,7 +131,7 @@ class CongestionState(_Model):
 
     @computed_field(json_schema_extra={"deprecated": True})
     def controller(self) -> str:
-        """The name of `rate_controller` in version 0.2."""
+        """The value of `rate_controller`, under its name of version 0.2."""
         return self.rate_controller
 
 
@@ -241,7 +241,7 @@ def _load(domain: Domain, key: PortKey) -> Load | None:
 
 
 def _kinds(domain: Domain) -> dict[PortKey, CongestionKind]:
-    """Congested ports of switches."""
+    """The kind of congestion of each congested port of a switch."""
     return {place: port.kind for place, port in domain.controlled().items() if port.kind is not None}
 
 

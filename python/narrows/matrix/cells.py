@@ -44,8 +44,8 @@ class Cell:
     rtt_mean_s: Interval
     """Mean RTT over the ACKs of this flow (MET-12)."""
     share: Interval
-    """Share of the goodput of both flows (MET-33). If the controller runs against itself, this is the larger
-    of both shares."""
+    """Share of the controller's flow in the goodput of both flows (MET-33). If the controller runs against
+    itself, this is the larger of both shares."""
     ratio: Interval
     """Goodput of the controller's flow divided by the rival's goodput (MET-34). If the controller runs
     against itself, this is the larger goodput divided by the smaller one."""
