@@ -11,7 +11,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 .DEFAULT_GOAL := help
 .PHONY: help packages setup agent agent-aarch64 agent-wheel deb guest demo study test fuzz soak lint prose format wheels wheel-x86_64 wheel-aarch64 sdist sdist-builds first-result release rust-test crates python-test determinism bench docs reference clean
 # Parts of other targets, which `make help` does not list.
-.PHONY: prepare try-agent try-guest rust-lint rust-lint-and-builds python-lint tests-that-wait tests-that-compute rust-builds rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
+.PHONY: prepare try-agent try-guest rust-lint python-lint kernel-chain rust-chain python-chain rust-builds rust-waiting-test live-test pure-test waiting-test short-soak real-time-test
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9_ -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' \
@@ -74,30 +74,30 @@ demo: setup ## Run the BRF study with few runs and write its report (results/dem
 study: setup ## Run the full BRF study with 10 seeds
 	$(BIN)/narrows study brf --out results/brf
 
-# Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out. Several jobs at a
-# time, because links with LTO, downloads, the guest's boot and tests that wait leave cores idle.
+# Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out. Three chains run
+# at the same time, because downloads, links, the guest's boot and tests that wait leave cores idle.
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line try-guest rust-lint-and-builds python-lint
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line tests-that-wait tests-that-compute
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line kernel-chain rust-chain python-chain
 	@$(MAKE) --no-print-directory live-test real-time-test
 
-# One after the other, because both lock the same target folder.
-rust-lint-and-builds: $(VENV)/ready
-	@$(MAKE) --no-print-directory rust-lint
-	@$(MAKE) --no-print-directory rust-builds
-
-tests-that-wait:
+kernel-chain: try-guest
 	@$(MAKE) --no-print-directory waiting-test
-	@$(MAKE) --no-print-directory rust-waiting-test
 	@$(MAKE) --no-print-directory short-soak
 
-# With low priority, because tests that run at the same time have deadlines.
+# With low priority, because tests of the other chains have deadlines.
 LOW_PRIORITY = nice -n 19
-tests-that-compute:
-	@$(LOW_PRIORITY) $(MAKE) --no-print-directory fuzz
+rust-chain: $(VENV)/ready
+	@$(LOW_PRIORITY) $(MAKE) --no-print-directory rust-lint
+	@$(LOW_PRIORITY) $(MAKE) --no-print-directory rust-builds
+	@$(MAKE) --no-print-directory rust-waiting-test
+
+# The fuzzers come last, because they share programs with `rust-builds`.
+python-chain: setup
+	@$(LOW_PRIORITY) $(MAKE) --no-print-directory python-lint
 	@$(LOW_PRIORITY) $(MAKE) --no-print-directory pure-test
 	@$(LOW_PRIORITY) $(MAKE) --no-print-directory determinism
+	@$(LOW_PRIORITY) $(MAKE) --no-print-directory fuzz
 
 try-agent:
 	@if $(PYTHON) $(PREREQUISITES) has agent; then $(MAKE) --no-print-directory agent; fi

@@ -23,6 +23,8 @@ def requirements(extra: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # Python compiles a module when it is first imported. Few of the modules are ever imported.
+    options = ["--quiet", "--no-compile", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "install", *options]
     wanted = [*PROJECT["dependencies"], *requirements("dev")]
     sys.exit(subprocess.call([*pip, "--constraint", str(ROOT / "constraints.txt"), *wanted]))
