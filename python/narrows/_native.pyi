@@ -115,7 +115,7 @@ class FlowInfo:
         """Allowed rate of the flow, L3 bytes/s."""
     @property
     def rate(self) -> int:
-        """Present rate of the flow, L3 bytes/s."""
+        """Current rate of the flow, L3 bytes/s."""
     @property
     def rtt(self) -> int | None:
         """Round-trip time, nanoseconds."""
@@ -130,19 +130,20 @@ class PortInfo:
         """Name of the interface."""
     @property
     def mac(self) -> str:
-        """Hardware address of the interface, by which the controller finds the OpenFlow port."""
+        """Hardware address of the interface. The controller finds the OpenFlow port by this address."""
     @property
     def capacity(self) -> int:
-        """Capacity, L3 bytes/s."""
+        """Capacity of the port, L3 bytes/s."""
     @property
     def rate_controller(self) -> str:
-        """The rate controller, e.g. `brf`. Earlier agents of this protocol call it `controller`."""
+        """The rate controller, e.g. `brf`. Earlier agents with this version of the protocol use the key
+        `controller`."""
 
 class Ports:
     """All controlled ports of an agent."""
     @property
     def ports(self) -> list[PortInfo]:
-        """At most `PORTS_MAX` ports, each with its own number and interface."""
+        """At most `PORTS_MAX` ports. No two ports have the same number or interface."""
 
 class Flows:
     """The largest flows of a port."""

@@ -15,7 +15,7 @@ Datapath: TypeAlias = Literal["system", "netdev"]
 Delayer: TypeAlias = Literal["relay", "netem"]
 """Implementation of delay and loss."""
 Forwarding: TypeAlias = Literal["route", "bridge", "ovs"]
-"""Forwarding of a node."""
+"""How a node forwards packets."""
 Rate: TypeAlias = int
 """A rate in bytes per second. These are L3 bytes (whole IP datagrams, BRF-4) unless a comment says
 otherwise."""
@@ -25,28 +25,25 @@ Time: TypeAlias = int
 """A point in time: nanoseconds since an epoch that the caller chooses. In the simulator the epoch is the
 start of the run."""
 Tool: TypeAlias = Literal["own", "iperf3"]
-"""Generator of flows."""
+"""A program that generates flows."""
 
 
 class BulkAppPlan(TypedDict):
-    """Always has data to send."""
+    """The application always has data to send."""
 
     kind: Literal["bulk"]
 
 
 class SizeAppPlan(TypedDict):
-    """Sends this many bytes, then closes."""
+    """The application sends `bytes` bytes, then closes the connection."""
 
     bytes: Bytes
-    """Application bytes."""
+    """Number of application bytes."""
     kind: Literal["size"]
 
 
 class LimitedAppPlan(TypedDict):
-    """Produces data at a constant rate while it is on.
-
-    Its on periods alternate with off periods.
-    """
+    """The application produces data at a constant rate in on periods, which alternate with off periods."""
 
     kind: Literal["limited"]
     off: NotRequired[Span | None]
@@ -54,39 +51,42 @@ class LimitedAppPlan(TypedDict):
     on: NotRequired[Span | None]
     """Length of an on period; `None`: always on."""
     rate: Rate
-    """Application bytes/s while on."""
+    """Rate in an on period, application bytes/s."""
 
 
 class PoissonAppPlan(TypedDict):
-    """Poisson arrivals of sized flows from `start` to `stop`; `count` must be 1."""
+    """A source of flows that arrive as a Poisson process from `start` to `stop`.
+
+    `count` must be 1.
+    """
 
     kind: Literal["poisson"]
     per_sec: float
-    """Flows per second."""
+    """Mean number of flows per second."""
     size: SizePlan
-    """Sizes in application bytes."""
+    """Distribution of the sizes of flows, application bytes."""
 
 
 class ControllerPlan(TypedDict):
     """A rate controller at the port of a link."""
 
     kind: str
-    """Name of the controller, e.g. `brf`."""
+    """Name of the rate controller, e.g. `brf`."""
     limit: NotRequired[LimitPlan]
     """Limit of each leaf queue."""
     link: int
-    """The link whose port it controls."""
+    """Index of the link whose port is controlled."""
     outages: NotRequired[list[tuple[Time, Time]]]
-    """Outages of the controller (from, to). During an outage packets pass through plain queues and carry
-    no rates."""
+    """Outages of the rate controller (from, to). During an outage, packets pass through plain queues and
+    carry no rates."""
     params: NotRequired[dict[str, bool | float | str]]
-    """Parameters of this kind of controller, in base units."""
+    """Parameters of the rate controller, in base units."""
     shape: NotRequired[list[tuple[Time, Rate]] | None]
-    """Rate to which the port is shaped. A switch in front of a bottleneck link shapes its port to the
-    bottleneck's rate. `None`: the link's own rate."""
+    """Rate to which the port is shaped, over time: steps of (start, rate). A switch in front of a
+    bottleneck link shapes its port to the bottleneck's rate. `None`: the link's own rate."""
     told: NotRequired[bool]
-    """Whether the controller is given the capacity (key `told`). If not, the controller measures the
-    capacity."""
+    """Whether the rate controller is given the capacity (key `told`). If false, the rate controller
+    measures the capacity."""
 
 
 _FlowPlan = TypedDict(
@@ -106,13 +106,13 @@ class FlowPlan(_FlowPlan):
     app: AppPlan
     """The sending application."""
     count: NotRequired[int]
-    """Number of flows in the group."""
+    """Number of equal flows, which form a group."""
     name: str
     """Name in results. Flows of a group get the suffixes `.0`, `.1`, ..."""
     return_path: NotRequired[list[int] | None]
     """Nodes of the reverse path, including both ends; `None`: the shortest path."""
     spacing: NotRequired[Span]
-    """Time between the starts of two flows of the group."""
+    """Time between the starts of two successive flows of the group."""
     start: Time
     """Time of the first SYN (TCP) or packet (UDP)."""
     stop: NotRequired[Time | None]
@@ -129,7 +129,7 @@ class HtbClassPlan(TypedDict):
     ceil: Rate
     """Highest rate, including borrowed capacity."""
     limit: NotRequired[LimitPlan]
-    """Limit of its FIFO."""
+    """Limit of the class's FIFO."""
     priority: NotRequired[int]
     """The priority for borrowing: classes with lower values borrow first."""
     rate: Rate
@@ -142,7 +142,7 @@ class JitterPlan(TypedDict):
     max: Span
     """The delay is uniform between 0 and this value."""
     reorder: NotRequired[bool]
-    """Packets may overtake each other."""
+    """Whether packets may overtake each other."""
 
 
 class KernelPlan(TypedDict):
@@ -156,23 +156,23 @@ class KernelPlan(TypedDict):
     delay: NotRequired[Delayer | None]
     """Implementation of delay and loss."""
     forwarding: NotRequired[Forwarding | None]
-    """How nodes that are not ends of flows forward."""
+    """How nodes that are not ends of flows forward packets."""
     interval: NotRequired[Span | None]
     """Time between two samples of sockets and queues."""
     tool: NotRequired[Tool | None]
-    """Generator of the flows."""
+    """The program that generates the flows."""
 
 
 class LimitPlan(TypedDict):
     """Limit of a queue.
 
-    Both `None`: unlimited.
+    If both fields are `None`, the queue is unlimited.
     """
 
     bytes: NotRequired[Bytes | None]
-    """L3 bytes waiting."""
+    """Maximum number of waiting L3 bytes; `None`: no limit."""
     packets: NotRequired[int | None]
-    """Packets waiting."""
+    """Maximum number of waiting packets; `None`: no limit."""
 
 
 _LinkPlan = TypedDict(
@@ -185,7 +185,7 @@ _LinkPlan = TypedDict(
 
 
 class LinkPlan(_LinkPlan):
-    """A directed link: a port with its queue, and the wire after it."""
+    """A directed link, which consists of a port with its queue and the wire after the port."""
 
     delay: list[tuple[Time, Span]]
     """Propagation delay over time: steps of (start, delay), the first at 0."""
@@ -194,11 +194,12 @@ class LinkPlan(_LinkPlan):
     jitter: NotRequired[JitterPlan | None]
     """Random extra delay."""
     loss: NotRequired[list[tuple[Time, LossPlan]]]
-    """Random loss after the queue, over time: steps of (start, model). Empty: no loss."""
+    """Random loss after the queue, over time: steps of (start, model). If the list is empty, there is no
+    loss."""
     name: str
     """Name in results, e.g. `R0->R1`."""
     queue: QueuePlan
-    """The queue."""
+    """Queue of the link's port."""
     rate: RatePlan
     """Rate of the link."""
     to: int
@@ -210,11 +211,14 @@ class BernoulliLossPlan(TypedDict):
 
     kind: Literal["bernoulli"]
     p: float
-    """Probability."""
+    """Probability that a packet is lost."""
 
 
 class GilbertElliottLossPlan(TypedDict):
-    """Two states with transition probabilities per packet and a loss probability in each."""
+    """A model with a good and a bad state.
+
+    Each state has a transition probability per packet and a loss probability.
+    """
 
     bad: float
     """Loss probability in the bad state."""
@@ -234,98 +238,106 @@ class NoneMarkPlan(TypedDict):
 
 
 class ThresholdMarkPlan(TypedDict):
-    """Mark a packet with CE if the queue is longer than this when the packet arrives (DCTCP's step)."""
+    """A packet is marked with CE if the queue is longer than `packets` when the packet arrives (the step
+    marking of DCTCP)."""
 
     kind: Literal["threshold"]
     packets: int
-    """Packets waiting."""
+    """Threshold in waiting packets."""
 
 
 class RedMarkPlan(TypedDict):
-    """RED (Floyd and Jacobson 1993) on the averaged queue length."""
+    """RED (Floyd and Jacobson 1993), which uses the averaged queue length."""
 
     ecn: NotRequired[bool]
-    """Mark ECN-capable packets instead of dropping them."""
+    """Whether ECN-capable packets are marked instead of dropped."""
     kind: Literal["red"]
     max: float
-    """Upper threshold in packets. In the gentle variant, which is used, the probability reaches 1 at twice
+    """Upper threshold in packets. The gentle variant is used, in which the probability reaches 1 at twice
     this value."""
     max_p: float
-    """Probability at `max`."""
+    """Probability of marking or dropping a packet at `max`."""
     min: float
-    """Lower threshold in packets: no action below it."""
+    """Lower threshold in packets. Below it, no packet is marked or dropped early."""
     weight: float
-    """Weight of the moving average."""
+    """Weight of the newest value in the moving average of the queue length."""
 
 
 class ProbePlan(TypedDict):
-    """Recorded samples."""
+    """The samples that the run records."""
 
     flows: NotRequired[bool]
-    """Sample flows, except flows of Poisson sources."""
+    """Whether flows are sampled. Flows of Poisson sources are never sampled."""
     interval: Span
     """Time between two samples; zero: no samples."""
     links: NotRequired[list[int]]
     """Indices of the links to sample. The sojourn times in the queues of these links are measured too."""
     traces: NotRequired[bool]
-    """Record the internal state of controllers (table `traces`)."""
+    """Whether the internal state of congestion controllers and rate controllers is recorded (table
+    `traces`)."""
 
 
 class FifoQueuePlan(TypedDict):
-    """First in, first out; tail drop at the limit."""
+    """First in, first out.
+
+    A packet that arrives at the limit is dropped (tail drop).
+    """
 
     kind: Literal["fifo"]
     limit: NotRequired[LimitPlan]
-    """Limit."""
+    """Limit of the queue."""
     mark: NotRequired[MarkPlan]
-    """Early marking or dropping."""
+    """How packets are marked or dropped before the queue is full."""
 
 
 class CodelQueuePlan(TypedDict):
     """CoDel (RFC 8289)."""
 
     ecn: NotRequired[bool]
-    """Mark packets of ECN-capable flows instead of dropping them."""
+    """Whether packets of ECN-capable flows are marked instead of dropped."""
     interval: Span
-    """Interval."""
+    """Time for which the sojourn time must exceed `target` before the first drop."""
     kind: Literal["codel"]
     limit: NotRequired[LimitPlan]
-    """Limit."""
+    """Limit of the queue."""
     target: Span
-    """Target sojourn."""
+    """Target sojourn time of packets in the queue."""
 
 
 class FqCodelQueuePlan(TypedDict):
     """FQ-CoDel (RFC 8290)."""
 
     ecn: NotRequired[bool]
-    """Mark packets of ECN-capable flows instead of dropping them."""
+    """Whether packets of ECN-capable flows are marked instead of dropped."""
     interval: Span
-    """Interval."""
+    """Time for which the sojourn time must exceed `target` before the first drop."""
     kind: Literal["fq-codel"]
     limit: NotRequired[LimitPlan]
     """Limit of all queues together."""
     quantum: Bytes
-    """Deficit round robin quantum."""
+    """Quantum of the deficit round robin."""
     queues: int
     """Number of queues that flows are hashed into."""
     target: Span
-    """Target sojourn."""
+    """Target sojourn time of packets in the queue."""
 
 
 class PriorityQueuePlan(TypedDict):
-    """Strict priority: the flow's `class` is the index of its class.
+    """Strict priority.
 
-    Class 0 is served first.
+    The `class` of a flow is an index into `classes`. Class 0 is served first.
     """
 
     classes: list[LimitPlan]
-    """Limit of each class. Plans of 0.2 say `bands`."""
+    """Limit of each class. Plans of version 0.2 use the key `bands`."""
     kind: Literal["priority"]
 
 
 class HtbQueuePlan(TypedDict):
-    """Hierarchical token bucket with one level: the flow's `class` is the index of its class."""
+    """Hierarchical token bucket with one level.
+
+    The `class` of a flow is an index into `classes`.
+    """
 
     classes: list[HtbClassPlan]
     """The classes."""
@@ -333,29 +345,29 @@ class HtbQueuePlan(TypedDict):
 
 
 class StepsRatePlan(TypedDict):
-    """Piecewise constant: (start, rate), the first at 0.
+    """A piecewise constant rate, as steps of (start, rate).
 
-    With `period` the steps repeat.
+    The first step starts at 0. With `period` the steps repeat.
     """
 
     kind: Literal["steps"]
     period: NotRequired[Span | None]
-    """Length of a repetition; `None`: the steps do not repeat."""
+    """Time after which the steps repeat; `None`: the steps do not repeat."""
     steps: list[tuple[Time, Rate]]
     """The steps, in order of time."""
 
 
 class OpportunitiesRatePlan(TypedDict):
-    """Mahimahi: at each of these times `bytes` bytes may leave.
+    """A trace as mahimahi uses it.
 
-    Unused opportunities are lost.
+    At each of the times in `millis`, the link can send `bytes` bytes. Unused opportunities are lost.
     """
 
     bytes: int
     """Bytes of one opportunity (mahimahi: 1500)."""
     kind: Literal["opportunities"]
     millis: list[int]
-    """Times in milliseconds, not decreasing."""
+    """Times of the opportunities in milliseconds, not decreasing."""
     period_millis: int
     """Length of the trace in milliseconds, after which it repeats."""
 
@@ -364,9 +376,9 @@ class SdnPlan(TypedDict):
     """The SDN controller."""
 
     delay: Span
-    """One-way delay between the controller and any switch."""
+    """One-way delay between the SDN controller and any switch."""
     outages: NotRequired[list[tuple[Time, Time]]]
-    """Outages of the controller (from, to)."""
+    """Outages of the SDN controller (from, to)."""
     poll: NotRequired[Span | None]
     """Time between two polls; `None`: the smaller of the switch's control period and 100 ms."""
 
@@ -375,26 +387,26 @@ class FixedSizePlan(TypedDict):
     """All flows have the same size."""
 
     bytes: float
-    """Bytes."""
+    """Size of each flow in bytes."""
     kind: Literal["fixed"]
 
 
 class ExponentialSizePlan(TypedDict):
-    """Exponential."""
+    """Flow sizes have an exponential distribution."""
 
     kind: Literal["exponential"]
     mean: float
-    """Mean, bytes."""
+    """Mean size in bytes."""
 
 
 class ParetoSizePlan(TypedDict):
-    """Pareto (type I)."""
+    """Flow sizes have a Pareto distribution (type I)."""
 
     kind: Literal["pareto"]
     mean: float
-    """Mean, bytes."""
+    """Mean size in bytes."""
     shape: float
-    """Shape, above 1."""
+    """Shape parameter of the distribution, above 1."""
 
 
 class TcpTransportPlan(TypedDict):
@@ -403,14 +415,15 @@ class TcpTransportPlan(TypedDict):
     cc: str | dict[str, bool | float | str]
     """The congestion controller: a name, or a table with `name` and parameters in base units."""
     ecn: NotRequired[bool]
-    """Negotiate ECN."""
+    """Whether the ends negotiate ECN."""
     kind: Literal["tcp"]
     mss: NotRequired[int]
     """Payload bytes of a full segment (1448 in a 1500-byte packet)."""
     pacing: NotRequired[bool]
-    """Pace window-based controllers too (2 x or 1.2 x cwnd per srtt, as Linux with sch_fq)."""
+    """Whether window-based congestion controllers are paced too. As in Linux with sch_fq, the rate is 2
+    cwnd per srtt in slow start and 1.2 cwnd per srtt otherwise."""
     receive_window: NotRequired[int | None]
-    """Limit of the receive window in segments; `None`: the receive buffer sets the window."""
+    """Limit of the receive window in segments; `None`: the receive buffer determines the window."""
 
 
 class UdpTransportPlan(TypedDict):
@@ -418,16 +431,16 @@ class UdpTransportPlan(TypedDict):
 
     kind: Literal["udp"]
     packet: int
-    """L3 bytes per packet."""
+    """Size of a packet, L3 bytes."""
     rate: Rate
-    """L3 bytes/s."""
+    """Rate of the flow, L3 bytes/s."""
 
 
 class Plan(TypedDict):
-    """One run."""
+    """The plan of one run."""
 
     duration: Span
-    """Length of the run."""
+    """Duration of the run."""
     flows: list[FlowPlan]
     """Flows and sources of flows."""
     kernel: NotRequired[KernelPlan | None]
@@ -437,22 +450,22 @@ class Plan(TypedDict):
     nodes: list[str]
     """Node names. Links and flows refer to nodes by index."""
     probes: NotRequired[ProbePlan]
-    """Recorded samples."""
+    """The samples that the run records."""
     rate_controllers: NotRequired[list[ControllerPlan]]
-    """Rate controllers at ports. Plans of 0.2 say `controllers`."""
+    """Rate controllers at ports. Plans of version 0.2 use the key `controllers`."""
     receive_buffer: NotRequired[Bytes | None]
     """Receive buffer of each TCP connection (the maximum in Linux's `tcp_rmem`). The receiver offers half
     of the buffer as its window. `None`: Linux's default."""
     receive_memory: NotRequired[bool]
-    """Whether the receive buffer limits senders after the window has opened. If it does, segments that
-    wait for a missing one take memory from the buffer."""
+    """Whether the receive buffer limits senders after the window has opened. If true, segments that wait
+    for a missing segment take memory from the buffer."""
     sdn: NotRequired[SdnPlan | None]
     """The SDN controller of the domain."""
     seed: int
     """Seed of every random choice."""
     warmup: NotRequired[Span]
-    """Start of the measurement interval. The Python layer sets it to 10 % of the run, at least 10 RTTs, by
-    default."""
+    """Start of the measurement interval. By default, the Python layer sets it to 10 % of the run, but to
+    at least 10 RTTs."""
 
 
 AppPlan: TypeAlias = BulkAppPlan | SizeAppPlan | LimitedAppPlan | PoissonAppPlan
@@ -460,12 +473,12 @@ AppPlan: TypeAlias = BulkAppPlan | SizeAppPlan | LimitedAppPlan | PoissonAppPlan
 LossPlan: TypeAlias = BernoulliLossPlan | GilbertElliottLossPlan
 """Random loss."""
 MarkPlan: TypeAlias = NoneMarkPlan | ThresholdMarkPlan | RedMarkPlan
-"""Early marking of a FIFO."""
+"""How a FIFO marks or drops packets before it is full."""
 QueuePlan: TypeAlias = FifoQueuePlan | CodelQueuePlan | FqCodelQueuePlan | PriorityQueuePlan | HtbQueuePlan
 """The queue of a port. The packet in transmission does not count as waiting."""
 RatePlan: TypeAlias = StepsRatePlan | OpportunitiesRatePlan
-"""Service of a link."""
+"""How a link serves packets over time."""
 SizePlan: TypeAlias = FixedSizePlan | ExponentialSizePlan | ParetoSizePlan
-"""Distribution of flow sizes, bytes."""
+"""Distribution of flow sizes in bytes."""
 TransportPlan: TypeAlias = TcpTransportPlan | UdpTransportPlan
 """Transport of a flow."""
