@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::dataplane::program;
 use crate::htb::{Remains, Rtnl};
@@ -139,20 +140,27 @@ fn unpin(pins: &Path, running: &[String]) -> io::Result<bool> {
     Ok(any || !kept)
 }
 
-/// Removes pins of agents that do not run from a bpffs that another mount hides.
+/// Removes pins of agents that do not run from each bpffs that another mount hides.
 fn hidden(cleaned: &mut Cleaned, pins: &Path, running: &[String]) {
     if !bpffs::covered().is_ok_and(|covered| covered > 0) {
         return;
     }
-    let remove = || match unpin(pins, running) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        other => other,
+    let removed = AtomicBool::new(false);
+    let remove = || {
+        match unpin(pins, running) {
+            Ok(any) => _ = removed.fetch_or(any, Ordering::Relaxed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        // The result true would end the search, but more than one hidden bpffs can have pins.
+        Ok(false)
     };
     let shown = format!("{} below another mount", pins.display());
-    match bpffs::below(remove) {
-        Ok(true) => cleaned.removed.push(shown),
-        Ok(false) => {}
-        Err(error) => cleaned.failed.push(format!("{shown}: {error}")),
+    if let Err(error) = bpffs::below(remove) {
+        cleaned.failed.push(format!("{shown}: {error}"));
+    }
+    if removed.into_inner() {
+        cleaned.removed.push(shown);
     }
 }
 

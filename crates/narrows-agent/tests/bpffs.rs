@@ -308,6 +308,23 @@ fn an_agents_pins_below_another_mount_are_found_and_cleaned() {
     });
 }
 
+#[test]
+fn an_agents_pins_in_every_hidden_mount_are_cleaned() {
+    own("deep", |_| {
+        let pins = Path::new("/sys/fs/bpf/narrows-agent");
+        for _ in 0..2 {
+            mount_bpffs();
+            fs::create_dir(pins).unwrap();
+            pin_foreign(&pins.join("program"));
+        }
+        mount_bpffs();
+        let cleaned = clean::clean(Path::new("/nonexistent"), pins);
+        assert_eq!(cleaned.failed, Vec::<String>::new());
+        assert!(!bpffs::is_hidden(pins).unwrap(), "{cleaned:?}");
+        assert_eq!((mounts(), pins.exists()), (1, false));
+    });
+}
+
 /// Checks the error of a switch whose pins a second mount hides. `before` is put in front of the switch's command.
 fn start_below_hidden_pins(tag: &str, before: &[&str], expected: &str) {
     own(tag, |_| {
