@@ -60,7 +60,10 @@ def _message(first: Any, key: str, data: object, model: type[BaseModel]) -> tupl
             names = [n.strip("'") for n in str(first["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
             return choice(value, names), key
         case "value_error":
-            start = "" if isinstance(value, dict | BaseModel) else f"found {found(value)}, "
+            is_table = isinstance(value, BaseModel) or (
+                isinstance(value, dict) and _is_table(model, first["loc"])
+            )
+            start = "" if is_table else f"found {found(value)}, "
             return f"{start}expected {_cause(first)}", key
         case "model_type" if isinstance(value, str) and first["loc"][-1] == "trace":
             return f"found {found(value)}, expected a table such as {{ file = {found(value)} }}", key
@@ -175,6 +178,27 @@ def _key(loc: tuple[int | str, ...], data: object, last_is_new: bool) -> str:
             continue
         parts.append(str(part))
     return ".".join(parts)
+
+
+def _is_table(model: type[BaseModel], loc: tuple[int | str, ...]) -> bool:
+    """Whether the model expects a table at `loc`. If so, an error there is about keys of this table."""
+    if not loc:
+        return True
+    fields = [
+        field
+        for table in _tables(model, loc[:-1])
+        for name, field in table.model_fields.items()
+        if loc[-1] in (name, field.alias)
+    ]
+    return not fields or any(_may_be_table(field.annotation) for field in fields)
+
+
+def _may_be_table(annotation: object) -> bool:
+    if get_origin(annotation) is list:
+        return False
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return True
+    return any(_may_be_table(arg) for arg in get_args(annotation))
 
 
 def _names(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
