@@ -78,7 +78,12 @@ STATUS = {
     ],
     "interfaces": [
         {"name": "eth0", "netns": "/run/netns/h1", "present": False, "refusal": ""},
-        {"name": "eth0", "netns": "/run/netns/h2", "present": False, "refusal": "at most 63 programs fit"},
+        {
+            "name": "eth0",
+            "netns": "/run/netns/h2",
+            "present": False,
+            "refusal": "an interface can have at most 63 programs",
+        },
         {"name": "eth1", "netns": "/run/netns/h2", "present": True, "refusal": ""},
     ],
 }
@@ -95,7 +100,7 @@ def test_doctor_names_what_running_agents_wait_for(bare, monkeypatch, narrows, t
     lines = narrows("doctor")[1].splitlines()
     assert [line for line in lines if "waits for" in line] == [
         "agent sender waits for: namespace /run/netns/h1, "
-        "interface eth0 in /run/netns/h2 (refused: at most 63 programs fit)",
+        "interface eth0 in /run/netns/h2 (refused: an interface can have at most 63 programs)",
         "agent switch waits for: interface eth1",
     ]
     data = json.loads(narrows("doctor", "--json")[1])

@@ -75,7 +75,7 @@ def test_only_a_deleted_link_excuses_an_agent_that_ends():
     ("log", "is_excuse"),
     [
         ("narrows-agent: interfaces: no network interface is called `r`; see `ip link`", True),
-        ("narrows-agent: there is no interface c; `ip link` lists them", True),
+        ("narrows-agent: no interface c; `ip link` lists the existing ones", True),
         ("narrows-agent: attaching to an interface (tcx): No such device (os error 19); Linux 6.6", True),
         ('WARN event="interface-gone" interface="r" its packets are not marked', False),
         ("thread 'main' panicked at src/host/links.rs:1", False),

@@ -15,7 +15,7 @@ from result import Result
 from schedule import Fault
 
 WITHOUT_INTERFACE = re.compile(
-    r"no network interface is called|there is no interface|attaching to an interface .*No such device"
+    r"no network interface is called|no interface \S+; `ip link`|attaching to an interface .*No such device"
 )
 """Errors of an agent that does not find its interface, or whose interface vanishes while the agent starts."""
 

@@ -70,7 +70,9 @@ pub enum Error {
         patience: Duration,
     },
     /// The kernel refused to mount.
-    #[error("found no bpffs at {PATH}, and mounting one failed: {0}; mount one (`mount -t bpf bpf {PATH}`)")]
+    #[error(
+        "found no bpffs at {PATH}, and could not mount one: {0}; mount it yourself (`mount -t bpf bpf {PATH}`)"
+    )]
     Mount(io::Error),
 }
 
@@ -101,7 +103,7 @@ fn lock_file(path: &Path, patience: Duration) -> Result<Flock<File>, Error> {
         let opened = file.metadata().map_err(failed)?;
         if !opened.is_file() || opened.uid() != nix::unistd::geteuid().as_raw() {
             return Err(failed(io::Error::other(
-                "found a file of another user, or one that is not a regular file",
+                "found a file that is not a regular file or belongs to another user",
             )));
         }
         let lock = wait_for(file, path, patience)?;

@@ -11,7 +11,7 @@ const SETTLED: Span = Span::from_secs(1);
 
 /// The interface or namespace flaps, so the agent does not use it yet.
 #[derive(Debug, thiserror::Error)]
-#[error("it was lost {FLAPS} times in {} s; it is taken once it has existed for {} s", WINDOW.as_secs_f64(), SETTLED.as_secs_f64())]
+#[error("lost {FLAPS} times within {} s; the agent uses it again once it has existed for {} s", WINDOW.as_secs_f64(), SETTLED.as_secs_f64())]
 pub struct Flaps;
 
 /// The recent changes of an interface or a namespace.

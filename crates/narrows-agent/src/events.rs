@@ -110,7 +110,12 @@ pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
 /// Logs that packets which leave through `port` may contain flows that the agent does not see. Call this function
 /// once for each kind of encapsulation.
 pub fn unopened(port: &str, encapsulation: &str, advice: &str) {
-    tracing::warn!(port, event = "unopened", encapsulation, "flows inside are not rated: {advice}");
+    tracing::warn!(
+        port,
+        event = "unopened",
+        encapsulation,
+        "the agent does not rate flows inside these packets: {advice}"
+    );
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ impl Guardian {
             && !matches!(self.child.try_wait(), Ok(None))
             && let Err(error) = self.restart()
         {
-            tracing::warn!(event = "guardian-failed", %error, "objects that a killed agent leaves are not removed");
+            tracing::warn!(event = "guardian-failed", %error, "if this agent is killed, its objects are not removed");
             // No further attempts.
             self.pipe = None;
         }
@@ -110,7 +110,7 @@ impl Guardian {
     fn restart(&mut self) -> io::Result<()> {
         let _ = self.child.wait();
         (self.child, self.pipe) = spawn(&self.program)?;
-        tracing::warn!(event = "guardian-restarted", "it was killed");
+        tracing::warn!(event = "guardian-restarted", "the guardian was killed");
         let charges = self.charges.clone();
         charges.iter().try_for_each(|charge| self.tell(charge))
     }

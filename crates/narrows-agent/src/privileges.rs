@@ -29,7 +29,7 @@ pub fn check() -> Result<(), String> {
     if lacking.is_empty() {
         return Ok(());
     }
-    Err(format!("lacks {}; run it as root (sudo) or by its systemd unit", lacking.join(", ")))
+    Err(format!("this process lacks {}; run it as root (sudo) or with its systemd unit", lacking.join(", ")))
 }
 
 /// Drops all capabilities of this thread except those in `keep` and `reserve`. Threads that it starts later inherit
@@ -65,7 +65,7 @@ pub fn drop_to(keep: &[Capability], reserve: &[Capability]) -> io::Result<()> {
 /// If the thread does not have the capability in reserve.
 pub fn raise(capability: Capability) -> io::Result<()> {
     caps::raise(None, CapSet::Effective, capability).map_err(|_| {
-        let text = format!("lacks {capability}; run it as root (sudo) or by its systemd unit");
+        let text = format!("this process lacks {capability}; run it as root (sudo) or with its systemd unit");
         io::Error::new(io::ErrorKind::PermissionDenied, text)
     })
 }

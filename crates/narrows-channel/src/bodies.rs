@@ -130,7 +130,8 @@ impl ToController {
     /// # Errors
     /// The text names the type of the body, what was found, and what was expected. It can quote the body.
     pub fn parse(text: &str) -> Result<ToController, String> {
-        let Head { kind } = serde_json::from_str(text).map_err(|error| format!("found no body: {error}"))?;
+        let Head { kind } = serde_json::from_str(text)
+            .map_err(|error| format!("found a line that is not a body: {error}"))?;
         // The type selects the structure before its fields are parsed. Serde would parse a tagged enum into a tree
         // first, which takes longer and loses the position of an error.
         match &*kind {

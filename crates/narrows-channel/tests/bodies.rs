@@ -201,8 +201,9 @@ fn words_that_the_page_cannot_show_are_refused() {
 #[test]
 fn other_values_are_refused_with_the_type_of_the_body() {
     assert!(
-        refusal(&Value::Null)
-            .starts_with("found no body: invalid type: null, expected an object with a type")
+        refusal(&Value::Null).starts_with(
+            "found a line that is not a body: invalid type: null, expected an object with a type"
+        )
     );
     assert_eq!(refusal(&json!({"type": "poll"})), "poll: found an unknown type of body");
     assert!(refusal(&json!({"type": "report", "port": 1})).starts_with("report: missing field `at`"));
@@ -211,7 +212,7 @@ fn other_values_are_refused_with_the_type_of_the_body() {
         refusal(&changes).starts_with("flow-changes: invalid type: integer `1`, expected struct FlowKey")
     );
     let nested = "[".repeat(100_000);
-    assert!(ToController::parse(&nested).unwrap_err().starts_with("found no body: "));
+    assert!(ToController::parse(&nested).unwrap_err().starts_with("found a line that is not a body: "));
 }
 
 #[test]

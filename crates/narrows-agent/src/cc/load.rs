@@ -179,7 +179,9 @@ pub fn find(variant: Variant, place: &Place) -> Result<Option<Loaded>, CcError> 
     let mut words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
     // Missing counters are an error. The result "not loaded" would be wrong, because the algorithm may be in use.
     let (Some(connections), Some(begun), Some(options)) = (words.next(), words.next(), words.next()) else {
-        return Err(CcError::file(&facts)(io::Error::other("not the facts of this version's programs")));
+        return Err(CcError::file(&facts)(io::Error::other(
+            "found counters of another version; unload the algorithm with that version",
+        )));
     };
     let options = Options::from_bits(options);
     Ok(Some(Loaded { variant, name, options, connections, begun, pin_is_visible }))

@@ -116,7 +116,9 @@ impl Channel {
             (Some(files), _) => Some(files.read().map_err(ChannelError::Keys)?),
             (None, Some(elsewhere)) => return Err(ChannelError::NoKeys(*elsewhere)),
             (None, None) => {
-                tracing::warn!("controller.key is not set: any program on this host can be the controller");
+                tracing::warn!(
+                    "controller.key is not set: any program on this host can act as the controller"
+                );
                 None
             }
         };

@@ -203,7 +203,7 @@ fn a_controller_without_the_right_key_gets_nothing() {
     stream.write_all([ANSWER, POLL].concat().as_bytes()).unwrap();
     let line = failure(&channel);
     assert!(
-        line.ends_with("refused: it does not use TLS 1.3; expected a controller with agents.key"),
+        line.ends_with("refused: the controller does not use TLS 1.3; expected a controller with agents.key"),
         "{line}"
     );
     assert_eq!(channel.try_recv(), None);

@@ -11,13 +11,13 @@ use rustls::{AlertDescription, ClientConfig, ClientConnection, Error};
 #[derive(Debug, thiserror::Error)]
 pub enum TlsRefusal {
     /// The controller's certificate is not in the agent's list of trusted certificates.
-    #[error("its certificate is not in the file 'trusted'")]
+    #[error("the controller's certificate is not in the file 'trusted'")]
     Stranger,
     /// The controller refuses the agent's certificate.
-    #[error("it does not trust this agent's certificate")]
+    #[error("the controller does not trust this agent's certificate")]
     NotTrusted,
     /// The controller does not use TLS 1.3, for example because it has no key.
-    #[error("it does not use TLS 1.3; expected a controller with agents.key")]
+    #[error("the controller does not use TLS 1.3; expected a controller with agents.key")]
     Plain,
     /// Changed, repeated or reordered data, or another error.
     #[error("TLS: {0}")]

@@ -53,7 +53,7 @@ enum Ended {
     ClosedPlain,
     #[error("no answer within {} s", GREETING.as_nanos() / 1_000_000_000)]
     Silent,
-    #[error("silent for {} s", MUTE.as_nanos() / 1_000_000_000)]
+    #[error("the controller sent nothing for {} s", MUTE.as_nanos() / 1_000_000_000)]
     Mute,
     #[error("the agent stops")]
     Stopped,

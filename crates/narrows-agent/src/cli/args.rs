@@ -9,7 +9,7 @@ use super::cc::CcCommand;
 use super::shown;
 use crate::config::{self, Config, Invalid, Problem, retired};
 
-/// Explicit rate control on stock Linux: switches write rates into ACKs, and senders pace at them
+/// Explicit rate control on stock Linux: switches write rates into ACKs, and senders pace at these rates
 #[derive(Debug, Parser)]
 #[command(name = "narrows-agent", version)]
 pub struct Args {
@@ -55,8 +55,8 @@ pub(super) enum Command {
     Cc(CcCommand),
     /// Make a key and a certificate for the channel between agents and controller
     ///
-    /// Writes NAME.key, which stays on this machine, and NAME.crt, which the other side trusts. They do not expire.
-    /// NAME is the controller's name, or the name in [controller] of an agent's configuration.
+    /// Writes NAME.key, which stays on this machine, and NAME.crt, which the other side trusts. The certificate
+    /// is valid until 2120. NAME is the controller's name, or the name in [controller] of an agent's configuration.
     Key {
         /// Name of the agent or of the controller
         #[arg(value_parser = key_name)]
@@ -96,7 +96,7 @@ pub(super) struct SwitchArgs {
     /// Port to control and the rate of its link, e.g. eth1=100mbit or eth1=measured; may be repeated
     #[arg(long = "port", value_name = "INTERFACE=RATE")]
     ports: Vec<String>,
-    /// Interface by which ACKs leave, if it is not a controlled port; may be repeated
+    /// Interface through which ACKs leave, if it is not a controlled port; may be repeated
     #[arg(long, value_name = "INTERFACE")]
     also: Vec<String>,
     /// Rate controller of every port: brf, rcp, bdr or pacec (default: the file's, or brf)
@@ -111,7 +111,7 @@ pub(super) struct SwitchArgs {
 pub(super) struct SenderArgs {
     #[command(flatten)]
     host: HostArgs,
-    /// Interface by which data leaves; there, one data packet per RTT tells whether the application
+    /// Interface through which data leaves. There, one data packet per RTT states whether the application
     /// limits the flow; may be repeated
     #[arg(long = "interface", value_name = "INTERFACE", conflicts_with = "config")]
     interfaces: Vec<String>,

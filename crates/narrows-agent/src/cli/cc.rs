@@ -20,7 +20,7 @@ pub(super) enum CcCommand {
     },
     /// Unregister algorithms that no connection uses
     Unload {
-        /// bbr, bbr-a, bbr-b, bbr-c, or all for every loaded one
+        /// bbr, bbr-a, bbr-b, bbr-c, or all for every loaded algorithm
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
@@ -28,7 +28,7 @@ pub(super) enum CcCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct LoadArgs {
-    /// bbr, bbr-a, bbr-b, bbr-c, or all for every one that is not loaded
+    /// bbr, bbr-a, bbr-b, bbr-c, or all for every algorithm that is not loaded
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     /// End the probing phase at 1.25 BDP in flight, independently of its gain (bbr-a, bbr-b, bbr-c)

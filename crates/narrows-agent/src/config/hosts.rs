@@ -72,7 +72,7 @@ fn scope(root: &Reader<'_>, own: &Reader<'_>) -> Scope {
         return cgroup.map_or(Scope::Netns, Scope::Cgroup);
     }
     if cgroup.is_some() {
-        own.problem("cgroup", "found it together with [[namespaces]], expected one of them");
+        own.problem("cgroup", "found cgroup and [[namespaces]], expected only one of them");
     }
     let mut namespaces: Vec<Namespace> = Vec::new();
     for table in tables {
@@ -105,7 +105,7 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
         // because it has dropped the privilege.
         own.problem(
             "set_default",
-            "found true together with [[namespaces]], where programs choose `brf` or get it by `choice`",
+            "found true, expected false with [[namespaces]]: there, `choice` selects the connections",
         );
     }
     if set_default && mode == Mode::Cap {

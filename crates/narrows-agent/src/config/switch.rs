@@ -234,7 +234,10 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
     let ports: Vec<Port> = ports.collect();
     let given = root.table("controller");
     if let (None, Some(port)) = (&given, ports.iter().find(|port: &&Port| port.needs_controller)) {
-        let text = format!("found nothing, expected a table, because {} needs it", port.rate_controller);
+        let text = format!(
+            "found no table, expected [controller], because {} needs the SDN controller",
+            port.rate_controller
+        );
         root.problem("controller", text);
     }
     let controller = given.and_then(|table| controller(table, &common.name));
@@ -264,7 +267,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     let measured = table.get("capacity", one_of(&[("measured", ())])).is_some();
     let capacity = match measured {
         true if table.value("rate").is_some() => {
-            table.problem("rate", "found it together with capacity = \"measured\", expected one of them");
+            table.problem("rate", "found rate and capacity = \"measured\", expected only one of them");
             None
         }
         true => Some(Capacity::Measured),
@@ -272,7 +275,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
     };
     let shape = table.get("shape", unit(units::rate));
     if shape.is_some() && !measured {
-        table.problem("shape", "found it without capacity = \"measured\", expected `rate`, which shapes too");
+        table.problem("shape", "found shape without capacity = \"measured\"; `rate` also shapes the port");
     }
     let overhead = table.get("overhead", whole(0, 256)).unwrap_or(14);
     let encapsulation = table.get("encapsulation", whole(0, 256)).unwrap_or(0);
@@ -333,8 +336,7 @@ fn params(
         table.problem(&format!("params.{key}"), text);
     })?;
     if measured && params.contains_key("udp_ceiling") {
-        let text =
-            "found it with capacity = \"measured\", expected `rate`, because UDP cannot borrow otherwise";
+        let text = "found udp_ceiling with capacity = \"measured\", expected `rate`: UDP borrows only with a configured capacity";
         table.problem("params.udp_ceiling", text);
     }
     for (key, expected) in needed {
@@ -357,7 +359,8 @@ fn params(
         Ok(built) => {
             let requirements = built.requirements();
             if requirements.configured_capacity && measured {
-                let text = format!("found \"measured\", expected `rate`: {rate_controller} needs it");
+                let text =
+                    format!("found \"measured\", expected `rate`: {rate_controller} needs a configured rate");
                 table.problem("capacity", text);
             }
             Some((params, requirements.domain))

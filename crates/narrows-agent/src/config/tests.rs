@@ -124,8 +124,8 @@ fn udp_borrows_by_default_where_the_capacity_is_configured() {
     let refused =
         "f.toml: ports[0].params.udp_ceiling: found 0.1, expected 0, or a number from udp_share (0.2) to 1";
     assert_eq!(problems(&with("rate = '1gbit'\nparams = { udp_share = 0.2, udp_ceiling = 0.1 }")), [refused]);
-    let refused = "f.toml: ports[0].params.udp_ceiling: found it with capacity = \"measured\", expected `rate`, \
-                   because UDP cannot borrow otherwise";
+    let refused = "f.toml: ports[0].params.udp_ceiling: found udp_ceiling with capacity = \"measured\", \
+                   expected `rate`: UDP borrows only with a configured capacity";
     assert_eq!(problems(&with("capacity = 'measured'\nparams = { udp_ceiling = 0.5 }")), [refused]);
 }
 
@@ -175,7 +175,7 @@ fn contradicting_keys_are_refused() {
     let twice = "[switch]\ninterfaces=['a']\n[[ports]]\ninterface='a'\nrate='1mbit'";
     assert_eq!(problems(twice), ["f.toml: ports[0].interface: found \"a\", which is named twice"]);
     let both = "[switch]\n[[ports]]\ninterface='a'\nrate='1mbit'\ncapacity='measured'";
-    assert!(problems(both)[0].contains("ports[0].rate: found it together with capacity"));
+    assert!(problems(both)[0].contains("ports[0].rate: found rate and capacity"));
     assert!(
         problems("[sender]\nmode='cap'\nset_default=true")[0]
             .contains("does not change the kernel's default")
@@ -212,7 +212,7 @@ fn rcp_and_bdr_are_configured() {
     let measured = port("capacity = 'measured'\nrate_controller = 'rcp'");
     assert_eq!(
         problems(&measured),
-        ["f.toml: ports[0].capacity: found \"measured\", expected `rate`: rcp needs it"]
+        ["f.toml: ports[0].capacity: found \"measured\", expected `rate`: rcp needs a configured rate"]
     );
     let expected = "rate_controller: found \"xcp\", which real switches do not support, expected one of \"bdr\", \"brf\", \"pacec\", \"rcp\"";
     assert_eq!(port_problem(&port_of("xcp", "")), expected);
@@ -230,7 +230,7 @@ fn pacec_is_signalled_in_band_and_needs_its_controller() {
     let own = port_of("pacec", "params = { sample = '20ms', edge = false }");
     assert_eq!(
         problems(&own),
-        ["f.toml: controller: found nothing, expected a table, because pacec needs it"]
+        ["f.toml: controller: found no table, expected [controller], because pacec needs the SDN controller"]
     );
     let with = |own: &str| format!("{own}\n[controller]\naddress = '127.0.0.1:6690'");
     let Config::Switch(switch) = Config::parse(&with(&own), "f").unwrap() else { panic!() };
@@ -275,9 +275,7 @@ fn shape_is_accepted_only_with_a_measured_capacity() {
     assert_eq!(switch.ports[0].shape, Some(Rate::from_bits_per_sec(50_000_000)));
     assert_eq!(
         problems(&format!("{port}rate = '100mbit'\nshape = '50mbit'")),
-        [
-            "f.toml: ports[0].shape: found it without capacity = \"measured\", expected `rate`, which shapes too"
-        ]
+        ["f.toml: ports[0].shape: found shape without capacity = \"measured\"; `rate` also shapes the port"]
     );
 }
 

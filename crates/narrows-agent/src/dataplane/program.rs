@@ -234,7 +234,7 @@ impl Switch {
     pub fn set_interface(&self, ifindex: u32, port: u8) -> Result<(), Error> {
         self.maps[0]
             .update(&ifindex.to_ne_bytes(), &u32::from(port).to_ne_bytes(), MapFlags::ANY)
-            .map_err(bpf("name a port"))
+            .map_err(bpf("assign a port to an interface"))
     }
 
     /// Lets packets of this interface pass unchanged from now on. The attachment is not changed.

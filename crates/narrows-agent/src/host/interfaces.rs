@@ -30,7 +30,7 @@ impl AtInterface {
                 // The interface was deleted after its name was looked up.
                 Some(libc::ENODEV) => return htb::Error::NoInterface(name.to_owned()).into(),
                 Some(libc::EINVAL) => "Linux 6.6 or later with CONFIG_NET_XGRESS is needed",
-                Some(libc::ERANGE) => "at most 63 programs fit; `bpftool net` lists them",
+                Some(libc::ERANGE) => "an interface can have at most 63 programs; `bpftool net` lists them",
                 Some(libc::EPERM) => "run as root, or with CAP_NET_ADMIN and CAP_BPF",
                 _ => "`ip -d link` describes the interface",
             };

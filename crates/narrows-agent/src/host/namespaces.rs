@@ -259,7 +259,7 @@ impl Entered {
         programs
             .cookies
             .update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)
-            .map_err(refused("applying to a namespace", "at most 1024 namespaces fit"))?;
+            .map_err(refused("applying to a namespace", "at most 1024 namespaces are supported"))?;
         if let Some(iterator) = &programs.older_sockets
             && let Err(error) = take_over(iterator)
         {
@@ -290,7 +290,7 @@ impl Entered {
         if !trouble.is_missing() {
             tracing::warn!(event = "namespace-refused", %netns, error);
         } else if was_used {
-            tracing::warn!(event = "namespace-gone", %netns, "the others stay in use");
+            tracing::warn!(event = "namespace-gone", %netns, "the other namespaces stay in use");
         } else {
             tracing::warn!(event = "namespace-missing", %netns, "the agent takes it when it appears");
         }
@@ -320,7 +320,7 @@ impl Entered {
 /// that this listener saves has no effect. A connection outside of the cgroup never used an earlier sender, so it is
 /// not taken over.
 pub(super) fn take_over(iterator: &Link) -> Result<(), HostError> {
-    let what = "going through the sockets";
+    let what = "visiting the open sockets";
     // The iterator belongs to the network namespace in which it was created. It runs when it is read, and returns no
     // text.
     let mut sockets = Iter::new(iterator).map_err(refused(what, "Linux 6.12 or later is needed"))?;

@@ -45,7 +45,7 @@ pub(super) fn cookie() -> Result<u64, HostError> {
     };
     if ret != 0 {
         return Err(HostError::Missing {
-            what: "telling network namespaces apart (SO_NETNS_COOKIE)",
+            what: "identifying the network namespace (SO_NETNS_COOKIE)",
             found: io::Error::last_os_error().to_string(),
             remedy: "Linux 5.14 or later is needed".to_owned(),
         });

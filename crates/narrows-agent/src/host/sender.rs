@@ -72,7 +72,7 @@ impl Sender {
             let link = skel.maps.brf.attach_struct_ops().map_err(refused(
                 "registering the congestion control",
                 "if another sender has registered this name (see `bpftool struct_ops`), end it or choose \
-                 another name; else Linux 6.12 or later is needed",
+                 another name; otherwise Linux 6.12 or later is needed",
             ))?;
             links.push(link);
         }
@@ -91,7 +91,7 @@ impl Sender {
         let mut namespaces = Namespaces::new(&skel.maps.nrw_namespaces)?;
         if options.mode == Mode::Brf {
             let iterator = skel.progs.nrw_take_over.attach();
-            let iterator = iterator.map_err(refused("going through the sockets", REMEDY))?;
+            let iterator = iterator.map_err(refused("visiting the open sockets", REMEDY))?;
             if options.scope.namespaces.is_empty() {
                 take_over(&iterator)?;
             }

@@ -30,10 +30,10 @@ pub enum Error {
         source: io::Error,
     },
     /// There is no such interface.
-    #[error("there is no interface {0}; `ip link` lists them")]
+    #[error("no interface {0}; `ip link` lists the existing ones")]
     NoInterface(String),
     /// The packets of the interface have no Ethernet headers.
-    #[error("interface {0} has no Ethernet headers (a tunnel?); name the one below it")]
+    #[error("interface {0} has no Ethernet headers (is it a tunnel?); configure the interface below it")]
     NotEthernet(String),
     /// A foreign qdisc is at the root, of a kind that could not be restored.
     #[error(

@@ -78,7 +78,7 @@ fn encode(families: &mut Families<'_>, snapshot: &Snapshot) -> fmt::Result {
     encode_leaves(families, &snapshot.ports)?;
     encode_dataplane(families, &snapshot.ports)?;
     if !snapshot.counters.is_empty() {
-        let mut family = families.counter("narrows_host_events", "Events counted by the agent's role.")?;
+        let mut family = families.counter("narrows_host_events", "Events that the agent counts.")?;
         for (event, count) in &snapshot.counters {
             encode_count(&mut family, &[("event", event)], *count)?;
         }
@@ -170,10 +170,8 @@ fn encode_dataplane(families: &mut Families<'_>, ports: &[PortStatus]) -> fmt::R
             encode_count(&mut family, &[("port", port.interface.as_str()), ("event", event)], *count)?;
         }
     }
-    let mut family = families.gauge(
-        "narrows_port_unconfirmed_flows",
-        "Flows from which only one direction has been seen so far.",
-    )?;
+    let mut family = families
+        .gauge("narrows_port_unconfirmed_flows", "Flows of which only one direction has been seen so far.")?;
     for port in ports {
         for (_, count) in port.counters.iter().filter(|(event, _)| event == UNCONFIRMED) {
             family.encode_family(&[("port", port.interface.as_str())])?.encode_gauge(count)?;

@@ -275,7 +275,9 @@ impl Runner {
                 return Err(format!("rates: found {interface:?}, expected a controlled port: {known}"));
             };
             if !port.shaped {
-                return Err(format!("rates.{interface}: found a port whose capacity is measured"));
+                return Err(format!(
+                    "rates.{interface}: found a port whose capacity is measured, expected one with `rate` or `shape`"
+                ));
             }
             let found = rate.as_bytes_per_sec();
             if !LINK_RATES.contains(&found) {
@@ -295,7 +297,7 @@ impl Runner {
         if let Err(error) = port.set_link(rate) {
             // If this call fails too, the interface is gone, which the loop notices soon.
             let _ = port.set_link(before);
-            return Err(format!("rates.{interface}: the kernel refuses it: {error}"));
+            return Err(format!("rates.{interface}: the kernel refused this rate: {error}"));
         }
         if port.capacity.is_some() {
             core.counters.capacity = port.capacity;

@@ -208,7 +208,7 @@ fn an_interface_that_flaps_is_damped_and_nothing_leaks() {
             assert!(patience(|| descriptors() <= before), "{} descriptors, {before} before", descriptors());
             let lines = switch.said().lines().filter(|line| line.contains("interface=\"a\"")).count();
             assert!(lines <= 20, "{lines} lines:\n{}", switch.said());
-            let flaps = "it was lost 4 times in 10 s; it is taken once it has existed for 1 s";
+            let flaps = "lost 4 times within 10 s; the agent uses it again once it has existed for 1 s";
             assert!(switch.said().contains(flaps), "{}", switch.said());
             assert!(switch.child.0.try_wait().unwrap().is_none());
         })

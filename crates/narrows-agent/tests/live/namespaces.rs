@@ -217,7 +217,7 @@ fn a_namespace_that_flaps_is_damped_and_nothing_leaks() {
     connect(&net, 1);
     wait_until(&mut receiver, "it is not taken back", |receiver| entered(&net, receiver) == ["s1", "s2"]);
     assert!(asks(&net, &receiver, "s1"), "{}", receiver.log());
-    let flaps = "it was lost 4 times in 10 s; it is taken once it has existed for 1 s";
+    let flaps = "lost 4 times within 10 s; the agent uses it again once it has existed for 1 s";
     assert!(receiver.log().contains(flaps), "{}", receiver.log());
     let lines = receiver.log().lines().filter(|line| line.contains(&name)).count();
     assert!(lines <= 20, "{lines} lines:\n{}", receiver.log());
@@ -335,7 +335,7 @@ fn an_interface_that_the_kernel_refuses_is_tried_again_and_the_rest_works() {
     assert_in_use(&net, &mut sender, 2, 5001);
     let said = |sender: &Agent| count(&net, sender, "interface-refused", "s1");
     assert_eq!(said(&sender), 1, "{}", sender.log());
-    let reason = "attaching to an interface (tcx): Numerical result out of range (os error 34); at most 63 programs fit";
+    let reason = "attaching to an interface (tcx): Numerical result out of range (os error 34); an interface can have at most 63 programs";
     assert!(sender.log().contains(reason), "{}", sender.log());
     let shown = narrows_lab::says(&format!("{PROGRAM} status --name {}", sender.name)).expect("a status");
     assert!(shown.contains(&format!("/run/netns/{}: refused ({reason}", net.name("s1"))), "{shown}");

@@ -277,7 +277,12 @@ impl Runner {
         let Some(interface) = self.interfaces.all.get_mut(at) else { return Ok(()) };
         let Some(Held { index, .. }) = interface.held.take() else { return Ok(()) };
         let (name, reason) = (interface.name.as_str(), loss.to_string());
-        tracing::warn!(event = "interface-gone", interface = name, reason, "the others stay controlled");
+        tracing::warn!(
+            event = "interface-gone",
+            interface = name,
+            reason,
+            "the other interfaces stay in use"
+        );
         interface.refusal.clear();
         interface.damping.lost(clock::now());
         if let Some(pins) = &self.interfaces.pins {

@@ -102,7 +102,7 @@ pub(super) fn load(config: &config::Switch, rtnl: &mut Rtnl) -> Result<(Plane, O
 }
 
 fn report_unpinned(reason: &str) {
-    tracing::info!(event = "not-pinned", reason, "a killed agent loses its flows");
+    tracing::info!(event = "not-pinned", reason, "if the agent is killed, its flows are lost");
 }
 
 /// Takes over the pinned data plane of an agent that died, if there is one. A data plane that does not fit the
