@@ -136,8 +136,7 @@ class PortInfo:
         """Capacity of the port, L3 bytes/s."""
     @property
     def rate_controller(self) -> str:
-        """The rate controller, e.g. `brf`. Earlier agents with this version of the protocol use the key
-        `controller`."""
+        """The rate controller, e.g. `brf`. Earlier agents of this protocol use the key `controller`."""
 
 class Ports:
     """All controlled ports of an agent."""

@@ -238,8 +238,7 @@ class NoneMarkPlan(TypedDict):
 
 
 class ThresholdMarkPlan(TypedDict):
-    """A packet is marked with CE if the queue is longer than `packets` when the packet arrives (the step
-    marking of DCTCP)."""
+    """Each packet that arrives while more than `packets` wait is marked with CE (as for DCTCP)."""
 
     kind: Literal["threshold"]
     packets: int

@@ -68,7 +68,7 @@ pub struct PortInfo {
     pub mtu: u32,
     /// Capacity of the port, L3 bytes/s.
     pub capacity: Rate,
-    /// The rate controller, e.g. `brf`. Earlier agents with this version of the protocol use the key `controller`.
+    /// The rate controller, e.g. `brf`. Earlier agents of this protocol use the key `controller`.
     #[serde(alias = "controller", default = "brf")]
     pub rate_controller: String,
     /// Parameters of the rate controller in base units. They are checked only where they are used.

@@ -261,8 +261,7 @@ pub enum MarkPlan {
     /// Tail drop only.
     #[default]
     None,
-    /// A packet is marked with CE if the queue is longer than `packets` when the packet arrives (the step marking of
-    /// DCTCP).
+    /// Each packet that arrives while more than `packets` wait is marked with CE (as for DCTCP).
     Threshold {
         /// Threshold in waiting packets.
         packets: u32,
