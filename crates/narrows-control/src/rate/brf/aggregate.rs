@@ -33,7 +33,8 @@ impl<K: FlowIdentity> Brf<K> {
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
         let (shares, layered) = (&self.shares, self.params.layers);
         let Some(meter) = self.table.meter_mut(id) else { return Leaf::Elephant };
-        let base = Rate::from_bytes_per_sec(shares.base(id.slot, meter.demand));
+        let terms = shares.terms(id.slot, meter.app_class);
+        let base = Rate::from_bytes_per_sec(terms.base(meter.demand));
         let unlimited = meter.app_class == AppClass::Unlimited;
         meter.mouse =
             layered && layers::is_mouse(meter.mouse, base, Rate::from_bytes_per_sec(fair), unlimited);
@@ -139,7 +140,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             let leaf = if rated { Leaf::Elephant } else { Leaf::OtherTcp };
             return Some(Decision { rate: None, leaf, rtt });
         }
-        let mut rate = self.rate_for(id, meter.demand).min(Rate::from_bytes_per_sec(meter.held));
+        let mut rate = self.rate_for(id, meter).min(Rate::from_bytes_per_sec(meter.held));
         if !self.adverts.is_empty()
             && let Some(advertised) = self.adverts.rate(now, &self.table.get(id)?.key)
         {
@@ -174,7 +175,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             None => self.predictor.predict_any(),
         };
         let floor = allocate::floor(&self.params, self.mtu, self.cycle.period, capacity, flows);
-        let rate = newcomer::initial(predicted, capacity, flows).max(floor);
+        let share = self.shares.newcomer_share(capacity, newcomers.max(1));
+        let rate = newcomer::initial(predicted, capacity, flows).min(share).max(floor);
         Some(rate.mul_f64(self.shares.reduction()).max(Rate::from_bytes_per_sec(1)))
     }
 }

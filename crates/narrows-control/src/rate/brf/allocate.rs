@@ -1,5 +1,6 @@
 //! Classification and allocation (BRF-38 to BRF-47).
 
+use super::commitments::Commitments;
 use super::params::Params;
 use super::subscribers::Subscribers;
 use crate::rate::Host;
@@ -11,6 +12,8 @@ use crate::units::{Bytes, Rate, Span};
 /// The cause that limits a flow (BRF-38).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum AppClass {
+    /// The flow has a rate, but no ACK has been able to change the rate yet (see `commitments`).
+    Newcomer,
     /// The flow is new and not measured yet.
     #[default]
     Unknown,
@@ -127,6 +130,8 @@ pub(super) struct Shares<H> {
     /// The demands of flows, or of subscribers, that the port's level limits.
     index: DemandIndex,
     subscribers: Option<Subscribers<H>>,
+    /// The rates of newcomers, which are not in the index.
+    newcomers: Commitments,
     capacity: u64,
     level: u64,
     spread: u64,
@@ -143,6 +148,7 @@ impl<H: Host> Shares<H> {
         Shares {
             index: DemandIndex::default(),
             subscribers: by_subscriber.then(Subscribers::default),
+            newcomers: Commitments::default(),
             capacity: 0,
             level: UNBOUNDED,
             spread: 0,
@@ -162,9 +168,41 @@ impl<H: Host> Shares<H> {
         self.capacity = capacity.as_bytes_per_sec().min(MAX_DEMAND);
     }
 
+    /// Returns the sum of the rates that are committed to newcomers.
+    pub(super) fn committed(&self) -> Rate {
+        Rate::from_bytes_per_sec(self.newcomers.rate())
+    }
+
+    /// Returns the capacity that is not committed to newcomers, bytes/s.
+    fn uncommitted(&self) -> u64 {
+        self.capacity.saturating_sub(self.newcomers.rate())
+    }
+
+    /// Returns the rate of the `k`-th of several newcomers that come together, if the port has `capacity`. See
+    /// [`Commitments::share`].
+    pub(super) fn newcomer_share(&self, capacity: Rate, k: u64) -> Rate {
+        self.newcomers.share(capacity, self.index.len(), k)
+    }
+
+    /// Commits `rate` to a newcomer.
+    pub(super) fn commit(&mut self, rate: u64) {
+        self.newcomers.add(rate);
+    }
+
+    /// Replaces the rate of a newcomer.
+    pub(super) fn recommit(&mut self, from: u64, to: u64) {
+        self.newcomers.change(from, to);
+    }
+
+    /// Ends the commitment to a newcomer.
+    pub(super) fn release(&mut self, rate: u64) {
+        self.newcomers.remove(rate);
+    }
+
     /// Returns the number of flows with an allocation.
     pub(super) fn flows(&self) -> u64 {
-        self.subscribers.as_ref().map_or_else(|| self.index.len(), Subscribers::flows)
+        let established = self.subscribers.as_ref().map_or_else(|| self.index.len(), Subscribers::flows);
+        established + self.newcomers.flows()
     }
 
     /// Adds the demand of an active flow.
@@ -260,16 +298,23 @@ impl<H: Host> Shares<H> {
         self.index.end_bulk();
     }
 
+    /// Returns the max-min level of the established flows. Newcomers may have taken the whole capacity, but a flow
+    /// without a rate would send nothing, and get no ACK that carries a new rate (BRF-47).
+    fn fair_level(&self) -> u64 {
+        let floor = self.floor.as_bytes_per_sec();
+        self.index.level(self.uncommitted()).map_or(UNBOUNDED, |level| level.max(floor))
+    }
+
     /// Computes the allocation of BRF-40: max-min over all demands, with the remainder spread evenly (BRF-42).
     pub(super) fn settle(&mut self) {
-        self.level = self.index.level(self.capacity).unwrap_or(UNBOUNDED);
+        self.level = self.fair_level();
         self.spread = if self.spread_residual { self.leftover() } else { 0 };
     }
 
     /// Like [`settle`](Shares::settle), but no allocation rises: the resolved newcomer rule of
     /// BRF-33.
     pub(super) fn tighten(&mut self) {
-        self.level = self.level.min(self.index.level(self.capacity).unwrap_or(UNBOUNDED));
+        self.level = self.level.min(self.fair_level());
         self.spread = self.spread.min(self.leftover());
     }
 
@@ -280,7 +325,7 @@ impl<H: Host> Shares<H> {
         if self.level != UNBOUNDED || self.index.is_empty() {
             return 0;
         }
-        self.capacity.saturating_sub(self.index.bounded_sum()) / self.index.len()
+        self.uncommitted().saturating_sub(self.index.bounded_sum()) / self.index.len()
     }
 
     /// Scales all allocations by `factor` until [`restore`](Shares::restore) or the next reduction.
@@ -291,7 +336,7 @@ impl<H: Host> Shares<H> {
     /// Like [`sum`](Shares::sum), without a reduction.
     pub(super) fn full_sum(&self) -> f64 {
         let base = match self.level {
-            UNBOUNDED => self.index.bounded_sum() as f64,
+            UNBOUNDED => (self.index.bounded_sum() + self.newcomers.rate()) as f64,
             // The level and smaller demands fill the capacity, or did so when the level was computed.
             _ => self.capacity as f64,
         };
@@ -304,17 +349,14 @@ impl<H: Host> Shares<H> {
         self.reduction = 1.0;
     }
 
-    /// Returns the terms of a flow.
-    pub(super) fn terms(&self, flow: u32) -> Terms {
+    /// Returns the terms of a flow of this class.
+    pub(super) fn terms(&self, flow: u32, class: AppClass) -> Terms {
         match &self.subscribers {
+            // The level for established flows does not apply to a newcomer.
+            _ if class == AppClass::Newcomer => Terms { level: UNBOUNDED, spread: 0 },
             None => Terms { level: self.level, spread: self.spread },
             Some(subscribers) => subscribers.terms(flow, self.level, self.spread),
         }
-    }
-
-    /// Returns the flow's max-min share, see [`Terms::base`].
-    pub(super) fn base(&self, flow: u32, demand: u64) -> u64 {
-        self.terms(flow).base(demand)
     }
 
     /// Returns the share that a flow with this demand would get if its demand were unlimited.
@@ -326,13 +368,10 @@ impl<H: Host> Shares<H> {
         level.min(MAX_DEMAND)
     }
 
-    /// Like [`base`](Shares::base), with the current reduction.
-    pub(super) fn base_reduced(&self, flow: u32, demand: u64) -> u64 {
-        if self.reduction < 1.0 {
-            (self.base(flow, demand) as f64 * self.reduction) as u64
-        } else {
-            self.base(flow, demand)
-        }
+    /// Returns the flow's max-min share, see [`Terms::base`], with the current reduction.
+    pub(super) fn base_reduced(&self, terms: Terms, demand: u64) -> u64 {
+        let base = terms.base(demand);
+        if self.reduction < 1.0 { (base as f64 * self.reduction) as u64 } else { base }
     }
 
     /// Returns BW_alloc, the rate that the flow gets as feedback.
@@ -489,7 +528,7 @@ mod tests {
             let mut demands = Vec::new();
             shares.set_capacity(Rate::from_bytes_per_sec(capacity));
             for (step, demand) in steps {
-                let before: Vec<Rate> = demands.iter().map(|d| shares.allocation(shares.terms(0), *d)).collect();
+                let before: Vec<Rate> = demands.iter().map(|d| shares.allocation(shares.terms(0, AppClass::Unknown), *d)).collect();
                 match step {
                     0 if !demands.is_empty() => shares.remove(0, demands.swap_remove(0)),
                     1 => {
@@ -498,7 +537,7 @@ mod tests {
                         for d in &demands {
                             // Every flow has the fair share or its demand, except for the index's
                             // half bucket.
-                            prop_assert!(shares.base(0, *d) + 1 + least / 200 >= least.min(*d));
+                            prop_assert!(shares.terms(0, AppClass::Unknown).base(*d) + 1 + least / 200 >= least.min(*d));
                         }
                     }
                     2 => shares.reduce(0.7),
@@ -508,15 +547,15 @@ mod tests {
                         shares.insert(0, demand);
                         shares.tighten();
                         for (d, before) in demands.iter().zip(before) {
-                            prop_assert!(shares.allocation(shares.terms(0), *d) <= before, "a newcomer raised someone");
+                            prop_assert!(shares.allocation(shares.terms(0, AppClass::Unknown), *d) <= before, "a newcomer raised someone");
                         }
                     }
                 }
-                let sum: Rate = demands.iter().map(|d| shares.allocation(shares.terms(0), *d)).sum();
+                let sum: Rate = demands.iter().map(|d| shares.allocation(shares.terms(0, AppClass::Unknown), *d)).sum();
                 prop_assert!(sum.as_bytes_per_sec() <= capacity);
                 prop_assert!(sum.as_f64() <= shares.sum() + 1.0);
                 if !spread {
-                    prop_assert!(demands.iter().all(|d| shares.allocation(shares.terms(0), *d).as_bytes_per_sec() <= *d));
+                    prop_assert!(demands.iter().all(|d| shares.allocation(shares.terms(0, AppClass::Unknown), *d).as_bytes_per_sec() <= *d));
                 }
             }
         }

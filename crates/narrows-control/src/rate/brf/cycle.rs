@@ -185,6 +185,9 @@ impl<K: FlowIdentity> Brf<K> {
         let (shares, mut rtt_max, mut disobeyed) = (&mut self.shares, Span::ZERO, false);
         self.table.each_rated(|slot, meter| {
             rtt_max = rtt_max.max(meter.rtt);
+            if meter.app_class == AppClass::Newcomer {
+                return;
+            }
             let demand = meter.demand;
             judge.end_window(meter, shares.spread(slot), from, now);
             disobeyed |= obedience::must_be_demoted(meter);
@@ -223,7 +226,7 @@ impl<K: FlowIdentity> Brf<K> {
         let headroom = self.params.b_head;
         let keeps = |meter: &Meter| match meter.app_class {
             AppClass::Limited => Some(headroom * meter.real.as_f64()),
-            AppClass::Unknown => Some(meter.demand as f64),
+            AppClass::Newcomer | AppClass::Unknown => Some(meter.demand as f64),
             AppClass::Unlimited | AppClass::Held => None,
         };
         let kept: Vec<Option<f64>> = ids.iter().filter_map(|id| self.table.meter(*id)).map(keeps).collect();
@@ -370,7 +373,7 @@ impl<K: FlowIdentity> Brf<K> {
                 continue;
             };
             let key = flow.key;
-            let Some(rate) = self.table.meter(*id).map(|meter| self.rate_for(*id, meter.demand)) else {
+            let Some(rate) = self.table.meter(*id).map(|meter| self.rate_for(*id, meter)) else {
                 continue;
             };
             let (port, valid_for) = (self.port, self.cycle.period.scale(3, 1));

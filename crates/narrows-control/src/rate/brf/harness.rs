@@ -97,7 +97,7 @@ impl Net {
     pub(super) fn allocated_sum(&self) -> u64 {
         let ids = self.brf.table.ids(List::Rated);
         ids.filter_map(|id| Some((id, self.brf.table.meter(id)?)))
-            .map(|(id, m)| self.brf.rate_for(id, m.demand).as_bytes_per_sec())
+            .map(|(id, m)| self.brf.rate_for(id, m).as_bytes_per_sec())
             .sum()
     }
 
@@ -142,7 +142,15 @@ impl Net {
         // In resolved mode the sum stays below the capacity at every moment. In literal mode it does not (TV-4).
         if !self.brf.is_literal() {
             let (sum, capacity) = (self.allocated_sum(), self.brf.shares.capacity());
-            assert!(sum <= capacity.as_bytes_per_sec(), "{sum} of {capacity:?} at {} ms", self.now);
+            let ids = self.brf.shares.flows();
+            // While no ACK can change the rates of newcomers, each flow gets at least the minimum rate.
+            let newcomers = self.brf.shares.committed() > Rate::ZERO;
+            let floors = if newcomers { self.brf.shares.floor().mul_f64(ids as f64) } else { Rate::ZERO };
+            assert!(
+                sum <= (capacity + floors).as_bytes_per_sec(),
+                "{sum} of {capacity:?} at {} ms",
+                self.now
+            );
         }
         self.now += 1;
     }

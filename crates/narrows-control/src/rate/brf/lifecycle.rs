@@ -3,14 +3,15 @@
 use super::allocate::AppClass;
 use super::feedback::Gate;
 use super::newcomer::{initial, literal_factor};
-use super::table::{Flow, FlowId, List};
+use super::table::{Flow, FlowId, List, Meter};
 use super::timers::Due;
 use super::{Brf, allocate};
+use crate::parameter::Reading;
 use crate::rate::kit::half_open::HalfOpen;
 use crate::rate::kit::lifecycle::{Life, Step, accepts_unconfirmed};
 use crate::rate::kit::rtt::RTT_MIN;
 use crate::rate::kit::waterfill::UNBOUNDED;
-use crate::rate::{Action, Class, FlowEvent, FlowIdentity, PacketInfo, RateOption, Side};
+use crate::rate::{Action, Class, FlowEvent, FlowIdentity, PacketInfo, RateOption, Segment, Side};
 use crate::units::{Rate, Span, Time};
 
 /// Maximum relative change of an allocation with which a measurement stays valid.
@@ -159,12 +160,19 @@ impl<K: FlowIdentity> Brf<K> {
         let Some(flow) = self.table.get_mut(id) else { return };
         let confirms = flow.life.hear(now, event);
         flow.ack_seen_here |= event.from == Side::Receiver;
-        let (closed, class) = (flow.life.is_closed(), flow.class);
+        let (closed, sent_all, class) = (flow.life.is_closed(), flow.life.has_sent_all(), flow.class);
+        let feedback = event.from == Side::Receiver && event.segment != Segment::SynAck;
+        let has_sent = self.table.meter(id).is_some_and(|meter| meter.first_data < now);
+        if feedback && has_sent {
+            self.establish(id);
+        }
         self.note_rtt(id);
         let list = self.table.list(id);
         if closed && matches!(list, Some(List::Rated | List::Other | List::Idle)) {
             self.deactivate(now, id, List::Waiting, actions);
             self.timers.set(now + self.rtt(id), id, Due::Removal);
+        } else if sent_all && matches!(list, Some(List::Rated | List::Other)) {
+            self.deactivate(now, id, List::Idle, actions);
         } else if confirms {
             self.table.confirm(id);
             if list == Some(List::Waiting) {
@@ -195,7 +203,7 @@ impl<K: FlowIdentity> Brf<K> {
         let list = self.table.list(id);
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.life.last_data = now;
-        let live = flow.life.awaited.is_none() && !flow.life.is_closed();
+        let live = flow.life.awaited.is_none() && !flow.life.has_sent_all();
         let (wakes, class) = (live && list == Some(List::Idle), flow.class);
         if let Some(meter) = self.table.meter_mut(id) {
             meter.first_data = meter.first_data.min(now);
@@ -243,23 +251,26 @@ impl<K: FlowIdentity> Brf<K> {
         let Some(key) = self.table.get(id).map(|f| f.key) else { return };
         let flows = self.table.len(List::Rated) as u64;
         let mut rate = self.initial(&key, self.shares.divisor(id.slot, flows));
-        if self.is_literal() {
+        let class = if self.is_literal() {
             self.make_way_literally(rate, id);
+            self.shares.insert(id.slot, rate.as_bytes_per_sec());
+            AppClass::Unknown
         } else {
             let capacity = self.shares.capacity();
             let floor = allocate::floor(&self.params, self.mtu, self.cycle.period, capacity, flows);
             self.shares.set_floor(floor);
-            rate = rate.max(floor);
-        }
-        self.shares.insert(id.slot, rate.as_bytes_per_sec());
-        if !self.is_literal() {
+            rate = rate.min(self.shares.newcomer_share(capacity, 1)).max(floor);
+            let rtt = self.rtt(id);
+            self.shares.commit(rate.as_bytes_per_sec());
             self.shares.tighten();
-        }
+            self.timers.set(now + rtt, id, Due::FirstFeedback);
+            AppClass::Newcomer
+        };
         let fair = Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows.max(1));
         self.cycle.rtt_max = self.cycle.rtt_max.max(self.rtt(id));
         if let Some(meter) = self.table.meter_mut(id) {
             meter.demand = rate.as_bytes_per_sec();
-            meter.app_class = AppClass::Unknown;
+            meter.app_class = class;
             (meter.joined, meter.told_at) = (now, Time::NEVER);
             (meter.held, meter.held_age, meter.headroom) = (UNBOUNDED, 0, 0);
             meter.drop_evidence();
@@ -270,6 +281,24 @@ impl<K: FlowIdentity> Brf<K> {
             flow.gate = Default::default();
             flow.layer.assign(rate, fair, false);
             flow.layer_as_of = windows;
+        }
+    }
+
+    /// Ends the commitment to a newcomer (BRF-34), because an ACK can change the newcomer's rate now. From now on its
+    /// rate follows from its demand. The demand is unlimited, unless the predictor expects less.
+    pub(super) fn establish(&mut self, id: FlowId) {
+        let Some(meter) = self.table.meter(id).filter(|meter| meter.app_class == AppClass::Newcomer) else {
+            return;
+        };
+        let (rate, held) = (meter.demand, meter.held);
+        let predicted = self.table.get(id).and_then(|flow| self.predictor.predict(&flow.key));
+        let demand =
+            predicted.map_or(UNBOUNDED, |rate| rate.max(self.shares.floor()).as_bytes_per_sec()).min(held);
+        self.shares.release(rate);
+        self.shares.insert(id.slot, demand);
+        self.shares.settle();
+        if let Some(meter) = self.table.meter_mut(id) {
+            (meter.app_class, meter.demand) = (AppClass::Unknown, demand);
         }
     }
 
@@ -300,8 +329,7 @@ impl<K: FlowIdentity> Brf<K> {
     pub(super) fn answer(&mut self, now: Time, id: FlowId, packet: &PacketInfo<K>) -> Option<Rate> {
         let rtt = self.rtt(id);
         let urgent = self.params.urgent_decrease;
-        let demand = self.table.meter(id)?.demand;
-        let mut rate = self.rate_for(id, demand);
+        let mut rate = self.rate_for(id, self.table.meter(id)?);
         if !matches!(packet.option, RateOption::Assigned(_)) {
             // A value that another switch has lowered is repeated. The gates of two switches drift apart. Without the
             // repetition, the sender would get the larger rate whenever this switch writes first (BRF-62).
@@ -329,7 +357,10 @@ impl<K: FlowIdentity> Brf<K> {
             return false;
         }
         let Some(meter) = self.table.meter_mut(id) else { return false };
-        let level = self.shares.ceiling(id.slot, meter.demand);
+        let level = match meter.app_class {
+            AppClass::Newcomer => meter.demand,
+            _ => self.shares.ceiling(id.slot, meter.demand),
+        };
         let value = value.as_bytes_per_sec();
         let held = if value < level { value.max(1) } else { UNBOUNDED };
         let mut news = meter.held != held;
@@ -337,13 +368,16 @@ impl<K: FlowIdentity> Brf<K> {
         let old = meter.demand;
         // A smaller measured demand stays valid.
         let new = match meter.app_class {
-            AppClass::Unknown | AppClass::Limited | AppClass::Held => old.min(held),
+            AppClass::Newcomer | AppClass::Unknown | AppClass::Limited | AppClass::Held => old.min(held),
             AppClass::Unlimited => held,
         };
         let change = new.abs_diff(old) as f64;
         if new != old && (new == UNBOUNDED || old == UNBOUNDED || change > HELD_CHANGE * old as f64) {
             meter.demand = new;
-            self.shares.change(id.slot, old, new);
+            match meter.app_class {
+                AppClass::Newcomer => self.shares.recommit(old, new),
+                _ => self.shares.change(id.slot, old, new),
+            }
             self.shares.settle();
             news = true;
         }
@@ -353,7 +387,8 @@ impl<K: FlowIdentity> Brf<K> {
     /// Records the base allocation that the sender knows, and since when.
     pub(super) fn note_told(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter_mut(id) else { return };
-        let base = Rate::from_bytes_per_sec(self.shares.base_reduced(id.slot, meter.demand));
+        let terms = self.shares.terms(id.slot, meter.app_class);
+        let base = Rate::from_bytes_per_sec(self.shares.base_reduced(terms, meter.demand));
         let same = (meter.told.as_f64() - base.as_f64()).abs() <= SAME * meter.told.as_f64();
         if meter.told_at == Time::NEVER || !same {
             (meter.told, meter.told_at) = (base, now);
@@ -370,9 +405,18 @@ impl<K: FlowIdentity> Brf<K> {
         if from == Some(List::Rated)
             && let Some(meter) = self.table.meter_mut(id)
         {
-            self.shares.remove(id.slot, meter.demand);
+            match meter.app_class {
+                AppClass::Newcomer => {
+                    self.shares.release(meter.demand);
+                    meter.app_class = AppClass::Unknown;
+                }
+                _ => self.shares.remove(id.slot, meter.demand),
+            }
             self.shares.count_active(id.slot, true, -1);
             (meter.demand, meter.told_at) = (0, Time::NEVER);
+            if self.params.mode != Reading::Literal {
+                self.shares.settle();
+            }
         } else if from == Some(List::Other) {
             self.shares.count_active(id.slot, false, -1);
         }
@@ -385,16 +429,26 @@ impl<K: FlowIdentity> Brf<K> {
 
     pub(super) fn remove(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         self.deactivate(now, id, List::Waiting, actions);
-        let mean = self.table.meter(id).and_then(|meter| meter.mean());
+        let use_of_link = self.table.meter(id).and_then(|meter| self.use_of_link(meter));
         let Some(flow) = self.table.remove(id) else { return };
         self.shares.leave(id.slot);
         if flow.class == Class::Rated
-            && let Some(mean) = mean
+            && let Some(rate) = use_of_link
         {
-            self.predictor.learn(&flow.key, mean);
+            self.predictor.learn(&flow.key, rate);
         }
         let value = self.table.len(List::Rated) as f64;
         actions.push(Action::Log { event: "flow-removed", flow: Some(flow.key), value });
+    }
+
+    /// Returns the rate that the predictor learns from a flow that has ended, or `None` if the flow was not measured
+    /// (BRF-31).
+    fn use_of_link(&self, meter: &Meter) -> Option<Rate> {
+        let mean = meter.mean()?;
+        // The rate of a flow that filled its share shows what the port gave, not what the flow could use. A prediction
+        // from such rates would keep the next flows of the service slow.
+        let shows_its_need = self.is_literal() || meter.app_class == AppClass::Limited;
+        Some(if shows_its_need { mean } else { self.shares.capacity().max(mean) })
     }
 
     /// Handles the deadlines of single flows.
@@ -418,6 +472,7 @@ impl<K: FlowIdentity> Brf<K> {
                     }
                 }
                 Due::Removal => self.remove(now, id, actions),
+                Due::FirstFeedback => self.establish(id),
                 Due::Confirmation | Due::FirstAck => {}
             }
         }

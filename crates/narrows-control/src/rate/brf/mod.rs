@@ -37,6 +37,7 @@ mod advert;
 mod aggregate;
 mod allocate;
 mod capacity;
+mod commitments;
 pub mod congestion;
 mod cycle;
 pub mod domain;

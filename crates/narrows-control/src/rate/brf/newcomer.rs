@@ -23,7 +23,7 @@ pub(super) fn literal_factor(capacity: f64, initial: f64, sum_real: f64) -> Opti
 mod tests {
     use core::net::IpAddr;
 
-    use super::super::allocate::Shares;
+    use super::super::allocate::{AppClass, Shares};
     use super::*;
     use crate::rate::kit::waterfill::UNBOUNDED;
 
@@ -60,7 +60,7 @@ mod tests {
         shares.settle();
         shares.insert(0, initial_of_tv4());
         shares.tighten();
-        demands.map(|d| shares.base(0, d))
+        demands.map(|d| shares.terms(0, AppClass::Unknown).base(d))
     }
 
     #[test]

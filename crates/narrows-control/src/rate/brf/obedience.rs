@@ -93,7 +93,8 @@ impl<K: FlowIdentity> Brf<K> {
         let (shares, table) = (&self.shares, &mut self.table);
         table.each_rated(|slot, meter| {
             meter.enter(windows);
-            let whole = shares.base(slot, meter.demand).saturating_add(shares.spread(slot));
+            let terms = shares.terms(slot, meter.app_class);
+            let whole = terms.base(meter.demand).saturating_add(terms.spread);
             watch_reduced(meter, span, whole, factor, mtu);
             disobeyed |= must_be_demoted(meter);
         });

@@ -87,8 +87,8 @@ params! {
     layers: bool = false, true, flag().from("BRF-50");
     /// A mouse that sends more than this multiple of its allocation plus two packets becomes an elephant.
     mouse_headroom: f64 = 1.25, 1.25, number(0.0, 1000.0).from("BRF-51");
-    /// Let a decrease of more than 10 % pass the feedback gate once.
-    urgent_decrease: bool = false, false, flag().from("BRF-64");
+    /// Let a decrease of more than 10 % pass the feedback gate at once.
+    urgent_decrease: bool = false, true, flag().from("BRF-64");
     /// Believe a sender that says its application does not limit it, and count gaps in the sequence numbers as sent.
     /// If such a flow still sends less than its rate, another switch limits it (BRF-102).
     believe_senders: bool = false, true, flag().from("BRF-100");

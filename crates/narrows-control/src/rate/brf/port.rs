@@ -6,7 +6,7 @@ use super::cycle::Cycle;
 use super::link::Link;
 use super::predictor::Predictor;
 use super::reductions::Reductions;
-use super::table::{FlowId, List, Table};
+use super::table::{FlowId, List, Meter, Table};
 use super::timers::Timers;
 use super::{Params, split};
 use crate::parameter::Reading;
@@ -155,8 +155,8 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Returns the rate that a flow with an allocation gets as feedback. In resolved mode it is never zero (BRF-7,
     /// BRF-47).
-    pub(super) fn rate_for(&self, id: FlowId, demand: u64) -> Rate {
-        self.rate_by(self.shares.terms(id.slot), demand)
+    pub(super) fn rate_for(&self, id: FlowId, meter: &Meter) -> Rate {
+        self.rate_by(self.shares.terms(id.slot, meter.app_class), meter.demand)
     }
 
     /// Like [`rate_for`](Brf::rate_for), for a flow with these terms.
@@ -187,7 +187,7 @@ impl<K: FlowIdentity> Brf<K> {
             return Leaf::Elephant;
         }
         let Some(meter) = self.table.meter(id) else { return Leaf::Elephant };
-        let terms = self.shares.terms(id.slot);
+        let terms = self.shares.terms(id.slot, meter.app_class);
         let (allocated, base) = (self.rate_by(terms, meter.demand), terms.base(meter.demand));
         let unlimited = meter.app_class == AppClass::Unlimited;
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
@@ -323,7 +323,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
     fn allocation(&self, key: &K) -> Option<Rate> {
         let id = self.table.find(key)?;
         let active = self.table.list(id) == Some(List::Rated);
-        self.table.meter(id).filter(|_| active).map(|meter| self.rate_for(id, meter.demand))
+        self.table.meter(id).filter(|_| active).map(|meter| self.rate_for(id, meter))
     }
 
     fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>> {
@@ -335,6 +335,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         trace("rated_share", self.shares.capacity().as_f64());
         trace("allocated", self.shares.sum());
         trace("level", self.shares.level());
+        trace("newcomers", self.shares.committed().as_f64());
         if let Some(subscribers) = self.shares.subscribers() {
             trace("subscribers", subscribers as f64);
         }

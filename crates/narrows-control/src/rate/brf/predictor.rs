@@ -51,7 +51,8 @@ impl<H: Host> Predictor<H> {
         Predictor { averages: FxHashMap::default(), weight, samples, entries }
     }
 
-    /// Learns from a flow that has ended. `mean` is its mean rate over its measurement windows.
+    /// Learns from a flow that has ended. `mean` is the rate that the flow could use: its mean rate over its measurement
+    /// windows, or the capacity if the flow filled its share.
     pub(super) fn learn<K: FlowIdentity<Host = H>>(&mut self, key: &K, mean: Rate) {
         for kin in Kin::of(key) {
             if let Some(average) = self.averages.get_mut(&kin) {

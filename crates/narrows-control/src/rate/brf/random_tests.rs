@@ -131,10 +131,11 @@ fn run(mode: Reading, share: &str, steps: &[Step], told: bool) -> Result<Outputs
             Step::Message(message) => brf.on_message(now, &message, &port, &mut actions),
         }
         let held = brf.table.ids(List::Rated).filter_map(|id| Some((id, brf.table.meter(id)?)));
-        let sum: Rate = held.map(|(id, m)| brf.rate_for(id, m.demand)).sum();
+        let sum: Rate = held.map(|(id, m)| brf.rate_for(id, m)).sum();
         let flows = brf.table.len(List::Rated) as u64;
-        // Each flow gets at least a byte per second, whatever the capacity.
-        let most = brf.shares.capacity().as_bytes_per_sec().max(flows);
+        // Newcomers keep their rates if the capacity falls, and each flow gets at least the minimum rate.
+        let floors = brf.shares.floor().as_bytes_per_sec().max(1) * flows;
+        let most = brf.shares.capacity().max(brf.shares.committed()).as_bytes_per_sec() + floors;
         prop_assert!(mode == Reading::Literal || sum.as_bytes_per_sec() <= most, "{:?} of {}", sum, most);
         prop_assert_eq!(brf.shares.flows(), flows);
         if let Some((rated, other)) = brf.shares.weights() {

@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use proptest::prelude::*;
 
 use super::super::Params;
-use super::super::allocate::Shares;
+use super::super::allocate::{AppClass, Shares};
 use super::super::harness::{Net, mbit};
 use super::*;
 use crate::rate::PerFlowController;
@@ -34,7 +34,7 @@ fn shares(capacity: u64, flows: &[Sharer], by_subscriber: bool, spread: bool) ->
 fn allocations(shares: &Shares<IpAddr>, flows: &[Sharer]) -> Vec<u64> {
     (0..)
         .zip(flows)
-        .map(|(slot, (_, d))| shares.allocation(shares.terms(slot), *d).as_bytes_per_sec())
+        .map(|(slot, (_, d))| shares.allocation(shares.terms(slot, AppClass::Unknown), *d).as_bytes_per_sec())
         .collect()
 }
 
@@ -160,7 +160,7 @@ proptest! {
         let mut flows: Vec<(u32, u64)> = Vec::new();
         for (slot, (step, of, demand)) in (0..).zip(steps) {
             let before: Vec<u64> =
-                flows.iter().map(|(slot, d)| shares.allocation(shares.terms(*slot), *d).as_bytes_per_sec()).collect();
+                flows.iter().map(|(slot, d)| shares.allocation(shares.terms(*slot, AppClass::Unknown), *d).as_bytes_per_sec()).collect();
             match step {
                 0 if !flows.is_empty() => {
                     let (slot, demand) = flows.swap_remove(0);
@@ -173,7 +173,7 @@ proptest! {
                     shares.insert(slot, demand);
                     shares.tighten();
                     for ((slot, demand), before) in flows.iter().zip(before) {
-                        let after = shares.allocation(shares.terms(*slot), *demand).as_bytes_per_sec() as f64;
+                        let after = shares.allocation(shares.terms(*slot, AppClass::Unknown), *demand).as_bytes_per_sec() as f64;
                         let most = before as f64 * (1.0 + 1.0 / 128.0) + 2.0;
                         prop_assert!(after <= most, "a newcomer raised a flow from {} to {}", before, after);
                     }
@@ -181,7 +181,7 @@ proptest! {
                 }
             }
             let sum: u64 =
-                flows.iter().map(|(slot, d)| shares.allocation(shares.terms(*slot), *d).as_bytes_per_sec()).sum();
+                flows.iter().map(|(slot, d)| shares.allocation(shares.terms(*slot, AppClass::Unknown), *d).as_bytes_per_sec()).sum();
             prop_assert!(sum <= capacity, "{} of {}", sum, capacity);
         }
     }

@@ -29,7 +29,7 @@ fn establish(net: &mut Net, n: u32) -> Option<Rate> {
 }
 
 #[test]
-fn the_first_flow_gets_the_link_and_each_newcomer_its_share_in_the_syn_ack() {
+fn a_newcomer_leaves_a_share_to_the_next_one_and_gets_it_after_an_rtt() {
     let mut net = resolved();
     for n in 1..=5u32 {
         net.sender(n, 20, u64::from(n - 1) * 2000);
@@ -37,12 +37,14 @@ fn the_first_flow_gets_the_link_and_each_newcomer_its_share_in_the_syn_ack() {
     net.run(20);
     assert_eq!(net.senders[0].told, Rate::ZERO);
     net.run(21);
+    assert!(near(net.senders[0].told, mbit(98.0 / 2.0), 0.002));
+    net.run(42);
     assert!(near(net.senders[0].told, mbit(98.0), 0.002));
     for n in 2..=5usize {
         let start = (n as u64 - 1) * 2000;
         net.run(start + 21);
-        let share = mbit(98.0 / n as f64);
-        assert!(near(net.senders[n - 1].told, share, 0.01), "flow {n}: {:?}", net.senders[n - 1].told);
+        let (first, share) = (mbit(98.0 / (n + 1) as f64), mbit(98.0 / n as f64));
+        assert!(near(net.senders[n - 1].told, first, 0.01), "flow {n}: {:?}", net.senders[n - 1].told);
         // The others learn of it within one RTT, the paper's convergence.
         net.run(start + 42);
         assert!(net.senders[..n].iter().all(|s| s.told <= share.mul_f64(1.02)), "{n} flows");
@@ -56,8 +58,8 @@ fn the_first_flow_gets_the_link_and_each_newcomer_its_share_in_the_syn_ack() {
 }
 
 #[test]
-fn at_most_one_feedback_per_rtt() {
-    let mut net = resolved();
+fn without_urgent_decreases_there_is_at_most_one_feedback_per_rtt() {
+    let mut net = Net::new(Params { urgent_decrease: false, ..Params::resolved() }, LINK);
     net.sender(1, 20, 0);
     net.sender(2, 50, 5);
     net.run(3_000);
@@ -253,9 +255,10 @@ fn flows_end_by_reset_by_both_fins_and_by_silence() {
     assert_eq!(net.brf.table.find(&key(1)), None);
 
     net.offer(&packet(2, 100, FIN, RateOption::Absent));
-    assert!(net.brf.allocation(&key(2)).is_some(), "half closed");
+    assert_eq!(net.brf.allocation(&key(2)), None, "the sender has no more data");
+    net.offer(&packet(2, 100, ACK, RateOption::Absent));
+    assert_eq!(net.brf.allocation(&key(2)), None, "a retransmission");
     net.reverse(&packet(2, 0, FIN, RateOption::Unassigned));
-    assert_eq!(net.brf.allocation(&key(2)), None);
     net.offer(&packet(2, 100, FIN, RateOption::Absent));
     assert!(net.brf.table.find(&key(2)).is_some(), "a FIN sent again makes no new record");
     assert_eq!(net.brf.table.len(List::Rated), 1);
@@ -264,10 +267,23 @@ fn flows_end_by_reset_by_both_fins_and_by_silence() {
 
     assert_eq!((net.brf.table.len(List::Rated), net.brf.table.len(List::Idle)), (0, 1));
     net.offer(&packet(3, 1448, ACK, RateOption::Absent));
-    assert_eq!(net.allocated(3), mbit(98.0), "a newcomer again");
+    assert_eq!(net.allocated(3), mbit(98.0 / 2.0), "a newcomer again");
     assert!(net.reverse(&packet(3, 0, ACK, RateOption::Unassigned)).is_some());
     net.run(net.now + 61_000);
     assert_eq!(net.brf.table.find(&key(3)), None);
+}
+
+#[test]
+fn a_greedy_flow_teaches_the_predictor_the_capacity_and_a_limited_flow_its_rate() {
+    for (limit, expected) in [(Rate::MAX, 98.0), (mbit(8.0), 8.0)] {
+        let mut net = Net::new(Params { predictor_samples: 1, ..Params::resolved() }, LINK);
+        net.sender(1, 20, 0).limit = limit;
+        net.sender(2, 20, 0);
+        net.run(2_000);
+        net.offer(&packet(1, 0, RST, RateOption::Absent));
+        let predicted = net.brf.predictor.predict(&key(1)).unwrap();
+        assert!(near(predicted, mbit(expected), 0.05), "{limit:?}: {predicted:?}");
+    }
 }
 
 #[test]
@@ -277,7 +293,7 @@ fn a_passive_opener_that_sends_gets_its_rate_in_the_third_packet() {
     net.now += 5;
     net.offer(&packet(1, 0, SYN_ACK, RateOption::Unassigned));
     net.now += 15;
-    assert_eq!(net.reverse(&packet(1, 0, ACK, RateOption::Unassigned)), Some(mbit(98.0)));
+    assert_eq!(net.reverse(&packet(1, 0, ACK, RateOption::Unassigned)), Some(mbit(98.0 / 2.0)));
     let id = net.brf.table.find(&key(1)).unwrap();
     assert_eq!(net.brf.table.get(id).unwrap().life.rtt.get(), Some(Span::from_millis(20)));
     assert!(net.brf.table.get(id).unwrap().life.awaited.is_none());
@@ -312,15 +328,23 @@ fn a_flow_whose_acks_take_another_path_is_advertised_and_told_there() {
         })
         .collect();
     assert!(adverts.len() >= 4, "every T of 100 ms: {}", adverts.len());
-    let Message::FlowAdvertisement { rate, valid_for, .. } = adverts[0] else { unreachable!() };
-    assert_eq!((rate, valid_for), (mbit(98.0), Span::from_millis(300)));
+    let rate = |advert: &Message| match advert {
+        Message::FlowAdvertisement { rate, valid_for, .. } => (*rate, *valid_for),
+        _ => unreachable!(),
+    };
+    assert_eq!(rate(&adverts[0]), (mbit(98.0 / 2.0), Span::from_millis(300)));
+    assert_eq!(
+        rate(&adverts[1]),
+        (mbit(98.0), Span::from_millis(300)),
+        "no ACK passes here, so an RTT ends it"
+    );
 
     // The other switch has another port id; otherwise it would take the message for its own.
     there.brf = Brf::new(Params::resolved(), 2, Bytes::new(MTU));
     there.brf.on_start(Time::ZERO, &there.port, &mut there.actions);
     let ack = packet(1, 0, ACK, RateOption::Unassigned);
     assert_eq!(there.reverse(&ack), None);
-    there.brf.on_message(ms(0), &adverts[0], &there.port, &mut there.actions);
+    there.brf.on_message(ms(0), &adverts[1], &there.port, &mut there.actions);
     assert_eq!(there.reverse(&ack), Some(mbit(98.0)));
     assert_eq!(there.reverse(&ack), None, "gated");
     let lower = packet(1, 0, ACK, RateOption::Assigned(mbit(1.0)));

@@ -13,6 +13,8 @@ pub(super) enum Due {
     Confirmation,
     /// An ACK should have passed this switch by now (BRF-63).
     FirstAck,
+    /// An ACK of a newcomer's data has passed this switch, unless the ACKs take another path.
+    FirstFeedback,
     /// Late retransmissions of a closed flow have passed (BRF-15).
     Removal,
 }

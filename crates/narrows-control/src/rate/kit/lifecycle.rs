@@ -142,6 +142,11 @@ impl Life {
         confirms
     }
 
+    /// Returns whether the sender has sent FIN, and so all of its data at least once.
+    pub(in crate::rate) fn has_sent_all(&self) -> bool {
+        self.fin.0
+    }
+
     /// Returns whether both sides have sent FIN.
     pub(in crate::rate) fn is_closed(&self) -> bool {
         self.fin == (true, true)
