@@ -342,7 +342,12 @@ impl<K: FlowIdentity> Brf<K> {
         if let RateOption::Assigned(value) = packet.option {
             self.hold(id, value);
         }
-        let answer = self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, urgent);
+        let told_before = self.table.meter(id).map(|meter| (meter.told, meter.told_at))?;
+        let flow = self.table.get_mut(id)?;
+        let answer = flow.gate.answer(now, rtt, rate, packet.option, urgent);
+        if answer.is_some() {
+            flow.told_before = told_before;
+        }
         if answer.is_some() || matches!(packet.option, RateOption::Assigned(_)) {
             self.note_told(now, id);
         }

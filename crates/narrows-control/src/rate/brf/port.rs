@@ -274,10 +274,12 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
     }
 
     fn on_write_failed(&mut self, key: &K) {
-        if let Some(flow) = self.table.find(key).and_then(|id| self.table.get_mut(id)) {
-            flow.gate.reopen();
-        } else {
-            self.adverts.reopen(key);
+        let Some(id) = self.table.find(key) else { return self.adverts.reopen(key) };
+        let Some(flow) = self.table.get_mut(id) else { return };
+        flow.gate.reopen();
+        let before = flow.told_before;
+        if let Some(meter) = self.table.meter_mut(id) {
+            (meter.told, meter.told_at) = before;
         }
     }
 

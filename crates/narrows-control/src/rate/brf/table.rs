@@ -149,6 +149,9 @@ pub(super) struct Flow<K> {
     pub(super) class: Class,
     pub(super) life: Life,
     pub(super) gate: Gate,
+    /// The meter's `told` and `told_at` before the last write, which are restored if the written rate does not fit into
+    /// the packet.
+    pub(super) told_before: (Rate, Time),
     pub(super) next_seq: Option<u64>,
     /// Whether an ACK of the flow has passed this switch. If no ACK passes, the flow must be advertised (BRF-63).
     pub(super) ack_seen_here: bool,
@@ -165,6 +168,7 @@ impl<K> Flow<K> {
             class,
             life,
             gate: Gate::default(),
+            told_before: (Rate::ZERO, Time::NEVER),
             next_seq: None,
             ack_seen_here: false,
             demotions: Demotions::NONE,

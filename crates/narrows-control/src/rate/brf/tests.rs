@@ -305,8 +305,13 @@ fn a_write_that_did_not_fit_is_repeated_in_the_next_ack() {
     establish(&mut net, 1);
     net.now += 200;
     let ack = packet(1, 0, ACK, RateOption::Unassigned);
+    let id = net.brf.table.find(&key(1)).unwrap();
+    let told = |net: &Net| net.brf.table.meter(id).map(|meter| (meter.told, meter.told_at)).unwrap();
+    let before = told(&net);
     assert!(net.reverse(&ack).is_some());
+    assert_ne!(told(&net), before);
     net.brf.on_write_failed(&key(1));
+    assert_eq!(told(&net), before, "the flow is judged by the rate that it knows");
     assert!(net.reverse(&ack).is_some());
     assert!(net.reverse(&ack).is_none());
 }
