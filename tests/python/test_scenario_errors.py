@@ -112,7 +112,7 @@ def attempt(text):
         ),
         (CHAIN + '[[nodes]]\nname = "a"\n[[nodes]]\nname = "a"', "nodes.1.name: found 'a' again, expected another name"),
         (CHAIN + '[[links]]\nbetween = ["a", "a"]\nrate="1mbit"', "links.2.between: found 'a' twice, expected two nodes"),
-        (CHAIN + '[[links]]\nbetween = ["a", "c"]', "links.2.rate: found neither, expected a rate or a trace"),
+        (CHAIN + '[[links]]\nbetween = ["a", "c"]', "links.2.rate: found neither `rate` nor `trace`, expected one of them"),
         (CHAIN + '[[links]]\nbetween = ["a", "b"]\nrate="1mbit"', "links.2.name: found 'a->b' again, expected another name"),
         (BASE + '[[rate_controllers]]\nkind="brv"\nlink="bottleneck"', "rate_controllers.0.kind: found 'brv', expected a rate controller; nearest is 'brf'"),
         (BASE + '[[rate_controllers]]\nkind="brf"\nlink="bottleneck"\nparams={ poll = "10" }', "rate_controllers.0.params.poll: found '10', expected a time from 10us to 1000000s"),

@@ -329,7 +329,7 @@ def _check(source: str, config: Config) -> None:
 def _check_standby(source: str, config: Config, standby: Standby) -> None:
     if standby.name == config.name:
         raise NarrowsError(
-            f"{source}: standby.name: found {found(standby.name)}, expected another name than this one's"
+            f"{source}: standby.name: found {found(standby.name)}, expected a name that differs from `name`"
         )
     if config.agents.keys is None and not Address(host=standby.host).is_loopback:
         raise NarrowsError(

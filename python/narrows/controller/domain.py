@@ -76,7 +76,7 @@ class Params:
     poll_ns: int = SECOND // 10
     """Longest interval between polls of an agent (BRF-73)."""
     host_idle_s: int = 300
-    """A host that is silent for this time is forgotten (IEEE 802.1Q, table 8-6)."""
+    """A host that sends no packet for this time is removed (IEEE 802.1Q, table 8-6)."""
     hold_ns: int = 10 * SECOND
     """After a start, switches keep existing entries for this time, and traffic continues unchanged.
     In this time all switches connect (Open vSwitch tries at least every 8 s), and the controller finds the
@@ -366,7 +366,7 @@ class Domain:
         return [
             Note(
                 "host-gone",
-                f"host {host.mac} was silent for {self.params.host_idle_s} s and is forgotten",
+                f"host {host.mac} was removed: it sent no packet for {self.params.host_idle_s} s",
                 {"host": host.mac},
             )
         ]

@@ -111,10 +111,11 @@ def create(
 
     Args:
         runtime: the source of all data.
-        loopback: whether only this host is served. If so, a request for another host name is refused, because
-            it comes from a hostile web page (DNS rebinding).
-        token: required of each request, as the password of any user (HTTP Basic) or as a bearer token.
-        watch: the source of the last hour (none: without a history).
+        loopback: whether only this host is served. If so, requests whose Host header is not a loopback name
+            are refused, because a hostile web page could send them (DNS rebinding).
+        token: each request must carry it, as the password of HTTP Basic (with any user name) or as a bearer
+            token (`None`: no token is needed).
+        watch: the history of the last hour (`None`: the history stays empty).
     """
     app = FastAPI(
         title="Narrows controller",

@@ -23,7 +23,8 @@ LEAST_INTERVAL_NS = 20_000_000
 _WIRE_BYTES = 38
 """Bytes of Ethernet's preamble, header, FCS and gap for each IP datagram."""
 _LEAST_PERIOD_NS = 5_000_000
-"""Shortest control period that the controller's machine can sustain for a domain."""
+"""Minimum control period of a port. `attach` refuses a shorter period, which the controller may be unable to
+sustain."""
 _KIND = "counted"
 """First part of the keys in `Numbers` of ports without an agent of PACEC."""
 

@@ -228,7 +228,7 @@ class Graph:
         source, to = self._node(a), self._node(b)
         capacity = self._capacity(link, key)
         if capacity is None and link.rate is None:
-            raise ScenarioError("found neither, expected a rate or a trace", f"{key}.rate")
+            raise ScenarioError("found neither `rate` nor `trace`, expected one of them", f"{key}.rate")
         if capacity is not None and any(change.rate is not None for change in link.at):
             raise ScenarioError("found a rate, expected none with a trace", f"{key}.at")
         forth, back = (link.name, f"{link.name}.back") if link.name else (f"{a}->{b}", f"{b}->{a}")

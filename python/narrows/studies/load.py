@@ -48,7 +48,8 @@ def load_study(folder: Path) -> Study:
     for experiment in study.experiments:
         if not experiment.file:
             raise NarrowsError(
-                f"{folder}: experiment {experiment.id}: found neither, expected a scenario or a printed table"
+                f"{folder}: experiment {experiment.id}: found neither `scenario` nor `printed`, "
+                "expected one of them"
             )
         if not (folder / experiment.file).is_file():
             raise NarrowsError(f"{folder}: experiment {experiment.id}: no file {experiment.file}")

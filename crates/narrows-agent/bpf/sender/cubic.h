@@ -107,7 +107,7 @@ static __always_inline void nrw_cubic_state(struct nrw_conn *conn, struct tcp_so
 }
 
 /*
- * Halves the window for each RTO of idle time, as tcp_cwnd_restart(). The RTO is estimated, because
+ * Halves the window for each RTO of idle time, as tcp_cwnd_restart() does. The RTO is estimated, because
  * jiffies are not available here.
  */
 static __always_inline void nrw_cubic_restart(struct nrw_conn *conn, struct tcp_sock *tp, __u64 idle)

@@ -84,7 +84,7 @@ static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
 }
 
 /*
- * Records in both slots that both directions have slots now. The direction that got its slot later always
+ * If the opposite direction already has a slot, marks both slots as paired. The direction that got its slot later always
  * finds the other slot, because each slot is in the table before this check.
  */
 static __always_inline void nrw_pair(struct nrw_slot *slot)

@@ -40,7 +40,12 @@ fn write_into(out: &mut String, s: &Snapshot) -> std::fmt::Result {
     if s.loop_times.count() > 0 {
         let (half, most) = (s.loop_times.quantile(0.5), s.loop_times.quantile(0.99));
         let longest = ms(s.loop_times.longest);
-        writeln!(out, "  loop: median {} ms, p99 {} ms, longest {longest} ms", ms(half), ms(most))?;
+        writeln!(
+            out,
+            "  control loop iteration: median <= {} ms, p99 <= {} ms, longest {longest} ms",
+            ms(half),
+            ms(most)
+        )?;
     }
     let gone: Vec<_> = s.namespaces.iter().filter(|namespace| !namespace.present).collect();
     for NamespaceStatus { path, refusal, .. } in &gone {

@@ -146,7 +146,7 @@ pub struct Ack {
     pub acked: u32,
     /// Segments newly marked lost.
     pub lost: u32,
-    /// All segments delivered so far on the connection.
+    /// Number of segments delivered so far on the connection.
     pub delivered: u64,
     /// All segments marked lost so far on the connection.
     pub total_lost: u64,
@@ -222,7 +222,7 @@ impl Ack {
 pub struct Lost {
     /// The current time.
     pub now: Time,
-    /// All segments delivered so far on the connection.
+    /// Number of segments delivered so far on the connection.
     pub delivered: u64,
     /// Number of segments in flight just after the lost segment was sent.
     pub tx_in_flight: u32,

@@ -41,7 +41,7 @@ pub enum Format {
     Padding,
 }
 
-/// Why a rate could not be written.
+/// Reason for which a rate could not be written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum NoPlace {
     /// The header is shorter than 20 bytes or than its data offset says.

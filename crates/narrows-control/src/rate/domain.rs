@@ -17,8 +17,8 @@ pub trait Topology<K: FlowIdentity = FlowKey> {
     fn path(&self, flow: &K) -> Vec<PortId>;
 }
 
-/// A controller of all ports with the same kind of rate controller. It is a pure state machine. The control network
-/// delays messages. Messages may be lost if the controller or a port fails.
+/// The controller of a domain. It serves all ports whose rate controllers are of one kind, e.g. `pacec`. It is a pure
+/// state machine. The control network delays messages. Messages may be lost if the controller or a port fails.
 pub trait DomainController<K: FlowIdentity = FlowKey>: Send {
     /// Returns the name of the rate controllers that this controller serves, e.g. `pacec`.
     fn name(&self) -> &'static str;

@@ -50,7 +50,8 @@ def call(*arguments: str, done_so_far: Callable[[str], object] = lambda _: None)
             controllers were loaded.
 
     Raises:
-        KernelError: with its last line, or if the agent is not installed.
+        KernelError: if the command fails (the message is the last line of its standard error), or if the
+            agent is not installed.
     """
     done = subprocess.run(
         [str(agents.program("which loads congestion controllers")), "cc", *arguments],

@@ -1,5 +1,5 @@
-//! The law of an OBP router's port: the bandwidth left on the link, and the resulting rate of a
-//! packet.
+//! The law of an OBP router's port: the bandwidth left on the link, and the rate that the port writes into a packet's
+//! header.
 //!
 //! All of the N flows take the same remaining bandwidth at the same time. From one RTT to the next, the sum S
 //! of their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, S settles at N C a' / (1 + (N - 1) a')

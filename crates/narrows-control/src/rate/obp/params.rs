@@ -1,4 +1,4 @@
-//! The constants of OBP with their sources.
+//! The parameters of OBP, with the sources of their defaults.
 
 use crate::parameter::{number, time_from};
 use crate::rate::PortParameters;
