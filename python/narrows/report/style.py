@@ -38,7 +38,7 @@ _OTHERS: dict[str, tuple[str, Look]] = {
     "nv": ("vegas", Look("NV", "#a37c1c", "#e0bf6a", _DASHED, "triangle-down")),
     "cdg": ("illinois", Look("CDG", "#7a5a4a", "#c2a090", _DOTTED, "triangle-left")),
     "prague": ("dctcp", Look("Prague", "#3d7f9c", "#86cbe8", _SOLID, "cross")),
-    "brf-gated": ("brf-literal", Look("BRF, paper's gate", "#00879e", "#4cc3d9", _DASHED, "triangle-up")),
+    "brf-gated": ("brf-literal", Look("BRF, gated", "#00879e", "#4cc3d9", _DASHED, "triangle-up")),
     "brf-measured": ("brf-gated", Look("BRF, measured", "#7a4fa0", "#bd94e6", _DASH_DOT, "cross")),
     "bdr-plain": ("bdr", Look("BDR, no redistribution", "#967512", "#f0d37a", _DOTTED, "diamond")),
     "pacec-literal": ("pacec", Look("PACEC, as printed", "#3b6f9e", "#86b8e6", _DOTTED, "circle")),
