@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,7 @@ def test_files_for_papers(outcome: Outcome, tmp_path: Path) -> None:
         mine = [
             row["case_verdict"] for row in rows if row["claim"] == finding.claim.id and row["on"] == "sim"
         ]
+        assert not any(row["reading"] for row in rows)
         assert mine == [finding.words_of(case.verdict) for case in finding.cases]
     assert {word for group, word in words if group == "paper"} == {
         "reproduced",
@@ -164,6 +166,32 @@ def test_files_for_papers(outcome: Outcome, tmp_path: Path) -> None:
         "cannot be judged",
     }
     assert {word for group, word in words if group == "ours"} <= {"met", "not met", "cannot be judged"}
+
+
+def test_both_readings_are_on_the_page_in_the_table_and_on_the_terminal(
+    outcome: Outcome, tmp_path: Path
+) -> None:
+    text = build(outcome)
+    assert "<h4>Repaired</h4>" in text and "<h4>As printed</h4>" in text
+    assert text.count('<span class="side">As printed') == len(outcome.printed) > 10
+    write(outcome, tmp_path, files=False)
+    with (tmp_path / "claims.csv").open(newline="") as file:
+        readings = {(row["claim"], row["reading"]) for row in csv.DictReader(file)}
+    assert {("C13", "repaired"), ("C13", "as printed"), ("C10", ""), ("O3", "")} <= readings
+    console = Console(record=True, width=200, file=io.StringIO())
+    show_study(outcome, console)
+    lines = console.export_text().splitlines()
+    for reading in ("repaired", "as printed"):
+        assert any(line.startswith(f"claims of the paper, {reading}: ") for line in lines)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_figure_has_a_panel_for_each_value_of_a_free_input(outcome: Outcome) -> None:
+    drawn = {figure.id: figure for group in figures(outcome).values() for figure in group}
+    assert len(drawn["shares-start"].panels) == 4
+    assert "start at 2 s" in str([panel.title for panel in drawn["shares-start"].panels])
+    none = {figure.id for group in figures(replace(outcome, varied={})).values() for figure in group}
+    assert "shares-start" not in none and "shares" in none
 
 
 def test_own_expectations_are_met_or_not_met_on_the_terminal(outcome: Outcome) -> None:

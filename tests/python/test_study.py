@@ -197,6 +197,43 @@ def test_bounds_and_values(expect: dict[str, float], verdict: Verdict) -> None:
     assert judge(claim, RUNS).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("expect", "verdict"),
+    [
+        # The interval is 92 +- 2.48.
+        ({"above": 80.0, "against": 50.0}, Verdict.REPRODUCED),
+        ({"above": 99.0, "against": 90.0}, Verdict.UNJUDGED),  # neither word is shown
+        ({"above": 99.0, "against": 93.0}, Verdict.UNJUDGED),
+        ({"above": 99.0, "against": 95.0}, Verdict.NOT_REPRODUCED),
+        ({"below": 99.0, "against": 120.0}, Verdict.REPRODUCED),
+        ({"below": 50.0, "against": 99.0}, Verdict.UNJUDGED),
+        ({"below": 50.0, "against": 80.0}, Verdict.NOT_REPRODUCED),
+    ],
+)
+def test_an_effect_between_two_words_decides_nothing(expect: dict[str, float], verdict: Verdict) -> None:
+    claim = a_claim(a={"where": {"algorithm": "brf", "loss": 0.1}}, expect=expect)
+    assert judge(claim, RUNS).verdict is verdict
+
+
+def test_the_limit_for_the_opposite_is_on_the_other_side() -> None:
+    for expect in (
+        {"above": 1.0, "against": 2.0},
+        {"below": 2.0, "against": 1.0},
+        {"about": 1.0, "within": 1.0, "against": 0.0},
+    ):
+        with pytest.raises(ValueError, match="expected against"):
+            Expect(**expect)
+
+
+def test_opposite_words_for_one_effect_never_share_a_limit() -> None:
+    """C5 (gently) and C7 (rapidly) of BRF had one limit of ours, and BBR's effect was next to it."""
+    claims = {claim.id: claim for claim in load_study(find_study("brf")).claims}
+    gently, rapidly = claims["C5"].expect, claims["C7"].expect
+    assert gently is not None and rapidly is not None
+    assert (gently.above, gently.against) == (rapidly.against, rapidly.below)
+    assert gently.above is not None and gently.against is not None and gently.above > 1.5 * gently.against
+
+
 def test_gain_and_ratio() -> None:
     gain = a_claim(**sides(loss=0.1), compare="gain", expect={"about": 9.5, "within": 4.0})
     ratio = a_claim(**sides(loss=0.1), compare="ratio", expect={"about": 1.095, "within": 0.04})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import typer
@@ -18,6 +19,7 @@ from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
 from narrows.studies.model import Study
+from narrows.studies.readings import AS_PRINTED, by_reading
 from narrows.studies.real import run_on_both
 from narrows.studies.runner import Outcome, Real, chosen, run_study
 
@@ -86,23 +88,35 @@ def _show(outcome: Outcome, console: Console) -> None:
     """Print the verdicts as a table."""
     table = Table()
     table.add_name("claim")
-    for heading in ("says", "paper", "verdict", *([outcome.real.where] if outcome.real else [])):
+    headings = ["says", "paper", "verdict"]
+    headings += [AS_PRINTED] if outcome.printed else []
+    headings += [outcome.real.where] if outcome.real else []
+    for heading in headings:
         table.add_text(heading)
+    printed = {finding.claim.id: finding for finding in outcome.printed}
     others = {finding.claim.id: finding for finding in outcome.real.findings} if outcome.real else {}
     for finding in outcome.findings:
         cells = [_verdict(finding)]
+        if printed:
+            cells.append(_verdict(printed.get(finding.claim.id)))
         if outcome.real:
-            other = others.get(finding.claim.id)
-            cells.append(Text() if other is None else _verdict(other))
+            cells.append(_verdict(others.get(finding.claim.id)))
         table.add_row(finding.claim.id, finding.claim.says, finding.claim.value, *cells)
     table.print(console)
+    for reading, group in by_reading(outcome.findings, outcome.printed):
+        if group:
+            verdicts = Counter(finding.verdict for finding in group)
+            counts = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict)
+            console.print(f"claims of the paper{f', {reading}' if reading else ''}: {counts}")
     for note in outcome.notes:
         console.print(note)
     if outcome.real:
         _show_real(outcome.real, console)
 
 
-def _verdict(finding: Finding) -> Text:
+def _verdict(finding: Finding | None) -> Text:
+    if finding is None:
+        return Text()
     return Text.assemble((finding.words, _STYLE[finding.verdict]), "\n", (finding.why, "dim"))
 
 

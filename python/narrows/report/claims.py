@@ -10,6 +10,7 @@ from narrows import metrics
 from narrows.report.encode import factor_text
 from narrows.report.tables import DASH, sentence
 from narrows.studies.judge import Bound, Case, Finding, Verdict
+from narrows.studies.readings import by_reading
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -31,17 +32,20 @@ class ClaimRow:
     why: str
     note: str
     figure: str | None
-    real: RealSide | None = None
+    real: OtherSide | None = None
+    """The same claim on real stacks."""
+    printed: OtherSide | None = None
+    """The same claim on the algorithm as printed."""
 
 
 @dataclass(frozen=True)
-class RealSide:
-    """The same claim on real stacks."""
+class OtherSide:
+    """The same claim on other runs."""
 
     measured: str
     interval: str
     difference: str
-    """Difference from the simulation's value. Empty if a value is missing or there are several cases."""
+    """Difference from the value of the row. Empty if a value is missing or there are several cases."""
     detail: list[tuple[str, str, str]]
     verdict: str
     css: str
@@ -51,7 +55,11 @@ class RealSide:
 _CSS = {Verdict.REPRODUCED: "yes", Verdict.NOT_REPRODUCED: "no", Verdict.UNJUDGED: "open"}
 
 
-def tally(findings: Sequence[Finding]) -> list[tuple[str, str, int]]:
+Tally = list[tuple[str, str, int]]
+"""Number of findings per verdict: words, CSS class, number."""
+
+
+def tally(findings: Sequence[Finding]) -> Tally:
     """Number of findings per verdict: words, CSS class, number."""
     return [
         (verdict.value, _CSS[verdict], sum(finding.verdict is verdict for finding in findings))
@@ -59,8 +67,16 @@ def tally(findings: Sequence[Finding]) -> list[tuple[str, str, int]]:
     ]
 
 
+def both_tallies(findings: Sequence[Finding], printed: Sequence[Finding]) -> list[tuple[str, Tally]]:
+    """The tally of the paper's claims for each reading of the algorithms."""
+    return [(reading, tally(group)) for reading, group in by_reading(findings, printed)]
+
+
 def claim_rows(
-    findings: Sequence[Finding], figures: set[str], real: Sequence[Finding] = ()
+    findings: Sequence[Finding],
+    figures: set[str],
+    real: Sequence[Finding] = (),
+    printed: Sequence[Finding] = (),
 ) -> list[ClaimRow]:
     """Rows of the table of claims. Only figures that were drawn are linked.
 
@@ -68,12 +84,14 @@ def claim_rows(
         findings: findings of the simulation.
         figures: ids of the figures that were drawn.
         real: findings of the same claims on real stacks, if the study ran there.
+        printed: findings of the same claims on the algorithm as printed, if it has two readings.
     """
+    literal = {finding.claim.id: finding for finding in printed}
     others = {finding.claim.id: finding for finding in real}
     rows = []
     for finding in findings:
         claim = finding.claim
-        other = others.get(claim.id)
+        other, second = others.get(claim.id), literal.get(claim.id)
         rows.append(
             ClaimRow(
                 claim.id,
@@ -88,7 +106,8 @@ def claim_rows(
                 sentence(finding.why),
                 claim.note,
                 claim.figure if claim.figure in figures else None,
-                _real(finding, other) if other is not None else None,
+                _other(finding, other) if other is not None else None,
+                _other(finding, second) if second is not None else None,
             )
         )
     return rows
@@ -112,20 +131,20 @@ def _single_interval(finding: Finding) -> str:
     return _interval(finding.cases[0].interval, finding) if len(finding.cases) == 1 else ""
 
 
-def _real(simulated: Finding, real: Finding) -> RealSide:
+def _other(finding: Finding, other: Finding) -> OtherSide:
     difference = ""
-    if len(simulated.cases) == len(real.cases) == 1:
-        a, b = simulated.cases[0].interval.mean, real.cases[0].interval.mean
+    if len(finding.cases) == len(other.cases) == 1:
+        a, b = finding.cases[0].interval.mean, other.cases[0].interval.mean
         if a and not math.isnan(a) and not math.isnan(b):
             difference = percent((b - a) / abs(a))
-    return RealSide(
-        _span(real.cases, real),
-        _single_interval(real),
+    return OtherSide(
+        _span(other.cases, other),
+        _single_interval(other),
         difference,
-        _details(real),
-        real.words,
-        _CSS[real.verdict],
-        sentence(real.why),
+        _details(other),
+        other.words,
+        _CSS[other.verdict],
+        sentence(other.why),
     )
 
 

@@ -11,14 +11,16 @@ from typing import Any
 from altair.utils.schemapi import debug_mode
 
 from narrows.report import folder, page
-from narrows.report.claims import claim_rows, tally
+from narrows.report.claims import both_tallies, claim_rows, tally
 from narrows.report.figure import VALIDATE, Figure
 from narrows.report.kinds import draw
 from narrows.report.real import agreement, side_by_side
 from narrows.report.tables import Table
 from narrows.results.measures import MEASURES, measure_run
 from narrows.results.runs import PRINTED, Run, Runs
+from narrows.studies.choices import with_input
 from narrows.studies.model import Experiment, FigureSpec
+from narrows.studies.readings import AS_PRINTED, REPAIRED
 from narrows.studies.runner import Outcome
 
 Say = Callable[[str], None]
@@ -37,11 +39,22 @@ def figures(outcome: Outcome) -> dict[str, list[Figure]]:
                     (_titled(spec, f"-{real.backend}", real.side), real.runs),
                 ]
             for shown, runs in sides:
-                if runs.get(spec.experiment):
-                    figure = draw(shown, runs[spec.experiment])
+                found = _runs_of(spec, outcome, runs)
+                if found:
+                    figure = draw(shown, found)
                     if figure.panels:
                         drawn[spec.experiment].append(figure)
     return drawn
+
+
+def _runs_of(spec: FigureSpec, outcome: Outcome, runs: dict[str, Runs]) -> Runs | None:
+    """The runs that a figure shows (None: they were not run)."""
+    if not spec.free:
+        return runs.get(spec.experiment)
+    varied = outcome.varied.get(spec.experiment, {}).get(spec.free)
+    if varied is None or spec.experiment not in runs:
+        return None
+    return with_input(outcome.study.free_input(spec.experiment, spec.free), runs[spec.experiment], varied)
 
 
 def _titled(spec: FigureSpec, suffix: str, words: str) -> FigureSpec:
@@ -114,8 +127,9 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
             study.summary,
             f"{study.paper.title}. {study.paper.venue}." if study.paper else "",
             sections,
-            tally=tally(paper),
-            claims=claim_rows(paper, shown, others),
+            tallies=both_tallies(paper, outcome.printed),
+            readings=[(reading.repaired, reading.printed) for reading in study.readings],
+            claims=claim_rows(paper, shown, others, outcome.printed),
             own=claim_rows(ours, shown, others),
             real=agreement(outcome) if real is not None else None,
             side=real.side if real is not None else "",
@@ -147,7 +161,8 @@ def _remarks(outcome: Outcome, experiment: Experiment) -> list[str]:
 
 
 def _facts(outcome: Outcome) -> list[tuple[str, str]]:
-    runs = [run for group in outcome.runs.values() for run in group if PRINTED not in run.tables]
+    groups = [*outcome.runs.values(), *(runs for found in outcome.varied.values() for runs in found.values())]
+    runs = [run for group in groups for run in group if PRINTED not in run.tables]
     seeds = sorted({run.seed for run in runs})
     facts = [
         ("Narrows", outcome.version),
@@ -182,8 +197,10 @@ def _write_measures(outcome: Outcome, path: Path) -> None:
         for side, found in sides:
             for identity, runs in found.items():
                 unique = {(name, _text(args)): (name, args) for name, args in wanted.get(identity, [])}
-                rows = _measure_rows(identity, runs, list(unique.values()))
-                table.writerows([side, *row] for row in rows)
+                varied = outcome.varied.get(identity, {}) if side == "sim" else {}
+                for group in (runs, *varied.values()):
+                    rows = _measure_rows(identity, group, list(unique.values()))
+                    table.writerows([side, *row] for row in rows)
 
 
 def _measure_rows(identity: str, runs: Runs, wanted: list[tuple[str, dict[str, Any]]]) -> list[list[Any]]:
@@ -227,6 +244,7 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
             [
                 "claim",
                 "on",
+                "reading",
                 "group",
                 "source",
                 "says",
@@ -242,10 +260,14 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
                 "why",
             ]
         )
-        sides = [("sim", finding) for finding in outcome.findings]
+        twofold = {finding.claim.id for finding in outcome.printed}
+        sides = [
+            ("sim", REPAIRED if finding.claim.id in twofold else "", finding) for finding in outcome.findings
+        ]
+        sides += [("sim", AS_PRINTED, finding) for finding in outcome.printed]
         if outcome.real is not None:
-            sides += [(outcome.real.backend, finding) for finding in outcome.real.findings]
-        for side, finding in sides:
+            sides += [(outcome.real.backend, "", finding) for finding in outcome.real.findings]
+        for side, reading, finding in sides:
             claim = finding.claim
             for case in finding.cases:
                 interval = case.interval
@@ -254,6 +276,7 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
                     [
                         claim.id,
                         side,
+                        reading,
                         claim.group,
                         claim.source,
                         claim.says,

@@ -100,12 +100,12 @@ def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
         return Finding(claim, Verdict.UNJUDGED, "no run has these parameters", unit=unit)
     if claim.cannot:
         return Finding(claim, Verdict.UNJUDGED, claim.cannot, tuple(cases), unit)
-    verdict, why = _overall(claim, cases)
+    verdict, why = overall(claim, cases)
     why = "; ".join([why, *_same_runs(cases)])
     return Finding(claim, verdict, why, tuple(cases), unit)
 
 
-def _overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
+def overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
     """The verdict on a claim that has several cases."""
     good = [case for case in cases if case.verdict is Verdict.REPRODUCED]
     bad = [case for case in cases if case.verdict is Verdict.NOT_REPRODUCED]
@@ -242,10 +242,22 @@ def _judge_known(
     low, high, border = _wanted(expect)
     if low < interval.low and interval.high < high:
         return Verdict.REPRODUCED, f"the 95 % interval lies {border}"
+    if expect.against is not None:
+        return _judge_opposite(expect, interval, border)
     if interval.high <= low or high <= interval.low:
         return Verdict.NOT_REPRODUCED, f"no part of the 95 % interval lies {border}"
     crossed = " and ".join(f"{edge:g}" for edge in (low, high) if interval.low <= edge <= interval.high)
     return Verdict.UNJUDGED, f"the 95 % interval straddles {crossed}; {border} needed"
+
+
+def _judge_opposite(expect: Expect, interval: metrics.Interval, border: str) -> tuple[Verdict, str]:
+    """The verdict on a claim with a limit for the opposite, if the claim itself is not shown."""
+    assert expect.against is not None
+    is_above = expect.above is not None
+    side = "below" if is_above else "above"
+    if interval.high < expect.against if is_above else interval.low > expect.against:
+        return Verdict.NOT_REPRODUCED, f"the 95 % interval lies {side} {expect.against:g}, the opposite"
+    return Verdict.UNJUDGED, f"the 95 % interval is neither {border} nor {side} {expect.against:g}"
 
 
 def _wanted(expect: Expect) -> tuple[float, float, str]:

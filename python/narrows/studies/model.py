@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
-from narrows.results.factors import Where
+from narrows.results.factors import Factor, Where, same
 
 
 class _Table(BaseModel):
@@ -49,6 +49,42 @@ class OnKernel(Shorter):
     """Explanations of large differences between simulation and kernel, for the report."""
 
 
+class FreeInput(_Table):
+    """An input that the paper does not give, so that its value is our choice.
+
+    Claims are also judged with other values. A verdict that differs between the values is no verdict. The
+    input is a key of the scenario (then the experiment runs again with each other value), a factor of the
+    sweep that claims name, or an argument of measures.
+    """
+
+    id: str
+    """Name of the input. If it is a key, it is a factor of the additional runs."""
+    key: str = ""
+    """Key of the scenario (dotted)."""
+    factor: str = ""
+    """Factor of the sweep."""
+    arg: str = ""
+    """Argument of measures."""
+    ours: Factor
+    """Our value, as written in the scenario or the claims."""
+    others: list[Factor] = Field(min_length=1)
+    """Other values that the paper allows."""
+    why: str
+    """A sentence on the gap in the paper."""
+    seeds: int = Field(default=2, ge=2)
+    """Largest number of seeds of the additional runs."""
+    keep: Where = {}
+    """Factors of which the additional runs have only these values."""
+    quick: bool = False
+    """Whether `--quick` has the additional runs, too."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> FreeInput:
+        if sum(map(bool, (self.key, self.factor, self.arg))) != 1:
+            raise ValueError("expected exactly one of key, factor, arg")
+        return self
+
+
 class Recorded(_Table):
     """Recorded traces, which are added to a sweep if they are in the data folder.
 
@@ -77,6 +113,8 @@ class Experiment(_Table):
     """Key of each factor in the sweep (`case` or a dotted key), if it differs from the factor's name."""
     recorded: Recorded | None = None
     """Recorded traces to add to the sweep."""
+    free: list[FreeInput] = []
+    """Inputs that the paper does not give."""
     quick: Shorter = Shorter()
     """The experiment with `--quick`."""
     kernel: OnKernel = OnKernel(never="the study does not mention it")
@@ -86,6 +124,9 @@ class Experiment(_Table):
     def _one_source(self) -> Experiment:
         if self.scenario and self.printed:
             raise ValueError("expected either scenario or printed")
+        for item in self.free:
+            if item.key and (item.id in self.factors or item.key in self.factors.values()):
+                raise ValueError(f"found a factor {item.id!r}, expected a free input that no run varies")
         return self
 
     @property
@@ -105,6 +146,8 @@ class FigureSpec(_Table):
     """The first sentence of the caption says what the figure shows. The index of the figures prints it."""
     where: Where = {}
     args: dict[str, Any] = {}
+    free: str = ""
+    """The free input of the experiment that the figure varies (empty: none)."""
 
 
 class Side(_Table):
@@ -121,6 +164,10 @@ class Expect(_Table):
     above, below: the confidence interval over seeds (of the paired difference, if two sides are compared) is
     beyond the value (MET-91). about: the interval is within `within` of the value. If the interval contains a
     limit, the claim cannot be judged. at_least, at_most: every run complies.
+
+    against: a second limit, for claims in words such as "gently", for which the paper gives no number. The
+    claim does not hold if the interval is beyond `against` on the other side. An effect between `above` (or
+    `below`) and `against` is too small for either verdict, so no single limit of ours decides.
     """
 
     above: float | None = None
@@ -129,6 +176,7 @@ class Expect(_Table):
     at_most: float | None = None
     about: float | None = None
     within: float | None = None
+    against: float | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Expect:
@@ -137,6 +185,11 @@ class Expect(_Table):
             raise ValueError("expected exactly one of above, below, at_least, at_most, about")
         if (self.about is None) != (self.within is None):
             raise ValueError("expected about and within together")
+        if self.against is not None and not (
+            (self.above is not None and self.against < self.above)
+            or (self.below is not None and self.against > self.below)
+        ):
+            raise ValueError("expected against below the limit of above, or above the limit of below")
         return self
 
 
@@ -174,6 +227,38 @@ class Claim(_Table):
         return self
 
 
+def instead(claim: Claim, name: str, old: Factor, new: Factor) -> Claim:
+    """The claim with another value of a factor. Sides that do not name the old value stay as they are."""
+
+    def changed(side: Side) -> Side:
+        wanted = side.where.get(name)
+        value: Factor | list[Factor] | None = (
+            [new if same(item, old) else item for item in wanted]
+            if isinstance(wanted, list)
+            else new
+            if wanted is not None and same(wanted, old)
+            else wanted
+        )
+        return (
+            side
+            if wanted == value or value is None
+            else side.model_copy(update={"where": {**side.where, name: value}})
+        )
+
+    update = {"a": changed(claim.a), "b": changed(claim.b) if claim.b is not None else None}
+    return claim.model_copy(update=update)
+
+
+class Reading(_Table):
+    """An algorithm that runs in two forms: as the paper prints it, and repaired."""
+
+    repaired: str
+    """The value of the factor for the repaired algorithm. Claims name it."""
+    printed: str
+    """The value for the algorithm as printed. Each claim of the paper is judged on it, too."""
+    factor: str = "algorithm"
+
+
 class Study(_Table):
     """A study: a paper, experiments, figures and claims."""
 
@@ -184,6 +269,8 @@ class Study(_Table):
     """The paper (None: a comparison of our own)."""
     resolutions: list[str] = []
     """Gaps and contradictions of the paper, and our choices."""
+    readings: list[Reading] = []
+    """Algorithms with two readings."""
     experiments: list[Experiment]
     figures: list[FigureSpec] = []
     claims: list[Claim] = []
@@ -197,6 +284,10 @@ class Study(_Table):
     def experiment(self, identity: str) -> Experiment:
         """The experiment of that id."""
         return next(experiment for experiment in self.experiments if experiment.id == identity)
+
+    def free_input(self, experiment: str, identity: str) -> FreeInput:
+        """The free input of that id."""
+        return next(item for item in self.experiment(experiment).free if item.id == identity)
 
     @model_validator(mode="after")
     def _consistent(self) -> Study:
@@ -216,6 +307,11 @@ class Study(_Table):
         for identity, experiment in users.items():
             if experiment not in experiments:
                 raise ValueError(f"{identity}: found no experiment {experiment!r}")
+        for figure in self.figures:
+            if figure.free and not any(
+                item.key and item.id == figure.free for item in self.experiment(figure.experiment).free
+            ):
+                raise ValueError(f"{figure.id}: found no free input {figure.free!r}")
         for claim in self.claims:
             if claim.figure is not None and claim.figure not in figures:
                 raise ValueError(f"{claim.id}: found no figure {claim.figure!r}")

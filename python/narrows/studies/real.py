@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from narrows import sweep
 from narrows.backends import Backend
 from narrows.errors import NarrowsError, ScenarioError
@@ -33,11 +31,10 @@ from narrows.studies.runner import (
     Real,
     Say,
     chosen,
-    numbers,
+    judge_claims,
     read_scenario,
     shorten,
     take_printed,
-    wall_seconds,
 )
 
 OVERHEAD_S = 2.5
@@ -113,16 +110,14 @@ def run_on_both(
         simulated = _results(pair.simulated, out / SIMULATED / identity, simulator, jobs, reuse, _quiet)
         outcome.runs[identity] = read_runs(simulated, pair.experiment.factors)
         outcome.version = str(simulated.metadata.get("narrows", "unknown"))
-        outcome.wall_s += wall_seconds(out / SIMULATED / identity)
-        outcome.events += int(np.nansum(numbers(simulated.runs, "events")))
+        outcome.add_cost(simulated, out / SIMULATED / identity)
         found = _in_real_time(pair, _place(out, real, pair), real, reuse, total, say, stacks)
         total -= pair.seconds if pair in ahead else 0.0
         if found is not None:
             stacks.runs[identity] = read_runs(found, pair.experiment.factors)
             stacks.comparisons[identity] = compare(simulated, found)
-    claims = [claim for claim in study.claims if claim.experiment in outcome.runs]
-    outcome.findings = [judge(claim, outcome.runs) for claim in claims]
-    stacks.findings = [judge(claim, stacks.runs) for claim in claims]
+    judge_claims(outcome)
+    stacks.findings = [judge(finding.claim, stacks.runs) for finding in outcome.findings]
     return outcome
 
 

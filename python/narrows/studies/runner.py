@@ -23,9 +23,11 @@ from narrows.results.factors import Factor, factor, same
 from narrows.results.results import Results, is_finished
 from narrows.results.runs import Runs
 from narrows.scenario.model import Scenario
-from narrows.studies.judge import Finding, judge
-from narrows.studies.model import Experiment, Shorter, Study
+from narrows.studies.choices import judge_choices
+from narrows.studies.judge import Finding
+from narrows.studies.model import Claim, Experiment, FreeInput, Shorter, Study
 from narrows.studies.printed import printed_rows
+from narrows.studies.readings import as_printed
 
 Say = Callable[[str], None]
 
@@ -74,6 +76,15 @@ class Outcome:
     events: int = 0
     real: Real | None = None
     """The outcome on real stacks, if the study ran on them."""
+    printed: list[Finding] = field(default_factory=list)
+    """Findings on algorithms as printed, for the claims that name an algorithm with two readings."""
+    varied: dict[str, dict[str, Runs]] = field(default_factory=dict)
+    """Additional runs of each experiment, by free input."""
+
+    def add_cost(self, results: Results, folder: Path) -> None:
+        """Add the time and the events of the runs in a folder."""
+        self.wall_s += wall_seconds(folder)
+        self.events += int(np.nansum(numbers(results.runs, "events")))
 
 
 def run_study(
@@ -115,19 +126,63 @@ def run_study(
         else:
             scenario, notes = prepare(study, experiment, quick, data)
             outcome.notes += notes
-            progress = _progress(experiment, say)
+            progress = _progress(experiment.id, say)
             results = sweep.run(
                 scenario, out=folder, jobs=jobs, backend=backend, formats=("parquet",), progress=progress
             )
             _remember(folder, quick, notes)
         outcome.runs[experiment.id] = read_runs(results, experiment.factors)
         outcome.version = str(results.metadata.get("narrows", "unknown"))
-        outcome.wall_s += wall_seconds(folder)
-        outcome.events += int(np.nansum(numbers(results.runs, "events")))
-    outcome.findings = [
-        judge(claim, outcome.runs) for claim in study.claims if claim.experiment in outcome.runs
-    ]
+        outcome.add_cost(results, folder)
+        for item in experiment.free:
+            if item.key and (item.quick or not quick):
+                _vary(outcome, experiment, item, folder, jobs, reuse, backend, say)
+    judge_claims(outcome)
     return outcome
+
+
+def judge_claims(outcome: Outcome) -> None:
+    """Judge the claims of the experiments that were simulated, on both readings of the algorithms."""
+    study = outcome.study
+    claims = [claim for claim in study.claims if claim.experiment in outcome.runs]
+    printed = [other for claim in claims if (other := as_printed(claim, study.readings)) is not None]
+
+    def judged(claim: Claim) -> Finding:
+        varied = outcome.varied.get(claim.experiment, {})
+        return judge_choices(claim, study.experiment(claim.experiment), outcome.runs, varied)
+
+    outcome.findings = [judged(claim) for claim in claims]
+    outcome.printed = [finding for claim in printed if (finding := judged(claim)).cases]
+
+
+def _vary(
+    outcome: Outcome,
+    experiment: Experiment,
+    item: FreeInput,
+    beside: Path,
+    jobs: int | None,
+    reuse: bool,
+    backend: Backend | None,
+    say: Say,
+) -> None:
+    """Run an experiment with the other values of a free input, into a folder next to its results."""
+    folder = beside.with_name(f"{experiment.id}-{item.id}")
+    if reuse and is_finished(folder):
+        results = Results.read(folder)
+    else:
+        data = read_scenario(outcome.study, experiment)
+        over = experiment.model_copy(update={"factors": {**experiment.factors, item.id: item.key}})
+        vary(data, over, item)
+        if outcome.quick:
+            shorten(data, over, experiment.quick)
+        scenario = Scenario(**data).with_source(str(outcome.study.folder / experiment.scenario))
+        progress = _progress(f"{experiment.id} with other values of {item.id}", say)
+        results = sweep.run(
+            scenario, out=folder, jobs=jobs, backend=backend, formats=("parquet",), progress=progress
+        )
+    runs = read_runs(results, {**experiment.factors, item.id: item.key})
+    outcome.varied.setdefault(experiment.id, {})[item.id] = runs
+    outcome.add_cost(results, folder)
 
 
 def take_printed(study: Study, experiment: Experiment, outcome: Outcome) -> None:
@@ -167,10 +222,10 @@ def _recall(folder: Path, outcome: Outcome) -> None:
     outcome.notes += [str(note) for note in kept.get("notes", [])]
 
 
-def _progress(experiment: Experiment, say: Say) -> sweep.Progress:
+def _progress(name: str, say: Say) -> sweep.Progress:
     def tell(done: int, total: int) -> None:
         if done == total or done * 10 // total > (done - 1) * 10 // total:
-            say(f"{experiment.id}: {done} of {total} runs")
+            say(f"{name}: {done} of {total} runs")
 
     return tell
 
@@ -212,6 +267,15 @@ def shorten(data: dict[str, Any], experiment: Experiment, shorter: Shorter) -> N
     plan["seeds"] = min(int(plan.get("seeds", 1)), shorter.seeds)
     data["duration"] = shorter.duration or data.get("duration", "30s")
     for name, kept in shorter.keep.items():
+        _keep(plan, experiment.factors.get(name, name), kept if isinstance(kept, list) else [kept])
+
+
+def vary(data: dict[str, Any], experiment: Experiment, item: FreeInput) -> None:
+    """Give a scenario the other values of a free input, in place."""
+    plan: dict[str, Any] = data["sweep"]
+    plan["seeds"] = min(int(plan.get("seeds", 1)), item.seeds)
+    plan.setdefault("vary", {})[item.key] = list(item.others)
+    for name, kept in item.keep.items():
         _keep(plan, experiment.factors.get(name, name), kept if isinstance(kept, list) else [kept])
 
 

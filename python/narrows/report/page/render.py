@@ -14,7 +14,7 @@ import vl_convert
 from altair.utils.schemapi import debug_mode
 from markupsafe import Markup
 
-from narrows.report.claims import ClaimRow
+from narrows.report.claims import ClaimRow, Tally
 from narrows.report.figure import VALIDATE, Figure, Key
 from narrows.report.style import dark_of, looks, shades
 from narrows.report.tables import Table
@@ -46,14 +46,17 @@ class Page:
     lead: str
     source: str
     sections: list[Section]
-    tally: list[tuple[str, str, int]] = field(default_factory=list)
+    tallies: list[tuple[str, Tally]] = field(default_factory=list)
+    """The tally of the paper's claims for each reading of the algorithms: its name and numbers."""
+    readings: list[tuple[str, str]] = field(default_factory=list)
+    """The algorithms with two readings: the repaired one, and the one as printed."""
     claims: list[ClaimRow] = field(default_factory=list)
     own: list[ClaimRow] = field(default_factory=list)
     real: Table | None = None
     """Agreement of real stacks with the simulation. If given, claims have a second verdict."""
     side: str = ""
     """Name of the real stacks in headings."""
-    tally_real: list[tuple[str, str, int]] = field(default_factory=list)
+    tally_real: Tally = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     resolutions: list[str] = field(default_factory=list)
     scenarios: list[tuple[str, str]] = field(default_factory=list)
@@ -62,6 +65,11 @@ class Page:
     numbers: dict[str, int] = field(default_factory=dict)
     warmup_s: float | None = None
     """Warm-up of all runs (None: a tenth of each run)."""
+
+    @property
+    def twofold(self) -> bool:
+        """Whether claims have verdicts on two readings."""
+        return len(self.tallies) > 1
 
     @property
     def warmup(self) -> str:

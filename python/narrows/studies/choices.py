@@ -1,0 +1,105 @@
+"""Finds the verdicts that depend on an input that the paper does not give.
+
+Claims are judged again with other values of the input (`FreeInput`). A case that holds with one value and
+does not hold with another has no verdict, because the value is our choice and not the paper's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from narrows.results.factors import Factor, factor, same
+from narrows.results.runs import Run, Runs
+from narrows.studies.judge import Case, Finding, Verdict, judge, overall
+from narrows.studies.model import Claim, Experiment, FreeInput, instead
+
+Varied = Mapping[str, Runs]
+"""The additional runs of an experiment, by free input. The input is one of their factors."""
+
+_WORDS = {Verdict.REPRODUCED: "holds", Verdict.NOT_REPRODUCED: "does not hold"}
+
+
+def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs], varied: Varied) -> Finding:
+    """The verdict on a claim, in view of the free inputs of its experiment."""
+    finding = judge(claim, runs)
+    if claim.cannot or not finding.cases:
+        return finding
+    turned: dict[int, list[str]] = {}
+    tried = []
+    for item in experiment.free:
+        elsewhere = _elsewhere(claim, item, runs, varied)
+        if elsewhere:
+            tried.append(f"{item.id} {' or '.join(elsewhere)}")
+        for i, case in enumerate(finding.cases):
+            sentence = _dependence(item, case, elsewhere)
+            if sentence:
+                turned.setdefault(i, []).append(sentence)
+    if not turned:
+        also = f"{finding.why}; no other verdict with {', '.join(tried)}"
+        return replace(finding, why=also) if tried else finding
+    cases = [
+        replace(case, verdict=Verdict.UNJUDGED, why="; ".join(turned[i])) if i in turned else case
+        for i, case in enumerate(finding.cases)
+    ]
+    verdict, why = overall(claim, cases)
+    return replace(finding, verdict=verdict, why=why, cases=tuple(cases))
+
+
+def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
+    """All runs over a free input: runs of the experiment, and the additional runs with the same factors."""
+    settings = {_without(run.factors, item.id) for run in varied}
+    own = [run for run in runs if _without(run.factors, item.id) in settings]
+    return Runs(
+        [*(replace(run, factors={**run.factors, item.id: factor(item.ours)}) for run in own), *varied]
+    )
+
+
+def _elsewhere(
+    claim: Claim, item: FreeInput, runs: Mapping[str, Runs], varied: Varied
+) -> dict[str, dict[frozenset[tuple[str, Factor]], Verdict]]:
+    """The verdicts on the claim's cases with each other value of the input."""
+    found = {}
+    for value in item.others:
+        if item.key:
+            group = varied.get(item.id, Runs([]))
+            cases = judge(
+                claim, {claim.experiment: Runs(r for r in group if same(r.factors[item.id], factor(value)))}
+            ).cases
+        else:
+            other = _with(claim, item, value)
+            cases = judge(other, runs).cases if other != claim else ()
+        if cases:
+            found[str(value)] = {_without(dict(case.factors), item.id): case.verdict for case in cases}
+    return found
+
+
+def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
+    """The claim with another value of a factor or an argument that it names."""
+    if item.factor:
+        return instead(claim, item.factor, item.ours, value)
+    named = item.arg in claim.args and same(claim.args[item.arg], item.ours)
+    args = {**claim.args, item.arg: value} if named else claim.args
+    return claim.model_copy(update={"args": args})
+
+
+def _dependence(
+    item: FreeInput, case: Case, elsewhere: Mapping[str, Mapping[frozenset[tuple[str, Factor]], Verdict]]
+) -> str:
+    """A sentence on a case whose verdict differs between the values of the input (empty: it does not)."""
+    here = _without(dict(case.factors), item.id)
+    found = {str(item.ours): case.verdict}
+    found |= {value: verdicts[here] for value, verdicts in elsewhere.items() if here in verdicts}
+    decided = {value: verdict for value, verdict in found.items() if verdict is not Verdict.UNJUDGED}
+    if len(set(decided.values())) < 2:
+        return ""
+    parts = [
+        f"it {_WORDS[verdict]} with {' and '.join(v for v in decided if decided[v] is verdict)}"
+        for verdict in dict.fromkeys(decided.values())
+    ]
+    return f"the verdict depends on {item.id}, which is our choice: {', '.join(parts)}"
+
+
+def _without(factors: Mapping[str, Factor], name: str) -> frozenset[tuple[str, Factor]]:
+    """The factors except one."""
+    return frozenset((key, value) for key, value in factors.items() if key != name)

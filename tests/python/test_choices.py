@@ -1,0 +1,186 @@
+"""Verdicts that depend on an input that the paper does not give, and verdicts on both readings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from narrows.report.claims import claim_rows
+from narrows.studies import Claim, Experiment, Runs, Study, Verdict, find_study, load_study, runner
+from narrows.studies.choices import judge_choices, with_input
+from narrows.studies.load import known_studies
+from narrows.studies.model import FreeInput, Reading
+from narrows.studies.readings import AS_PRINTED, REPAIRED, as_printed, by_reading
+from pydantic import ValidationError
+from sketch import Sketch
+from test_study import a_claim, a_run
+
+CHOICE = {"id": "loss", "key": "links.0.loss", "ours": "1%", "others": ["0%", "5%"], "why": "w"}
+
+
+def an_experiment(**more: Any) -> Experiment:
+    return Experiment(id="E", title="T", scenario="e.toml", free=[FreeInput(**{**CHOICE, **more})])
+
+
+def over(goodputs: dict[Any, float], name: str = "loss", **factors: Any) -> Runs:
+    """Two seeds of one algorithm at each value of an input."""
+    return Runs(
+        a_run("bbr", seed, goodput + 0.1 * seed, **factors, **{name: value})
+        for value, goodput in goodputs.items()
+        for seed in (1, 2)
+    )
+
+
+def own(goodput: float, **factors: Any) -> dict[str, Runs]:
+    return {"E": Runs(a_run("bbr", seed, goodput + 0.1 * seed, **factors) for seed in (1, 2))}
+
+
+ABOVE = a_claim(a={"where": {"algorithm": "bbr"}}, expect={"above": 50.0})
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "verdict", "said"),
+    [
+        ({0.0: 40, 0.05: 90}, Verdict.UNJUDGED, "it holds with 1% and 5%, it does not hold with 0%"),
+        ({0.0: 80, 0.05: 90}, Verdict.REPRODUCED, "no other verdict with loss 0% or 5%"),
+        # A value with which the claim is open does not contradict the others.
+        ({0.0: 49.85, 0.05: 90}, Verdict.REPRODUCED, "no other verdict with loss 0% or 5%"),
+    ],
+)
+def test_a_verdict_that_depends_on_our_choice_is_none(
+    elsewhere: dict[float, float], verdict: Verdict, said: str
+) -> None:
+    finding = judge_choices(ABOVE, an_experiment(), own(90), {"loss": over(elsewhere)})
+    assert finding.verdict is verdict
+    assert finding.why.endswith(said)
+    assert judge_choices(ABOVE, an_experiment(), own(90), {}).verdict is Verdict.REPRODUCED
+
+
+def test_only_the_case_that_depends_on_our_choice_has_no_verdict() -> None:
+    runs = {"E": Runs([*own(90, buffer=10.0)["E"], *own(90, buffer=20.0)["E"]])}
+    varied = {"loss": Runs([*over({0.0: 40}, buffer=10.0), *over({0.0: 80}, buffer=20.0)])}
+    every = judge_choices(ABOVE, an_experiment(), runs, varied)
+    assert [case.verdict for case in every.cases] == [Verdict.UNJUDGED, Verdict.REPRODUCED]
+    assert every.verdict is Verdict.UNJUDGED
+    some = judge_choices(ABOVE.model_copy(update={"across": "any"}), an_experiment(), runs, varied)
+    assert some.verdict is Verdict.REPRODUCED
+    # A case that fails with our value and with the others decides the claim, whatever the other case does.
+    failing = {"E": Runs([*own(90, buffer=10.0)["E"], *own(20, buffer=20.0)["E"]])}
+    assert judge_choices(ABOVE, an_experiment(), failing, varied).cases[1].verdict is Verdict.UNJUDGED
+    low = {"loss": Runs([*over({0.0: 40}, buffer=10.0), *over({0.0: 20}, buffer=20.0)])}
+    assert judge_choices(ABOVE, an_experiment(), failing, low).verdict is Verdict.NOT_REPRODUCED
+
+
+def test_a_factor_or_an_argument_may_be_our_choice() -> None:
+    runs = {"E": over({100.0: 90, 10.0: 40}, "buffer")}
+    at_our_buffer = a_claim(a={"where": {"algorithm": "bbr", "buffer": 100}}, expect={"above": 50.0})
+    buffer = an_experiment(id="buffer", key="", factor="buffer", ours=100, others=[10])
+    finding = judge_choices(at_our_buffer, buffer, runs, {})
+    assert finding.verdict is Verdict.UNJUDGED and finding.why.endswith("it does not hold with 10")
+    # A claim about all buffers does not depend on a choice of one.
+    assert judge_choices(ABOVE, buffer, runs, {}).verdict is Verdict.NOT_REPRODUCED
+
+    # 90 Mbit/s of the first flow are above 50, and the 40 of the second are not.
+    flows = an_experiment(id="flows", key="", arg="flows", ours="long", others=["short"])
+    assert judge_choices(ABOVE, flows, own(90), {}).verdict is Verdict.UNJUDGED
+    elsewhere = ABOVE.model_copy(update={"args": {"flows": "*"}})
+    assert judge_choices(elsewhere, flows, own(90), {}).verdict is Verdict.REPRODUCED
+
+
+def test_a_figure_shows_our_value_and_the_others() -> None:
+    item = FreeInput(**CHOICE)
+    every = with_input(item, [*own(90)["E"], a_run("reno", 1, 10)], over({0.0: 40, 0.05: 80}))
+    assert [(run.factors["algorithm"], run.factors["loss"]) for run in every] == [
+        *[("bbr", 0.01)] * 2,
+        *[("bbr", 0.0)] * 2,
+        *[("bbr", 0.05)] * 2,
+    ]
+
+
+@pytest.mark.parametrize("more", [{"factor": "buffer"}, {"key": ""}, {"others": []}])
+def test_a_free_input_is_one_thing_with_other_values(more: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        FreeInput(**{**CHOICE, **more})
+
+
+def test_every_free_input_of_the_library_has_the_value_of_the_scenario() -> None:
+    """Otherwise the report would say that a verdict holds with a value that was never run."""
+    seen = 0
+    for name in known_studies():
+        study = load_study(find_study(name))
+        for experiment in study.experiments:
+            for item in experiment.free:
+                if item.key and "*" not in item.key:
+                    place: Any = runner.read_scenario(study, experiment)
+                    for part in item.key.split("."):
+                        place = _part(place, part)
+                    assert runner.factor(place) == runner.factor(item.ours), (name, experiment.id, item.id)
+                    seen += 1
+                if item.arg:
+                    used = [claim.args.get(item.arg) for claim in _claims(study, experiment)]
+                    assert item.ours in used, (name, experiment.id, item.id)
+                if item.factor:
+                    named = str([claim.model_dump() for claim in _claims(study, experiment)])
+                    assert str(item.ours) in named, (name, experiment.id, item.id)
+    assert seen > 3
+
+
+def _part(place: Any, part: str) -> Any:
+    if not isinstance(place, list):
+        return place[part]
+    return place[int(part)] if part.isdigit() else next(item for item in place if item.get("name") == part)
+
+
+def _claims(study: Study, experiment: Experiment) -> list[Claim]:
+    return [claim for claim in study.claims if claim.experiment == experiment.id]
+
+
+# --- both readings
+
+
+READINGS = [Reading(repaired="brf", printed="brf-literal")]
+
+
+def test_a_claim_of_the_paper_is_also_judged_on_the_algorithm_as_printed() -> None:
+    claim = a_claim(
+        a={"where": {"algorithm": ["bbr", "brf"], "loss": 0.1}},
+        b={"where": {"algorithm": "brf"}},
+        compare="ratio",
+        expect={"above": 1.0},
+    )
+    other = as_printed(claim, READINGS)
+    assert other is not None and other.b is not None
+    assert other.a.where == {"algorithm": ["bbr", "brf-literal"], "loss": 0.1}
+    assert other.b.where == {"algorithm": "brf-literal"}
+    assert as_printed(ABOVE, READINGS) is None
+    assert as_printed(claim.model_copy(update={"group": "ours"}), READINGS) is None
+
+
+def test_both_readings_are_counted(tmp_path: Path) -> None:
+    study = load_study(find_study("brf"))
+    outcome = runner.run_study(study, tmp_path, quick=True, only=["E3", "E4"], backend=Sketch())
+    printed = {finding.claim.id for finding in outcome.printed}
+    assert {"C13", "C14"} <= printed and not printed & {"C10", "C15", "O3"}
+    groups = dict(by_reading(outcome.findings, outcome.printed))
+    assert list(groups) == [REPAIRED, AS_PRINTED]
+    assert [f.claim.id for f in groups[REPAIRED]] == [f.claim.id for f in groups[AS_PRINTED]]
+    assert all(finding.claim.group == "paper" for finding in groups[REPAIRED])
+    rows = {row.id: row for row in claim_rows(outcome.findings, set(), (), outcome.printed)}
+    assert rows["C13"].printed is not None and rows["C10"].printed is None
+    assert by_reading(outcome.findings, []) == [("", groups[REPAIRED])]
+
+
+@pytest.mark.parametrize("name", ["brf", "pacec", "bdr", "bbr-gain"])
+def test_every_experiment_with_a_repaired_algorithm_also_runs_it_as_printed(name: str) -> None:
+    study = load_study(find_study(name))
+    assert study.readings
+    for experiment in study.experiments:
+        text = (study.folder / experiment.scenario).read_text()
+        for claim in _claims(study, experiment):
+            if as_printed(claim, study.readings) is not None:
+                pairs = [
+                    pair for pair in study.readings if f'"{pair.repaired}"' in str(claim).replace("'", '"')
+                ]
+                assert pairs
+                assert all(f'"{pair.printed}"' in text for pair in pairs), (experiment.id, claim.id)
