@@ -185,6 +185,15 @@ def test_both_readings_are_on_the_page_in_the_table_and_on_the_terminal(
         assert any(line.startswith(f"claims of the paper, {reading}: ") for line in lines)
 
 
+def test_the_measures_of_a_ranking_are_in_the_table(tmp_path: Path) -> None:
+    study = load_study(find_study("survey"))
+    done = run_study(study, tmp_path, quick=True, only=["T1"])
+    write(done, tmp_path, files=False)
+    with (tmp_path / "measures.csv").open(newline="") as file:
+        arguments = {row["arguments"] for row in csv.DictReader(file)}
+    assert {"column=throughput_mbit", "column=rtt"} <= arguments
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_a_figure_has_a_panel_for_each_value_of_a_free_input(outcome: Outcome) -> None:
     drawn = {figure.id: figure for group in figures(outcome).values() for figure in group}

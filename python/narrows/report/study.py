@@ -103,9 +103,9 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
     ]
     paper = [finding for finding in outcome.findings if finding.claim.group == "paper"]
     ours = [finding for finding in outcome.findings if finding.claim.group == "ours"]
-    used = {spec.args["y"] for spec in study.figures if "y" in spec.args} | {
-        claim.measure for claim in study.claims
-    }
+    used = {spec.args["y"] for spec in study.figures if "y" in spec.args}
+    used |= {name for spec in study.figures for name, _ in _measures_of(spec)}
+    used |= {claim.measure for claim in study.claims}
     real = outcome.real
     others = real.findings if real is not None else []
     notes = list(outcome.notes)
@@ -230,7 +230,9 @@ def _measures_of(spec: FigureSpec) -> list[tuple[str, dict[str, Any]]]:
         name = spec.args.get(key)
         if name in MEASURES and (args in spec.args or (args == "measure" and "y_args" not in spec.args)):
             found.append((str(name), dict(spec.args.get(args, {}))))
-    return found
+    # A ranking has a measure for each column. A heat map's columns are names of factors.
+    columns = [column for column in spec.args.get("columns", []) if isinstance(column, dict)]
+    return found + [(str(column["y"]), dict(column.get("measure", {}))) for column in columns]
 
 
 def _text(items: Any) -> str:

@@ -1,6 +1,6 @@
 """Measures of runs, by name. Importing this package registers those that need only the tables of a run."""
 
-from narrows.results.measures import crowds, general, signalling
+from narrows.results.measures import allocation, crowds, general, signalling
 from narrows.results.measures.registry import (
     MEASURES,
     Measure,
@@ -14,6 +14,7 @@ __all__ = [
     "MEASURES",
     "Measure",
     "Measured",
+    "allocation",
     "crowds",
     "find_measure",
     "general",

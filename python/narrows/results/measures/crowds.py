@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows import metrics
+from narrows.errors import NarrowsError, hint
 from narrows.results.measures.registry import measure
 from narrows.results.runs import Run
 
@@ -58,18 +60,19 @@ def finished(run: Run, after_s: float = 3.0, before_s: float = 2.0, flows: str =
     return 100.0 * float(np.isfinite(times[chosen]).mean()) if chosen.any() else math.nan
 
 
-@measure("Error of the estimated number of flows", "%", "BDR-21")
+@measure("Error of the estimated number of flows", "%", "MET-80, BDR-21")
 def flow_count_error(run: Run, link: str, after_s: float = 5.0, statistic: str = "mean") -> float:
     """Relative error of the number of flows that a BDR port counts.
 
-    mean: mean absolute error of the samples, relative to the true number. bias: mean signed error.
+    mean: mean absolute error of the samples, relative to the true number. bias: mean signed error. rms: root
+    of the mean square.
     """
     t, estimate, truth = flow_counts(run, link)
-    chosen = (t > after_s) & (truth > 0)
-    if not chosen.any():
-        return math.nan
-    error = (estimate[chosen] - truth[chosen]) / truth[chosen]
-    return 100.0 * float(error.mean() if statistic == "bias" else np.abs(error).mean())
+    error = metrics.count_error(estimate[t > after_s], truth[t > after_s])
+    found = {"mean": error.mean_absolute, "bias": error.bias, "rms": error.rms}
+    if statistic not in found:
+        raise NarrowsError(f"flow_count_error: found statistic = {statistic!r}{hint(statistic, found)}")
+    return 100.0 * found[statistic]
 
 
 def completions(run: Run, packet_bytes: float, after_s: float, flows: str = "*") -> tuple[Floats, Floats]:

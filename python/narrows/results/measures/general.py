@@ -61,14 +61,6 @@ def jain_min(run: Run, flows: str = "*", bin_s: float = 1.0, after_s: float = 0.
     return metrics.jain_windowed(matrix[starts >= after_s]).min
 
 
-@measure("Jain's index against max-min shares", "", "MET-31")
-def jain_max_min(run: Run, shares_mbit: dict[str, float]) -> float:
-    """Jain's index of goodputs over max-min shares. `shares_mbit` maps patterns of flows to their shares."""
-    rates = run.column("flows", "goodput_bps")
-    parts = [rates[run.flows(pattern)] / (1e6 * share) for pattern, share in shares_mbit.items()]
-    return metrics.jain(np.concatenate(parts))
-
-
 @measure("Ratio of goodputs per flow", "", "MET-34")
 def rate_ratio(run: Run, of: str, to: str) -> float:
     """The mean goodput of a flow of `of`, divided by the mean goodput of a flow of `to`."""
