@@ -4,6 +4,7 @@ narrows study rates --out results/rates && python tools/rates_table.py results/r
 """
 
 import csv
+import math
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -30,6 +31,9 @@ FIGURES = {
     "sojourn": ("queue p99, ms", 1.0, 1),
     "jain_max_min": ("fairness", 1.0, 3),
     "convergence": ("newcomer has its share after, s", 1.0, 2),
+    "responsiveness": ("within 10 % of the new share after the fall / the return, s", 1.0, 2),
+    "allocation_error": ("error of the allotted rate, %", 1.0, 1),
+    "time_above_capacity": ("time with more allotted than the capacity, %", 1.0, 1),
     "slowdown": ("slowdown, mean / p99", 1.0, 1),
     "signalling_bytes": ("signalling, % of bytes", 1.0, 2),
     "signalling_work": ("messages / packets rewritten, 1/s", 1.0, 0),
@@ -59,7 +63,8 @@ def table(results: Path) -> str:
             cells = []
             for controller in CONTROLLERS:
                 parts = [values.get((experiment, measure, a, controller), float("nan")) for a in arguments]
-                cells.append(" / ".join(f"{scale * part:.{digits}f}" for part in parts))
+                known = not all(math.isnan(part) for part in parts)
+                cells.append(" / ".join(f"{scale * part:.{digits}f}" for part in parts) if known else "-")
             rows.append([title, name, *cells])
     return markdown.table(["scenario", "figure", *(c.upper() for c in CONTROLLERS)], rows, "llr")
 

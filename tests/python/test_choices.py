@@ -54,7 +54,9 @@ def test_a_verdict_that_depends_on_our_choice_is_none(
     finding = judge_choices(ABOVE, an_experiment(), own(90), {"loss": over(elsewhere)})
     assert finding.verdict is verdict
     assert finding.why.endswith(said)
-    assert judge_choices(ABOVE, an_experiment(), own(90), {}).verdict is Verdict.REPRODUCED
+    alone = judge_choices(ABOVE, an_experiment(), own(90), {})
+    assert alone.verdict is Verdict.REPRODUCED
+    assert alone.why.endswith("not run with other values of loss, which is our choice")
 
 
 def test_only_the_case_that_depends_on_our_choice_has_no_verdict() -> None:

@@ -17,6 +17,7 @@ from narrows.studies.model import Claim, Experiment, FreeInput, instead
 Varied = Mapping[str, Runs]
 """The additional runs of an experiment, by free input. The input is one of their factors."""
 
+_ARE = {False: "is our choice", True: "are our choices"}
 _WORDS = {Verdict.REPRODUCED: "holds", Verdict.NOT_REPRODUCED: "does not hold"}
 
 
@@ -36,8 +37,13 @@ def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs]
             if sentence:
                 turned.setdefault(i, []).append(sentence)
     if not turned:
-        also = f"{finding.why}; no other verdict with {', '.join(tried)}"
-        return replace(finding, why=also) if tried else finding
+        missing = [item.id for item in experiment.free if item.key and item.id not in varied]
+        parts = [finding.why, *([f"no other verdict with {', '.join(tried)}"] if tried else [])]
+        if missing and finding.verdict is not Verdict.UNJUDGED:
+            parts.append(
+                f"not run with other values of {' and '.join(missing)}, which {_ARE[len(missing) > 1]}"
+            )
+        return replace(finding, why="; ".join(parts))
     cases = [
         replace(case, verdict=Verdict.UNJUDGED, why="; ".join(turned[i])) if i in turned else case
         for i, case in enumerate(finding.cases)

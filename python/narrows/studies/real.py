@@ -24,7 +24,7 @@ from narrows.results.compare import compare
 from narrows.results.results import SIMULATED, Results, is_finished, left_by
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
-from narrows.studies.judge import judge
+from narrows.studies.choices import judge_choices
 from narrows.studies.model import Experiment, Study
 from narrows.studies.runner import (
     Outcome,
@@ -117,7 +117,11 @@ def run_on_both(
             stacks.runs[identity] = read_runs(found, pair.experiment.factors)
             stacks.comparisons[identity] = compare(simulated, found)
     judge_claims(outcome)
-    stacks.findings = [judge(finding.claim, stacks.runs) for finding in outcome.findings]
+    # Real stacks do not run with other values of free inputs, and the reason of a verdict says so.
+    stacks.findings = [
+        judge_choices(finding.claim, study.experiment(finding.claim.experiment), stacks.runs, {})
+        for finding in outcome.findings
+    ]
     return outcome
 
 
