@@ -18,7 +18,7 @@ from narrows.results.results import Results
 from pages import fill
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "bbr-gain.md"
-CC, QUEUE, LOSS = "flows.*.cc", "links.tight.queue", "links.tight.loss"
+CC, QUEUE = "flows.*.cc", "links.tight.queue"
 SHOWN = ("cubic", "bbr", "bbq", "bbr2", "bbr3", "bbr-a", "bbr-b", "bbr-c")
 READINGS = tuple(f"bbr-{kind}-{reading}" for kind in "abc" for reading in ("literal", "recent"))
 
@@ -149,17 +149,6 @@ def alone(results: Results) -> str:
     return _table(["10 Gbit/s", "goodput, Mbit/s", "mean RTT, ms"], rows)
 
 
-def losses(results: Results) -> str:
-    """G6 with the other rates of random loss: goodput."""
-    runs = Runs(results, [CC, LOSS])
-    rows = [
-        [look(cc).label, *(f"{runs.goodputs((cc, loss), 'f'):.0f}" for loss in runs.levels(LOSS))]
-        for cc in runs.levels(CC)
-    ]
-    heads = [f"random loss {str(loss).replace('%', ' %')}, Mbit/s" for loss in runs.levels(LOSS)]
-    return _table(["10 Gbit/s", *heads], rows)
-
-
 def _buffer(queue: Any) -> str:
     text = str(queue)
     return text.replace("bdp", " BDP") if text.endswith("bdp") else text
@@ -172,7 +161,6 @@ TABLES = {
     "G4": delay,
     "G5": lan,
     "G6": alone,
-    "G6-loss": losses,
     "G7": buffers,
 }
 
