@@ -50,6 +50,23 @@ fn tv_p4_max_min_over_a_line() {
     }
 }
 
+/// PAC-4: a rate holds until the next update, whatever the control period is. A flow that is alone gets the same rate
+/// again and again, and keeps the link full.
+#[test]
+fn pac_4_a_flow_keeps_its_rate_with_any_control_period() {
+    for (signal, cc) in [("out-of-band", "pacec"), ("in-band", "pacec"), ("in-band", "brf")] {
+        for tc in [10, 30, 50, 70, 120, 150, 300, 500, 700, 1_000, 1_500, 2_000] {
+            let sample = Span::from_micros(tc * 200).as_nanos();
+            let (mut net, r) = line(20, json!({ "signal": signal, "sample": sample }));
+            let (from, to) = (net.host(r[0], Span::ZERO), net.host(r[1], Span::ZERO));
+            net.add(from, to, tcp(cc));
+            let found = goodput(&net.run(), 0, 5.0, 20.0);
+            let expected = 100.0 * ETA * PAYLOAD;
+            assert!((found / expected - 1.0).abs() < 0.01, "{cc} {signal}, Tc = {tc} ms: {found}");
+        }
+    }
+}
+
 /// PAC-18: the law as printed in the paper divides the unused capacity. Two flows oscillate between half of the link
 /// and almost nothing. If feedback takes part of a period, as here, the measurement mixes two rates, and the
 /// oscillation decays. If the new rate applies during a part `a` of the period, the eigenvalues are the roots of x^2

@@ -102,8 +102,8 @@ impl Params {
         Params { silence, ..self.with("", values) }
     }
 
-    /// Returns the parameters for PACEC's sources (PAC-4). The rate stays valid until the next update, which comes
-    /// within a quarter of a second. After a second without an update the source falls back.
+    /// Returns the parameters for PACEC's sources. The rate stays valid until the next update (PAC-4). The ingress
+    /// repeats an unchanged rate every half second, so after a second without a rate the source falls back.
     pub fn pacec() -> Self {
         let silence = Silence { least: Span::from_secs(1), ..Silence::default() };
         Params { up_per_rtt: None, silence: Some(silence), vary_gaps: false, ..Params::default() }

@@ -55,13 +55,13 @@ impl<K: FlowIdentity> Aggregated<K> for PacecPort<K> {
         Standing::Changed
     }
 
-    /// Returns the treatment of the flow's packets. The time between two updates to a source is Tc (PAC-3a), not the
-    /// RTT of its flow.
+    /// Returns the treatment of the flow's packets. The time between two updates to a source depends on Tc (PAC-3a),
+    /// not on the RTT of its flow.
     fn decide(&mut self, now: Time, flow: FlowHandle) -> Option<Decision> {
         let flow = self.table.at(FlowId::from(flow))?;
         let tells = self.params.edge && self.is_guided(now);
         let rate = flow.rate().filter(|_| tells).map(|rate| rate.max(LEAST));
-        Some(Decision { rate, leaf: Leaf::Elephant, rtt: self.params.period() })
+        Some(Decision { rate, leaf: Leaf::Elephant, rtt: self.params.rewritten() })
     }
 
     fn version(&self) -> u64 {

@@ -15,7 +15,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 const REFRESH: u64 = 5;
 /// A rate is sent only if it changes by at least one part in this number.
 const SAME: u64 = 1000;
-/// A flow is announced every `idle_after`. After this many missed announcements, the flow or its ingress is
+/// A flow is announced every `idle_after` or every Tc, whichever is longer. After this many missed announcements, the flow or its ingress is
 /// assumed to be gone.
 const MISSED: u64 = 4;
 /// Periods between two removals of unused destinations.
@@ -92,7 +92,7 @@ impl<K: FlowIdentity> Pacec<K> {
             mode: of_all.mode,
             period: of_all.period(),
             floor: of_all.floor(mtu).as_bytes_per_sec(),
-            kept: kept.scale(MISSED, 1),
+            kept: kept.max(of_all.period()).scale(MISSED, 1),
             matrix: Matrix::new(ports.len(), MEMORY),
             book: Book::new(ports.len(), of_all.max_flows.saturating_mul(4)),
             filler: Filler::default(),

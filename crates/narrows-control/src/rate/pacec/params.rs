@@ -62,10 +62,20 @@ crate::parameters! {
 
 impl PortParameters for Params {}
 
+/// Maximum time between two writes of a flow's rate in band (ours). A rate holds until the next update (PAC-4), but
+/// senders of BRF assume after 200 ms without a rate that their switch has failed (BRF-92).
+const REWRITTEN: Span = Span::from_millis(100);
+
 impl Params {
     /// Returns Tc.
     pub fn period(&self) -> Span {
         self.sample.scale(u64::from(self.samples.max(1)), 1)
+    }
+
+    /// Returns the minimum time between two rates that are written into a flow's packets in band. The time is Tc
+    /// (PAC-3a), but at most [`REWRITTEN`].
+    pub fn rewritten(&self) -> Span {
+        self.period().min(REWRITTEN)
     }
 
     /// Returns w_q.

@@ -26,10 +26,17 @@ const REMEMBERED: Span = Span::from_secs(60);
 /// period.
 const OFFERS_KEPT: u64 = 10;
 
-/// After this time without a message the controller counts as failed, and the port writes nothing into ACKs. Senders
-/// use CUBIC until the controller returns (ours). The controller repeats every rate five periods after the last
-/// message.
+/// After this time without a message, but not before ten periods, the controller counts as failed. The port then sends
+/// and writes no rates, and senders use CUBIC until the controller returns (ours). The controller repeats every rate
+/// five periods after the last message.
 const ABANDONED: Span = Span::from_secs(2);
+/// Periods of [`ABANDONED`].
+const PERIODS_ABANDONED: u64 = 10;
+
+/// Time after which the ingress repeats a rate out of band, whatever Tc is (ours). A rate holds until the next update
+/// (PAC-4), and an update may change nothing. But a source that gets no message for a second assumes that its ingress
+/// has failed. One of two messages may be lost.
+const REPEATED: Span = Span::from_millis(500);
 
 /// PACEC at a port.
 pub struct PacecPort<K: FlowIdentity = FlowKey> {
@@ -55,6 +62,8 @@ pub struct PacecPort<K: FlowIdentity = FlowKey> {
     sample_at: Time,
     window_at: Time,
     window_from: Time,
+    /// The time of the next repetition of all rates; [`Time::NEVER`] in band.
+    repeat_at: Time,
 }
 
 impl<K: FlowIdentity> PacecPort<K> {
@@ -78,6 +87,7 @@ impl<K: FlowIdentity> PacecPort<K> {
             sample_at: Time::NEVER,
             window_at: Time::NEVER,
             window_from: Time::ZERO,
+            repeat_at: Time::NEVER,
         }
     }
 
@@ -101,10 +111,9 @@ impl<K: FlowIdentity> PacecPort<K> {
         (offered - self.taken).max(self.floor)
     }
 
-    /// Returns whether the controller works, or may still work. With out-of-band signalling the result is always
-    /// true, because flows keep their rates (PAC-4).
+    /// Returns whether the controller works, or may still work.
     pub(super) fn is_guided(&self, now: Time) -> bool {
-        self.params.signal == Signal::OutOfBand || now.since(self.heard) < ABANDONED
+        now.since(self.heard) < ABANDONED.max(self.params.period().scale(PERIODS_ABANDONED, 1))
     }
 
     /// Begins or resumes a flow. The flow gets a rate only if this is certainly its beginning (`anew`).
@@ -163,7 +172,7 @@ impl<K: FlowIdentity> PacecPort<K> {
             }
             Some((State::Idle, _)) if has_data => {
                 self.begin(now, key, true, actions);
-                self.tell(now, &key, actions);
+                self.tell(&key, actions);
             }
             None if has_data && follows_rates => self.begin(now, key, false, actions),
             None => return false,
@@ -175,15 +184,23 @@ impl<K: FlowIdentity> PacecPort<K> {
         true
     }
 
-    /// Sends the source its rate if the rate is new, or was sent long ago and may have been lost.
-    fn tell(&mut self, now: Time, key: &K, actions: &mut Vec<Action<K>>) {
-        let (signal, again) = (self.params.signal, self.params.idle_after);
+    /// Sends the source its rate if the rate is new.
+    fn tell(&mut self, key: &K, actions: &mut Vec<Action<K>>) {
+        let signal = self.params.signal;
         let Some(flow) = self.table.get_mut(key) else { return };
         let Some(rate) = flow.rate().filter(|_| signal == Signal::OutOfBand) else { return };
-        if flow.told.is_none_or(|(told, at)| told != rate || now.since(at) >= again) {
-            flow.told = Some((rate, now));
+        if flow.told != Some(rate) {
+            flow.told = Some(rate);
             actions.push(Action::ToSource { flow: *key, rate });
         }
+    }
+
+    /// Sends all sources the controller's rates again. A rate of this port's own is not repeated: a source without
+    /// a controller should use its own control.
+    fn repeat(&self, actions: &mut Vec<Action<K>>) {
+        let active = self.table.iter().filter(|flow| flow.state == State::Active && !flow.is_elsewhere());
+        actions
+            .extend(active.filter_map(|flow| Some(Action::ToSource { flow: flow.key, rate: flow.granted? })));
     }
 
     /// Ends silent flows. Measures all other flows and announces them when they are due.
@@ -258,7 +275,7 @@ impl<K: FlowIdentity> PacecPort<K> {
             {
                 self.version += u64::from(flow.granted != Some(*rate));
                 flow.granted = Some(*rate);
-                self.tell(now, key, actions);
+                self.tell(key, actions);
             }
         }
         if !newcomers.is_empty() {
@@ -291,6 +308,9 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         self.sample_at = now + self.params.sample;
         self.window_at = now + self.params.period();
         self.window_from = now;
+        if self.params.signal == Signal::OutOfBand && self.params.edge {
+            self.repeat_at = now + REPEATED;
+        }
         // The next sample is the difference from these counters.
         self.report(now, port, actions);
         if port.capacity.is_none() {
@@ -326,8 +346,10 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
             self.close(&packet.key, actions);
             return None;
         }
-        let (edge, signal, period) = (self.params.edge, self.params.signal, self.params.period());
-        let edge = edge && self.is_guided(now);
+        let (signal, gap) = (self.params.signal, self.params.rewritten());
+        // Out of band a newcomer's rate is written even if the controller is silent, because a port without flows
+        // gets no messages.
+        let edge = self.params.edge && (signal == Signal::OutOfBand || self.is_guided(now));
         let flow = self.table.get_mut(&packet.key)?;
         let rate = flow.rate().filter(|_| edge)?;
         let answers_syn = packet.flags.syn && packet.flags.ack;
@@ -341,7 +363,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
             _ if !answers_syn && now < flow.gate => return None,
             _ => {}
         }
-        flow.gate = now + period;
+        flow.gate = now + gap;
         Some(rate)
     }
 
@@ -368,6 +390,12 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
         if now >= self.window_at {
             self.window_at = next(self.window_at, self.params.period());
             self.end_window(now, actions);
+        }
+        if self.repeat_at < Time::NEVER && now >= self.repeat_at {
+            self.repeat_at = next(self.repeat_at, REPEATED);
+            if self.is_guided(now) {
+                self.repeat(actions);
+            }
         }
     }
 
@@ -404,7 +432,7 @@ impl<K: FlowIdentity> PerFlowController<K> for PacecPort<K> {
     }
 
     fn next_timer(&self) -> Time {
-        self.sample_at.min(self.window_at)
+        self.sample_at.min(self.window_at).min(self.repeat_at)
     }
 
     fn allocation(&self, key: &K) -> Option<Rate> {

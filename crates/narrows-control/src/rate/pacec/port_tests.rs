@@ -205,15 +205,45 @@ fn out_of_band_a_source_gets_each_change() {
     let mut port = Port::new(Params::default());
     port.data(0, key(1), SYN, UNASSIGNED);
     port.actions.clear();
-    for (at, rate) in [(50, 40.0), (100, 40.0), (150, 49.0), (400, 49.0), (1150, 49.0)] {
+    for (at, rate) in [(50, 40.0), (100, 40.0), (150, 49.0), (400, 49.0)] {
         port.grant(at, 1, mbit(rate));
     }
-    // Again after a second, because the message may have been lost.
-    assert_eq!(port.told(), [40.0, 49.0, 49.0].map(|rate| (key(1), mbit(rate))));
+    assert_eq!(port.told(), [40.0, 49.0].map(|rate| (key(1), mbit(rate))));
     assert_eq!(port.reverse(1160, 1, ACK, UNASSIGNED), None);
     assert_eq!(port.pacec.allocation(&key(1)), Some(mbit(49.0)));
     port.grant(1200, 5, mbit(1.0));
     assert_eq!(port.pacec.allocation(&key(5)), None);
+}
+
+/// PAC-4, with any Tc: the source gets its rate twice a second until the controller has been silent for ten periods or
+/// two seconds.
+#[test]
+fn out_of_band_the_ingress_repeats_a_rate_without_news() {
+    for (sample, abandoned) in [(2, 2_000), (10, 2_000), (400, 20_000)] {
+        let mut port = Port::new(Params { sample: Span::from_millis(sample), ..Params::default() });
+        port.data(0, key(1), SYN, UNASSIGNED);
+        port.data(0, key(2), SYN, UNASSIGNED);
+        port.data(0, key(3), SYN, UNASSIGNED);
+        port.grant(1, 1, mbit(40.0));
+        port.grant(1, 3, Rate::MAX);
+        port.actions.clear();
+        for at in (100..=abandoned + 2_000).step_by(100) {
+            (1..4).for_each(|n| _ = port.data(at, key(n), ACK, RateOption::Absent));
+            port.until(at);
+        }
+        // Key 2 has no rate of the controller, and key 3 begins elsewhere.
+        assert_eq!(port.told(), vec![(key(1), mbit(40.0)); abandoned as usize / 500], "Ts = {sample} ms");
+    }
+}
+
+#[test]
+fn in_band_a_rate_is_written_every_tenth_of_a_second_if_tc_is_longer() {
+    let mut port = Port::new(Params { sample: Span::from_millis(400), ..in_band() });
+    port.data(0, key(1), SYN, UNASSIGNED);
+    port.grant(1, 1, mbit(40.0));
+    let written: Vec<u64> = (1..400).filter(|at| port.reverse(*at, 1, ACK, UNASSIGNED).is_some()).collect();
+    assert_eq!(written, [1, 101, 201, 301]);
+    assert_eq!(decided(&mut port, 401, 1).unwrap().2, Span::from_millis(100));
 }
 
 #[test]

@@ -32,8 +32,8 @@ pub(super) struct Flow<K> {
     pub(super) initial: Option<Rate>,
     /// The controller's rate; [`Rate::MAX`] if the flow begins elsewhere.
     pub(super) granted: Option<Rate>,
-    /// The rate last sent to the source out of band, and the time of sending.
-    pub(super) told: Option<(Rate, Time)>,
+    /// The rate last sent to the source out of band.
+    pub(super) told: Option<Rate>,
     /// For in-band signalling: the time from which the next rate may be written, and the value of this field before
     /// the last write.
     pub(super) gate: Time,
