@@ -6,8 +6,8 @@ use crate::feedback::header::Header;
 use crate::units::{Bytes, Time};
 
 /// A rate controller that uses congestion headers. It is a pure state machine. The port keeps its own queue, and its
-/// capacity must be configured. The controller also sees packets without a header, and packets with the header of
-/// another protocol.
+/// capacity must be configured. The controller also sees packets without a header, which include ACKs of flows in the
+/// other direction, and packets with the header of another protocol.
 pub trait HeaderController: Send {
     /// Returns the name in scenarios and results, e.g. `xcp`.
     fn name(&self) -> &'static str;
@@ -15,10 +15,10 @@ pub trait HeaderController: Send {
     /// Called when the port has come up.
     fn on_start(&mut self, now: Time, port: &PortCounters);
 
-    /// Called when a data packet is about to join the port's queue. The controller may rewrite its header.
+    /// Called when a packet is about to join the port's queue. The controller may rewrite its header.
     fn on_arrival(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _port: &PortCounters) {}
 
-    /// Called when a data packet starts to leave, with `queued` L3 bytes behind it. The controller may rewrite its
+    /// Called when a packet starts to leave, with `queued` L3 bytes behind it. The controller may rewrite its
     /// header.
     fn on_departure(&mut self, _now: Time, _size: Bytes, _header: &mut Header, _queued: Bytes) {}
 

@@ -14,7 +14,7 @@ use super::queue::{self, Discipline, Losses, Next, Waiting};
 use super::service::Service;
 use super::step_at;
 use crate::engine::{EventQueue, Kind, Ring, Slab};
-use crate::packet::{Packet, flag};
+use crate::packet::Packet;
 use crate::plan::{ControllerPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan};
 use crate::probe::Histogram;
 
@@ -305,11 +305,9 @@ impl Port {
         }
     }
 
-    /// Lets the rate controller change the header of a packet that has just left the queue.
+    /// Lets the rate controller change the header of a packet that has just left the queue. ACKs have no header, but
+    /// a controller may measure the queue at their departure (XCP-3).
     fn update_header(&mut self, now: Time, packet: &mut Packet, writer: &mut dyn HeaderController) {
-        if packet.is(flag::REVERSE) {
-            return;
-        }
         let queued = self.counters.as_ref().map_or(Bytes::ZERO, |c| c.backlog());
         let before = packet.header();
         let mut header = before;

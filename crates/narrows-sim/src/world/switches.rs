@@ -159,9 +159,12 @@ impl World<'_> {
     pub(super) fn admit(&mut self, link: u32, packet: u32) -> Option<usize> {
         let p = *self.packets.get(packet);
         let index = self.ports[link as usize].switch?;
-        // ACKs of flows in the other direction are not part of any allocation of this port.
-        if p.is(flag::REVERSE) || self.switches[index as usize].controller.is_none() {
-            return Some(Leaf::OtherTcp as usize);
+        match self.switches[index as usize].controller {
+            None => return Some(Leaf::OtherTcp as usize),
+            // ACKs of flows in the other direction are not part of any allocation of this port.
+            Some(RateController::PerFlow(_)) if p.is(flag::REVERSE) => return Some(Leaf::OtherTcp as usize),
+            // A controller without flows counts them as input, because they use its link (RCP-1, XCP-1).
+            Some(_) => {}
         }
         let (mut info, mut has_header) = (self.packet_info(&p), false);
         let admission = self.with_port(index, |c, now, port, actions| match c {

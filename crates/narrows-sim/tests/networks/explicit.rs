@@ -19,6 +19,40 @@ fn four_flows_share_a_link_equally_and_fill_it() {
     }
 }
 
+/// RCP-1, XCP-1: the ACKs of flows in the other direction are input, because they use the link. With flows in both
+/// directions a port that did not count them would give away 102 % of its link and keep a queue.
+#[test]
+fn a_port_counts_the_acks_of_flows_in_the_other_direction() {
+    for (kind, queue) in [("rcp", 0.6), ("xcp", 15.0)] {
+        let mut plan = dumbbell(kind, 40, 333, 20);
+        plan.links[0].delay = vec![(Time::ZERO, ms(20))];
+        plan.links[1] = link(1, 0, mbit(100), ms(20), fifo(packets(333)));
+        let there = controller(kind, serde_json::Value::Null);
+        plan.rate_controllers.push(narrows_sim::plan::ControllerPlan { link: 1, ..there });
+        plan.probes.traces = true;
+        plan.warmup = ms(5_000);
+        for ends in [(0, 1), (1, 0)] {
+            let mut flows = FlowPlan { count: 4, spacing: ms(7), ..FlowPlan::bulk("f", ends, kind) };
+            if let narrows_sim::plan::TransportPlan::Tcp { pacing, .. } = &mut flows.transport {
+                *pacing = true;
+            }
+            plan.flows.push(flows);
+        }
+        let r = run(&plan);
+        let carried = (utilisation(&r) + r.f("links", "utilisation", 1)) / 2.0;
+        let traces = r.tables.iter().find(|t| t.name == "traces").expect("traces");
+        let (key, value) = (traces.str("key").expect("text"), traces.f64("value").expect("numbers"));
+        let at = traces.f64("t_s").expect("numbers");
+        let inputs: Vec<f64> =
+            (0..at.len()).filter(|&i| key[i] == "input" && at[i] > 5.0).map(|i| value[i]).collect();
+        let input = inputs.iter().sum::<f64>() / inputs.len() as f64 / 12.5e6;
+        assert!((input / carried - 1.0).abs() < 0.005, "{kind}: {input} counted, {carried} carried");
+        let p99 = r.f("links", "sojourn_p99_s", 0) * 1e3;
+        assert!(p99 < queue, "{kind}: {p99} ms");
+        assert_eq!(r.u("links", "dropped_packets", 0), 0, "{kind}");
+    }
+}
+
 /// On a path without a router of its kind, each of these algorithms is an ordinary sender.
 #[test]
 fn without_a_router_all_but_xcp_fall_back_to_cubic() {
