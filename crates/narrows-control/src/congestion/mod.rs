@@ -395,6 +395,11 @@ pub trait Controller: Send {
         false
     }
 
+    /// Returns whether rates after that of the SYN-ACK arrive in messages (PAC-3b). ACKs then have no rate option.
+    fn is_fed_by_messages(&self) -> bool {
+        false
+    }
+
     /// Returns whether the controller needs to know which packets were marked (RFC 8257, section 3.2; Linux
     /// TCP_CONG_NEEDS_ECN). The flow then negotiates ECN in any scenario, the receiver echoes CE exactly, and
     /// retransmissions are ECN-capable. A controller always gives the same answer.

@@ -21,6 +21,9 @@ impl RateCode {
     /// BRF-100 needs a bit in the option. The lowest bit of the unassigned value is free: codes
     /// 65530 to 65534 are reserved, and readers treat an unknown reserved code as unassigned.
     pub const UNLIMITED: RateCode = RateCode(65534);
+    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN of a source that gets later rates in messages (PAC-3b). Only
+    /// the SYN-ACK answers the option.
+    pub const BY_MESSAGE: RateCode = RateCode(65533);
     /// The largest rate that can be written: 6.552e12 B/s.
     pub const MAX: RateCode = RateCode(65529);
 

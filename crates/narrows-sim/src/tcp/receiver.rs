@@ -42,8 +42,10 @@ pub(crate) struct Receiver {
     /// Whether the receiver echoes CE exactly for each packet (RFC 8257). Otherwise, after a CE mark, the receiver
     /// sets ECE in all ACKs until the sender sets CWR.
     exact_ce: bool,
-    /// Whether the sender requested rates. If so, each ACK carries the rate option.
+    /// Whether the sender requested rates. If so, the SYN-ACK carries the rate option.
     rate_option: bool,
+    /// Whether each ACK carries the option too.
+    rate_in_acks: bool,
     /// The echo of received congestion headers that the receiver has not sent yet.
     echo: Option<Echo>,
     /// Next expected segment.
@@ -88,6 +90,7 @@ impl Receiver {
             ecn,
             exact_ce,
             rate_option: false,
+            rate_in_acks: false,
             echo: None,
             next: 0,
             out_of_order: Ring::new(),
@@ -154,6 +157,7 @@ impl Receiver {
         self.phase = Phase::SynReceived;
         self.ts_recent = p.ts;
         self.rate_option = p.is(flag::RATE);
+        self.rate_in_acks = self.rate_option && RateCode::from_bits(p.rate_code) != RateCode::BY_MESSAGE;
         self.echo = p.header().echo(None);
         self.ecn &= p.is(flag::ECE);
         self.send_syn_ack(io);
@@ -353,7 +357,7 @@ impl Receiver {
         // Only two blocks fit into a header with a rate option, but at 10 % loss every ACK has more blocks to report.
         // The option takes precedence, because a sender without rates would assume that its switch has failed.
         // (BRF-11 leaves the choice open.)
-        let room = if self.rate_option { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
+        let room = if self.rate_in_acks { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;
         for (slot, &block) in p.sack.iter_mut().zip(all).take(room) {
             *slot = block;
@@ -361,7 +365,7 @@ impl Receiver {
         }
         p.sacks = n as u8;
         p.size += sack_bytes(n) as u16;
-        if self.rate_option {
+        if self.rate_in_acks {
             p.flags |= flag::RATE;
             p.rate_code = RateCode::UNASSIGNED.to_bits();
             p.size += RATE_OPTION_BYTES as u16;

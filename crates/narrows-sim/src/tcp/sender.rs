@@ -146,7 +146,9 @@ impl Sender {
         syn.size = 60;
         if self.control.cc.wants_feedback() {
             syn.flags |= flag::RATE;
-            syn.rate_code = RateCode::UNASSIGNED.to_bits();
+            let by_message = self.control.cc.is_fed_by_messages();
+            let code = if by_message { RateCode::BY_MESSAGE } else { RateCode::UNASSIGNED };
+            syn.rate_code = code.to_bits();
             syn.size += crate::packet::RATE_OPTION_BYTES as u16;
         }
         if self.config.ecn {

@@ -77,6 +77,11 @@ fn pacec_sends_messages() {
         plan.flows.push(group("pacec", 4, 1_000));
         let r = run(&plan);
         assert_eq!((u(&r, "rewritten_data"), u(&r, "rewritten_acks")), (0, 4), "a rate in each SYN-ACK");
+        // PAC-5: the option is in the SYN, in the SYN-ACK and in one segment per RTT, but in no other ACK.
+        for flow in 0..4 {
+            let (bytes, rtts) = (r.u("flows", "signal_bytes", flow), 10_000 / 40);
+            assert!((16..=8 * (2 + rtts)).contains(&bytes), "{bytes}");
+        }
         (u(&r, "messages") as f64, u(&r, "notices"))
     };
     let ((often, notices), (seldom, _)) = (with_sample(10), with_sample(20));

@@ -66,6 +66,8 @@ crate::parameters! {
         pub link: Rate = Rate::MAX;
         /// The response to silence.
         pub silence: Option<Silence> = Some(Silence::default());
+        /// Whether rates after that of the SYN-ACK arrive in messages (PAC-3b) instead of ACKs.
+        pub by_message: bool = false;
         /// A retransmission timeout is about srtt plus this time, which is Linux's minimum variance term
         /// (TCP_RTO_MIN).
         pub rto_floor: Span = Span::from_millis(200);
@@ -102,11 +104,17 @@ impl Params {
         Params { silence, ..self.with("", values) }
     }
 
-    /// Returns the parameters for PACEC's sources. The rate stays valid until the next update (PAC-4). The ingress
+    /// Returns the parameters for PACEC's sources out of band. In band, sources are [`Brf`] itself. The rate stays valid until the next update (PAC-4). The ingress
     /// repeats an unchanged rate every half second, so after a second without a rate the source falls back.
     pub fn pacec() -> Self {
         let silence = Silence { least: Span::from_secs(1), ..Silence::default() };
-        Params { up_per_rtt: None, silence: Some(silence), vary_gaps: false, ..Params::default() }
+        Params {
+            up_per_rtt: None,
+            silence: Some(silence),
+            vary_gaps: false,
+            by_message: true,
+            ..Params::default()
+        }
     }
 
     /// Returns the paper's sender: the rate from feedback and no window. It keeps only CUBIC for paths without a
@@ -503,6 +511,10 @@ impl Controller for Brf {
 
     fn wants_feedback(&self) -> bool {
         true
+    }
+
+    fn is_fed_by_messages(&self) -> bool {
+        self.params.by_message
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
