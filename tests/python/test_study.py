@@ -79,7 +79,11 @@ def test_an_interval_that_contains_the_limit_decides_nothing(border: float) -> N
 
 
 def test_an_interval_of_no_width_on_the_border_is_not_beyond_it() -> None:
-    same = {"E": Runs([a_run("brf", seed, 90, loss=0.1) for seed in (1, 2)])}
+    # Goodputs of A and B differ between the seeds, and A's mean does not.
+    runs = [a_run("brf", seed, 90, loss=0.1) for seed in (1, 2)]
+    for run in runs:
+        run.tables["flows"]["goodput_bps"][1] += run.seed
+    same = {"E": Runs(runs)}
     for expect in ({"above": 90.0}, {"below": 90.0}):
         claim = a_claim(a={"where": {"algorithm": "brf"}}, expect=expect)
         assert judge(claim, same).verdict is Verdict.NOT_REPRODUCED
@@ -137,6 +141,36 @@ def test_the_case_closest_to_the_limit_represents_all(expect: dict[str, float], 
     ]
     claim = a_claim(a={"where": {"algorithm": "brf"}}, expect=expect)
     assert judge(claim, {"E": Runs(runs)}).why.endswith(said)
+
+
+def test_identical_seeds_are_one_run() -> None:
+    """Without a random element every seed gives the same run, and an interval of no width would decide."""
+    claim = a_claim(**sides(loss=0.1), compare="difference", expect={"above": 0.0})
+    same = [
+        a_run(name, seed, goodput, loss=0.1)
+        for name, goodput in (("brf", 90), ("bbr", 89.9))
+        for seed in (1, 2, 3)
+    ]
+    finding = judge(claim, {"E": Runs(same)})
+    assert finding.verdict is Verdict.UNJUDGED
+    assert finding.cases[0].interval.n == 1
+    assert finding.why.startswith(
+        "one run has no confidence interval; 2 of 3 seeds repeat another seed's run"
+    )
+    # The other side may differ: A's variation is still unknown.
+    half = [
+        run if run.factors["algorithm"] == "brf" else a_run("bbr", run.seed, 80 + run.seed, loss=0.1)
+        for run in same
+    ]
+    assert judge(claim, {"E": Runs(half)}).verdict is Verdict.UNJUDGED
+    # A limit for every run needs one run only.
+    limit = a_claim(a={"where": {"algorithm": "brf"}}, expect={"at_least": 50.0})
+    assert judge(limit, {"E": Runs(same)}).verdict is Verdict.REPRODUCED
+    # Two of three seeds that differ are two replicates.
+    most = [a_run("brf", seed, 90 + (seed == 3), loss=0.1) for seed in (1, 2, 3)]
+    above = a_claim(a={"where": {"algorithm": "brf"}}, expect={"above": 50.0})
+    finding = judge(above, {"E": Runs(most)})
+    assert finding.verdict is Verdict.REPRODUCED and finding.cases[0].interval.n == 2
 
 
 def test_identical_runs_are_named() -> None:
@@ -275,6 +309,7 @@ def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
             "source": ["f"] * 2,
             "start_s": np.array([0.0, 1.0]),
             "end_s": np.array([math.nan, math.nan]),
+            "sent_packets": np.array([seed, 1]),  # runs of different seeds differ
         },
         "flow_samples": {
             "t_s": np.tile(t, 2),

@@ -120,7 +120,11 @@ def test_seattle_to_new_york_has_the_papers_rtt_and_rates():
 
 def test_capacities_scale_and_the_rest_can_be_set():
     topology = named(
-        "abilene", scale=0.01, queue="50p", delay="3ms", access={"rate": "5gbit", "delay": "1ms"}
+        "abilene",
+        scale=0.01,
+        queue="50p",
+        delay="3ms",
+        access={"rate": "5gbit", "delay": "1ms", "jitter": "100us"},
     )
     plan = resolve(scenario(topology, [{"from": "STTLng", "to": "SNVAng.host"}]))
     links = {link["name"]: link for link in plan["links"]}
@@ -131,6 +135,9 @@ def test_capacities_scale_and_the_rest_can_be_set():
     access = links["STTLng.host->STTLng"]
     assert access["rate"]["steps"] == [(0, 5 * 10**9 // 8)] and access["delay"] == [(0, MS)]
     assert access["queue"]["limit"] == {"packets": None, "bytes": None}
+    # Packets that leave a host vary, and packets to it do not.
+    assert access["jitter"] == {"max": MS // 10, "reorder": False}
+    assert links["STTLng->STTLng.host"]["jitter"] is links["STTLng->DNVRng"]["jitter"] is None
     assert [plan["nodes"][f["to"]] for f in plan["flows"]] == ["SNVAng.host"]
 
 

@@ -133,17 +133,23 @@ def _has(run: Run, name: str, wanted: Factor | list[Factor]) -> bool:
     return any(same(run.factors[name], option) for option in options)
 
 
-def fingerprint(runs: Iterable[Run]) -> str:
-    """A digest of the flows' results: every value of the table `flows`, seed by seed.
+def results_digest(run: Run) -> str:
+    """A digest of the flows' results of a run, without its seed: every value of the table `flows`.
 
     The values include means and percentiles of RTTs and counts of packets. If two runs agree in all these
     values bit for bit, they are the same sequence of events.
     """
     digest = hashlib.sha256()
+    columns = {**run.tables.get(PRINTED, {}), **run.tables.get("flows", {})}
+    for name, values in sorted(columns.items()):
+        digest.update(name.encode())
+        digest.update(values.tobytes() if isinstance(values, np.ndarray) else repr(values).encode())
+    return digest.hexdigest()
+
+
+def fingerprint(runs: Iterable[Run]) -> str:
+    """A digest of the results of several runs, seed by seed."""
+    digest = hashlib.sha256()
     for run in runs:
-        digest.update(f"seed {run.seed}".encode())
-        columns = {**run.tables.get(PRINTED, {}), **run.tables.get("flows", {})}
-        for name, values in sorted(columns.items()):
-            digest.update(name.encode())
-            digest.update(values.tobytes() if isinstance(values, np.ndarray) else repr(values).encode())
+        digest.update(f"seed {run.seed} {results_digest(run)}".encode())
     return digest.hexdigest()

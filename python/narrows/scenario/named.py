@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 from narrows import units
 from narrows.errors import Expected, ScenarioError, found
 from narrows.scenario.fields import MOST_DELAY, Delay, Float, Int, Rate, Table
-from narrows.scenario.network import Limited, Link, Queue
+from narrows.scenario.network import JitterField, Limited, Link, Queue
 from narrows.topology import catalogue
 from narrows.topology.facts import Facts
 
@@ -55,6 +55,9 @@ class Access(Table):
     """Rate; ten times the rate of the topology's fastest link if left out."""
     delay: Delay | None = None
     """One-way propagation delay. If left out: 930us for Abilene, 4ms for gfc-1 and gfc-2, otherwise 1ms."""
+    jitter: JitterField | None = None
+    """Random extra delay of each packet that leaves the host: its maximum or a table. With jitter, runs with
+    different seeds differ."""
 
 
 class Named(Table):
@@ -153,6 +156,7 @@ class Named(Table):
             "rate": self.access.rate or min(units.MAX_BITS_PER_SEC, ACCESS_FACTOR * fastest),
             "delay": facts.access_delay if self.access.delay is None else self.access.delay,
             "queue": Limited.endless(),
+            "jitter": self.access.jitter,
         }
         made = [
             Link.model_construct(between=[host, host.removesuffix(HOST)], **traits)
