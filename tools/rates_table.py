@@ -25,6 +25,7 @@ ROWS = (
     ("R7", "2 % random loss"),
     ("R8", "radio link"),
     ("R9", "capacity halved for 10 s"),
+    ("R10", "four flows each way"),
 )
 FIGURES = {
     "utilisation": ("utilisation, %", 100.0, 0),
@@ -35,6 +36,7 @@ FIGURES = {
     "allocation_error": ("error of the allotted rate, %", 1.0, 1),
     "time_above_capacity": ("time with more allotted than the capacity, %", 1.0, 1),
     "slowdown": ("slowdown, mean / p99", 1.0, 1),
+    "drop_rate": ("drops, %", 1.0, 1),
     "signalling_bytes": ("signalling, % of bytes", 1.0, 2),
     "signalling_work": ("messages / packets rewritten, 1/s", 1.0, 0),
 }
