@@ -47,7 +47,7 @@ _OTHERS: dict[str, tuple[str, Look]] = {
         Look("PACEC, OpenFlow's counters", "#2b5c8a", "#7fb0dd", _DASH_DOT, "circle"),
     ),
     "rcp-published": ("rcp", Look("RCP (0.4, 0.4)", "#b07cc6", "#dcb8ec", _DOTTED, "triangle-up")),
-    "xcp-paced": ("xcp", Look("XCP, paced", "#e07b39", "#ffb284", _DASHED, "square")),
+    "xcp-paced": ("xcp", Look("XCP, paced", "#d9732f", "#ffb284", _DASHED, "square")),
     "hpcc": ("obp", Look("HPCC", "#356a6a", "#84c4c4", _DASH_DOT, "diamond")),
     "abc": ("hpcc", Look("ABC", "#6a8f5a", "#b0d8a0", _DOTTED, "stroke")),
     "rate": ("abc", Look("Told rate", "#444444", "#bbbbbb", _SOLID, "stroke")),

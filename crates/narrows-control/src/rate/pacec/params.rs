@@ -73,7 +73,7 @@ impl Params {
     }
 
     /// Returns the minimum time between two rates that are written into a flow's packets in band. The time is Tc
-    /// (PAC-3a), but at most [`REWRITTEN`].
+    /// (PAC-3a), but at most `REWRITTEN`.
     pub fn rewritten(&self) -> Span {
         self.period().min(REWRITTEN)
     }
