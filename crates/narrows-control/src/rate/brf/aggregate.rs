@@ -6,7 +6,7 @@
 //! the end of its list only occasionally. So the flow may count as idle too early, by up to a quarter of
 //! [`Params::idle_after`](super::Params::idle_after).
 
-use super::allocate::{self, AppClass};
+use super::allocate::AppClass;
 use super::subscribers::WEIGHT;
 use super::table::{FlowId, List};
 use super::{Brf, layers, newcomer};
@@ -174,9 +174,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             Some(key) => self.predictor.predict(key),
             None => self.predictor.predict_any(),
         };
-        let floor = allocate::floor(&self.params, self.mtu, self.cycle.period, capacity, flows);
-        let share = self.shares.newcomer_share(capacity, newcomers.max(1));
-        let rate = newcomer::initial(predicted, capacity, flows).min(share).max(floor);
+        let equal = newcomer::initial(predicted, capacity, flows);
+        let rate = self.first_rate(equal, capacity, flows, newcomers.max(1));
         Some(rate.mul_f64(self.shares.reduction()).max(Rate::from_bytes_per_sec(1)))
     }
 }

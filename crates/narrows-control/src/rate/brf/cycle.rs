@@ -1,7 +1,7 @@
 //! The phases of a port (BRF-30 to BRF-42): settle, measure, allocate, and reduce on the
 //! controller's request.
 
-use super::allocate::{AppClass, equal_share_literal, floor};
+use super::allocate::{AppClass, equal_share_literal};
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
 use super::judge::{self, Judge};
 use super::port::{STALE, TICK_MIN};
@@ -205,10 +205,7 @@ impl<K: FlowIdentity> Brf<K> {
     /// Runs ALLOC (BRF-40) and begins the next cycle.
     fn allocate(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         self.update_split(now, actions);
-        let (p, flows) = (&self.params, self.shares.flows());
-        let capacity = self.shares.capacity();
-        let floor = floor(p, self.mtu, self.cycle.period, capacity, flows);
-        self.shares.set_floor(floor);
+        self.shares.set_floor(self.minimum(self.shares.capacity(), self.shares.flows()));
         self.shares.restore();
         self.reductions.forget();
         self.shares.count_allotment();

@@ -6,7 +6,6 @@ use super::newcomer::{initial, literal_factor};
 use super::table::{Flow, FlowId, List, Meter};
 use super::timers::Due;
 use super::{Brf, allocate};
-use crate::parameter::Reading;
 use crate::rate::kit::half_open::HalfOpen;
 use crate::rate::kit::lifecycle::{Life, Step, accepts_unconfirmed};
 use crate::rate::kit::rtt::RTT_MIN;
@@ -157,13 +156,15 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Handles a packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId, actions: &mut Vec<Action<K>>) {
+        let literal = self.is_literal();
         let Some(flow) = self.table.get_mut(id) else { return };
         let confirms = flow.life.hear(now, event);
         flow.ack_seen_here |= event.from == Side::Receiver;
-        let (closed, sent_all, class) = (flow.life.is_closed(), flow.life.has_sent_all(), flow.class);
+        let (closed, class) = (flow.life.is_closed(), flow.class);
+        // The paper's records end with FINs of both sides.
+        let sent_all = flow.life.has_sent_all() && !literal;
         let feedback = event.from == Side::Receiver && event.segment != Segment::SynAck;
-        let has_sent = self.table.meter(id).is_some_and(|meter| meter.first_data < now);
-        if feedback && has_sent {
+        if feedback && self.table.meter(id).is_some_and(|meter| meter.first_data < now) {
             self.establish(id);
         }
         self.note_rtt(id);
@@ -200,10 +201,11 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Records the arrival of a known flow's data.
     pub(super) fn record_data(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
-        let list = self.table.list(id);
+        let (list, literal) = (self.table.list(id), self.is_literal());
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.life.last_data = now;
-        let live = flow.life.awaited.is_none() && !flow.life.has_sent_all();
+        let over = if literal { flow.life.is_closed() } else { flow.life.has_sent_all() };
+        let live = flow.life.awaited.is_none() && !over;
         let (wakes, class) = (live && list == Some(List::Idle), flow.class);
         if let Some(meter) = self.table.meter_mut(id) {
             meter.first_data = meter.first_data.min(now);
@@ -225,10 +227,18 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Returns the rate of a newcomer with this key (BRF-31, BRF-32). `n` is the number of flows that share,
-    /// including the newcomer.
-    fn initial(&self, key: &K, n: u64) -> Rate {
-        initial(self.predictor.predict(key), self.shares.capacity(), n)
+    /// Returns the minimum rate of each of `flows` flows that share `capacity` (BRF-47).
+    pub(super) fn minimum(&self, capacity: Rate, flows: u64) -> Rate {
+        allocate::floor(&self.params, self.mtu, self.cycle.period, capacity, flows)
+    }
+
+    /// Returns the first rate of the `k`-th of several newcomers that come at the same time (BRF-31, BRF-32, BRF-34).
+    /// `equal` is the paper's rate, and `flows` the number of flows including these newcomers.
+    pub(super) fn first_rate(&self, equal: Rate, capacity: Rate, flows: u64, k: u64) -> Rate {
+        if self.is_literal() {
+            return equal;
+        }
+        equal.min(self.shares.newcomer_share(capacity, k)).max(self.minimum(capacity, flows))
     }
 
     /// Returns the rate to offer in a SYN-ACK whose flow gets no record, because too many flows are unconfirmed.
@@ -237,8 +247,9 @@ impl<K: FlowIdentity> Brf<K> {
             return None;
         }
         let half = self.half_open.get(&packet.key)?;
-        let flows = self.table.len(List::Rated) as u64 + 1;
-        let offer = self.initial(&packet.key, flows).max(self.shares.floor());
+        let (capacity, flows) = (self.shares.capacity(), self.table.len(List::Rated) as u64 + 1);
+        let equal = initial(self.predictor.predict(&packet.key), capacity, flows);
+        let offer = self.first_rate(equal, capacity, flows, 1);
         (half.permitted && half.opener == Side::Sender).then_some(offer)
     }
 
@@ -249,24 +260,22 @@ impl<K: FlowIdentity> Brf<K> {
         // Update the split first, because the class may have been empty.
         self.update_split(now, actions);
         let Some(key) = self.table.get(id).map(|f| f.key) else { return };
-        let flows = self.table.len(List::Rated) as u64;
-        let mut rate = self.initial(&key, self.shares.divisor(id.slot, flows));
+        let (capacity, flows) = (self.shares.capacity(), self.table.len(List::Rated) as u64);
+        let equal = initial(self.predictor.predict(&key), capacity, self.shares.divisor(id.slot, flows));
+        let rate = self.first_rate(equal, capacity, flows, 1);
         let class = if self.is_literal() {
             self.make_way_literally(rate, id);
             self.shares.insert(id.slot, rate.as_bytes_per_sec());
             AppClass::Unknown
         } else {
-            let capacity = self.shares.capacity();
-            let floor = allocate::floor(&self.params, self.mtu, self.cycle.period, capacity, flows);
-            self.shares.set_floor(floor);
-            rate = rate.min(self.shares.newcomer_share(capacity, 1)).max(floor);
+            self.shares.set_floor(self.minimum(capacity, flows));
             let rtt = self.rtt(id);
             self.shares.commit(rate.as_bytes_per_sec());
             self.shares.tighten();
             self.timers.set(now + rtt, id, Due::FirstFeedback);
             AppClass::Newcomer
         };
-        let fair = Rate::from_bytes_per_sec(self.shares.capacity().as_bytes_per_sec() / flows.max(1));
+        let fair = Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1));
         self.cycle.rtt_max = self.cycle.rtt_max.max(self.rtt(id));
         if let Some(meter) = self.table.meter_mut(id) {
             meter.demand = rate.as_bytes_per_sec();
@@ -406,7 +415,7 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Removes a flow from the lists of active ones.
     pub(super) fn deactivate(&mut self, now: Time, id: FlowId, to: List, actions: &mut Vec<Action<K>>) {
-        let from = self.table.list(id);
+        let (from, literal) = (self.table.list(id), self.is_literal());
         if from == Some(List::Rated)
             && let Some(meter) = self.table.meter_mut(id)
         {
@@ -419,7 +428,7 @@ impl<K: FlowIdentity> Brf<K> {
             }
             self.shares.count_active(id.slot, true, -1);
             (meter.demand, meter.told_at) = (0, Time::NEVER);
-            if self.params.mode != Reading::Literal {
+            if !literal {
                 self.shares.settle();
             }
         } else if from == Some(List::Other) {

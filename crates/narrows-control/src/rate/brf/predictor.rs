@@ -51,17 +51,17 @@ impl<H: Host> Predictor<H> {
         Predictor { averages: FxHashMap::default(), weight, samples, entries }
     }
 
-    /// Learns from a flow that has ended. `mean` is the rate that the flow could use: its mean rate over its measurement
+    /// Learns from a flow that has ended. `used` is the rate that the flow could use: its mean rate over its measurement
     /// windows, or the capacity if the flow filled its share.
-    pub(super) fn learn<K: FlowIdentity<Host = H>>(&mut self, key: &K, mean: Rate) {
+    pub(super) fn learn<K: FlowIdentity<Host = H>>(&mut self, key: &K, used: Rate) {
         for kin in Kin::of(key) {
             if let Some(average) = self.averages.get_mut(&kin) {
-                average.rate += self.weight * (mean.as_f64() - average.rate);
+                average.rate += self.weight * (used.as_f64() - average.rate);
                 average.samples = average.samples.saturating_add(1);
             } else if self.averages.len() < self.entries {
                 // A full table accepts no new keys. The first keys are the busy ones, and an
                 // address scan must not displace them.
-                self.averages.insert(kin, Average { rate: mean.as_f64(), samples: 1 });
+                self.averages.insert(kin, Average { rate: used.as_f64(), samples: 1 });
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 
+use super::allocate::AppClass;
 use super::harness::{MTU, packet};
 use super::table::List;
 use super::{Brf, Params};
@@ -130,13 +131,20 @@ fn run(mode: Reading, share: &str, steps: &[Step], told: bool) -> Result<Outputs
             }
             Step::Message(message) => brf.on_message(now, &message, &port, &mut actions),
         }
-        let held = brf.table.ids(List::Rated).filter_map(|id| Some((id, brf.table.meter(id)?)));
-        let sum: Rate = held.map(|(id, m)| brf.rate_for(id, m)).sum();
+        let mut sums = [Rate::ZERO; 2];
+        for (id, meter) in brf.table.ids(List::Rated).filter_map(|id| Some((id, brf.table.meter(id)?))) {
+            let is_newcomer = meter.app_class == AppClass::Newcomer;
+            sums[usize::from(is_newcomer)] += brf.rate_for(id, meter);
+        }
+        let [established, newcomers] = sums;
         let flows = brf.table.len(List::Rated) as u64;
-        // Newcomers keep their rates if the capacity falls, and each flow gets at least the minimum rate.
-        let floors = brf.shares.floor().as_bytes_per_sec().max(1) * flows;
-        let most = brf.shares.capacity().max(brf.shares.committed()).as_bytes_per_sec() + floors;
-        prop_assert!(mode == Reading::Literal || sum.as_bytes_per_sec() <= most, "{:?} of {}", sum, most);
+        // Newcomers keep their rates if the capacity falls. The others divide the rest, but get at least the minimum.
+        if mode != Reading::Literal {
+            prop_assert!(newcomers <= brf.shares.committed(), "{:?}", newcomers);
+            let floors = brf.shares.floor().as_bytes_per_sec().max(1) * flows;
+            let rest = (brf.shares.capacity() - brf.shares.committed()).as_bytes_per_sec();
+            prop_assert!(established.as_bytes_per_sec() <= rest.max(floors), "{:?} of {}", established, rest);
+        }
         prop_assert_eq!(brf.shares.flows(), flows);
         if let Some((rated, other)) = brf.shares.weights() {
             prop_assert_eq!((rated == 0, other == 0), (flows == 0, brf.table.len(List::Other) == 0));
