@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from narrows.errors import NarrowsError
-from narrows.studies import Claim, Run, Runs, Verdict, find_study, judge, load_study, measure_run, runner
-from narrows.studies.judge import Bound
+from narrows.studies import Claim, Run, Runs, Verdict, find_study, judge, load_study, runner
 from narrows.studies.model import Expect
 from narrows.studies.printed import printed_rows
 from narrows.studies.synthetic import as_csv, radio_trace
@@ -295,126 +294,7 @@ def test_a_claim_that_cannot_be_judged_gives_the_reason() -> None:
 # --- censored times
 
 
-def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
-    """Two flows. The second one joins at 1 s, and has `rates` (Mbit/s) in bins of 100 ms after that."""
-    t = np.round(0.1 * (np.arange(10 + len(rates)) + 1), 9)
-    late = np.concatenate([np.full(10, math.nan), np.array(rates) * 1e6])
-    first = np.where(np.isnan(late), 100e6, 100e6 - np.nan_to_num(late))
-    k = t.size
-    tables = {
-        "flows": {
-            "flow": np.array([0, 1]),
-            "name": ["f.0", "f.1"],
-            "cc": [controller] * 2,
-            "source": ["f"] * 2,
-            "start_s": np.array([0.0, 1.0]),
-            "end_s": np.array([math.nan, math.nan]),
-            "sent_packets": np.array([seed, 1]),  # runs of different seeds differ
-        },
-        "flow_samples": {
-            "t_s": np.tile(t, 2),
-            "flow": np.repeat([0, 1], k),
-            "goodput_bps": np.concatenate([first, late]),
-        },
-        "links": {"link": np.array([3]), "name": ["l"]},
-        "link_samples": {
-            "t_s": t,
-            "link": np.full(k, 3),
-            "throughput_bps": np.full(k, 99e6),
-            "capacity_bps": np.full(k, 100e6),
-        },
-    }
-    return Run({"algorithm": controller}, seed, tables)
-
-
-FAST = [10.0, 30.0] + [50.0] * 8
-NEVER = [10.0] * 10
-
-
-def test_convergence_is_read_off_the_tables() -> None:
-    assert measure_run("convergence", convergence_run("brf", 1, FAST), link="l").value == pytest.approx(0.2)
-    never = measure_run("convergence", convergence_run("bbr", 1, NEVER), link="l")
-    assert never.censored and never.value == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "compare", "expect", "verdict"),
-    [
-        # A lower bound above the limit decides the claim. A lower bound below the limit decides nothing.
-        (NEVER, None, "value", {"at_most": 0.5}, Verdict.NOT_REPRODUCED),
-        (NEVER, None, "value", {"at_most": 5.0}, Verdict.UNJUDGED),
-        # A side that finished is faster than a side that did not. How much faster is unknown.
-        (FAST, NEVER, "difference", {"below": 0.0}, Verdict.REPRODUCED),
-        (FAST, NEVER, "ratio", {"about": 0.1, "within": 0.05}, Verdict.UNJUDGED),
-        (FAST, NEVER, "ratio", {"about": 0.5, "within": 0.1}, Verdict.NOT_REPRODUCED),
-        (NEVER, NEVER, "ratio", {"about": 1.0, "within": 0.1}, Verdict.UNJUDGED),
-    ],
-)
-def test_lower_bounds_decide_only_claims_beyond_them(
-    a: list[float], b: list[float] | None, compare: str, expect: dict[str, float], verdict: Verdict
-) -> None:
-    runs = [convergence_run("brf", seed, a) for seed in (1, 2)]
-    more: dict[str, Any] = {"a": {"where": {"algorithm": "brf"}}}
-    if b is not None:
-        runs += [convergence_run("bbr", seed, b) for seed in (1, 2)]
-        more["b"] = {"where": {"algorithm": "bbr"}}
-    claim = a_claim(measure="convergence", args={"link": "l"}, compare=compare, expect=expect, **more)
-    finding = judge(claim, {"E": Runs(runs)})
-    assert finding.verdict is verdict
-    assert finding.cases[0].bound in (Bound.LOWER, Bound.UPPER, Bound.NEITHER)
-
-
 # --- measures and files
-
-
-def test_measures_read_the_tables() -> None:
-    run = a_run("bbr", 1, 60)
-    assert measure_run("share", run, of="long").value == pytest.approx(0.6)
-    assert measure_run("share", run, of="cubic").value == pytest.approx(0.4)
-    assert measure_run("jain", run).value == pytest.approx(100**2 / (2 * (60**2 + 40**2)))
-    with pytest.raises(NarrowsError, match="nearest is 'goodput'"):
-        measure_run("godput", run)
-    with pytest.raises(NarrowsError, match="measure jain"):
-        measure_run("jain", run, colour="red")
-
-
-def delay_run(delays_ms: list[float], bin_s: float = 0.1) -> Run:
-    """One flow with these queueing delays, bin by bin."""
-    k = len(delays_ms)
-    flows = {
-        "flow": np.array([7]),
-        "name": ["f"],
-        "cc": ["bbr"],
-        "source": ["f"],
-        "rtt_empty_s": np.array([0.02]),
-    }
-    samples = {
-        "flow": np.full(k, 7),
-        "t_s": bin_s * (np.arange(k) + 1),
-        "rtt_s": 0.02 + 1e-3 * np.array(delays_ms),
-    }
-    return Run({}, 1, {"flows": flows, "flow_samples": samples})
-
-
-def test_rises_are_counted_in_every_window() -> None:
-    rising = [0.0, 6.0, 4.5, 6.0, 2.0]  # 4.5 is not low enough to make the second 6 a rise of its own
-    args = {"above_ms": 5.0, "below_ms": 4.0, "after_s": 0.0}
-    assert measure_run("recurrences", delay_run(rising * 6), **args).value == 2  # two in each second
-    assert measure_run("recurrence_interval", delay_run(rising * 6), **args).value == pytest.approx(0.5)
-    # One second has no rise, so the rises do not recur, regardless of the other seconds.
-    pause = rising * 2 + [0.0] * 10 + rising * 2
-    assert measure_run("recurrences", delay_run(pause), **args).value == 0
-    # A delay that stays high, or low, never rises.
-    for still in (9.0, 0.2):
-        run = delay_run([still] * 30)
-        assert measure_run("recurrences", run, **args).value == 0
-        assert math.isnan(measure_run("recurrence_interval", run, **args).value)
-    # Bins without an ACK are ignored. For a run shorter than a window, the measure is undefined.
-    holes = delay_run([0.0, math.nan, 6.0, math.nan, 2.0] * 6)
-    assert measure_run("recurrences", holes, **args).value == 2
-    assert math.isnan(measure_run("recurrences", delay_run(rising), **args).value)
-    late = {**args, "after_s": 1.0}
-    assert measure_run("recurrences", delay_run([0.0] * 10 + rising * 4), **late).value == 2
 
 
 @pytest.mark.parametrize(
