@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from narrows.errors import NarrowsError
 from narrows.report.claims import claim_rows
 from narrows.studies import Claim, Experiment, Runs, Study, Verdict, find_study, load_study, runner
 from narrows.studies.choices import judge_choices, with_input
@@ -186,3 +188,35 @@ def test_every_experiment_with_a_repaired_algorithm_also_runs_it_as_printed(name
                 ]
                 assert pairs
                 assert all(f'"{pair.printed}"' in text for pair in pairs), (experiment.id, claim.id)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        (
+            'ours = "1000p"',
+            'ours = "77p"',
+            "ours: found '77p', expected the value of links.4.queue in",
+        ),
+        (
+            'key = "links.4.queue"',
+            'key = "links.99.queue"',
+            "links.99: found '99', expected an entry",
+        ),
+        ('others = ["100p", "100000p"]', 'others = ["100q"]', "found '100q'"),
+    ],
+)
+def test_a_wrong_free_input_is_refused_before_anything_runs(
+    right: str, wrong: str, said: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(find_study("brf"), folder)
+    text = (folder / "study.toml").read_text()
+    at = text.index('id = "buffer", key = "links.4.queue"')
+    (folder / "study.toml").write_text(text[:at] + text[at:].replace(right, wrong, 1))
+    study = load_study(folder)
+    with pytest.raises(NarrowsError) as error:
+        runner.run_study(study, tmp_path / "out", quick=True, only=["E2"])
+    assert f"{folder}: experiment E2: free input buffer: " in str(error.value)
+    assert said in str(error.value)
+    assert not (tmp_path / "out").exists()

@@ -16,12 +16,13 @@ import pyarrow as pa
 from narrows import retired, sweep
 from narrows.backends import Backend
 from narrows.data.folder import data_folder
-from narrows.errors import NarrowsError, choice
+from narrows.errors import NarrowsError, ScenarioError, choice, found
 from narrows.results.by_run import read_runs
 from narrows.results.compare import Comparison
 from narrows.results.factors import Factor, factor, same
 from narrows.results.results import Results, is_finished
 from narrows.results.runs import Runs
+from narrows.scenario.load import expand, override
 from narrows.scenario.model import Scenario
 from narrows.studies.choices import judge_choices
 from narrows.studies.judge import Finding
@@ -170,12 +171,7 @@ def _vary(
     if reuse and is_finished(folder):
         results = Results.read(folder)
     else:
-        data = read_scenario(outcome.study, experiment)
-        over = experiment.model_copy(update={"factors": {**experiment.factors, item.id: item.key}})
-        vary(data, over, item)
-        if outcome.quick:
-            shorten(data, over, experiment.quick)
-        scenario = Scenario(**data).with_source(str(outcome.study.folder / experiment.scenario))
+        scenario = with_other_values(outcome.study, experiment, item, outcome.quick)
         progress = _progress(f"{experiment.id} with other values of {item.id}", say)
         results = sweep.run(
             scenario, out=folder, jobs=jobs, backend=backend, formats=("parquet",), progress=progress
@@ -242,6 +238,7 @@ def prepare(
         folder: the data folder of recorded traces (None: see `narrows.data.folder`).
     """
     path = study.folder / experiment.scenario
+    check_choices(study, experiment)
     data = read_scenario(study, experiment)
     notes = []
     if experiment.recorded is not None:
@@ -268,6 +265,40 @@ def shorten(data: dict[str, Any], experiment: Experiment, shorter: Shorter) -> N
     data["duration"] = shorter.duration or data.get("duration", "30s")
     for name, kept in shorter.keep.items():
         _keep(plan, experiment.factors.get(name, name), kept if isinstance(kept, list) else [kept])
+
+
+def check_choices(study: Study, experiment: Experiment) -> None:
+    """Check the free inputs of an experiment: our values are in its scenario, and the others are valid.
+
+    Raises:
+        NarrowsError: a line about the first input with a wrong value.
+    """
+    for item in experiment.free:
+        if not item.key:
+            continue
+        place = f"{study.folder}: experiment {experiment.id}: free input {item.id}"
+        data = read_scenario(study, experiment)
+        written = Scenario(**data)
+        try:
+            override(data, item.key, item.ours)
+            if Scenario(**data) != written:
+                raise NarrowsError(
+                    f"{place}: ours: found {found(item.ours)}, expected the value of {item.key} in "
+                    f"{experiment.scenario}"
+                )
+            expand(with_other_values(study, experiment, item, quick=False))
+        except ScenarioError as error:
+            raise NarrowsError(f"{place}: {error}") from None
+
+
+def with_other_values(study: Study, experiment: Experiment, item: FreeInput, quick: bool) -> Scenario:
+    """An experiment's scenario with the other values of a free input."""
+    data = read_scenario(study, experiment)
+    over = experiment.model_copy(update={"factors": {**experiment.factors, item.id: item.key}})
+    vary(data, over, item)
+    if quick:
+        shorten(data, over, experiment.quick)
+    return Scenario(**data).with_source(str(study.folder / experiment.scenario))
 
 
 def vary(data: dict[str, Any], experiment: Experiment, item: FreeInput) -> None:
