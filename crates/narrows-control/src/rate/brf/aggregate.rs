@@ -136,9 +136,13 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
         let (list, meter) = self.table.standing(id)?;
         let rtt = meter.rtt;
         if list != List::Rated {
-            let rated = self.table.get(id)?.class == Class::Rated;
-            let leaf = if rated { Leaf::Elephant } else { Leaf::OtherTcp };
-            return Some(Decision { rate: None, leaf, rtt });
+            let last = self.last_rate(id);
+            let leaf = match self.table.get(id)?.class {
+                Class::Rated if last.is_some() && meter.mouse => Leaf::Mouse,
+                Class::Rated => Leaf::Elephant,
+                _ => Leaf::OtherTcp,
+            };
+            return Some(Decision { rate: last, leaf, rtt });
         }
         let mut rate = self.rate_for(id, meter).min(Rate::from_bytes_per_sec(meter.held));
         if !self.adverts.is_empty()
@@ -175,7 +179,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             None => self.predictor.predict_any(),
         };
         let equal = newcomer::initial(predicted, capacity, flows);
-        let rate = self.first_rate(equal, capacity, flows, newcomers.max(1));
+        let share = self.shares.newcomer_share(capacity, newcomers.max(1));
+        let rate = self.first_rate(equal, share, capacity, flows);
         Some(rate.mul_f64(self.shares.reduction()).max(Rate::from_bytes_per_sec(1)))
     }
 }

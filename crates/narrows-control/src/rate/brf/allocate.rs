@@ -184,19 +184,34 @@ impl<H: Host> Shares<H> {
         self.newcomers.share(capacity, self.index.len(), k)
     }
 
+    /// Returns the share of this newcomer. Its subscriber's newcomers divide the subscriber's equal share in the same way.
+    pub(super) fn share_of_newcomer(&self, flow: u32) -> Rate {
+        let share = self.newcomer_share(self.capacity(), 1);
+        let of_subscriber = self.subscribers.as_ref().and_then(|s| s.newcomer_share(flow, self.capacity()));
+        of_subscriber.map_or(share, |most| share.min(most))
+    }
+
     /// Commits `rate` to a newcomer.
-    pub(super) fn commit(&mut self, rate: u64) {
-        self.newcomers.add(rate);
+    pub(super) fn commit(&mut self, flow: u32, rate: u64) {
+        self.each_commitments(flow, |commitments| commitments.add(rate));
     }
 
     /// Replaces the rate of a newcomer.
-    pub(super) fn recommit(&mut self, from: u64, to: u64) {
-        self.newcomers.change(from, to);
+    pub(super) fn recommit(&mut self, flow: u32, from: u64, to: u64) {
+        self.each_commitments(flow, |commitments| commitments.change(from, to));
     }
 
     /// Ends the commitment to a newcomer.
-    pub(super) fn release(&mut self, rate: u64) {
-        self.newcomers.remove(rate);
+    pub(super) fn release(&mut self, flow: u32, rate: u64) {
+        self.each_commitments(flow, |commitments| commitments.remove(rate));
+    }
+
+    /// Changes the port's commitments, and those of the flow's subscriber.
+    fn each_commitments(&mut self, flow: u32, change: impl Fn(&mut Commitments)) {
+        change(&mut self.newcomers);
+        if let Some(of_subscriber) = self.subscribers.as_mut().and_then(|s| s.commitments_mut(flow)) {
+            change(of_subscriber);
+        }
     }
 
     /// Returns the number of flows with an allocation.
@@ -301,7 +316,8 @@ impl<H: Host> Shares<H> {
     /// Returns the max-min level of the established flows. Newcomers may have taken the whole capacity, but a flow
     /// without a rate would send nothing, and get no ACK that carries a new rate (BRF-47).
     fn fair_level(&self) -> u64 {
-        let floor = self.floor.as_bytes_per_sec();
+        // The capacity may have fallen since the floor was computed.
+        let floor = self.floor.as_bytes_per_sec().min(self.capacity / self.flows().max(1));
         self.index.level(self.uncommitted()).map_or(UNBOUNDED, |level| level.max(floor))
     }
 
@@ -338,7 +354,7 @@ impl<H: Host> Shares<H> {
         let base = match self.level {
             UNBOUNDED => (self.index.bounded_sum() + self.newcomers.rate()) as f64,
             // The level and smaller demands fill the capacity, or did so when the level was computed.
-            _ => self.capacity as f64,
+            _ => self.capacity.max(self.newcomers.rate()) as f64,
         };
         base + self.spread as f64 * self.index.len() as f64
     }

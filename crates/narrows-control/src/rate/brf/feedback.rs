@@ -13,8 +13,9 @@ pub(super) struct Gate {
     next: Time,
     /// The value of `next` before the last write, which is restored if the written rate does not fit into the packet.
     previous: Time,
-    /// The last written value.
+    /// The last written value, and the value before it.
     said: Option<Rate>,
+    said_before: Option<Rate>,
 }
 
 impl Gate {
@@ -32,7 +33,7 @@ impl Gate {
         option: RateOption,
         urgent: bool,
     ) -> Option<Rate> {
-        self.previous = self.next;
+        (self.previous, self.said_before) = (self.next, self.said);
         if let RateOption::Assigned(value) = option {
             self.next = now + rtt.scale(3, 2);
             // Compared as rates, at the precision of the code (BRF-8).
@@ -53,7 +54,7 @@ impl Gate {
 
     /// Opens the gate again, because the last written rate did not fit into its packet (BRF-11).
     pub(super) fn reopen(&mut self) {
-        self.next = self.previous;
+        (self.next, self.said) = (self.previous, self.said_before);
     }
 }
 
@@ -127,6 +128,16 @@ mod tests {
         gate.reopen();
         assert!(gate.answer(ms(6), RTT, rate(1), RateOption::Absent, false).is_some());
         assert!(gate.answer(ms(7), RTT, rate(1), RateOption::Absent, false).is_none());
+    }
+
+    #[test]
+    fn an_urgent_decrease_without_room_is_tried_again_at_once() {
+        let mut gate = Gate::default();
+        assert!(gate.answer(ms(0), RTT, rate(1000), RateOption::Unassigned, true).is_some());
+        for at in [1, 2] {
+            assert!(gate.answer(ms(at), RTT, rate(500), RateOption::Unassigned, true).is_some());
+            gate.reopen();
+        }
     }
 
     #[test]

@@ -28,7 +28,13 @@ impl<K: FlowIdentity> Brf<K> {
     ) -> Option<FlowId> {
         let found = self.table.find(&event.key);
         let id = match self.half_open.step(now, event) {
-            Step::Opens => return None,
+            Step::Opens => {
+                // A finished flow has no allocation, so a forged SYN takes nothing from it.
+                if let Some(over) = found.filter(|id| self.is_over(*id)) {
+                    self.remove(now, over, actions);
+                }
+                return None;
+            }
             Step::Ends => {
                 if let Some(id) = found {
                     self.remove(now, id, actions);
@@ -108,7 +114,7 @@ impl<K: FlowIdentity> Brf<K> {
     ) -> Option<FlowId> {
         let flow = self.table.get(id)?;
         let life = &flow.life;
-        if !life.guessed || flow.class == Class::Rated || life.is_closed() || !event.follows_rates {
+        if !life.guessed || flow.class == Class::Rated || self.is_over(id) || !event.follows_rates {
             return Some(id);
         }
         let life = Life { guessed: false, ..life.clone() };
@@ -156,32 +162,33 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Handles a packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId, actions: &mut Vec<Action<K>>) {
-        let literal = self.is_literal();
         let Some(flow) = self.table.get_mut(id) else { return };
         let confirms = flow.life.hear(now, event);
         flow.ack_seen_here |= event.from == Side::Receiver;
         let (closed, class) = (flow.life.is_closed(), flow.class);
-        // The paper's records end with FINs of both sides.
-        let sent_all = flow.life.has_sent_all() && !literal;
-        let feedback = event.from == Side::Receiver && event.segment != Segment::SynAck;
-        if feedback && self.table.meter(id).is_some_and(|meter| meter.first_data < now) {
-            self.establish(id);
-        }
         self.note_rtt(id);
+        if confirms {
+            self.table.confirm(id);
+        }
         let list = self.table.list(id);
-        if closed && matches!(list, Some(List::Rated | List::Other | List::Idle)) {
+        if closed && (confirms || list != Some(List::Waiting)) {
             self.deactivate(now, id, List::Waiting, actions);
             self.timers.set(now + self.rtt(id), id, Due::Removal);
-        } else if sent_all && matches!(list, Some(List::Rated | List::Other)) {
-            self.deactivate(now, id, List::Idle, actions);
-        } else if confirms {
-            self.table.confirm(id);
-            if list == Some(List::Waiting) {
-                match class {
-                    Class::Rated => self.newcomer(now, id, actions),
-                    _ => self.table.move_to(id, List::Idle),
-                }
+        } else if self.is_over(id) {
+            if list != Some(List::Idle) && self.table.get(id).is_some_and(|flow| flow.life.awaited.is_none())
+            {
+                self.deactivate(now, id, List::Idle, actions);
             }
+        } else if confirms && list == Some(List::Waiting) {
+            match class {
+                Class::Rated => self.newcomer(now, id, actions),
+                _ => self.table.move_to(id, List::Idle),
+            }
+        } else if event.from == Side::Receiver
+            && event.segment != Segment::SynAck
+            && self.table.meter(id).is_some_and(|meter| meter.first_data < now)
+        {
+            self.establish(id);
         }
     }
 
@@ -201,10 +208,9 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Records the arrival of a known flow's data.
     pub(super) fn record_data(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
-        let (list, literal) = (self.table.list(id), self.is_literal());
+        let (list, over) = (self.table.list(id), self.is_over(id));
         let Some(flow) = self.table.get_mut(id) else { return };
         flow.life.last_data = now;
-        let over = if literal { flow.life.is_closed() } else { flow.life.has_sent_all() };
         let live = flow.life.awaited.is_none() && !over;
         let (wakes, class) = (live && list == Some(List::Idle), flow.class);
         if let Some(meter) = self.table.meter_mut(id) {
@@ -232,13 +238,20 @@ impl<K: FlowIdentity> Brf<K> {
         allocate::floor(&self.params, self.mtu, self.cycle.period, capacity, flows)
     }
 
-    /// Returns the first rate of the `k`-th of several newcomers that come at the same time (BRF-31, BRF-32, BRF-34).
-    /// `equal` is the paper's rate, and `flows` the number of flows including these newcomers.
-    pub(super) fn first_rate(&self, equal: Rate, capacity: Rate, flows: u64, k: u64) -> Rate {
+    /// Returns the first rate of a newcomer (BRF-34). `equal` is the paper's rate (BRF-31, BRF-32), `share` the part of the
+    /// uncommitted capacity, and `flows` the number of flows that share `capacity`, including newcomers.
+    pub(super) fn first_rate(&self, equal: Rate, share: Rate, capacity: Rate, flows: u64) -> Rate {
         if self.is_literal() {
             return equal;
         }
-        equal.min(self.shares.newcomer_share(capacity, k)).max(self.minimum(capacity, flows))
+        equal.min(share).max(self.minimum(capacity, flows))
+    }
+
+    /// Returns whether the flow has no more new data. The paper's records end with FINs of both sides (BRF-15).
+    fn is_over(&self, id: FlowId) -> bool {
+        let literal = self.is_literal();
+        let is_over = |life: &Life| if literal { life.is_closed() } else { life.has_sent_all() };
+        self.table.get(id).is_some_and(|flow| is_over(&flow.life))
     }
 
     /// Returns the rate to offer in a SYN-ACK whose flow gets no record, because too many flows are unconfirmed.
@@ -249,7 +262,7 @@ impl<K: FlowIdentity> Brf<K> {
         let half = self.half_open.get(&packet.key)?;
         let (capacity, flows) = (self.shares.capacity(), self.table.len(List::Rated) as u64 + 1);
         let equal = initial(self.predictor.predict(&packet.key), capacity, flows);
-        let offer = self.first_rate(equal, capacity, flows, 1);
+        let offer = self.first_rate(equal, self.shares.newcomer_share(capacity, 1), capacity, flows);
         (half.permitted && half.opener == Side::Sender).then_some(offer)
     }
 
@@ -262,7 +275,7 @@ impl<K: FlowIdentity> Brf<K> {
         let Some(key) = self.table.get(id).map(|f| f.key) else { return };
         let (capacity, flows) = (self.shares.capacity(), self.table.len(List::Rated) as u64);
         let equal = initial(self.predictor.predict(&key), capacity, self.shares.divisor(id.slot, flows));
-        let rate = self.first_rate(equal, capacity, flows, 1);
+        let rate = self.first_rate(equal, self.shares.share_of_newcomer(id.slot), capacity, flows);
         let class = if self.is_literal() {
             self.make_way_literally(rate, id);
             self.shares.insert(id.slot, rate.as_bytes_per_sec());
@@ -270,7 +283,7 @@ impl<K: FlowIdentity> Brf<K> {
         } else {
             self.shares.set_floor(self.minimum(capacity, flows));
             let rtt = self.rtt(id);
-            self.shares.commit(rate.as_bytes_per_sec());
+            self.shares.commit(id.slot, rate.as_bytes_per_sec());
             self.shares.tighten();
             self.timers.set(now + rtt, id, Due::FirstFeedback);
             AppClass::Newcomer
@@ -293,6 +306,22 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
+    /// Establishes a newcomer whose ACKs were not seen, an RTT after its first data. A data plane that counts reports no
+    /// ACKs, and ACKs may take another path.
+    fn await_feedback(&mut self, now: Time, id: FlowId) {
+        let Some(meter) = self.table.meter(id).filter(|meter| meter.app_class == AppClass::Newcomer) else {
+            return;
+        };
+        // Without data there is nothing to acknowledge. A flow that stays silent becomes idle.
+        let sent = if meter.first_data == Time::NEVER { now } else { meter.first_data.max(meter.joined) };
+        let due = sent + meter.rtt;
+        if due <= now {
+            self.establish(id);
+        } else {
+            self.timers.set(due, id, Due::FirstFeedback);
+        }
+    }
+
     /// Ends the commitment to a newcomer (BRF-34), because an ACK can change the newcomer's rate now. From now on its
     /// rate follows from its demand. The demand is unlimited, unless the predictor expects less.
     pub(super) fn establish(&mut self, id: FlowId) {
@@ -303,7 +332,7 @@ impl<K: FlowIdentity> Brf<K> {
         let predicted = self.table.get(id).and_then(|flow| self.predictor.predict(&flow.key));
         let demand =
             predicted.map_or(UNBOUNDED, |rate| rate.max(self.shares.floor()).as_bytes_per_sec()).min(held);
-        self.shares.release(rate);
+        self.shares.release(id.slot, rate);
         self.shares.insert(id.slot, demand);
         self.shares.settle();
         if let Some(meter) = self.table.meter_mut(id) {
@@ -351,16 +380,32 @@ impl<K: FlowIdentity> Brf<K> {
         if let RateOption::Assigned(value) = packet.option {
             self.hold(id, value);
         }
-        let told_before = self.table.meter(id).map(|meter| (meter.told, meter.told_at))?;
-        let flow = self.table.get_mut(id)?;
-        let answer = flow.gate.answer(now, rtt, rate, packet.option, urgent);
-        if answer.is_some() {
-            flow.told_before = told_before;
+        let answer = self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, urgent);
+        if answer.is_some()
+            && let Some(told) = self.table.meter(id).map(|meter| (meter.told, meter.told_at))
+            && let Some(flow) = self.table.get_mut(id)
+        {
+            flow.told_before = told;
         }
         if answer.is_some() || matches!(packet.option, RateOption::Assigned(_)) {
             self.note_told(now, id);
         }
         answer
+    }
+
+    /// Returns the last rate of a flow that has sent all of its data, if it had one. The flow repairs its losses at this
+    /// rate, for which nothing is reserved.
+    pub(super) fn last_rate(&self, id: FlowId) -> Option<Rate> {
+        let rated = self.table.get(id)?.class == Class::Rated;
+        let told = self.table.meter(id)?.told;
+        let over = rated && self.table.list(id) == Some(List::Idle) && told > Rate::ZERO;
+        (over && !self.is_literal() && self.is_over(id)).then_some(told)
+    }
+
+    /// Returns the rate for an ACK of a flow that has sent all of its data.
+    pub(super) fn repeat_last_rate(&mut self, now: Time, id: FlowId, packet: &PacketInfo<K>) -> Option<Rate> {
+        let (rate, rtt) = (self.last_rate(id)?, self.rtt(id));
+        self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, false)
     }
 
     /// Called when another switch wrote `value` into the flow's ACK. The share that the flow does not use is free for
@@ -389,7 +434,7 @@ impl<K: FlowIdentity> Brf<K> {
         if new != old && (new == UNBOUNDED || old == UNBOUNDED || change > HELD_CHANGE * old as f64) {
             meter.demand = new;
             match meter.app_class {
-                AppClass::Newcomer => self.shares.recommit(old, new),
+                AppClass::Newcomer => self.shares.recommit(id.slot, old, new),
                 _ => self.shares.change(id.slot, old, new),
             }
             self.shares.settle();
@@ -421,7 +466,7 @@ impl<K: FlowIdentity> Brf<K> {
         {
             match meter.app_class {
                 AppClass::Newcomer => {
-                    self.shares.release(meter.demand);
+                    self.shares.release(id.slot, meter.demand);
                     meter.app_class = AppClass::Unknown;
                 }
                 _ => self.shares.remove(id.slot, meter.demand),
@@ -462,7 +507,7 @@ impl<K: FlowIdentity> Brf<K> {
         // The rate of a flow that filled its share shows what the port gave, not what the flow could use. A prediction
         // from such rates would keep the next flows of the service slow.
         let shows_its_need = self.is_literal() || meter.app_class == AppClass::Limited;
-        Some(if shows_its_need { mean } else { self.shares.capacity().max(mean) })
+        Some(if shows_its_need { mean } else { self.link.rate().max(mean) })
     }
 
     /// Handles the deadlines of single flows.
@@ -473,7 +518,7 @@ impl<K: FlowIdentity> Brf<K> {
             let sent = self.table.meter(id).is_some_and(|meter| meter.first_data <= now);
             match due {
                 Due::Confirmation if flow.life.awaited.is_some() => self.remove(now, id, actions),
-                Due::FirstAck if !flow.ack_seen_here && sent && !flow.life.is_closed() => {
+                Due::FirstAck if !flow.ack_seen_here && sent && !self.is_over(id) => {
                     // The flow sent data for this time but no ACK passed, so its ACKs take another path (BRF-63).
                     self.table.confirm(id);
                     match (class, list) {
@@ -486,7 +531,7 @@ impl<K: FlowIdentity> Brf<K> {
                     }
                 }
                 Due::Removal => self.remove(now, id, actions),
-                Due::FirstFeedback => self.establish(id),
+                Due::FirstFeedback => self.await_feedback(now, id),
                 Due::Confirmation | Due::FirstAck => {}
             }
         }

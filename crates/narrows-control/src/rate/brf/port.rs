@@ -183,7 +183,18 @@ impl<K: FlowIdentity> Brf<K> {
         if flow.class != Class::Rated {
             return Leaf::OtherTcp;
         }
-        if !(self.params.layers && active) {
+        if !self.params.layers {
+            return Leaf::Elephant;
+        }
+        let (headroom, mtu) = (self.params.mouse_headroom, self.mtu);
+        if let Some(told) = self.last_rate(id) {
+            // The last segment and retransmissions stay behind the flow's earlier packets.
+            return self
+                .table
+                .get_mut(id)
+                .map_or(Leaf::Elephant, |flow| flow.layer.leaf(now, size, told, headroom, mtu));
+        }
+        if !active {
             return Leaf::Elephant;
         }
         let Some(meter) = self.table.meter(id) else { return Leaf::Elephant };
@@ -191,7 +202,7 @@ impl<K: FlowIdentity> Brf<K> {
         let (allocated, base) = (self.rate_by(terms, meter.demand), terms.base(meter.demand));
         let unlimited = meter.app_class == AppClass::Unlimited;
         let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
-        let (headroom, mtu, windows) = (self.params.mouse_headroom, self.mtu, self.cycle.windows);
+        let windows = self.cycle.windows;
         let Some(flow) = self.table.get_mut(id) else { return Leaf::Elephant };
         if flow.layer_as_of != windows {
             flow.layer_as_of = windows;
@@ -267,7 +278,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Receiver), actions);
         match found {
             Some(id) if self.table.list(id) == Some(List::Rated) => self.answer(now, id, packet),
-            Some(_) => None,
+            Some(id) => self.repeat_last_rate(now, id, packet),
             None if offer.is_some() => offer,
             None => self.adverts.answer(now, packet, None),
         }

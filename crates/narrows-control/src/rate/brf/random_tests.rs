@@ -131,19 +131,28 @@ fn run(mode: Reading, share: &str, steps: &[Step], told: bool) -> Result<Outputs
             }
             Step::Message(message) => brf.on_message(now, &message, &port, &mut actions),
         }
-        let mut sums = [Rate::ZERO; 2];
+        let (mut sums, mut demands) = ([Rate::ZERO; 2], 0);
         for (id, meter) in brf.table.ids(List::Rated).filter_map(|id| Some((id, brf.table.meter(id)?))) {
             let is_newcomer = meter.app_class == AppClass::Newcomer;
+            demands += if is_newcomer { meter.demand } else { 0 };
             sums[usize::from(is_newcomer)] += brf.rate_for(id, meter);
         }
         let [established, newcomers] = sums;
         let flows = brf.table.len(List::Rated) as u64;
         // Newcomers keep their rates if the capacity falls. The others divide the rest, but get at least the minimum.
         if mode != Reading::Literal {
-            prop_assert!(newcomers <= brf.shares.committed(), "{:?}", newcomers);
-            let floors = brf.shares.floor().as_bytes_per_sec().max(1) * flows;
-            let rest = (brf.shares.capacity() - brf.shares.committed()).as_bytes_per_sec();
-            prop_assert!(established.as_bytes_per_sec() <= rest.max(floors), "{:?} of {}", established, rest);
+            let committed = brf.shares.committed();
+            prop_assert_eq!(committed.as_bytes_per_sec(), demands);
+            prop_assert!(newcomers <= committed, "{:?}", newcomers);
+            let rest = (brf.shares.capacity() - committed).as_bytes_per_sec();
+            let minimum =
+                if committed == Rate::ZERO { 1 } else { brf.shares.floor().as_bytes_per_sec().max(1) };
+            prop_assert!(
+                established.as_bytes_per_sec() <= rest.max(minimum * flows),
+                "{:?} of {}",
+                established,
+                rest
+            );
         }
         prop_assert_eq!(brf.shares.flows(), flows);
         if let Some((rated, other)) = brf.shares.weights() {

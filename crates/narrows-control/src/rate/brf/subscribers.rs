@@ -13,10 +13,12 @@ use core::cell::Cell;
 use rustc_hash::FxHashMap;
 
 use super::allocate::Terms;
+use super::commitments::Commitments;
 use crate::rate::Host;
 use crate::rate::kit::demand_list::DemandList;
 use crate::rate::kit::subscriber::Subscriber;
 use crate::rate::kit::waterfill::UNBOUNDED;
+use crate::units::Rate;
 
 /// The weight of a subscriber in the split between the classes; see [`Subscribers::weights`].
 pub(super) const WEIGHT: u64 = 1 << 20;
@@ -31,6 +33,8 @@ struct Group<H> {
     /// Number of active flows that follow rates, and number of other active TCP flows.
     active: (u32, u32),
     demands: DemandList,
+    /// The rates of newcomers, which are not among the demands.
+    newcomers: Commitments,
     /// The share for which `level` was computed; `None` after a change of the demands.
     granted: Cell<Option<u64>>,
     level: Cell<u64>,
@@ -119,6 +123,7 @@ impl<H: Host> Subscribers<H> {
                 records: 0,
                 active: (0, 0),
                 demands: DemandList::default(),
+                newcomers: Commitments::default(),
                 granted: Cell::new(None),
                 level: Cell::new(UNBOUNDED),
             };
@@ -191,6 +196,19 @@ impl<H: Host> Subscribers<H> {
     pub(super) fn divisor(&self, slot: u32) -> u64 {
         let flows = self.group(slot).map_or(1, |group| u64::from(group.active.0));
         self.rated.max(1).saturating_mul(flows.max(1))
+    }
+
+    /// Returns the share of a newcomer in the equal share of its subscriber (BRF-34, BRF-106), or `None` if the
+    /// subscriber has no other flow.
+    pub(super) fn newcomer_share(&self, slot: u32, capacity: Rate) -> Option<Rate> {
+        let group = self.group(slot).filter(|group| group.active.0 > 1)?;
+        let of_group = Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / self.rated.max(1));
+        Some(group.newcomers.share(of_group, group.demands.len(), 1))
+    }
+
+    /// Returns the commitments of the flow's subscriber.
+    pub(super) fn commitments_mut(&mut self, slot: u32) -> Option<&mut Commitments> {
+        self.group_mut(slot).map(|group| &mut group.newcomers)
     }
 
     /// Adds or removes a demand. Returns the subscriber's demand before and after.

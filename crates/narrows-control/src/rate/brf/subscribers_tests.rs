@@ -289,3 +289,25 @@ fn a_subscriber_below_its_share_leaves_the_rest_to_the_others() {
     let rates = [after.0 - before.0, after.1 - before.1].map(|bytes| bytes * 8.0 / 2e6);
     assert!((rates[0] - 10.0).abs() < 0.5 && rates[1] > 84.0, "{rates:?} Mbit/s");
 }
+
+/// A subscriber opens four connections within an RTT. No ACK can change their rates in that time, so their sum must not
+/// exceed the subscriber's half.
+#[test]
+fn newcomers_of_one_subscriber_leave_the_others_their_shares() {
+    let mut both = Shares::<IpAddr>::new(false, true);
+    both.set_capacity(mbit(100.0));
+    let (a, b) = (subscriber(1), subscriber(2));
+    both.join(0, b);
+    both.count_active(0, true, 1);
+    both.insert(0, UNBOUNDED);
+    for slot in 1..=4 {
+        both.join(slot, a);
+        both.count_active(slot, true, 1);
+        let share = both.share_of_newcomer(slot);
+        assert!(share > Rate::ZERO);
+        both.commit(slot, share.as_bytes_per_sec());
+    }
+    both.settle();
+    let left = both.terms(0, AppClass::Unknown).base(UNBOUNDED);
+    assert!(Rate::from_bytes_per_sec(left) >= mbit(50.0), "{left}");
+}

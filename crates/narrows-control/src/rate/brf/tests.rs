@@ -122,6 +122,24 @@ fn loss_before_the_switch_does_not_look_like_an_application_limit() {
     assert!(net.brf.table.ids(List::Rated).all(|id| net.brf.table.meter(id).unwrap().demand < 4_000_000));
 }
 
+/// The minimum rate of a crowd is its equal share (BRF-47), so it must fall with the capacity.
+#[test]
+fn a_halved_capacity_halves_the_minimum_rates_of_a_crowd() {
+    let mut net = resolved();
+    for n in 1..=1000 {
+        net.sender(n, 20, 2 * u64::from(n));
+    }
+    net.run(3_000);
+    let before = net.allocated_sum();
+    net.port.capacity = Some(mbit(50.0));
+    net.brf.on_timer(ms(net.now), &net.port, &mut net.actions);
+    let after = net.allocated_sum();
+    assert!(
+        before > mbit(90.0).as_bytes_per_sec() && after <= mbit(49.0).as_bytes_per_sec(),
+        "{before}, {after}"
+    );
+}
+
 #[test]
 fn a_halved_capacity_takes_effect_at_once() {
     let mut net = resolved();
@@ -284,6 +302,39 @@ fn a_greedy_flow_teaches_the_predictor_the_capacity_and_a_limited_flow_its_rate(
         let predicted = net.brf.predictor.predict(&key(1)).unwrap();
         assert!(near(predicted, mbit(expected), 0.05), "{limit:?}: {predicted:?}");
     }
+}
+
+/// The switch is near the receiver, so the handshake gives an RTT of 1 ms until the sender has answered.
+#[test]
+fn a_commitment_lasts_for_an_rtt_of_the_data() {
+    let mut net = resolved();
+    net.offer(&packet(1, 0, SYN, RateOption::Unassigned));
+    net.now += 1;
+    assert!(net.reverse(&packet(1, 0, SYN_ACK, RateOption::Unassigned)).is_some());
+    let committed_at = |net: &mut Net, at: u64| {
+        net.now = at;
+        net.brf.on_timer(ms(at), &net.port, &mut net.actions);
+        net.brf.shares.committed() > Rate::ZERO
+    };
+    assert!(committed_at(&mut net, 30), "no data was sent yet");
+    net.now = 40;
+    net.offer(&packet(1, 1448, ACK, RateOption::Absent));
+    assert!(committed_at(&mut net, 60), "the sender's half is 39 ms");
+    assert!(!committed_at(&mut net, 81), "an RTT after the data");
+    assert_eq!(net.allocated(1), mbit(98.0));
+}
+
+#[test]
+fn a_finished_flow_repairs_its_losses_at_its_last_rate() {
+    let mut net = resolved();
+    let told = establish(&mut net, 1);
+    net.now += 20;
+    net.offer(&packet(1, 1448, FIN, RateOption::Absent));
+    assert_eq!((net.brf.allocation(&key(1)), net.brf.shares.committed()), (None, Rate::ZERO));
+    assert_eq!(net.reverse(&packet(1, 0, ACK, RateOption::Unassigned)), told);
+    assert!(told.is_some());
+    net.offer(&packet(1, 0, SYN, RateOption::Unassigned));
+    assert_eq!(net.brf.table.find(&key(1)), None, "the ports are used again");
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub(super) enum Due {
     Confirmation,
     /// An ACK should have passed this switch by now (BRF-63).
     FirstAck,
-    /// An ACK of a newcomer's data has passed this switch, unless the ACKs take another path.
+    /// An ACK of a newcomer's data should have passed this switch by now (BRF-34).
     FirstFeedback,
     /// Late retransmissions of a closed flow have passed (BRF-15).
     Removal,
