@@ -74,8 +74,8 @@ demo: setup ## Run the BRF study with few runs and write its report (results/dem
 study: setup ## Run the full BRF study with 10 seeds
 	$(BIN)/narrows study brf --out results/brf
 
-# Sub-makes, because the tools that `prepare` installs determine the parts that the others leave out. Three chains run
-# at the same time, because downloads, links, the guest's boot and tests that wait leave cores idle.
+# Each step is a sub-make: it leaves out the parts whose tools are missing after `prepare` has run. Three chains run at
+# the same time, because downloads, linking, the guest's boot and tests that wait leave cores idle.
 test: ## Run everything that CI runs; as root, install missing tools first
 	@$(MAKE) --no-print-directory prepare
 	@$(MAKE) --no-print-directory --jobs=3 --output-sync=line kernel-chain rust-chain python-chain
@@ -85,7 +85,7 @@ kernel-chain: try-guest
 	@$(MAKE) --no-print-directory waiting-test
 	@$(MAKE) --no-print-directory short-soak
 
-# With low priority, because tests of the other chains have deadlines.
+# Lints and builds run with low priority, because tests of the other chains have deadlines.
 LOW_PRIORITY = nice -n 19
 rust-chain: $(VENV)/ready
 	@$(LOW_PRIORITY) $(MAKE) --no-print-directory rust-lint

@@ -23,7 +23,8 @@ def requirements(extra: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    # Python compiles a module when it is first imported. Few of the modules are ever imported.
+    # Compiling all modules now would waste time. Python compiles a module at its first import, and most of
+    # these modules are never imported.
     options = ["--quiet", "--no-compile", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", "install", *options]
     wanted = [*PROJECT["dependencies"], *requirements("dev")]

@@ -1,7 +1,7 @@
 """Finds the verdicts that depend on an input that the paper does not give.
 
 Claims are judged again with other values of the input (`FreeInput`). A case that holds with one value and
-does not hold with another has no verdict, because the value is our choice and not the paper's.
+does not hold with another cannot be judged, because the paper does not give the value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS = {Verdict.REPRODUCED: "holds", Verdict.NOT_REPRODUCED: "does not hold"}
 
 
 def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs], varied: Varied) -> Finding:
-    """The verdict on a claim, in view of the free inputs of its experiment."""
+    """Judge a claim with our values, and with the other values of its experiment's free inputs."""
     finding = judge(claim, runs)
     if claim.cannot or not finding.cases:
         return finding
@@ -53,7 +53,7 @@ def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs]
 
 
 def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
-    """All runs over a free input: runs of the experiment, and the additional runs with the same factors."""
+    """The additional runs over a free input, and the experiment's own runs with the same other factors."""
     settings = {_without(run.factors, item.id) for run in varied}
     own = [run for run in runs if _without(run.factors, item.id) in settings]
     return Runs(
@@ -81,7 +81,7 @@ def _elsewhere(
 
 
 def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
-    """The claim with another value of a factor or an argument that it names."""
+    """The claim with another value of the factor or argument, if the claim names it."""
     if item.factor:
         return instead(claim, item.factor, item.ours, value)
     named = item.arg in claim.args and same(claim.args[item.arg], item.ours)
@@ -92,7 +92,7 @@ def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
 def _dependence(
     item: FreeInput, case: Case, elsewhere: Mapping[str, Mapping[frozenset[tuple[str, Factor]], Verdict]]
 ) -> str:
-    """A sentence on a case whose verdict differs between the values of the input (empty: it does not)."""
+    """A sentence that says how a case's verdict depends on the input (empty: it does not depend on it)."""
     here = _without(dict(case.factors), item.id)
     found = {str(item.ours): case.verdict}
     found |= {value: verdicts[here] for value, verdicts in elsewhere.items() if here in verdicts}

@@ -188,8 +188,8 @@ def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
 def _replicates(seeds: list[int], sides: list[Runs]) -> list[int]:
     """The seeds whose runs are replicates: on every side, the run differs from that of each earlier seed.
 
-    If nothing in a scenario is random, all seeds give the same run. Its repetitions would narrow the
-    confidence interval to nothing, and any difference would decide a claim.
+    If nothing in a scenario is random, all seeds give the same run. If repetitions of this run counted, the
+    width of the confidence interval would be zero, and any difference would decide a claim.
     """
     digests = [{run.seed: results_digest(run) for run in side} for side in sides]
     known: list[set[str]] = [set() for _ in sides]
@@ -274,7 +274,7 @@ def _judge_known(
 
 
 def _judge_opposite(expect: Expect, interval: metrics.Interval, border: str) -> tuple[Verdict, str]:
-    """The verdict on a claim with a limit for the opposite, if the claim itself is not shown."""
+    """The verdict on a claim that is not shown but has a limit beyond which the opposite is shown."""
     assert expect.against is not None
     is_above = expect.above is not None
     side = "below" if is_above else "above"

@@ -52,13 +52,13 @@ class OnKernel(Shorter):
 class FreeInput(_Table):
     """An input that the paper does not give, so that its value is our choice.
 
-    Claims are also judged with other values. A verdict that differs between the values is no verdict. The
-    input is a key of the scenario (then the experiment runs again with each other value), a factor of the
-    sweep that claims name, or an argument of measures.
+    Claims are also judged with other values. If the verdict differs between the values, the claim cannot be
+    judged. The input is a key of the scenario, a factor of the sweep that claims name, or an argument of
+    measures. If it is a key, the experiment runs again with each other value.
     """
 
     id: str
-    """Name of the input. If it is a key, it is a factor of the additional runs."""
+    """Name of the input, and of the factor of the additional runs."""
     key: str = ""
     """Key of the scenario (dotted)."""
     factor: str = ""
@@ -70,13 +70,13 @@ class FreeInput(_Table):
     others: list[Factor] = Field(min_length=1)
     """Other values that the paper allows."""
     why: str
-    """A sentence on the gap in the paper."""
+    """A sentence that says what the paper leaves open."""
     seeds: int = Field(default=2, ge=2)
-    """Largest number of seeds of the additional runs."""
+    """Maximum number of seeds of the additional runs."""
     keep: Where = {}
-    """Factors of which the additional runs have only these values."""
+    """Values of factors to which the additional runs are limited."""
     quick: bool = False
-    """Whether `--quick` has the additional runs, too."""
+    """Whether `--quick` also runs the additional runs."""
 
     @model_validator(mode="after")
     def _one_place(self) -> FreeInput:
@@ -166,8 +166,8 @@ class Expect(_Table):
     limit, the claim cannot be judged. at_least, at_most: every run complies.
 
     against: a second limit, for claims in words such as "gently", for which the paper gives no number. The
-    claim does not hold if the interval is beyond `against` on the other side. An effect between `above` (or
-    `below`) and `against` is too small for either verdict, so no single limit of ours decides.
+    claim does not hold if the interval is beyond `against` on the other side. If the
+    interval is not beyond either limit, the claim cannot be judged. So no single limit of ours decides.
     """
 
     above: float | None = None
@@ -228,7 +228,7 @@ class Claim(_Table):
 
 
 def instead(claim: Claim, name: str, old: Factor, new: Factor) -> Claim:
-    """The claim with another value of a factor. Sides that do not name the old value stay as they are."""
+    """The claim with another value of a factor. Sides that do not name the old value are unchanged."""
 
     def changed(side: Side) -> Side:
         wanted = side.where.get(name)

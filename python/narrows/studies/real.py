@@ -117,7 +117,7 @@ def run_on_both(
             stacks.runs[identity] = read_runs(found, pair.experiment.factors)
             stacks.comparisons[identity] = compare(simulated, found)
     judge_claims(outcome)
-    # Real stacks do not run with other values of free inputs, and the reason of a verdict says so.
+    # Real stacks do not run with other values of free inputs. The reason for a verdict mentions this.
     stacks.findings = [
         judge_choices(finding.claim, study.experiment(finding.claim.experiment), stacks.runs, {})
         for finding in outcome.findings

@@ -29,7 +29,7 @@ pub(crate) struct LossRecovery {
     pub(crate) state: State,
     /// `nxt` at the start of the current episode of recovery or loss.
     pub(super) high_seq: u32,
-    /// Whether F-RTO is testing if the timeout was spurious.
+    /// Whether F-RTO is testing whether the timeout was spurious.
     pub(super) frto: bool,
     /// The tail loss probe: `nxt` when it was sent, and whether it was a retransmission.
     pub(super) probe: Option<(u32, bool)>,

@@ -163,7 +163,7 @@ impl World<'_> {
             None => return Some(Leaf::OtherTcp as usize),
             // ACKs of flows in the other direction are not part of any allocation of this port.
             Some(RateController::PerFlow(_)) if p.is(flag::REVERSE) => return Some(Leaf::OtherTcp as usize),
-            // A controller without flows counts them as input, because they use its link (RCP-1, XCP-1).
+            // A controller without state per flow counts them as input, because they use its link (RCP-1, XCP-1).
             Some(_) => {}
         }
         let (mut info, mut has_header) = (self.packet_info(&p), false);

@@ -1,4 +1,4 @@
-"""Measures of rates that switches allot: against max-min shares, against the capacity, after a change."""
+"""Measures that compare allotted and sending rates with max-min shares and with the capacity of links."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def allocation_error(
 ) -> float:
     """Mean of |allotted rate - max-min share| / share over the samples of all flows, from `after_s` on.
 
-    The allotted rate is the smallest rate that a switch has for the flow. If the switch stores no rate per
-    flow, it is the rate at which the sender paces. The value is undefined for controllers without such rates.
+    The allotted rate is the smallest rate that any switch allots to the flow. If switches store no rate per
+    flow, it is the rate at which the sender paces. Without such rates, the value is undefined.
     """
     told, fair, _ = _allotted(run, routes, demands_mbit or {}, after_s)
     known = np.isfinite(told) & np.isfinite(fair)
@@ -85,7 +85,7 @@ def _allotted(
 ) -> tuple[Floats, Floats, Floats]:
     """The allotted rates and the max-min shares of the active flows, and the capacities of the links.
 
-    A row is a sample, and a column is a flow or a link. NaN: the flow is not active, or has no rate.
+    A row is a sample, and a column is a flow or a link. NaN means that the flow is not active or has no rate.
     """
     rows, crossed, demands = _flows(run, routes, demands_mbit)
     links = _links(crossed)
@@ -141,7 +141,7 @@ def _row(run: Run, link: str) -> int:
 
 
 def _capacity(run: Run, link: str, times: Floats) -> Floats:
-    """The capacity of a sampled link in bit/s at these times, the last sample where there is none."""
+    """The capacity of a sampled link in bit/s at these times. After the last sample, its value applies."""
     t, values = run.link_series(_row(run, link), "capacity_bps")
     if t.size == 0:
         return np.full(times.shape, math.nan)

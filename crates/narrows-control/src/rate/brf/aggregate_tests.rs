@@ -123,7 +123,7 @@ fn newcomers_get_the_grants() {
 }
 
 #[test]
-fn beside_other_tcp_the_first_rated_flow_is_granted_a_part_of_half() {
+fn beside_other_tcp_the_first_rated_flow_is_granted_half_of_its_class() {
     let mut net = Net::new(Params::resolved(), mbit(100.0));
     let other = packet(9, 1448, ACK, RateOption::Absent);
     let mut syn = other.clone();

@@ -178,7 +178,7 @@ impl<H: Host> Shares<H> {
         self.capacity.saturating_sub(self.newcomers.rate())
     }
 
-    /// Returns the rate of the `k`-th of several newcomers that come together, if the port has `capacity`. See
+    /// Returns the rate of the `k`-th of several newcomers that arrive at the same time, if the port has `capacity`. See
     /// [`Commitments::share`].
     pub(super) fn newcomer_share(&self, capacity: Rate, k: u64) -> Rate {
         self.newcomers.share(capacity, self.index.len(), k)
@@ -563,7 +563,7 @@ mod tests {
                         shares.insert(0, demand);
                         shares.tighten();
                         for (d, before) in demands.iter().zip(before) {
-                            prop_assert!(shares.allocation(shares.terms(0, AppClass::Unknown), *d) <= before, "a newcomer raised someone");
+                            prop_assert!(shares.allocation(shares.terms(0, AppClass::Unknown), *d) <= before, "a newcomer raised an allocation");
                         }
                     }
                 }

@@ -3,10 +3,10 @@
 //! A newcomer learns its rate from the SYN-ACK. Its next feedback is in the first ACK of its data, an RTT later.
 //! Meanwhile it sends at that rate, however many flows begin after it. With the paper's equation 10, the n-th
 //! newcomer within an RTT gets C/n. The sum of these rates, about C ln n, exceeds the capacity, and short flows end
-//! before they can be told a smaller rate.
+//! before they get a smaller rate.
 //!
-//! Therefore the port keeps the sum of these rates, and divides only the rest: among the established flows (which are
-//! told a smaller rate with their next ACK), the newcomer, and the next newcomer within the RTT. So the sum stays
+//! Therefore the port keeps the sum of these rates, and divides only the rest of the capacity. It divides the rest among
+//! the established flows (whose next ACKs carry smaller rates), the newcomer, and the next newcomer within the RTT. So the sum stays
 //! below the capacity, except for minimum rates (BRF-47), and each newcomer leaves a part to the next one. Buffers
 //! are divided in the same way by dynamic thresholds with a factor of one (Choudhury and Hahne, 1998).
 
@@ -31,8 +31,8 @@ impl Commitments {
         self.rate
     }
 
-    /// Returns the rate of the `k`-th of several newcomers that come at the same time (the first has `k` = 1).
-    /// `established` is the number of flows, or of subscribers, that ACKs can tell smaller rates.
+    /// Returns the rate of the `k`-th of several newcomers that arrive at the same time (the first has `k` = 1).
+    /// `established` is the number of flows, or of subscribers, whose rates ACKs can decrease.
     pub(super) fn share(&self, capacity: Rate, established: u64, k: u64) -> Rate {
         let free = capacity.as_bytes_per_sec().saturating_sub(self.rate) as f64;
         let parts = established as f64 + 2.0;

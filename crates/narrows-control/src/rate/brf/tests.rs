@@ -392,7 +392,7 @@ fn a_flow_whose_acks_take_another_path_is_advertised_and_told_there() {
     assert_eq!(
         rate(&adverts[1]),
         (mbit(98.0), Span::from_millis(300)),
-        "no ACK passes here, so an RTT ends it"
+        "no ACK passes here, so the commitment ends after an RTT"
     );
 
     // The other switch has another port id; otherwise it would take the message for its own.

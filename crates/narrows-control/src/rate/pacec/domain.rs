@@ -15,8 +15,8 @@ use crate::units::{Bytes, Rate, Span, Time};
 const REFRESH: u64 = 5;
 /// A rate is sent only if it changes by at least one part in this number.
 const SAME: u64 = 1000;
-/// A flow is announced every `idle_after` or every Tc, whichever is longer. After this many missed announcements, the flow or its ingress is
-/// assumed to be gone.
+/// A flow is announced every `idle_after` or every Tc, whichever is longer. After this many missed announcements, the
+/// flow or its ingress is assumed to be gone.
 const MISSED: u64 = 4;
 /// Periods between two removals of unused destinations.
 const FORGET: u64 = 100;

@@ -26,16 +26,16 @@ const REMEMBERED: Span = Span::from_secs(60);
 /// period.
 const OFFERS_KEPT: u64 = 10;
 
-/// After this time without a message, but not before ten periods, the controller counts as failed. The port then sends
-/// and writes no rates, and senders use CUBIC until the controller returns (ours). The controller repeats every rate
+/// The controller counts as failed after this time without a message, or after ten periods if they are longer. The port
+/// then sends and writes no rates, and senders use CUBIC until the controller returns (ours). The controller repeats every rate
 /// five periods after the last message.
 const ABANDONED: Span = Span::from_secs(2);
-/// Periods of [`ABANDONED`].
+/// The minimum of [`ABANDONED`], in periods.
 const PERIODS_ABANDONED: u64 = 10;
 
-/// Time after which the ingress repeats a rate out of band, whatever Tc is (ours). A rate holds until the next update
-/// (PAC-4), and an update may change nothing. But a source that gets no message for a second assumes that its ingress
-/// has failed. One of two messages may be lost.
+/// Time after which the ingress repeats a rate out of band, for any Tc (ours). An unchanged rate causes no message
+/// (PAC-4), but a source that gets no message for a second assumes that its ingress has failed. With two messages per
+/// second, one of them may be lost.
 const REPEATED: Span = Span::from_millis(500);
 
 /// PACEC at a port.
@@ -195,8 +195,8 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Sends all sources the controller's rates again. A rate of this port's own is not repeated: a source without
-    /// a controller should use its own control.
+    /// Sends the controller's rates to all sources again. Rates that the port chose itself are not repeated, because a
+    /// source without a controller should use its own congestion control.
     fn repeat(&self, actions: &mut Vec<Action<K>>) {
         let active = self.table.iter().filter(|flow| flow.state == State::Active && !flow.is_elsewhere());
         actions
