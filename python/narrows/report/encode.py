@@ -203,8 +203,8 @@ def factor_text(name: str, value: Factor) -> str:
         return f"{100 * value:g} % loss"
     if name.endswith("rate") and isinstance(value, int | float):
         return f"{name} {value / 1e6:,.0f} Mbit/s"
-    if name == "start" and isinstance(value, int | float):
-        return f"start at {value:g} s"
+    if name.startswith("start") and isinstance(value, int | float):
+        return f"{name} at {value:g} s"
     if name == "trace":
         return trace_label(str(value))
     return f"{name} {value:g}" if isinstance(value, int | float) else f"{name} {value}"

@@ -19,7 +19,7 @@ from narrows.report.tables import Table
 from narrows.results.measures import MEASURES, measure_run
 from narrows.results.runs import PRINTED, Run, Runs
 from narrows.studies.choices import with_input
-from narrows.studies.model import Experiment, FigureSpec
+from narrows.studies.model import Experiment, FigureSpec, Study
 from narrows.studies.readings import AS_PRINTED, REPAIRED
 from narrows.studies.runner import Outcome
 
@@ -135,7 +135,7 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
             side=real.side if real is not None else "",
             tally_real=tally([finding for finding in others if finding.claim.group == "paper"]),
             notes=notes,
-            resolutions=study.resolutions,
+            resolutions=[*study.resolutions, *_choices(study)],
             scenarios=list(outcome.scenarios.items()),
             facts=_facts(outcome),
             measures=[
@@ -295,3 +295,13 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
 
 
 __all__ = ["Run", "build", "figures", "write"]
+
+
+def _choices(study: Study) -> list[str]:
+    """Returns a sentence on each input that the paper does not give."""
+    return [
+        f"{experiment.id}, {item.id}: {item.why} Ours: {item.ours}. Claims are also judged with "
+        f"{' and '.join(map(str, item.others))}."
+        for experiment in study.experiments
+        for item in experiment.free
+    ]
