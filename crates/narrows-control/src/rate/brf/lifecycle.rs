@@ -123,7 +123,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.remove(now, id, actions);
         let id = self.add(now, flow, event, actions)?;
         if confirmed {
-            self.newcomer(now, id, actions);
+            self.rejoin(now, id, actions);
         }
         Some(id)
     }
@@ -181,7 +181,7 @@ impl<K: FlowIdentity> Brf<K> {
             }
         } else if confirms && list == Some(List::Waiting) {
             match class {
-                Class::Rated => self.newcomer(now, id, actions),
+                Class::Rated => self.rejoin(now, id, actions),
                 _ => self.table.move_to(id, List::Idle),
             }
         } else if event.from == Side::Receiver
@@ -222,7 +222,7 @@ impl<K: FlowIdentity> Brf<K> {
                 if let Some(meter) = self.table.meter_mut(id) {
                     meter.first_data = now;
                 }
-                self.newcomer(now, id, actions);
+                self.rejoin(now, id, actions);
             }
             _ if wakes => {
                 self.table.move_to(id, List::Other);
@@ -266,29 +266,55 @@ impl<K: FlowIdentity> Brf<K> {
         (half.permitted && half.opener == Side::Sender).then_some(offer)
     }
 
-    /// Performs BW_INIT: the first allocation of a flow, at its start or after idle time (BRF-16, BRF-31 to BRF-33).
+    /// Performs BW_INIT for a flow whose SYN-ACK carries the rate: no ACK can change the rate for an RTT (BRF-34).
     pub(super) fn newcomer(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
+        let Some((equal, capacity, flows)) = self.enter(now, id, actions) else { return };
+        if self.is_literal() {
+            return self.init_literally(now, id, equal);
+        }
+        let rate = self.first_rate(equal, self.shares.share_of_newcomer(id.slot), capacity, flows);
+        self.shares.set_floor(self.minimum(capacity, flows));
+        self.shares.commit(id.slot, rate.as_bytes_per_sec());
+        self.shares.tighten();
+        self.timers.set(now + self.rtt(id), id, Due::FirstFeedback);
+        self.init(now, id, rate, AppClass::Newcomer);
+    }
+
+    /// Performs BW_INIT for a flow that sends already, or again: its next ACK carries the rate (BRF-16, BRF-31 to BRF-33).
+    pub(super) fn rejoin(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
+        let Some((equal, capacity, flows)) = self.enter(now, id, actions) else { return };
+        if self.is_literal() {
+            return self.init_literally(now, id, equal);
+        }
+        let floor = self.minimum(capacity, flows);
+        self.shares.set_floor(floor);
+        let rate = equal.max(floor);
+        self.shares.insert(id.slot, rate.as_bytes_per_sec());
+        self.shares.tighten();
+        self.init(now, id, rate, AppClass::Unknown);
+    }
+
+    /// Moves a flow to the rated ones. Returns the paper's rate, C_BRF, and the number of rated flows.
+    fn enter(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) -> Option<(Rate, Rate, u64)> {
         self.table.move_to(id, List::Rated);
         self.shares.count_active(id.slot, true, 1);
         // Update the split first, because the class may have been empty.
         self.update_split(now, actions);
-        let Some(key) = self.table.get(id).map(|f| f.key) else { return };
+        let key = self.table.get(id)?.key;
         let (capacity, flows) = (self.shares.capacity(), self.table.len(List::Rated) as u64);
         let equal = initial(self.predictor.predict(&key), capacity, self.shares.divisor(id.slot, flows));
-        let rate = self.first_rate(equal, self.shares.share_of_newcomer(id.slot), capacity, flows);
-        let class = if self.is_literal() {
-            self.make_way_literally(rate, id);
-            self.shares.insert(id.slot, rate.as_bytes_per_sec());
-            AppClass::Unknown
-        } else {
-            self.shares.set_floor(self.minimum(capacity, flows));
-            let rtt = self.rtt(id);
-            self.shares.commit(id.slot, rate.as_bytes_per_sec());
-            self.shares.tighten();
-            self.timers.set(now + rtt, id, Due::FirstFeedback);
-            AppClass::Newcomer
-        };
-        let fair = Rate::from_bytes_per_sec(capacity.as_bytes_per_sec() / flows.max(1));
+        Some((equal, capacity, flows))
+    }
+
+    fn init_literally(&mut self, now: Time, id: FlowId, rate: Rate) {
+        self.make_way_literally(rate, id);
+        self.shares.insert(id.slot, rate.as_bytes_per_sec());
+        self.init(now, id, rate, AppClass::Unknown);
+    }
+
+    /// Begins the records of a flow that has just got this rate.
+    fn init(&mut self, now: Time, id: FlowId, rate: Rate, class: AppClass) {
+        let fair = self.fair_share();
         self.cycle.rtt_max = self.cycle.rtt_max.max(self.rtt(id));
         if let Some(meter) = self.table.meter_mut(id) {
             meter.demand = rate.as_bytes_per_sec();
@@ -522,7 +548,7 @@ impl<K: FlowIdentity> Brf<K> {
                     // The flow sent data for this time but no ACK passed, so its ACKs take another path (BRF-63).
                     self.table.confirm(id);
                     match (class, list) {
-                        (Class::Rated, Some(List::Waiting)) => self.newcomer(now, id, actions),
+                        (Class::Rated, Some(List::Waiting)) => self.rejoin(now, id, actions),
                         (Class::OtherTcp, Some(List::Waiting)) => self.table.move_to(id, List::Idle),
                         _ => {}
                     }

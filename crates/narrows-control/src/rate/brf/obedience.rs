@@ -135,7 +135,7 @@ impl<K: FlowIdentity> Brf<K> {
         let Some(flow) = self.table.get_mut(id) else { return };
         (flow.class, flow.demotions.until) = (Class::Rated, Time::NEVER);
         let key = Some(flow.key);
-        self.newcomer(now, id, actions);
+        self.rejoin(now, id, actions);
         let value = self.table.len(List::Rated) as f64;
         actions.push(Action::Log { event: "flow-readmitted", flow: key, value });
     }
