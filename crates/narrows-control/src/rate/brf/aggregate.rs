@@ -150,8 +150,11 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
         {
             rate = rate.min(advertised);
         }
-        self.note_told(now, id);
         let leaf = self.leaf_by_meter(id);
+        if self.is_down() {
+            return Some(Decision { rate: None, leaf, rtt });
+        }
+        self.note_told(now, id);
         Some(Decision { rate: Some(rate), leaf, rtt })
     }
 

@@ -406,6 +406,9 @@ impl<K: FlowIdentity> Brf<K> {
         if let RateOption::Assigned(value) = packet.option {
             self.hold(id, value);
         }
+        if self.is_down() {
+            return None;
+        }
         let answer = self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, urgent);
         if answer.is_some()
             && let Some(told) = self.table.meter(id).map(|meter| (meter.told, meter.told_at))
@@ -417,6 +420,12 @@ impl<K: FlowIdentity> Brf<K> {
             self.note_told(now, id);
         }
         answer
+    }
+
+    /// Returns whether the port has no capacity, for example during an outage of a radio link. It then writes no rates,
+    /// because a sender that is paced at almost nothing would still wait long after the outage (BRF-101).
+    pub(super) fn is_down(&self) -> bool {
+        !self.is_literal() && self.shares.capacity() == Rate::ZERO
     }
 
     /// Returns the last rate of a flow that has sent all of its data, if it had one. The flow repairs its losses at this

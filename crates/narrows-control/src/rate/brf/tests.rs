@@ -498,3 +498,18 @@ fn tv_12_and_13_formulas() {
     let jain = (a + b) * (a + b) / (2.0 * (a * a + b * b));
     assert!((jain - 0.625f64).abs() < 1e-4 && (a / (a + b) - 0.887f64).abs() < 5e-4);
 }
+
+/// BRF-101: a sender that is paced at almost nothing would wait for its next departure after the outage has ended.
+#[test]
+fn a_port_without_capacity_writes_no_rate() {
+    let mut net = resolved();
+    net.sender(1, 20, 0);
+    net.run(500);
+    let ack = packet(1, 0, ACK, RateOption::Unassigned);
+    for (capacity, writes) in [(Rate::ZERO, false), (mbit(10.0), true)] {
+        net.port.capacity = Some(capacity);
+        net.now += 100;
+        net.brf.on_timer(ms(net.now), &net.port, &mut net.actions);
+        assert_eq!(net.reverse(&ack).is_some(), writes, "{capacity:?}");
+    }
+}
