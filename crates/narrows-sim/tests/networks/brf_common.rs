@@ -54,13 +54,18 @@ impl Net {
 
     /// Adds BRF at the port of `link`.
     pub fn brf(&mut self, link: u32, params: serde_json::Value) -> &mut ControllerPlan {
+        self.controller("brf", link, params)
+    }
+
+    /// Adds a rate controller at the port of `link`.
+    pub fn controller(&mut self, kind: &str, link: u32, params: serde_json::Value) -> &mut ControllerPlan {
         self.plan.rate_controllers.push(ControllerPlan {
-            kind: "brf".into(),
+            kind: kind.into(),
             link,
             shape: None,
             capacity_is_configured: true,
             limit: packets(1000),
-            params: serde_json::from_value(params).expect("flags, numbers and words"),
+            params: values(params),
             outages: Vec::new(),
         });
         self.plan.probes.links.push(link);

@@ -5,7 +5,6 @@
 mod bbr;
 mod behaviour;
 mod brf_common;
-mod brf_composition;
 mod brf_congestion;
 mod brf_crowd;
 mod brf_paths;
@@ -15,6 +14,7 @@ mod catalogue;
 mod common;
 mod explicit;
 mod laws;
+mod max_min;
 mod pacec;
 mod queues;
 mod rtt_fairness;
