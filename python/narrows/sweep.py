@@ -95,8 +95,12 @@ def run(
     if resume and out is not None and (whole := _whole(Path(out), metadata)) is not None:
         return whole
     store = Memory(metadata) if out is None else Folder(Path(out), metadata, formats, resume=resume)
-    most = min(jobs or cpu_count() or 1, backend.most_jobs or MAX_JOBS)
-    return _run_all(runs, resolver, backend, store, most, progress, clock)
+    return _run_all(runs, resolver, backend, store, most_jobs(jobs, backend), progress, clock)
+
+
+def most_jobs(jobs: int | None, backend: Backend | None) -> int:
+    """The number of concurrent runs, given the wanted number (None: one per core) and the backend's maximum."""
+    return min(jobs or cpu_count() or 1, (backend.most_jobs if backend is not None else None) or MAX_JOBS)
 
 
 def _whole(folder: Path, metadata: dict[str, Any]) -> Results | None:

@@ -13,6 +13,7 @@ from narrows.errors import NarrowsError
 from narrows.studies import Claim, Run, Runs, Verdict, find_study, judge, load_study, runner
 from narrows.studies.model import Expect
 from narrows.studies.printed import printed_rows
+from narrows.studies.runner import Outcome
 from narrows.studies.synthetic import as_csv, radio_trace
 from sketch import Sketch
 
@@ -476,6 +477,37 @@ def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.Monk
     assert [f.verdict for f in again.findings] == [f.verdict for f in outcome.findings]
     with pytest.raises(NarrowsError, match="E99"):
         runner.run_study(study, tmp_path, only=["E99"], backend=Sketch())
+
+
+def test_the_number_of_seeds_can_be_chosen(tmp_path: Path) -> None:
+    study = load_study(find_study("brf"))
+    said: list[str] = []
+
+    def run(seeds: int | None, *, reuse: bool = False) -> Outcome:
+        said.clear()
+        return runner.run_study(
+            study,
+            tmp_path,
+            quick=True,
+            only=["E3"],
+            seeds=seeds,
+            jobs=2,
+            reuse=reuse,
+            backend=Sketch(),
+            say=said.append,
+        )
+
+    outcome = run(3)
+    runs = outcome.runs["E3"]
+    varied = [run for group in outcome.varied["E3"].values() for run in group]
+    assert {run.seed for run in runs} == {1, 2, 3} and {run.seed for run in varied} == {1, 2}
+    total = len(runs) + len(varied)
+    assert said[0] == f"{total} runs, {60 * total:,} s of simulated time, 2 at a time"
+    assert any(line.startswith("E3: ") and line.endswith(" left") for line in said)
+    # Tables with other seeds are not those that were asked for.
+    assert len(run(3, reuse=True).runs["E3"]) == len(runs) and "E3: read" in said[0]
+    assert {found.seed for found in run(4, reuse=True).runs["E3"]} == {1, 2, 3, 4}
+    assert {found.seed for found in run(None, reuse=True).runs["E3"]} == {1, 2, 3, 4}
 
 
 def test_an_unknown_experiment_gives_a_one_line_error_with_the_known_ones(narrows, tmp_path):

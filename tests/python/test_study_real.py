@@ -63,7 +63,7 @@ def run(folder: Path, real: Fake, *only: str, reuse: bool = False) -> tuple[Outc
     return outcome, said
 
 
-@pytest.mark.parametrize(("quick", "most_s"), [(True, 180), (False, 900)])
+@pytest.mark.parametrize(("quick", "most_s"), [(True, 180), (False, 2700)])
 def test_the_whole_study_fits_into_its_time(quick: bool, most_s: float) -> None:
     pairs = [plan(STUDY, experiment, quick, Fake()) for experiment in STUDY.experiments]
     assert {pair.experiment.id for pair in pairs if pair.real} == {"E1", "E2", "E3", "E4", "E5", "E6"}
@@ -93,11 +93,36 @@ def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
     large = outcome.real.comparisons["E6"].large
     assert {pair.figure for pair in large} == {"goodput_bps"}
     assert all(-0.2 < pair.difference < -0.05 for pair in large)
-    assert said[0] == "real time: 1 experiments, about 22 s"
+    assert said[0] == (
+        "on the kernel: 3 runs, 15 s of real time, 1 at a time, about 22 s with the set-up of each run; "
+        "for comparison: 9 runs, 45 s of simulated time"
+    )
     assert any("E6: 3 of 3 runs on the kernel" in line for line in said)
     assert any(line.startswith("E7: left out: Radio links") for line in said)
     assert (tmp_path / "sim" / "E6" / "runs.parquet").exists()
     assert (tmp_path / "kernel" / "E6" / "runs.parquet").exists()
+
+
+def test_order_claims_are_decided_by_one_command_on_real_stacks(tmp_path: Path) -> None:
+    """By default, an experiment has several runs if a claim needs an interval, and one if none does."""
+    real = Fake()
+    said: list[str] = []
+    outcome = run_on_both(STUDY, tmp_path, real, only=["E6"], simulator=Sketch(), say=said.append)
+    assert outcome.real is not None
+    assert len(real.runs) == 3 * len({str(run.factors) for run in outcome.real.runs["E6"]})
+    found = {finding.claim.id: finding for finding in outcome.real.findings}
+    assert "one run" not in found["C22"].why and found["C22"].cases[0].interval.n == 3
+    every = STUDY.model_copy(update={"claims": [c for c in STUDY.claims if c.id == "C24"]})
+    assert every.claims[0].expect is not None and not every.claims[0].expect.needs_interval
+    pair = plan(every, STUDY.experiment("E6"), False, Fake())
+    assert pair.real is not None and pair.real.sweep is not None and pair.real.sweep.seeds == 1
+
+
+def test_the_number_of_seeds_can_be_chosen_on_real_stacks() -> None:
+    for quick, simulated in ((True, 5), (False, 10)):
+        pair = plan(STUDY, STUDY.experiment("E6"), quick, Fake(), seeds=5)
+        assert pair.real is not None and pair.real.sweep is not None and pair.simulated.sweep is not None
+        assert (pair.real.sweep.seeds, pair.simulated.sweep.seeds) == (5, simulated)
 
 
 def test_cases_that_the_kernel_refuses_are_left_out_with_the_reason(tmp_path: Path) -> None:
@@ -140,14 +165,14 @@ def test_finished_experiments_are_not_run_again(tmp_path: Path) -> None:
     run(tmp_path, Fake(), "E6")
     again = Fake()
     outcome, said = run(tmp_path, again, "E4", "E6", reuse=True)
-    assert said[0] == "real time: 1 experiments, about 22 s"
+    assert said[0].startswith("on the kernel: 3 runs, 15 s of real time")
     assert outcome.real is not None and set(outcome.real.runs) == {"E4", "E6"}
     assert len(again.runs) == 3
     other = Fake()
     run_on_both(
         STUDY, tmp_path, other, only=["E6"], simulator=Sketch(), reuse=True
     )  # another plan: not quick
-    assert len(other.runs) == 6
+    assert len(other.runs) == 18
 
 
 def test_without_any_run_nothing_is_written_and_the_reason_is_given(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def study(
     name: str | None,
     out: Path | None,
     only: list[str],
+    seeds: int | None,
     jobs: int | None,
     on: On,
     data: Path | None,
@@ -53,7 +54,7 @@ def study(
     folder = out if out is not None else Path("results") / _folder(loaded, quick, on)
     try:
         with terminable():
-            outcome = _run(loaded, folder, quick, only, jobs, reuse, on, existing_folder(data))
+            outcome = _run(loaded, folder, quick, only, seeds, jobs, reuse, on, existing_folder(data))
     except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which tells the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
         say(f"interrupted{came}; --reuse continues after the finished experiments")
@@ -72,6 +73,7 @@ def _run(
     folder: Path,
     quick: bool,
     only: list[str],
+    seeds: int | None,
     jobs: int | None,
     reuse: bool,
     on: On,
@@ -80,8 +82,12 @@ def _run(
     chosen(loaded, only)  # validate names before booting a guest
     backend = real_stacks(on)
     if backend is None:
-        return run_study(loaded, folder, quick=quick, only=only, jobs=jobs, reuse=reuse, data=data, say=say)
-    return run_on_both(loaded, folder, backend, quick=quick, only=only, jobs=jobs, reuse=reuse, say=say)
+        return run_study(
+            loaded, folder, quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, data=data, say=say
+        )
+    return run_on_both(
+        loaded, folder, backend, quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, say=say
+    )
 
 
 def _show(outcome: Outcome, console: Console) -> None:

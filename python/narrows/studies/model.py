@@ -10,6 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 from narrows.results.factors import Factor, Where, same
 
 
+JUDGED_SEEDS = 3
+"""Default number of seeds on real stacks, if a claim needs a confidence interval. Two runs have one degree of
+freedom, so that the interval is 9 standard deviations wide on each side (Student's t, 95 %); with three runs
+it is 2.5."""
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -34,7 +40,8 @@ class Shorter(_Table):
 class OnKernel(Shorter):
     """The experiment on real stacks, where each second of a run takes a second."""
 
-    seeds: int = Field(default=1, ge=1)
+    seeds: int = Field(default=0, ge=0)
+    """Number of seeds (0: `JUDGED_SEEDS` if a claim needs a confidence interval, else 1)."""
     quick: Shorter = Shorter()
     """The experiment with `--quick`. Its values replace the three fields of `Shorter`."""
     simulated_seeds: int = Field(default=10, ge=1)
@@ -49,7 +56,7 @@ class OnKernel(Shorter):
     """Explanations of large differences between simulation and kernel, for the report."""
 
 
-class FreeInput(_Table):
+class FreeInput(Shorter):
     """An input that the paper does not give, so that its value is our choice.
 
     Claims are also judged with other values. If the verdict differs between the values, the claim cannot be
@@ -72,9 +79,7 @@ class FreeInput(_Table):
     why: str
     """A sentence that says what the paper leaves open."""
     seeds: int = Field(default=2, ge=2)
-    """Maximum number of seeds of the additional runs."""
-    keep: Where = {}
-    """Values of factors to which the additional runs are limited."""
+    """Maximum number of seeds of the additional runs. `keep` and `duration` apply to these runs, too."""
     quick: bool = False
     """Whether `--quick` also runs the additional runs."""
 
@@ -177,6 +182,11 @@ class Expect(_Table):
     about: float | None = None
     within: float | None = None
     against: float | None = None
+
+    @property
+    def needs_interval(self) -> bool:
+        """Whether a confidence interval decides, so that one run has no verdict."""
+        return self.at_least is None and self.at_most is None
 
     @model_validator(mode="after")
     def _one(self) -> Expect:
@@ -284,6 +294,12 @@ class Study(_Table):
     def experiment(self, identity: str) -> Experiment:
         """The experiment of that id."""
         return next(experiment for experiment in self.experiments if experiment.id == identity)
+
+    def real_seeds(self, experiment: Experiment) -> int:
+        """The number of seeds of an experiment on real stacks."""
+        claims = [claim for claim in self.claims if claim.experiment == experiment.id]
+        needed = any(claim.expect is not None and claim.expect.needs_interval for claim in claims)
+        return experiment.kernel.seeds or (JUDGED_SEEDS if needed else 1)
 
     def free_input(self, experiment: str, identity: str) -> FreeInput:
         """The free input of that id."""

@@ -30,8 +30,11 @@ from narrows.studies.runner import (
     Outcome,
     Real,
     Say,
+    amount,
+    at_a_time,
     chosen,
     judge_claims,
+    minutes,
     read_scenario,
     shorten,
     take_printed,
@@ -69,6 +72,7 @@ def run_on_both(
     *,
     quick: bool = False,
     only: Iterable[str] = (),
+    seeds: int | None = None,
     jobs: int | None = None,
     reuse: bool = False,
     simulator: Backend | None = None,
@@ -82,13 +86,14 @@ def run_on_both(
         real: the backend in real time.
         quick: whether to run the form for `--quick`.
         only: ids of experiments (empty: all).
-        jobs: number of parallel simulations. The backend limits the number of parallel runs in real time.
+        seeds: number of seeds on real stacks (None: the study's). The simulation has at least as many.
+        jobs: number of parallel runs. The backend limits the number of parallel runs on real stacks.
         reuse: whether to use the tables of finished experiments of an earlier run with the same scenario.
         simulator: the simulator (None: the native one).
         say: called with each line about the progress.
     """
     experiments = chosen(study, only)
-    pairs = [plan(study, experiment, quick, real) for experiment in experiments if not experiment.printed]
+    pairs = [plan(study, experiment, quick, real, seeds) for experiment in experiments if not experiment.printed]
     if not any(pair.real for pair in pairs):
         # Write nothing: a report without a run would replace an earlier one.
         raise NarrowsError(f"--on {real.name}: {_none_runs(experiments, pairs)}")
@@ -99,7 +104,12 @@ def run_on_both(
             take_printed(study, experiment, outcome)
     ahead = [pair for pair in pairs if pair.real and not _kept(pair.real, _place(out, real, pair), reuse)]
     total = sum(pair.seconds for pair in ahead)
-    say(f"real time: {len(ahead)} experiments, about {minutes(total)}")
+    beside = [
+        pair.simulated
+        for pair in pairs
+        if pair.real and not _kept(pair.simulated, out / SIMULATED / pair.experiment.id, reuse)
+    ]
+    say(_work_ahead(ahead, beside, stacks, at_a_time(jobs, real)))
     for pair in pairs:
         identity = pair.experiment.id
         stacks.left_out[identity] = list(pair.left_out)
@@ -111,7 +121,7 @@ def run_on_both(
         outcome.runs[identity] = read_runs(simulated, pair.experiment.factors)
         outcome.version = str(simulated.metadata.get("narrows", "unknown"))
         outcome.add_cost(simulated, out / SIMULATED / identity)
-        found = _in_real_time(pair, _place(out, real, pair), real, reuse, total, say, stacks)
+        found = _in_real_time(pair, _place(out, real, pair), real, jobs, reuse, total, say, stacks)
         total -= pair.seconds if pair in ahead else 0.0
         if found is not None:
             stacks.runs[identity] = read_runs(found, pair.experiment.factors)
@@ -133,13 +143,20 @@ def _none_runs(experiments: list[Experiment], pairs: list[Pair]) -> str:
 
 
 def _in_real_time(
-    pair: Pair, folder: Path, backend: Backend, reuse: bool, left_s: float, say: Say, stacks: Real
+    pair: Pair,
+    folder: Path,
+    backend: Backend,
+    jobs: int | None,
+    reuse: bool,
+    left_s: float,
+    say: Say,
+    stacks: Real,
 ) -> Results | None:
     """Run an experiment in real time. If it fails, return its finished runs and note why in `left_out`."""
     assert pair.real is not None
     progress = _progress(pair.experiment.id, stacks.where, left_s, pair.real.duration / 1e9 + OVERHEAD_S, say)
     try:
-        return _results(pair.real, folder, backend, None, reuse, progress)
+        return _results(pair.real, folder, backend, jobs, reuse, progress)
     except NarrowsError as error:
         # A failing experiment must not discard the experiments before it.
         say(f"{pair.experiment.id}: {error}")
@@ -180,28 +197,42 @@ def _progress(name: str, where: str, left_s: float, each_s: float, say: Say) -> 
     begun = time.monotonic()
 
     def tell(done: int, total: int) -> None:
-        spent = time.monotonic() - begun
-        # The time left for this experiment is estimated from its finished runs.
-        rest = (total - done) * spent / done + left_s - total * each_s
+        # A guest has virtual time, and its pace is known only from finished runs.
+        pace = (time.monotonic() - begun) / (done * each_s)
+        rest = (left_s - done * each_s) * pace
         say(f"{name}: {done} of {total} runs {where}, about {minutes(rest)} left")
 
     return tell
 
 
-def minutes(seconds: float) -> str:
-    """An approximate time in words."""
-    return f"{max(0.0, seconds):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+def _work_ahead(ahead: list[Pair], beside: list[Scenario], stacks: Real, pace: str) -> str:
+    """A line about the runs ahead, and the time that they take, as far as this is known."""
+    parts = []
+    if ahead:
+        is_virtual = stacks.backend == "vm"
+        scenarios = [pair.real for pair in ahead if pair.real is not None]
+        work = f"{stacks.where}: {amount(scenarios, 'virtual' if is_virtual else 'real')}, {pace}"
+        # How fast a guest's time passes is known only from finished runs.
+        total = minutes(sum(pair.seconds for pair in ahead))
+        parts.append(work if is_virtual else f"{work}, about {total} with the set-up of each run")
+    if beside:
+        parts.append(f"for comparison: {amount(beside, 'simulated')}")
+    return "; ".join(parts) or "all runs are kept from an earlier call"
 
 
-def plan(study: Study, experiment: Experiment, quick: bool, backend: Backend) -> Pair:
+def plan(
+    study: Study, experiment: Experiment, quick: bool, backend: Backend, seeds: int | None = None
+) -> Pair:
     """The scenarios of an experiment, for the simulator and for real stacks."""
     asked = experiment.kernel
     shorter = asked.quick if quick else asked
     data = read_scenario(study, experiment)
     shorten(data, experiment, shorter)
+    data["sweep"]["seeds"] = seeds or (shorter.seeds if quick else study.real_seeds(experiment))
     source = str(study.folder / experiment.scenario)
     real = copy.deepcopy(data)
-    data["sweep"]["seeds"] = min(asked.simulated_seeds, QUICK_SEEDS) if quick else asked.simulated_seeds
+    compared = min(asked.simulated_seeds, QUICK_SEEDS) if quick else asked.simulated_seeds
+    data["sweep"]["seeds"] = max(compared, seeds or 0)
     simulated = Scenario(**data).with_source(source).beside_real()
     if asked.never:
         return Pair(experiment, simulated, None, [sentence(asked.never)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -88,12 +89,36 @@ class Outcome:
         self.events += int(np.nansum(numbers(results.runs, "events")))
 
 
+@dataclass(frozen=True)
+class _Sweep:
+    """The runs of an experiment, or its additional runs with other values of a free input."""
+
+    experiment: Experiment
+    item: FreeInput | None
+    """The free input (None: the experiment's own runs)."""
+    folder: Path
+    scenario: Scenario | None
+    """The scenario (None: the tables in `folder` are used)."""
+    notes: list[str]
+
+    @property
+    def name(self) -> str:
+        """The runs in words."""
+        return f"{self.experiment.id} with other values of {self.item.id}" if self.item else self.experiment.id
+
+    @property
+    def factors(self) -> dict[str, str]:
+        """Key of each factor in the sweep."""
+        return self.experiment.factors | ({self.item.id: self.item.key} if self.item else {})
+
+
 def run_study(
     study: Study,
     out: Path,
     *,
     quick: bool = False,
     only: Iterable[str] = (),
+    seeds: int | None = None,
     jobs: int | None = None,
     reuse: bool = False,
     backend: Backend | None = None,
@@ -107,39 +132,114 @@ def run_study(
         out: folder of the study's results and report.
         quick: whether to run fewer seeds, shorter runs and fewer points, as the study defines.
         only: ids of experiments (empty: all).
+        seeds: number of seeds (None: the study's). It also limits the seeds of additional runs.
         jobs: number of parallel runs (None: one per core).
-        reuse: whether to use the tables of an earlier run in `out` where they exist.
+        reuse: whether to use the tables of an earlier run in `out` if they exist and have these seeds.
         backend: the backend (None: the simulator).
         data: the data folder of recorded traces (None: see `narrows.data.folder`).
         say: called with each line about the progress.
     """
     outcome = Outcome(study, quick, {}, [])
-    for experiment in chosen(study, only):
-        folder = out / "results" / experiment.id
-        if experiment.printed:
+    # Prepare all experiments before the first one runs, because a wrong file must not cost an hour of runs.
+    experiments = chosen(study, only)
+    planned = _planned(study, experiments, out / "results", quick, seeds, reuse, data)
+    ahead = [item.scenario for item in planned if item.scenario is not None]
+    if ahead:
+        say(f"{amount(ahead, 'simulated')}, {at_a_time(jobs, backend)}")
+    for experiment in experiments:
+        if not experiment.scenario:
             take_printed(study, experiment, outcome)
-            continue
-        outcome.scenarios[experiment.id] = (study.folder / experiment.scenario).read_text(encoding="utf-8")
-        if reuse and is_finished(folder):
-            results = Results.read(folder)
-            _recall(folder, outcome)
-            say(f"{experiment.id}: read {len(results.runs)} runs from {folder}")
-        else:
-            scenario, notes = prepare(study, experiment, quick, data)
-            outcome.notes += notes
-            progress = _progress(experiment.id, say)
-            results = sweep.run(
-                scenario, out=folder, jobs=jobs, backend=backend, formats=("parquet",), progress=progress
-            )
-            _remember(folder, quick, notes)
-        outcome.runs[experiment.id] = read_runs(results, experiment.factors)
-        outcome.version = str(results.metadata.get("narrows", "unknown"))
-        outcome.add_cost(results, folder)
-        for item in experiment.free:
-            if item.key and (item.quick or not quick):
-                _vary(outcome, experiment, item, folder, jobs, reuse, backend, say)
+        for part in planned:
+            if part.experiment is experiment:
+                _take(part, outcome, jobs, backend, say)
     judge_claims(outcome)
     return outcome
+
+
+def _planned(
+    study: Study,
+    experiments: Iterable[Experiment],
+    results: Path,
+    quick: bool,
+    seeds: int | None,
+    reuse: bool,
+    data: Path | None,
+) -> list[_Sweep]:
+    """The runs of each experiment, followed by its additional runs."""
+    planned = []
+    for experiment in experiments:
+        if not experiment.scenario:
+            continue
+        folder = results / experiment.id
+        if reuse and _has_seeds(folder, seeds):
+            planned.append(_Sweep(experiment, None, folder, None, []))
+        else:
+            scenario, notes = prepare(study, experiment, quick, data, seeds)
+            planned.append(_Sweep(experiment, None, folder, scenario, notes))
+        for item in experiment.free:
+            if not item.key or (quick and not item.quick):
+                continue
+            folder = results / f"{experiment.id}-{item.id}"
+            if reuse and _has_seeds(folder, None if seeds is None else min(seeds, item.seeds)):
+                planned.append(_Sweep(experiment, item, folder, None, []))
+            else:
+                other = with_other_values(study, experiment, item, quick, seeds)
+                planned.append(_Sweep(experiment, item, folder, other, []))
+    return planned
+
+
+def _has_seeds(folder: Path, seeds: int | None) -> bool:
+    """Whether an earlier run in the folder finished and has this number of seeds (None: any number)."""
+    if not is_finished(folder):
+        return False
+    return seeds is None or len({run["seed"] for run in Results.read(folder).metadata["runs"]}) == seeds
+
+
+def _take(planned: _Sweep, outcome: Outcome, jobs: int | None, backend: Backend | None, say: Say) -> None:
+    """Run a sweep, or read its tables, and add the runs to the outcome."""
+    experiment, folder = planned.experiment, planned.folder
+    if planned.scenario is None:
+        results = Results.read(folder)
+        say(f"{planned.name}: read {len(results.runs)} runs from {folder}")
+    else:
+        results = sweep.run(
+            planned.scenario,
+            out=folder,
+            jobs=jobs,
+            backend=backend,
+            formats=("parquet",),
+            progress=_progress(planned.name, say),
+        )
+    runs = read_runs(results, planned.factors)
+    outcome.add_cost(results, folder)
+    if planned.item is not None:
+        outcome.varied.setdefault(experiment.id, {})[planned.item.id] = runs
+        return
+    if planned.scenario is None:
+        _recall(folder, outcome)
+    else:
+        outcome.notes += planned.notes
+        _remember(folder, outcome.quick, planned.notes)
+    outcome.runs[experiment.id] = runs
+    outcome.version = str(results.metadata.get("narrows", "unknown"))
+    outcome.scenarios[experiment.id] = (outcome.study.folder / experiment.scenario).read_text(encoding="utf-8")
+
+
+def amount(scenarios: Iterable[Scenario], kind: str) -> str:
+    """The number of runs of scenarios and their total time, e.g. `240 runs, 14,400 s of simulated time`."""
+    counts = [(len(expand(scenario)), scenario.duration / 1e9) for scenario in scenarios]
+    runs, seconds = sum(count for count, _ in counts), sum(count * each for count, each in counts)
+    return f"{runs:,} run{'s' * (runs != 1)}, {seconds:,.0f} s of {kind} time"
+
+
+def at_a_time(jobs: int | None, backend: Backend | None) -> str:
+    """The number of concurrent runs in words."""
+    return f"{sweep.most_jobs(jobs, backend)} at a time"
+
+
+def minutes(seconds: float) -> str:
+    """An approximate time in words."""
+    return f"{max(0.0, seconds):.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def judge_claims(outcome: Outcome) -> None:
@@ -154,31 +254,6 @@ def judge_claims(outcome: Outcome) -> None:
 
     outcome.findings = [judged(claim) for claim in claims]
     outcome.printed = [finding for claim in printed if (finding := judged(claim)).cases]
-
-
-def _vary(
-    outcome: Outcome,
-    experiment: Experiment,
-    item: FreeInput,
-    beside: Path,
-    jobs: int | None,
-    reuse: bool,
-    backend: Backend | None,
-    say: Say,
-) -> None:
-    """Run an experiment with the other values of a free input, into a folder next to its results."""
-    folder = beside.with_name(f"{experiment.id}-{item.id}")
-    if reuse and is_finished(folder):
-        results = Results.read(folder)
-    else:
-        scenario = with_other_values(outcome.study, experiment, item, outcome.quick)
-        progress = _progress(f"{experiment.id} with other values of {item.id}", say)
-        results = sweep.run(
-            scenario, out=folder, jobs=jobs, backend=backend, formats=("parquet",), progress=progress
-        )
-    runs = read_runs(results, {**experiment.factors, item.id: item.key})
-    outcome.varied.setdefault(experiment.id, {})[item.id] = runs
-    outcome.add_cost(results, folder)
 
 
 def take_printed(study: Study, experiment: Experiment, outcome: Outcome) -> None:
@@ -219,15 +294,24 @@ def _recall(folder: Path, outcome: Outcome) -> None:
 
 
 def _progress(name: str, say: Say) -> sweep.Progress:
+    begun = time.monotonic()
+
     def tell(done: int, total: int) -> None:
-        if done == total or done * 10 // total > (done - 1) * 10 // total:
+        if done == total:
             say(f"{name}: {done} of {total} runs")
+        elif done * 10 // total > (done - 1) * 10 // total:
+            left = (total - done) * (time.monotonic() - begun) / done
+            say(f"{name}: {done} of {total} runs, about {minutes(left)} left")
 
     return tell
 
 
 def prepare(
-    study: Study, experiment: Experiment, quick: bool, folder: Path | None = None
+    study: Study,
+    experiment: Experiment,
+    quick: bool,
+    folder: Path | None = None,
+    seeds: int | None = None,
 ) -> tuple[Scenario, list[str]]:
     """An experiment's scenario with recorded traces, shortened if requested, and notes for the reader.
 
@@ -236,6 +320,7 @@ def prepare(
         experiment: one of its experiments.
         quick: whether to shorten it as the study defines.
         folder: the data folder of recorded traces (None: see `narrows.data.folder`).
+        seeds: number of seeds (None: the study's).
     """
     path = study.folder / experiment.scenario
     check_choices(study, experiment)
@@ -247,6 +332,8 @@ def prepare(
         notes += [note] if note else []
     if quick:
         shorten(data, experiment, experiment.quick)
+    if seeds is not None:
+        data["sweep"]["seeds"] = seeds
     return Scenario(**data).with_source(str(path)), notes
 
 
@@ -291,23 +378,18 @@ def check_choices(study: Study, experiment: Experiment) -> None:
             raise NarrowsError(f"{place}: {error}") from None
 
 
-def with_other_values(study: Study, experiment: Experiment, item: FreeInput, quick: bool) -> Scenario:
-    """An experiment's scenario with the other values of a free input."""
+def with_other_values(
+    study: Study, experiment: Experiment, item: FreeInput, quick: bool, seeds: int | None = None
+) -> Scenario:
+    """An experiment's scenario with the other values of a free input, and with at most `item.seeds` seeds."""
     data = read_scenario(study, experiment)
     over = experiment.model_copy(update={"factors": {**experiment.factors, item.id: item.key}})
-    vary(data, over, item)
-    if quick:
-        shorten(data, over, experiment.quick)
+    data["sweep"].setdefault("vary", {})[item.key] = list(item.others)
+    for shorter in (experiment.quick, item) if quick else (item,):
+        shorten(data, over, shorter)
+    if seeds is not None:
+        data["sweep"]["seeds"] = min(seeds, item.seeds)
     return Scenario(**data).with_source(str(study.folder / experiment.scenario))
-
-
-def vary(data: dict[str, Any], experiment: Experiment, item: FreeInput) -> None:
-    """Give a scenario the other values of a free input, in place."""
-    plan: dict[str, Any] = data["sweep"]
-    plan["seeds"] = min(int(plan.get("seeds", 1)), item.seeds)
-    plan.setdefault("vary", {})[item.key] = list(item.others)
-    for name, kept in item.keep.items():
-        _keep(plan, experiment.factors.get(name, name), kept if isinstance(kept, list) else [kept])
 
 
 def _recorded(experiment: Experiment, data: dict[str, Any], folder: Path) -> tuple[list[Any], str]:

@@ -36,6 +36,16 @@ def study(
             metavar="ID", show_default=False, help="Experiment, e.g. E1 (default: all). May be repeated."
         ),
     ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=1000,
+            show_default=False,
+            help="Seeds per point, also with --quick and on real stacks (default: the study's).",
+        ),
+    ] = None,
     jobs: Jobs = None,
     on: Annotated[
         On,
@@ -63,4 +73,4 @@ def study(
     """
     from narrows.cli import study as work  # noqa: PLC0415
 
-    work.study(name, out, only or [], jobs, on, data, quick=quick, reuse=reuse, figures=figures)
+    work.study(name, out, only or [], seeds, jobs, on, data, quick=quick, reuse=reuse, figures=figures)
