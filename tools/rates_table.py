@@ -34,7 +34,7 @@ FIGURES = {
     "convergence": ("newcomer has its share after, s", 1.0, 2),
     "responsiveness": ("within 10 % of the new share after the fall / the return, s", 1.0, 2),
     "allocation_error": ("error of the allotted rate, %", 1.0, 1),
-    "time_above_capacity": ("time with more allotted than the capacity, %", 1.0, 1),
+    "time_above_capacity": ("time with allotted rates above the capacity, %", 1.0, 1),
     "slowdown": ("slowdown, mean / p99", 1.0, 1),
     "drop_rate": ("drops, %", 1.0, 1),
     "signalling_bytes": ("signalling, % of bytes", 1.0, 2),

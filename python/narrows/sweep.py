@@ -99,7 +99,7 @@ def run(
 
 
 def most_jobs(jobs: int | None, backend: Backend | None) -> int:
-    """The number of concurrent runs, given the wanted number (None: one per core) and the backend's maximum."""
+    """The number of concurrent runs, at most the backend's maximum (None: one per core)."""
     return min(jobs or cpu_count() or 1, (backend.most_jobs if backend is not None else None) or MAX_JOBS)
 
 

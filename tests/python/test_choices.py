@@ -46,8 +46,13 @@ ABOVE = a_claim(a={"where": {"algorithm": "bbr"}}, expect={"above": 50.0})
     [
         ({0.0: 40, 0.05: 90}, Verdict.UNJUDGED, "it holds with 1% and 5%, it does not hold with 0%"),
         ({0.0: 80, 0.05: 90}, Verdict.REPRODUCED, "no other verdict with loss 0% or 5%"),
-        # A value with which the claim is open does not contradict the others.
-        ({0.0: 49.85, 0.05: 90}, Verdict.REPRODUCED, "no other verdict with loss 0% or 5%"),
+        # A value with which the claim is open does not contradict the others, and is not the same verdict.
+        (
+            {0.0: 49.85, 0.05: 90},
+            Verdict.REPRODUCED,
+            "no other verdict with loss 5%; cannot be judged with loss 0%",
+        ),
+        ({0.0: 49.85, 0.05: 49.85}, Verdict.REPRODUCED, "cannot be judged with loss 0% or 5%"),
     ],
 )
 def test_a_verdict_that_depends_on_our_choice_is_none(
@@ -59,6 +64,12 @@ def test_a_verdict_that_depends_on_our_choice_is_none(
     alone = judge_choices(ABOVE, an_experiment(), own(90), {})
     assert alone.verdict is Verdict.REPRODUCED
     assert alone.why.endswith("not run with other values of loss, which is our choice")
+
+
+def test_an_open_verdict_is_not_called_the_same_as_a_decided_one() -> None:
+    finding = judge_choices(ABOVE, an_experiment(), own(49.85), {"loss": over({0.0: 49.85, 0.05: 90})})
+    assert finding.verdict is Verdict.UNJUDGED
+    assert finding.why.endswith("; not decided either with loss 0%; decided with loss 5%")
 
 
 def test_only_the_case_that_depends_on_our_choice_has_no_verdict() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from narrows import metrics
 from narrows.errors import NarrowsError
 from narrows.studies import Claim, Run, Runs, Verdict, find_study, judge, load_study, runner
+from narrows.studies.judge import Bound, judge_bound
 from narrows.studies.model import Expect
 from narrows.studies.printed import printed_rows
 from narrows.studies.runner import Outcome
@@ -173,6 +176,18 @@ def test_identical_seeds_are_one_run() -> None:
     assert finding.verdict is Verdict.REPRODUCED and finding.cases[0].interval.n == 2
 
 
+def test_a_run_is_digested_once_for_all_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    digested: list[Run] = []
+    plain = Run.digest.func
+    counting = functools.cached_property(lambda run: digested.append(run) or plain(run))
+    counting.__set_name__(Run, "digest")
+    monkeypatch.setattr(Run, "digest", counting)
+    runs = {"E": Runs(a_run("brf", seed, 90 + seed) for seed in (1, 2, 3))}
+    claim = a_claim(a={"where": {"algorithm": "brf"}}, expect={"above": 50.0})
+    assert judge(claim, runs) == judge(claim, runs)
+    assert len(digested) == 3
+
+
 def test_identical_runs_are_named() -> None:
     def finding(goodput: Callable[[int, float, float], float]) -> str:
         runs = [
@@ -255,7 +270,7 @@ def test_the_limit_for_the_opposite_is_on_the_other_side() -> None:
         {"below": 2.0, "against": 1.0},
         {"about": 1.0, "within": 1.0, "against": 0.0},
     ):
-        with pytest.raises(ValueError, match="expected against"):
+        with pytest.raises(ValueError, match="against"):
             Expect(**expect)
 
 
@@ -295,6 +310,28 @@ def test_a_claim_that_cannot_be_judged_gives_the_reason() -> None:
 
 
 # --- censored times
+
+
+@pytest.mark.parametrize(
+    ("expect", "bound", "verdict"),
+    [
+        # The interval is 9.97 to 10.03. A bound decides if all values that it allows agree.
+        ({"above": 20.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
+        ({"above": 20.0, "against": 15.0}, Bound.UPPER, Verdict.NOT_REPRODUCED),
+        ({"above": 20.0, "against": 5.0}, Bound.UPPER, Verdict.UNJUDGED),
+        ({"above": 8.0, "against": 5.0}, Bound.LOWER, Verdict.REPRODUCED),
+        ({"below": 5.0}, Bound.LOWER, Verdict.NOT_REPRODUCED),
+        ({"below": 5.0, "against": 8.0}, Bound.LOWER, Verdict.NOT_REPRODUCED),
+        ({"below": 5.0, "against": 20.0}, Bound.LOWER, Verdict.UNJUDGED),
+        ({"below": 20.0, "against": 30.0}, Bound.UPPER, Verdict.REPRODUCED),
+    ],
+)
+def test_a_bound_between_two_words_decides_nothing(
+    expect: dict[str, float], bound: Bound, verdict: Verdict
+) -> None:
+    interval = metrics.mean_ci([9.99, 10.0, 10.01])
+    found, _ = judge_bound(Expect(**expect), interval, 9.99, 10.01, bound)
+    assert found is verdict
 
 
 # --- measures and files

@@ -141,6 +141,14 @@ def test_capacities_scale_and_the_rest_can_be_set():
     assert [plan["nodes"][f["to"]] for f in plan["flows"]] == ["SNVAng.host"]
 
 
+@pytest.mark.parametrize(("jitter", "shown"), [(0.5, "0.5"), ([1], "a list of 1"), (True, "true")])
+def test_a_jitter_without_a_unit_is_refused_as_a_time(jitter, shown):
+    topology = named("abilene", access={"jitter": jitter})
+    with pytest.raises(ScenarioError) as error:
+        scenario(topology, [{"from": "STTLng", "to": "NYCMng"}])
+    assert f"topology.access.jitter: found {shown}, expected a time such as '20ms'" in str(error.value)
+
+
 def test_links_of_ones_own_hang_onto_nodes():
     own = [{"between": ["me", "STTLng"], "rate": "20mbit", "delay": "1ms"}]
     seen = survey(scenario(named("abilene"), [{"from": "me", "to": "DNVRng"}], links=own))

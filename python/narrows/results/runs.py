@@ -6,6 +6,7 @@ import fnmatch
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,20 @@ class Run:
     """The scenario as it ran, for figures and measures that need its parameters."""
     doubts: tuple[str, ...] = ()
     """Reasons not to trust a run in real time (empty: it is sound, or a simulation)."""
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the flows' results of a run, without its seed: every value of the table `flows`.
+
+        The values include means and percentiles of RTTs and counts of packets. If two runs agree in all these
+        values bit for bit, they are the same sequence of events.
+        """
+        digest = hashlib.sha256()
+        columns = {**self.tables.get(PRINTED, {}), **self.tables.get("flows", {})}
+        for name, values in sorted(columns.items()):
+            digest.update(name.encode())
+            digest.update(values.tobytes() if isinstance(values, np.ndarray) else repr(values).encode())
+        return digest.hexdigest()
 
     def column(self, table: str, name: str) -> Floats:
         """A numeric column as floats."""
@@ -133,23 +148,9 @@ def _has(run: Run, name: str, wanted: Factor | list[Factor]) -> bool:
     return any(same(run.factors[name], option) for option in options)
 
 
-def results_digest(run: Run) -> str:
-    """A digest of the flows' results of a run, without its seed: every value of the table `flows`.
-
-    The values include means and percentiles of RTTs and counts of packets. If two runs agree in all these
-    values bit for bit, they are the same sequence of events.
-    """
-    digest = hashlib.sha256()
-    columns = {**run.tables.get(PRINTED, {}), **run.tables.get("flows", {})}
-    for name, values in sorted(columns.items()):
-        digest.update(name.encode())
-        digest.update(values.tobytes() if isinstance(values, np.ndarray) else repr(values).encode())
-    return digest.hexdigest()
-
-
 def fingerprint(runs: Iterable[Run]) -> str:
     """A digest of the results of several runs, seed by seed."""
     digest = hashlib.sha256()
     for run in runs:
-        digest.update(f"seed {run.seed} {results_digest(run)}".encode())
+        digest.update(f"seed {run.seed} {run.digest}".encode())
     return digest.hexdigest()

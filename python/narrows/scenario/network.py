@@ -213,7 +213,11 @@ def _loss(value: object) -> object:
 
 
 def _jitter(value: object) -> object:
-    return {"max": value} if isinstance(value, str | int) else value
+    """A bare time is the maximum."""
+    if isinstance(value, dict | Jitter):
+        return value
+    units.parse_duration(value)
+    return {"max": value}
 
 
 class Bernoulli(Table):

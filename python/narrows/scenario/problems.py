@@ -26,6 +26,12 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
     return ScenarioError(f"{message}{_remedy(first, key, model)}", key)
 
 
+def without_remedy(error: ValidationError, data: object, model: type[BaseModel]) -> ScenarioError:
+    """As `translate`, for files other than scenarios: without advice about sweeps and lists of a scenario."""
+    message, key = _message(*_first(error, data), data, model)
+    return ScenarioError(message, key)
+
+
 def _first(error: ValidationError, data: object) -> tuple[Any, str]:
     """The error to report first, and its key."""
     # Unknown keys come first, because a misspelled key is probably why another key is missing.

@@ -30,15 +30,14 @@ def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs]
     tried = []
     for item in experiment.free:
         elsewhere = _elsewhere(claim, item, runs, varied)
-        if elsewhere:
-            tried.append(f"{item.id} {' or '.join(elsewhere)}")
+        tried += _other_values(item, finding, elsewhere)
         for i, case in enumerate(finding.cases):
             sentence = _dependence(item, case, elsewhere)
             if sentence:
                 turned.setdefault(i, []).append(sentence)
     if not turned:
         missing = [item.id for item in experiment.free if item.key and item.id not in varied]
-        parts = [finding.why, *([f"no other verdict with {', '.join(tried)}"] if tried else [])]
+        parts = [finding.why, *tried]
         if missing and finding.verdict is not Verdict.UNJUDGED:
             parts.append(
                 f"not run with other values of {' and '.join(missing)}, which {_ARE[len(missing) > 1]}"
@@ -61,9 +60,11 @@ def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
     )
 
 
-def _elsewhere(
-    claim: Claim, item: FreeInput, runs: Mapping[str, Runs], varied: Varied
-) -> dict[str, dict[frozenset[tuple[str, Factor]], Verdict]]:
+Elsewhere = Mapping[str, Mapping[frozenset[tuple[str, Factor]], Verdict]]
+"""The verdict on each case, by its other factors, with each other value of an input."""
+
+
+def _elsewhere(claim: Claim, item: FreeInput, runs: Mapping[str, Runs], varied: Varied) -> Elsewhere:
     """The verdicts on the claim's cases with each other value of the input."""
     found = {}
     for value in item.others:
@@ -89,9 +90,37 @@ def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
     return claim.model_copy(update={"args": args})
 
 
-def _dependence(
-    item: FreeInput, case: Case, elsewhere: Mapping[str, Mapping[frozenset[tuple[str, Factor]], Verdict]]
-) -> str:
+def _other_values(item: FreeInput, finding: Finding, elsewhere: Elsewhere) -> list[str]:
+    """Sentences about values of an input with which no case has the opposite verdict.
+
+    A case may be open with a value, or with our value alone. Neither is the same verdict.
+    """
+    same_, open_, decided = [], [], []
+    for value, verdicts in elsewhere.items():
+        pairs = [
+            (case.verdict, verdicts[here])
+            for case in finding.cases
+            if (here := _without(dict(case.factors), item.id)) in verdicts
+        ]
+        if any(ours is not Verdict.UNJUDGED and other is Verdict.UNJUDGED for ours, other in pairs):
+            open_.append(value)
+        elif any(ours is Verdict.UNJUDGED and other is not Verdict.UNJUDGED for ours, other in pairs):
+            decided.append(value)
+        elif pairs:
+            same_.append(value)
+    is_open = finding.verdict is Verdict.UNJUDGED
+    return [
+        f"{words} with {item.id} {' or '.join(values)}"
+        for words, values in (
+            ("not decided either" if is_open else "no other verdict", same_),
+            ("cannot be judged", open_),
+            ("decided", decided),
+        )
+        if values
+    ]
+
+
+def _dependence(item: FreeInput, case: Case, elsewhere: Elsewhere) -> str:
     """A sentence that says how a case's verdict depends on the input (empty: it does not depend on it)."""
     here = _without(dict(case.factors), item.id)
     found = {str(item.ours): case.verdict}

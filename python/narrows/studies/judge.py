@@ -12,7 +12,7 @@ from narrows import metrics
 from narrows.errors import NarrowsError
 from narrows.results.factors import Factor, same
 from narrows.results.measures import Measured, find_measure, measure_run
-from narrows.results.runs import Run, Runs, fingerprint, results_digest
+from narrows.results.runs import Run, Runs, fingerprint
 from narrows.studies.model import Claim, Expect, Side
 
 OTHERS = "*"
@@ -191,7 +191,7 @@ def _replicates(seeds: list[int], sides: list[Runs]) -> list[int]:
     If nothing in a scenario is random, all seeds give the same run. If repetitions of this run counted, the
     width of the confidence interval would be zero, and any difference would decide a claim.
     """
-    digests = [{run.seed: results_digest(run) for run in side} for side in sides]
+    digests = [{run.seed: run.digest for run in side} for side in sides]
     known: list[set[str]] = [set() for _ in sides]
     kept = []
     for seed in seeds:
@@ -245,7 +245,7 @@ def _case(claim: Claim, key: tuple[tuple[str, Factor], ...], sides: list[list[Me
     elif len(known) < len(values) or not known:
         verdict, why = Verdict.UNJUDGED, f"undefined in {len(values) - len(known)} of {len(values)} runs"
     elif bound is not None:
-        verdict, why = _judge_bound(claim.expect, interval, least, most, bound)
+        verdict, why = judge_bound(claim.expect, interval, least, most, bound)
     else:
         verdict, why = _judge_known(claim.expect, interval, least, most)
     return Case(key, interval, least, most, bound, verdict, why, means)
@@ -297,7 +297,7 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
     return low, high, f"within {expect.about:g} {_PM} {expect.within:g}"
 
 
-def _judge_bound(
+def judge_bound(
     expect: Expect, interval: metrics.Interval, least: float, most: float, bound: Bound
 ) -> tuple[Verdict, str]:
     """The verdict from a bound, which decides a claim only if the bound is already beyond the limit."""
@@ -307,7 +307,7 @@ def _judge_bound(
             return bad, f"more than {most:.4g}, {expect.at_most:g} allowed"
         if expect.at_least is not None and least >= expect.at_least:
             return good, f"at least {least:.4g}, {expect.at_least:g} needed"
-        if expect.below is not None and interval.low > expect.below:
+        if expect.below is not None and interval.low > _opposite(expect, expect.below):
             return bad, f"more than {interval.low:.4g}, below {expect.below:g} needed"
         if expect.above is not None and interval.low > expect.above:
             return good, f"the 95 % interval of the lower bounds lies above {expect.above:g}"
@@ -324,7 +324,7 @@ def _judge_bound(
             return bad, f"less than {least:.4g}, {expect.at_least:g} needed"
         if expect.below is not None and interval.high < expect.below:
             return good, f"the 95 % interval of the upper bounds lies below {expect.below:g}"
-        if expect.above is not None and interval.high < expect.above:
+        if expect.above is not None and interval.high < _opposite(expect, expect.above):
             return bad, f"less than {interval.high:.4g}, above {expect.above:g} needed"
         if (
             expect.about is not None
@@ -333,6 +333,11 @@ def _judge_bound(
         ):
             return bad, f"less than {interval.high:.4g}, {expect.about:g} {_PM} {expect.within:g} needed"
     return Verdict.UNJUDGED, "some flows did not converge before the next one joined or the run ended"
+
+
+def _opposite(expect: Expect, limit: float) -> float:
+    """The limit beyond which a claim does not hold: the second limit, if the claim has one."""
+    return limit if expect.against is None else expect.against
 
 
 def _bound(censored: list[bool]) -> Bound | None:

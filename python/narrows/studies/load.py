@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from narrows import retired
-from narrows.errors import NarrowsError, choice, one_line
+from narrows.errors import NarrowsError, ScenarioError, choice, found, unreadable
+from narrows.scenario.problems import without_remedy
 from narrows.studies.model import Study
 
 
@@ -34,7 +35,11 @@ def find_study(name: str) -> Path:
 
 
 def load_study(folder: Path) -> Study:
-    """Read and check a study's files."""
+    """Read and check a study's files.
+
+    Raises:
+        NarrowsError: a line with file, key, value found and value expected.
+    """
     table = _read(folder / "study.toml")
     claims = folder / "claims.toml"
     if claims.is_file():
@@ -42,23 +47,59 @@ def load_study(folder: Path) -> Study:
     try:
         study = Study.model_validate({"id": folder.resolve().name, **table})
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise NarrowsError(one_line(f"{folder}: {key}: {first['msg']}")) from None
-    for experiment in study.experiments:
-        if not experiment.file:
-            raise NarrowsError(
-                f"{folder}: experiment {experiment.id}: found neither `scenario` nor `printed`, "
-                "expected one of them"
-            )
-        if not (folder / experiment.file).is_file():
-            raise NarrowsError(f"{folder}: experiment {experiment.id}: no file {experiment.file}")
+        raise _at(without_remedy(error, table, Study), folder, table) from None
+    except ScenarioError as error:
+        raise _at(error, folder, table) from None
     study._folder = folder
+    for experiment in study.experiments:
+        key = f"experiments.{experiment.id}"
+        if not experiment.file:
+            raise _at(ScenarioError("expected either scenario or printed", key), folder, table)
+        if not (folder / experiment.file).is_file():
+            name = "scenario" if experiment.scenario else "printed"
+            message = f"found {found(experiment.file)}, expected a file in the study's folder"
+            raise _at(ScenarioError(message, f"{key}.{name}"), folder, table)
+    for i, reading in enumerate(study.readings):
+        values = _values(study, reading.factor)
+        for name, value in (("repaired", reading.repaired), ("printed", reading.printed)):
+            if value not in values:
+                raise _at(ScenarioError(choice(value, values), f"readings.{i}.{name}"), folder, table)
     return study
+
+
+def _at(error: ScenarioError, folder: Path, table: dict[str, Any]) -> ScenarioError:
+    """The error with its file, and with ids instead of numbers of claims, figures and experiments."""
+    parts = error.key.split(".")
+    file = "claims.toml" if parts[0] == "claims" and (folder / "claims.toml").is_file() else "study.toml"
+    place: Any = table
+    for i, part in enumerate(parts):
+        if isinstance(place, list) and part.isdigit() and int(part) < len(place):
+            place = place[int(part)]
+            if isinstance(place, dict) and isinstance(place.get("id"), str):
+                parts[i] = place["id"]
+        else:
+            place = place.get(part) if isinstance(place, dict) else None
+    return ScenarioError(error.message, ".".join(parts), str(folder / file))
+
+
+def _values(study: Study, factor: str) -> list[str]:
+    """The names that a factor has in the sweeps of a study's scenarios."""
+    values: list[str] = []
+    for experiment in study.experiments:
+        if experiment.scenario:
+            sweep = _read(study.folder / experiment.scenario).get("sweep", {})
+            key = experiment.factors.get(factor, factor)
+            values += [str(case.get("name")) for case in sweep.get("case", [])] if key == "case" else []
+            values += [value for value in sweep.get("vary", {}).get(key, []) if isinstance(value, str)]
+    return list(dict.fromkeys(values))
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return retired.study(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise NarrowsError(one_line(f"{path}: {error}")) from None
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(unreadable(error, "a file of a study"), "", str(path)) from None
+    try:
+        return retired.study(tomllib.loads(text), str(path))
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"found no valid TOML: {error}", "", str(path)) from None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
+from narrows.errors import Expected, ScenarioError, choice, found
 from narrows.results.factors import Factor, Where, same
-
 
 JUDGED_SEEDS = 3
 """Default number of seeds on real stacks, if a claim needs a confidence interval. Two runs have one degree of
@@ -86,7 +88,7 @@ class FreeInput(Shorter):
     @model_validator(mode="after")
     def _one_place(self) -> FreeInput:
         if sum(map(bool, (self.key, self.factor, self.arg))) != 1:
-            raise ValueError("expected exactly one of key, factor, arg")
+            raise Expected("exactly one of key, factor, arg")
         return self
 
 
@@ -128,10 +130,10 @@ class Experiment(_Table):
     @model_validator(mode="after")
     def _one_source(self) -> Experiment:
         if self.scenario and self.printed:
-            raise ValueError("expected either scenario or printed")
+            raise Expected("either scenario or printed")
         for item in self.free:
             if item.key and (item.id in self.factors or item.key in self.factors.values()):
-                raise ValueError(f"found a factor {item.id!r}, expected a free input that no run varies")
+                raise Expected(f"a free input that no run varies instead of {item.id!r}")
         return self
 
     @property
@@ -192,14 +194,14 @@ class Expect(_Table):
     def _one(self) -> Expect:
         given = [self.above, self.below, self.at_least, self.at_most, self.about]
         if sum(value is not None for value in given) != 1:
-            raise ValueError("expected exactly one of above, below, at_least, at_most, about")
+            raise Expected("exactly one of above, below, at_least, at_most, about")
         if (self.about is None) != (self.within is None):
-            raise ValueError("expected about and within together")
+            raise Expected("about and within together")
         if self.against is not None and not (
             (self.above is not None and self.against < self.above)
             or (self.below is not None and self.against > self.below)
         ):
-            raise ValueError("expected against below the limit of above, or above the limit of below")
+            raise Expected("against below the limit of above, or above the limit of below")
         return self
 
 
@@ -231,9 +233,9 @@ class Claim(_Table):
     @model_validator(mode="after")
     def _complete(self) -> Claim:
         if (self.b is None) != (self.compare == "value"):
-            raise ValueError("expected `b` with difference, ratio and gain, and only with them")
+            raise Expected("`b` with difference, ratio and gain, and only with them")
         if (self.expect is None) != bool(self.cannot):
-            raise ValueError("expected either `expect` or `cannot`, the reason for no verdict")
+            raise Expected("either `expect` or `cannot`, the reason for no verdict")
         return self
 
 
@@ -307,28 +309,67 @@ class Study(_Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> Study:
-        experiments = {experiment.id for experiment in self.experiments}
-        figures = {figure.id for figure in self.figures}
-        for what, items in (
-            ("experiment", self.experiments),
-            ("figure", self.figures),
-            ("claim", self.claims),
-        ):
-            ids = [item.id for item in items]
-            if len(set(ids)) != len(ids):
-                raise ValueError(f"found two {what}s with the same id")
-        users = {item.id: item.experiment for item in self.figures} | {
-            item.id: item.experiment for item in self.claims
-        }
-        for identity, experiment in users.items():
-            if experiment not in experiments:
-                raise ValueError(f"{identity}: found no experiment {experiment!r}")
+        """Check ids and references.
+
+        The errors name the key, so they are not pydantic's.
+        """
+        _unique(self.experiments, "experiments")
+        _unique(self.figures, "figures")
+        _unique(self.claims, "claims")
+        experiments = [experiment.id for experiment in self.experiments]
+        figures = [figure.id for figure in self.figures]
+        for kind, users in (("figures", self.figures), ("claims", self.claims)):
+            for user in users:
+                _known(user.experiment, experiments, f"{kind}.{user.id}.experiment")
         for figure in self.figures:
-            if figure.free and not any(
-                item.key and item.id == figure.free for item in self.experiment(figure.experiment).free
-            ):
-                raise ValueError(f"{figure.id}: found no free input {figure.free!r}")
+            if figure.free:
+                free = self.experiment(figure.experiment).free
+                _known(figure.free, [item.id for item in free if item.key], f"figures.{figure.id}.free")
         for claim in self.claims:
-            if claim.figure is not None and claim.figure not in figures:
-                raise ValueError(f"{claim.id}: found no figure {claim.figure!r}")
+            if claim.figure is not None:
+                _known(claim.figure, figures, f"claims.{claim.id}.figure")
+        for experiment in self.experiments:
+            _unique(experiment.free, f"experiments.{experiment.id}.free")
+            for item in experiment.free:
+                self._check_named(experiment, item)
         return self
+
+    def _check_named(self, experiment: Experiment, item: FreeInput) -> None:
+        """Check that claims name the free input with our value, if it is an argument or a factor."""
+        claims = [claim for claim in self.claims if claim.experiment == experiment.id]
+        place = f"experiments.{experiment.id}.free.{item.id}"
+        named: dict[str, list[Factor]] = {}
+        for claim in claims:
+            for name, value in _pairs(claim, item):
+                named.setdefault(name, []).append(value)
+        kind, wanted = ("arg", item.arg) if item.arg else ("factor", item.factor)
+        if not wanted:
+            return
+        _known(wanted, named, f"{place}.{kind}")
+        if not any(same(value, item.ours) for value in named[wanted]):
+            values = list(dict.fromkeys(map(str, named[wanted])))
+            raise ScenarioError(choice(item.ours, values), f"{place}.ours")
+
+
+def _pairs(claim: Claim, item: FreeInput) -> list[tuple[str, Factor]]:
+    """Names and values of the arguments of a claim's measure, or of the factors of its sides."""
+    sides = [claim.a.where, claim.b.where if claim.b else {}]
+    tables: list[dict[str, Any]] = [claim.args] if item.arg else list(sides)
+    return [
+        (name, value)
+        for table in tables
+        for name, values in table.items()
+        for value in (values if isinstance(values, list) else [values])
+    ]
+
+
+def _unique(items: Sequence[Experiment | FigureSpec | Claim | FreeInput], key: str) -> None:
+    counts = Counter(item.id for item in items)
+    for identity, count in counts.items():
+        if count > 1:
+            raise ScenarioError(f"found {count} entries with the id {identity!r}, expected one", key)
+
+
+def _known(name: str, names: Iterable[str], key: str) -> None:
+    if name not in (known := list(names)):
+        raise ScenarioError(choice(name, known) if known else f"found {found(name)}, expected none", key)

@@ -93,7 +93,9 @@ def run_on_both(
         say: called with each line about the progress.
     """
     experiments = chosen(study, only)
-    pairs = [plan(study, experiment, quick, real, seeds) for experiment in experiments if not experiment.printed]
+    pairs = [
+        plan(study, experiment, quick, real, seeds) for experiment in experiments if not experiment.printed
+    ]
     if not any(pair.real for pair in pairs):
         # Write nothing: a report without a run would replace an earlier one.
         raise NarrowsError(f"--on {real.name}: {_none_runs(experiments, pairs)}")

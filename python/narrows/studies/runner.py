@@ -104,7 +104,9 @@ class _Sweep:
     @property
     def name(self) -> str:
         """The runs in words."""
-        return f"{self.experiment.id} with other values of {self.item.id}" if self.item else self.experiment.id
+        return (
+            f"{self.experiment.id} with other values of {self.item.id}" if self.item else self.experiment.id
+        )
 
     @property
     def factors(self) -> dict[str, str]:
@@ -222,7 +224,9 @@ def _take(planned: _Sweep, outcome: Outcome, jobs: int | None, backend: Backend 
         _remember(folder, outcome.quick, planned.notes)
     outcome.runs[experiment.id] = runs
     outcome.version = str(results.metadata.get("narrows", "unknown"))
-    outcome.scenarios[experiment.id] = (outcome.study.folder / experiment.scenario).read_text(encoding="utf-8")
+    outcome.scenarios[experiment.id] = (outcome.study.folder / experiment.scenario).read_text(
+        encoding="utf-8"
+    )
 
 
 def amount(scenarios: Iterable[Scenario], kind: str) -> str:

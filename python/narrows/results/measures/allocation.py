@@ -50,7 +50,7 @@ def allocation_error(
     )
 
 
-@measure("Time with more allotted than the capacity", "%", "MET-81")
+@measure("Time with allotted rates above the capacity", "%", "MET-81")
 def time_above_capacity(run: Run, link: str, flows: str = "*", after_s: float = 3.0) -> float:
     """Share of samples in which the rates allotted to the flows add up to more than the link's capacity."""
     told, _, capacity = _allotted(run, {flows: [link]}, {}, after_s)
