@@ -232,6 +232,7 @@ reference: setup ## Regenerate the generated parts of docs/ and the JSON schema
 	$(BIN)/python tools/plan_types.py
 	$(BIN)/python tools/channel_types.py
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/paper_items.py
 
 clean: ## Remove all build products and results
 	rm -rf target $(VENV) dist results python/narrows/*.so

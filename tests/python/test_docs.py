@@ -37,6 +37,7 @@ def generator(name="reference"):
         sys.path.append(tools)  # tools import each other from this folder
     spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / f"tools/{name}.py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 
