@@ -210,3 +210,11 @@ def format_size(size: int) -> str:
         if size and size % scale == 0:
             return f"{size // scale}{unit}"
     return f"{size}B"
+
+
+def spelled_rate(rate: int) -> str:
+    """A rate in bit/s for people to read, e.g. `100 Mbit/s`."""
+    for factor, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s")):
+        if rate >= factor:
+            return f"{rate / factor:.4g} {unit}"
+    return f"{rate} bit/s"

@@ -35,7 +35,7 @@ LAYERS = {
     "backends": {"controller", "scenario"},
     "sweep": {"backends", "results", "scenario"},
     "studies": {"backends", "data", "metrics", "results", "scenario", "sweep"},
-    "report": {"metrics", "results", "studies"},
+    "report": {"metrics", "results", "scenario", "studies", "topology"},
     "matrix": {"metrics", "report", "results", "scenario"},
     "validate": {"backends", "report", "results", "scenario", "sweep"},
     "cli": {

@@ -123,16 +123,19 @@ def test_shares_are_stacked_to_the_whole(tmp_path: Path, monkeypatch: pytest.Mon
     assert [key.label for key in drawn["g1-rates"].keys] == ["10 ms", "50 ms", "fair share"]
 
 
-def test_a_legend_of_flows_is_valid_in_all_panels_or_left_out(outcome: Outcome) -> None:
+def test_a_legend_of_flows_is_valid_in_all_panels_or_grey(outcome: Outcome) -> None:
     drawn = {item.id: item for group in figures(outcome).values() for item in group}
-    assert [key.label for key in drawn["newcomers"].keys] == ["fair share"]
+    *flows, fair = drawn["newcomers"].keys
+    assert [key.label for key in flows] == [f"flow.{i}" for i in range(5)] and fair.label == "fair share"
+    greys = [key.look.light for key in flows]
+    assert greys == sorted(greys) and all(grey[1:3] == grey[3:5] == grey[5:7] for grey in greys)
     assert "from strong (flow.0) to faint (flow.4)" in drawn["newcomers"].caption
     two = drawn["rtt-fairness"]
-    flows = [key.look for key in two.keys if key.label != "fair share"]
-    assert {look.light for look in flows} == {INK}, "panels have a colour each"
+    dashes = [key.look for key in two.keys if key.label != "fair share"]
+    assert {look.light for look in dashes} == {INK}, "panels have a colour each"
     for panel in two.panels:
         scale = panel.chart.to_dict()["layer"][0]["encoding"]["strokeDash"]["scale"]
-        assert scale["range"] == [list(look.dash) or [1, 0] for look in flows]
+        assert scale["range"] == [list(look.dash) or [1, 0] for look in dashes]
 
 
 def test_files_for_papers(outcome: Outcome, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from narrows.results.results import Results
 from narrows.scenario.load import expand, load
 from narrows.scenario.named import HOST
 from narrows.scenario.resolve import Survey, survey
-from narrows.topology.place import place
+from narrows.units import spelled_rate
 
 MOST_ROWS = 200
 """Maximum number of rows for links, and for flows."""
@@ -85,7 +85,12 @@ def links_table(seen: Survey, loads: dict[str, float]) -> Table:
     links = seen.graph.links
     for i in range(0, min(len(links), 2 * MOST_ROWS), 2):
         forth, back = links[i], links[i + 1]
-        cells = [forth.name, _rate(forth.rate), _millis(forth.delay), _queue(seen.plan["links"][i]["queue"])]
+        cells = [
+            forth.name,
+            spelled_rate(forth.rate),
+            _millis(forth.delay),
+            _queue(seen.plan["links"][i]["queue"]),
+        ]
         if loads:
             cells += [number(loads.get(d.name, math.nan), 0.01) for d in (forth, back)]
         table.add_row(*cells)
@@ -112,17 +117,10 @@ def flows_table(seen: Survey) -> Table:
             names[-1].removesuffix(HOST),
             str(flow["count"]),
             _millis(rtt),
-            _rate(min(link.rate for link in crossed)),
+            spelled_rate(min(link.rate for link in crossed)),
             " ".join(name for name in names if not name.endswith(HOST)),
         )
     return table
-
-
-def _rate(rate: int) -> str:
-    for factor, unit in ((10**9, "Gbit/s"), (10**6, "Mbit/s"), (10**3, "kbit/s")):
-        if rate >= factor:
-            return f"{rate / factor:.4g} {unit}"
-    return f"{rate} bit/s"
 
 
 def _millis(nanos: int) -> str:
@@ -151,29 +149,5 @@ def _draw(name: str, seen: Survey, loads: dict[str, float], out: Path) -> None:
     from narrows.report import network  # noqa: PLC0415 (charts take a second to load)
 
     network.suffix(out)
-    graph = seen.graph
-    index = {node: i for i, node in enumerate(graph.nodes)}
-    ends = [(link.source, link.to) for link in graph.links[::2]]
-    known_names = set(graph.positions)
-    known = {index[node]: at for node, at in graph.positions.items()}
-    at = place(len(graph.nodes), ends, known)
-    degree = [0] * len(graph.nodes)
-    for a, b in ends:
-        degree[a] += 1
-        degree[b] += 1
-    nodes = [
-        # A published network declares its hosts. Elsewhere a node with one neighbour is a host.
-        network.Node(node, *at[i], host=node in graph.hosts or (degree[i] == 1 and node not in known_names))
-        for i, node in enumerate(graph.nodes)
-    ]
-    links = [
-        network.Link(
-            forth.source,
-            forth.to,
-            f"{_rate(forth.rate)}\n{forth.delay / 1e6:.3g} ms",
-            loads.get(forth.name) if loads else None,
-            loads.get(back.name) if loads else None,
-        )
-        for forth, back in zip(graph.links[::2], graph.links[1::2], strict=True)
-    ]
-    network.write(network.chart(name, nodes, links, graph.geographic), out)
+    nodes, links = network.parts(seen, loads)
+    network.write(network.chart(name, nodes, links, seen.graph.geographic), out)

@@ -32,6 +32,8 @@ class ClaimRow:
     why: str
     note: str
     figure: str | None
+    grade: str = ""
+    """The number of cases in which the claim holds, if it has several."""
     real: OtherSide | None = None
     """The same claim on real stacks."""
     printed: OtherSide | None = None
@@ -50,9 +52,14 @@ class OtherSide:
     verdict: str
     css: str
     why: str
+    grade: str = ""
 
 
 _CSS = {Verdict.REPRODUCED: "yes", Verdict.NOT_REPRODUCED: "no", Verdict.UNJUDGED: "open"}
+
+
+def _css(finding: Finding) -> str:
+    return "part" if finding.holds_in_part else _CSS[finding.verdict]
 
 
 Tally = list[tuple[str, str, int]]
@@ -102,10 +109,11 @@ def claim_rows(
                 _single_interval(finding),
                 _details(finding),
                 finding.words,
-                _CSS[finding.verdict],
+                _css(finding),
                 sentence(finding.why),
                 claim.note,
                 claim.figure if claim.figure in figures else None,
+                finding.grade,
                 _other(finding, other) if other is not None else None,
                 _other(finding, second) if second is not None else None,
             )
@@ -143,8 +151,9 @@ def _other(finding: Finding, other: Finding) -> OtherSide:
         difference,
         _details(other),
         other.words,
-        _CSS[other.verdict],
+        _css(other),
         sentence(other.why),
+        other.grade,
     )
 
 

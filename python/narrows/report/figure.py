@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,8 @@ PANEL_WIDTH, PANEL_HEIGHT = 330, 230
 
 _LABELS = 100
 """Approximate width of the labels and titles of axes."""
+_CHARACTER = 5.6
+"""Mean width of a character of a caption in files, at 11 px."""
 _LINE = 20
 """Height of a line of the legend in files."""
 _END = re.compile(r"(?<=[.?!])\s+(?=[A-Z0-9`])")
@@ -110,12 +113,30 @@ class Figure:
             side_by_side = min(self.columns, max(1, len(self.panels)))
             parts.insert(0, _legend(self.keys, max(2, side_by_side) * PANEL_WIDTH + _LABELS))
         whole = alt.vconcat(*parts, spacing=10)
+        if self.caption:
+            side_by_side = min(self.columns, max(1, len(self.panels)))
+            width = max(2, side_by_side) * PANEL_WIDTH + _LABELS
+            whole = whole.properties(title=_under(self.title, self.caption, width))
         return _spec(whole)
 
 
 def _spec(chart: Any) -> dict[str, Any]:
     made: dict[str, Any] = chart.configure(**config()).to_dict(validate=VALIDATE)
     return made
+
+
+def _under(title: str, caption: str, width: float) -> alt.TitleParams:
+    """Title and caption below a figure in files, in lines of this width."""
+    plain = caption.replace("`", "")
+    return alt.TitleParams(
+        title,
+        subtitle=textwrap.wrap(plain, int(width / _CHARACTER)),
+        orient="bottom",
+        anchor="start",
+        offset=14,
+        subtitleColor=GREY,
+        subtitleFontSize=11,
+    )
 
 
 def config() -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,12 @@ from altair.utils.schemapi import debug_mode
 
 from narrows.errors import OutputError, found
 from narrows.report.export import PNG_SCALE
-from narrows.report.figure import VALIDATE, config, inline
-from narrows.report.style import FAINT, GREY, INK
+from narrows.report.figure import VALIDATE, Figure, Panel, config, inline
+from narrows.report.style import FAINT, GREY, INK, PAPER
+from narrows.report.tables import sentence
+from narrows.scenario.resolve import Survey
+from narrows.topology.place import place
+from narrows.units import spelled_rate
 
 SIDE = 760.0
 """Longer side of the picture in points. The shorter side is at least a fifth of it."""
@@ -22,6 +28,8 @@ LOADS = {0.0: FAINT, 0.5: "#5aaee6", 0.8: "#0072b2", 1.0: "#d55e00"}
 """Colours of utilisations, from the palette of Okabe and Ito."""
 MOST_LABELS = 60
 """Largest number of links, and of nodes, that are all labelled."""
+SIDE_OF_FIGURE = 560.0
+"""Longer side of the picture in a report."""
 SUFFIXES = (".svg", ".png", ".pdf")
 """Suffixes of the supported file formats."""
 
@@ -52,6 +60,49 @@ class Link:
     """From b to a."""
 
 
+def parts(seen: Survey, loads: Mapping[str, float] | None = None) -> tuple[list[Node], list[Link]]:
+    """Nodes and links of a scenario's network.
+
+    Args:
+        seen: the network.
+        loads: utilisation by name of the directed link, after a run.
+    """
+    graph = seen.graph
+    index = {node: i for i, node in enumerate(graph.nodes)}
+    ends = [(link.source, link.to) for link in graph.links[::2]]
+    at = place(len(graph.nodes), ends, {index[node]: at for node, at in graph.positions.items()})
+    degree = Counter(end for pair in ends for end in pair)
+    nodes = [
+        # A published network declares its hosts. Elsewhere a node with one neighbour is a host.
+        Node(node, *at[i], host=node in graph.hosts or (degree[i] == 1 and node not in graph.positions))
+        for i, node in enumerate(graph.nodes)
+    ]
+    links = [
+        Link(
+            forth.source,
+            forth.to,
+            f"{spelled_rate(forth.rate)}\n{forth.delay / 1e6:.3g} ms",
+            loads.get(forth.name) if loads else None,
+            loads.get(back.name) if loads else None,
+        )
+        for forth, back in zip(graph.links[::2], graph.links[1::2], strict=True)
+    ]
+    return nodes, links
+
+
+def figure(identity: str, seen: Survey) -> Figure:
+    """The network as a figure of a report. If it is small, hosts have names and their links have labels."""
+    nodes, links = parts(seen)
+    if len(nodes) <= MOST_LABELS // 2:
+        nodes = [replace(node, host=False) for node in nodes]
+    drawing, shared = layers(nodes, links, seen.graph.geographic, SIDE_OF_FIGURE)
+    caption = "Nodes and links, with the rate and the one-way delay of each link."
+    if shared:
+        caption += " " + sentence(shared.replace("between switches", "all links"))
+    width, height = (int(extent) for extent in (drawing.width, drawing.height))
+    return Figure(identity, "Network", caption, [Panel("", drawing, height=height, width=width)], columns=1)
+
+
 def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) -> dict[str, Any]:
     """Vega-Lite of the picture.
 
@@ -62,13 +113,24 @@ def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) ->
         geographic: whether positions are in degrees. A degree of longitude is then shorter than one of
             latitude, by the cosine of the middle latitude.
     """
-    at, width, height = _fit(nodes, geographic)
+    drawing, shared = layers(nodes, links, geographic)
+    heading = alt.TitleParams(title, subtitle=shared, subtitleColor=GREY) if shared else title
+    look = {key: value for key, value in config().items() if key != "legend"}
+    look["legend"] = {"labelColor": GREY, "titleColor": GREY, "titleFontWeight": "normal"}
+    with debug_mode(VALIDATE):
+        spec: dict[str, Any] = drawing.properties(title=heading).configure(**look).to_dict(validate=VALIDATE)
+    return spec | {"background": "white", "padding": 24}
+
+
+def layers(nodes: list[Node], links: list[Link], geographic: bool, side: float = SIDE) -> tuple[Any, str]:
+    """The picture as layers, and a sentence with the labels that all links between switches share."""
+    at, width, height = _fit(nodes, geographic, side)
     links, shared = _without_repetition(nodes, links)
     loaded = any(link.forth is not None for link in links)
     wires = [row for link in links for row in _wires(link, at, loaded)]
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False, zero=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[0, height], nice=False, zero=False))
-    layers: list[Any] = []
+    drawn: list[Any] = []
     if wires:
         rules = alt.Chart(inline(wires)).mark_rule(strokeCap="round").encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
         if loaded:
@@ -83,7 +145,7 @@ def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) ->
             )
         else:
             rules = rules.encode(color=alt.value(GREY), strokeWidth=alt.value(1.5))
-        layers.append(rules)
+        drawn.append(rules)
     core_links = [link for link in links if not nodes[link.a].host and not nodes[link.b].host]
     if len(core_links) <= MOST_LABELS:
         rows = [_label(link, at) for link in core_links if link.label]
@@ -91,7 +153,7 @@ def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) ->
             # Vega places a text of two lines by its first line.
             raise_ = -5 if any("\n" in row["t"] for row in rows) else 0
             base = alt.Chart(inline(rows)).encode(x=x, y=y, text="t:N")
-            layers += _text(base, color=GREY, fontSize=9, lineBreak="\n", baseline="middle", dy=raise_)
+            drawn += _text(base, color=GREY, fontSize=9, lineBreak="\n", baseline="middle", dy=raise_)
     points: list[Any] = []
     for host in (True, False):
         of_kind = [i for i, node in enumerate(nodes) if node.host == host]
@@ -102,19 +164,13 @@ def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) ->
         size_ = 25 if host else 90
         points.append(base.mark_point(filled=True, size=size_, color=FAINT if host else INK, opacity=1))
         if not host and len(rows) <= MOST_LABELS:
-            layers += _text(base.encode(text="t:N"), dy=-12, fontSize=11, fontWeight="bold", color=INK)
-    heading = alt.TitleParams(title, subtitle=shared, subtitleColor=GREY) if shared else title
-    whole = alt.layer(*layers, *points).properties(width=width, height=height, title=heading)
-    look = {key: value for key, value in config().items() if key != "legend"}
-    look["legend"] = {"labelColor": GREY, "titleColor": GREY, "titleFontWeight": "normal"}
-    with debug_mode(VALIDATE):
-        spec: dict[str, Any] = whole.configure(**look).to_dict(validate=VALIDATE)
-    return spec | {"background": "white", "padding": 24}
+            drawn += _text(base.encode(text="t:N"), dy=-12, fontSize=11, fontWeight="bold", color=INK)
+    return alt.layer(*drawn, *points).properties(width=width, height=height), shared
 
 
 def _text(base: Any, color: str, **how: Any) -> list[Any]:
     """Text with a white outline, legible on lines."""
-    rim = base.mark_text(stroke="white", strokeWidth=3, strokeJoin="round", color="white", **how)
+    rim = base.mark_text(stroke=PAPER, strokeWidth=3, strokeJoin="round", color=PAPER, **how)
     return [rim, base.mark_text(color=color, **how)]
 
 
@@ -163,14 +219,14 @@ def write(spec: dict[str, Any], path: Path) -> None:
         raise OutputError(f"{path}: {error.strerror}") from None
 
 
-def _fit(nodes: list[Node], geographic: bool) -> tuple[list[tuple[float, float]], float, float]:
+def _fit(nodes: list[Node], geographic: bool, side: float) -> tuple[list[tuple[float, float]], float, float]:
     """Positions in points, and the size of the picture."""
     ys = [node.y for node in nodes]
     narrow = math.cos(math.radians((min(ys) + max(ys)) / 2)) if geographic else 1.0
     xs = [node.x * max(narrow, 0.1) for node in nodes]
     wide, tall = max(xs) - min(xs), max(ys) - min(ys)
-    scale = SIDE / (max(wide, tall) or 1.0)
-    width, height = (max(extent * scale, SIDE / 5) for extent in (wide, tall))
+    scale = side / (max(wide, tall) or 1.0)
+    width, height = (max(extent * scale, side / 5) for extent in (wide, tall))
     left, low = (width - wide * scale) / 2, (height - tall * scale) / 2
     return (
         [((x - min(xs)) * scale + left, (y - min(ys)) * scale + low) for x, y in zip(xs, ys, strict=True)],

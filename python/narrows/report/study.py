@@ -10,25 +10,32 @@ from typing import Any
 
 from altair.utils.schemapi import debug_mode
 
-from narrows.report import folder, page
+from narrows.report import folder, network, page
 from narrows.report.claims import both_tallies, claim_rows, tally
 from narrows.report.figure import VALIDATE, Figure
 from narrows.report.kinds import draw
+from narrows.report.paper import paper_table
 from narrows.report.real import agreement, side_by_side
-from narrows.report.tables import Table
+from narrows.report.tables import Table, sentence
 from narrows.results.measures import MEASURES, measure_run
 from narrows.results.runs import PRINTED, Run, Runs
+from narrows.scenario.load import expand
+from narrows.scenario.model import Scenario
+from narrows.scenario.resolve import survey
 from narrows.studies.choices import with_input
+from narrows.studies.identical import same_in_experiment, same_in_two
 from narrows.studies.model import Experiment, FigureSpec, Study
 from narrows.studies.readings import AS_PRINTED, REPAIRED
-from narrows.studies.runner import Outcome
+from narrows.studies.runner import Outcome, read_scenario
 
 Say = Callable[[str], None]
 
 
 def figures(outcome: Outcome) -> dict[str, list[Figure]]:
     """The figures of each experiment that ran. Figures without data are left out."""
-    drawn: dict[str, list[Figure]] = {identity: [] for identity in outcome.runs}
+    drawn: dict[str, list[Figure]] = {
+        identity: _network(outcome.study, outcome.study.experiment(identity)) for identity in outcome.runs
+    }
     with debug_mode(VALIDATE):
         for spec in outcome.study.figures:
             sides = [(spec, outcome.runs)]
@@ -45,6 +52,16 @@ def figures(outcome: Outcome) -> dict[str, list[Figure]]:
                     if figure.panels:
                         drawn[spec.experiment].append(figure)
     return drawn
+
+
+def _network(study: Study, experiment: Experiment) -> list[Figure]:
+    """The network of an experiment's first run. Its sweep may change rates, delays and queues."""
+    if not experiment.scenario:
+        return []
+    scenario = Scenario(**read_scenario(study, experiment)).with_source(
+        str(study.folder / experiment.scenario)
+    )
+    return [network.figure(f"network-{experiment.id}", survey(expand(scenario, 1)[0].scenario))]
 
 
 def _runs_of(spec: FigureSpec, outcome: Outcome, runs: dict[str, Runs]) -> Runs | None:
@@ -106,9 +123,10 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
     used = {spec.args["y"] for spec in study.figures if "y" in spec.args}
     used |= {name for spec in study.figures for name, _ in _measures_of(spec)}
     used |= {claim.measure for claim in study.claims}
+    used |= {column.measure for table in study.tables for column in table.columns}
     real = outcome.real
     others = real.findings if real is not None else []
-    notes = list(outcome.notes)
+    notes = [*outcome.notes, *(sentence(text) for text in same_in_two(outcome.runs))]
     if real is not None:
         notes += [
             f"{identity} was not run {real.where}: {' '.join(left_out)}"
@@ -149,15 +167,21 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
 
 
 def _tables(outcome: Outcome, experiment: Experiment) -> list[Table]:
-    table = side_by_side(experiment, outcome)
-    return [table] if table is not None else []
+    specs = [spec for spec in outcome.study.tables if spec.experiment == experiment.id]
+    tables = [*(paper_table(spec, outcome) for spec in specs), side_by_side(experiment, outcome)]
+    return [table for table in tables if table is not None]
 
 
 def _remarks(outcome: Outcome, experiment: Experiment) -> list[str]:
-    """Reasons for differences between simulation and real stacks, and the parts that did not run there."""
+    """Identical runs, reasons for differences from real stacks, and the parts that did not run there."""
+    same = [sentence(text) for text in same_in_experiment(outcome.runs[experiment.id])]
     if outcome.real is None:
-        return []
-    return [*experiment.kernel.explained, *outcome.real.left_out.get(experiment.id, [])]
+        return same
+    return [
+        *same,
+        *experiment.kernel.explained,
+        *outcome.real.left_out.get(experiment.id, []),
+    ]
 
 
 def _facts(outcome: Outcome) -> list[tuple[str, str]]:
@@ -186,6 +210,9 @@ def _write_measures(outcome: Outcome, path: Path) -> None:
         wanted.setdefault(claim.experiment, []).append((claim.measure, dict(claim.args)))
     for spec in outcome.study.figures:
         wanted.setdefault(spec.experiment, []).extend(_measures_of(spec))
+    for table_ in outcome.study.tables:
+        columns = [(column.measure, dict(column.args)) for column in table_.columns]
+        wanted.setdefault(table_.experiment, []).extend(columns)
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -13,6 +12,7 @@ from narrows.errors import NarrowsError
 from narrows.results.factors import Factor, same
 from narrows.results.measures import Measured, find_measure, measure_run
 from narrows.results.runs import Run, Runs, fingerprint
+from narrows.studies.identical import same_runs
 from narrows.studies.model import Claim, Expect, Side
 
 OTHERS = "*"
@@ -68,6 +68,25 @@ class Finding:
     unit: str = ""
 
     @property
+    def grade(self) -> str:
+        """The number of cases in which the claim holds, in words, if it has several cases."""
+        if len(self.cases) < 2:
+            return ""
+        holds, is_open = (
+            sum(case.verdict is verdict for case in self.cases)
+            for verdict in (Verdict.REPRODUCED, Verdict.UNJUDGED)
+        )
+        text = f"holds in {holds} of {len(self.cases)} cases"
+        return f"{text}, {is_open} open" if is_open else text
+
+    @property
+    def holds_in_part(self) -> bool:
+        """Whether the claim does not hold, but does in some of its cases."""
+        return self.verdict is Verdict.NOT_REPRODUCED and any(
+            case.verdict is Verdict.REPRODUCED for case in self.cases
+        )
+
+    @property
     def words(self) -> str:
         """The verdict in words. A claim of a paper is "reproduced". An expectation of our own is "met"."""
         return self.words_of(self.verdict)
@@ -101,7 +120,7 @@ def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
     if claim.cannot:
         return Finding(claim, Verdict.UNJUDGED, claim.cannot, tuple(cases), unit)
     verdict, why = overall(claim, cases)
-    why = "; ".join([why, *_same_runs(cases)])
+    why = "; ".join([why, *same_runs([(dict(case.factors), case.fingerprint) for case in cases])])
     return Finding(claim, verdict, why, tuple(cases), unit)
 
 
@@ -201,26 +220,6 @@ def _replicates(seeds: list[int], sides: list[Runs]) -> list[int]:
             for digest, before in zip(found, known, strict=True):
                 before.add(digest)
     return kept
-
-
-def _same_runs(cases: list[Case]) -> list[str]:
-    """Sentences about values of a free factor whose runs are identical to the last packet.
-
-    Such cases are one piece of evidence, although each has a row.
-    """
-    sentences = []
-    for name in dict(cases[0].factors):
-        groups: dict[tuple[tuple[str, Factor], ...], dict[str, list[Factor]]] = {}
-        for case in cases:
-            rest = tuple(item for item in case.factors if item[0] != name)
-            alike = groups.setdefault(rest, {})
-            alike.setdefault(case.fingerprint, []).append(dict(case.factors)[name])
-        sets = Counter(tuple(same) for alike in groups.values() for same in alike.values() if len(same) > 1)
-        for values, count in sets.items():
-            listed = " and ".join(f"{v:,g}" if isinstance(v, float) else str(v) for v in values)
-            where = "" if count == len(groups) else f" in {count} of {len(groups)} cases"
-            sentences.append(f"the runs with {name} {listed} are identical{where}")
-    return sentences
 
 
 def _value(claim: Claim, side: Side, run: Run) -> Measured:

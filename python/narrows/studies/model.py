@@ -157,6 +157,40 @@ class FigureSpec(_Table):
     """The free input of the experiment that the figure varies (empty: none)."""
 
 
+class TableColumn(_Table):
+    """A column of a paper's table: the paper's values next to the measured ones."""
+
+    title: str
+    measure: str
+    args: dict[str, Any] = {}
+    where: Where = {}
+    paper: dict[str, float | str] = {}
+    """The paper's value in each row, by the row's name."""
+    printed: str = ""
+    """The column of the table file that has the paper's values, instead of `paper`."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> TableColumn:
+        if self.paper and self.printed:
+            raise Expected("either paper or printed")
+        return self
+
+
+class TableSpec(_Table):
+    """A table of the paper, with our values next to its values."""
+
+    id: str
+    experiment: str
+    title: str
+    caption: str = ""
+    rows: str = "algorithm"
+    """The factor whose values are the rows."""
+    where: Where = {}
+    columns: list[TableColumn] = Field(min_length=1)
+    printed: str = ""
+    """The experiment with the paper's table, for columns with `printed`."""
+
+
 class Side(_Table):
     """One side of a comparison."""
 
@@ -285,6 +319,8 @@ class Study(_Table):
     """Algorithms with two readings."""
     experiments: list[Experiment]
     figures: list[FigureSpec] = []
+    tables: list[TableSpec] = []
+    """Tables of the paper."""
     claims: list[Claim] = []
     _folder: Path = PrivateAttr(default=Path())
 
@@ -316,15 +352,21 @@ class Study(_Table):
         _unique(self.experiments, "experiments")
         _unique(self.figures, "figures")
         _unique(self.claims, "claims")
+        _unique(self.tables, "tables")
         experiments = [experiment.id for experiment in self.experiments]
         figures = [figure.id for figure in self.figures]
-        for kind, users in (("figures", self.figures), ("claims", self.claims)):
+        kinds = (("figures", self.figures), ("claims", self.claims), ("tables", self.tables))
+        for kind, users in kinds:
             for user in users:
                 _known(user.experiment, experiments, f"{kind}.{user.id}.experiment")
         for figure in self.figures:
             if figure.free:
                 free = self.experiment(figure.experiment).free
                 _known(figure.free, [item.id for item in free if item.key], f"figures.{figure.id}.free")
+        printed = [experiment.id for experiment in self.experiments if experiment.printed]
+        for table in self.tables:
+            if table.printed or any(column.printed for column in table.columns):
+                _known(table.printed, printed, f"tables.{table.id}.printed")
         for claim in self.claims:
             if claim.figure is not None:
                 _known(claim.figure, figures, f"claims.{claim.id}.figure")
@@ -363,7 +405,7 @@ def _pairs(claim: Claim, item: FreeInput) -> list[tuple[str, Factor]]:
     ]
 
 
-def _unique(items: Sequence[Experiment | FigureSpec | Claim | FreeInput], key: str) -> None:
+def _unique(items: Sequence[Experiment | FigureSpec | TableSpec | Claim | FreeInput], key: str) -> None:
     counts = Counter(item.id for item in items)
     for identity, count in counts.items():
         if count > 1:

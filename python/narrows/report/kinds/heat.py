@@ -10,9 +10,9 @@ import altair as alt
 
 from narrows import metrics
 from narrows.report.encode import ALGORITHM, algorithms, panels_of
-from narrows.report.figure import Figure, Panel, inline
+from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.shade import DARK_TEXT, Ramp
-from narrows.report.style import look
+from narrows.report.style import Look, look
 from narrows.results.measures import find_measure, measure_run
 from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
@@ -124,7 +124,18 @@ def heat_map(
         "width": COLUMN_WIDTH * max(1, len(sides.columns)),
     }
     panel = Panel(heading, alt.layer(*layers), **size)
-    return Figure(identity, title, caption, [panel], columns=1)
+    return Figure(identity, title, caption, [panel], _keys(scale, unit), columns=1)
+
+
+def _keys(scale: Ramp, unit: Unit) -> list[Key]:
+    """The meaning of the shades: the ends of the scale, its middle, and the values halfway."""
+    ends = (scale.low, scale.middle, scale.high)
+    values = [ends[0], (ends[0] + ends[1]) / 2, ends[1], (ends[1] + ends[2]) / 2, ends[2]]
+    name = f"\N{NO-BREAK SPACE}{unit.name}" if unit.name else ""
+    words = [f"{_text(value, unit)}{name}" for value in values]
+    labels = [f"{words[0]} and less", *words[1:4], f"{words[4]} and more"]
+    fills = [scale.fill(value) for value in values]
+    return [Key(label, Look("", fill, fill), area=True) for label, fill in zip(labels, fills, strict=True)]
 
 
 def heat(spec: FigureSpec, runs: Runs) -> Figure:

@@ -40,6 +40,8 @@ _OF_FLOWS = ("goodput_bps", "cwnd", "rtt_s")
 """Quantities of flows that are drawn over time."""
 PEAK = 1.15
 """The goodput axis ends at this multiple of the capacity."""
+MOST_SHADES = 8
+"""Largest number of flows whose shades are in a legend. More shades cannot be told apart."""
 
 
 def rates(spec: FigureSpec, runs: Runs) -> Figure:
@@ -115,7 +117,11 @@ def _told_apart(names: list[str], panels: list[list[Look]]) -> tuple[list[Key], 
     dashes = [item.dash for item in panels[0]]
     if len(set(dashes)) == len(names):
         return [Key(name, neutral(INK, dash)) for name, dash in zip(names, dashes, strict=True)], ""
-    return [], f" The colours of the flows range from strong ({names[0]}) to faint ({names[-1]})."
+    said = f" The colours of the flows range from strong ({names[0]}) to faint ({names[-1]})."
+    if len(names) > MOST_SHADES:
+        return [], said
+    # Each panel has shades of its own colour, so the legend has them in grey.
+    return [Key(name, item) for name, item in zip(names, shades("rate", len(names)), strict=True)], said
 
 
 def _fair(run: Run, args: dict[str, Any], until: float) -> list[dict[str, Any]]:

@@ -1,0 +1,79 @@
+"""The tables of a paper, with our values next to the paper's."""
+
+from __future__ import annotations
+
+import math
+
+from narrows import metrics
+from narrows.report.claims import number
+from narrows.report.style import look
+from narrows.report.tables import DASH, PLUS_MINUS, Cell, Column, Table
+from narrows.results.factors import same
+from narrows.results.measures import find_measure, measure_run
+from narrows.results.runs import PRINTED, Runs
+from narrows.studies.model import TableColumn, TableSpec
+from narrows.studies.runner import Outcome
+
+ALGORITHM = "algorithm"
+
+
+def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
+    """A row for each value of the table's factor, and two columns for each of the paper's.
+
+    None if the experiment was not run, or if no run has a row.
+    """
+    runs = outcome.runs.get(spec.experiment)
+    if runs is None:
+        return None
+    chosen = runs.where(spec.where)
+    names = [value for value in chosen.values(spec.rows) if _has_row(spec, str(value), outcome)]
+    columns = [Column("", number=False)]
+    for column in spec.columns:
+        unit = find_measure(column.measure).unit
+        columns += [Column(column.title, "paper"), Column("", f"measured{f', {unit}' if unit else ''}")]
+    rows = []
+    for name in names:
+        cells = [Cell(look(str(name)).label if spec.rows == ALGORITHM else str(name))]
+        for column in spec.columns:
+            paper = _paper(spec, column, str(name), outcome)
+            cells += [
+                Cell(DASH if paper is None else _text(paper)),
+                _measured(column, chosen, spec.rows, name),
+            ]
+        rows.append(cells)
+    notes = [spec.caption] if spec.caption else []
+    return Table(spec.title, columns, rows, notes) if rows else None
+
+
+def _has_row(spec: TableSpec, name: str, outcome: Outcome) -> bool:
+    return any(_paper(spec, column, name, outcome) is not None for column in spec.columns)
+
+
+def _paper(spec: TableSpec, column: TableColumn, name: str, outcome: Outcome) -> float | str | None:
+    """The paper's value in a row (None: the paper has none)."""
+    if not column.printed:
+        return column.paper.get(name)
+    for run in outcome.runs.get(spec.printed, Runs([])):
+        if run.factors.get(spec.rows) == name and column.printed in run.tables[PRINTED]:
+            return float(run.tables[PRINTED][column.printed][0])
+    return None
+
+
+def _measured(column: TableColumn, runs: Runs, factor: str, name: object) -> Cell:
+    """The mean over seeds, with the half width of its 95 % interval."""
+    found = [
+        measure_run(column.measure, run, **column.args).value
+        for run in runs.where(column.where)
+        if same(run.factors[factor], name)  # type: ignore[arg-type]
+    ]
+    interval = metrics.mean_ci(found)
+    if math.isnan(interval.mean):
+        return Cell(DASH)
+    half = interval.half_width
+    return Cell(
+        number(interval.mean), "" if math.isnan(half) else f"{PLUS_MINUS}\N{NO-BREAK SPACE}{number(half)}"
+    )
+
+
+def _text(value: float | str) -> str:
+    return value if isinstance(value, str) else number(value)
