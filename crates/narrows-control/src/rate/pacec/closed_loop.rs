@@ -87,6 +87,32 @@ fn resolved_converges_with_the_first_update() {
     assert_eq!(network.queued(), Bytes::ZERO);
 }
 
+/// PAC-18a: a share of half of the link for each flow, although the second flow needs 12.5 Mbit/s only.
+#[test]
+fn pac_18a_equal_leaves_idle_what_a_limited_flow_does_not_use() {
+    let mut network = two_flows(params(Mode::Equal), Span::from_millis(5));
+    network.sources[1].demand = mbit(12.5);
+    let course = course(&mut network, 60);
+    assert_near(&network.rates(), &[49.0, 49.0], 0.001);
+    assert!(course.iter().skip(1).all(|rate| (rate - 49.0).abs() < 0.1), "{course:?}");
+    network.end(1);
+    network.period();
+    network.period();
+    assert_near(&network.rates()[..1], &[98.0], 0.001);
+}
+
+/// PAC-18a: flows b and c share the second link with each other, and a and b the first. Flow a gets half of the first
+/// link and not the 78.4 Mbit/s that b leaves.
+#[test]
+fn pac_18a_equal_shares_of_links_that_paths_share() {
+    let paths: [&[u32]; 3] = [&[1], &[1, 2], &[2]];
+    let mut network = Network::new(params(Mode::Equal), &[100.0, 40.0], &paths, Span::from_millis(5));
+    (0..3).for_each(|n| network.begin(n));
+    course(&mut network, 20);
+    assert_near(&network.rates(), &[49.0, 19.6, 19.6], 0.001);
+    assert_eq!(network.queued(), Bytes::ZERO);
+}
+
 #[test]
 fn settles_with_delays_in_both_modes_and_by_both_signals() {
     for mode in MODES {
@@ -103,7 +129,7 @@ fn settles_with_delays_in_both_modes_and_by_both_signals() {
 
 #[test]
 fn background_traffic_is_not_allocated_and_its_queue_drains() {
-    for mode in MODES {
+    for mode in [Mode::Resolved, Mode::Equal, Mode::Incremental] {
         let mut network = two_flows(params(mode), Span::from_millis(5));
         course(&mut network, 20);
         network.ports[0].background = mbit(30.0);

@@ -28,6 +28,7 @@ type Grants<K> = (Vec<(K, Rate)>, Vec<(<K as FlowIdentity>::Host, Rate)>);
 
 /// The controller.
 pub struct Pacec<K: FlowIdentity = FlowKey> {
+    /// The law of the domain. Links may differ from it ([`Pacec::new`]).
     mode: Mode,
     /// Tc.
     period: Span,
@@ -44,6 +45,8 @@ pub struct Pacec<K: FlowIdentity = FlowKey> {
     claims: Vec<Claim>,
     /// Available capacity A_i(s), by link.
     available: Vec<u64>,
+    /// The part of A_i(s) that no flow was granted in mode `equal`, by link.
+    spare: Vec<u64>,
     /// Sums over the flows, by path.
     paths: Vec<OfPath>,
     outbox: Vec<Grants<K>>,
@@ -64,32 +67,34 @@ struct OfPath {
     claim: usize,
     /// Sum of their last rates, bytes/s.
     granted: u64,
-    /// r_max of each of the path's flows in literal mode, bytes/s.
-    literal: u64,
+    /// r_max of each of the path's flows in the modes `literal` and `equal`, bytes/s.
+    share: u64,
 }
 
 impl<K: FlowIdentity> Pacec<K> {
     /// Returns a controller of these ports, without flows. Full packets are `mtu` bytes long.
     ///
-    /// The first port determines, for all ports, the period and whether the mode is literal. Ports may differ in the
-    /// other two modes: a port whose counters do not separate classes of traffic can be [`Mode::Incremental`] while
-    /// others are [`Mode::Resolved`].
+    /// The first port determines the period for all ports. The first port that is not [`Mode::Incremental`] determines
+    /// the mode. A port whose counters do not separate classes of traffic can be incremental while others are
+    /// [`Mode::Resolved`] or [`Mode::Equal`].
     pub fn new(ports: impl IntoIterator<Item = (PortId, Params)>, mtu: Bytes, now: Time) -> Self {
         let mut ports: Vec<_> = ports.into_iter().collect();
         ports.sort_by_key(|(port, _)| *port);
         ports.dedup_by_key(|(port, _)| *port);
         let of_all = ports.first().map(|(_, params)| params.clone()).unwrap_or_default();
+        let mut modes = ports.iter().map(|(_, params)| params.mode);
+        let domain = modes.find(|mode| *mode != Mode::Incremental).unwrap_or(Mode::Incremental);
         let kept = ports.iter().map(|(_, params)| params.idle_after).max().unwrap_or_default();
         let link = |(port, params): (PortId, Params)| {
-            let mode = match (of_all.mode, params.mode) {
-                (Mode::Literal, _) | (_, Mode::Literal) => of_all.mode,
+            let mode = match (domain, params.mode) {
+                (Mode::Literal, _) | (_, Mode::Literal) => domain,
                 (_, own) => own,
             };
             (port, Link::new(Params { sample: of_all.sample, samples: of_all.samples, mode, ..params }))
         };
         let (ports, links): (Vec<_>, Vec<_>) = ports.into_iter().map(link).unzip();
         Pacec {
-            mode: of_all.mode,
+            mode: domain,
             period: of_all.period(),
             floor: of_all.floor(mtu).as_bytes_per_sec(),
             kept: kept.max(of_all.period()).scale(MISSED, 1),
@@ -98,6 +103,7 @@ impl<K: FlowIdentity> Pacec<K> {
             filler: Filler::default(),
             claims: Vec::new(),
             available: vec![0; ports.len()],
+            spare: Vec::new(),
             paths: Vec::new(),
             outbox: vec![Grants::<K>::default(); ports.len()],
             periods: 0,
@@ -167,7 +173,7 @@ impl<K: FlowIdentity> Pacec<K> {
         self.matrix.push(self.links.iter_mut().map(Link::end_period));
         self.add_up();
         match self.mode {
-            Mode::Literal => self.divide(),
+            Mode::Literal | Mode::Equal => self.divide(),
             Mode::Resolved | Mode::Incremental => self.fill(),
         }
         self.collect();
@@ -227,8 +233,9 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// Applies equation 9: every path divides the smallest residual of its links among its flows (PAC-13, PAC-14),
-    /// independently of other paths.
+    /// Applies equation 9: every path divides the smallest capacity of its links among its flows (PAC-13, PAC-14). In
+    /// literal mode each path divides the residual as if it were alone. In mode `equal`, all flows on a link divide
+    /// it, so that paths with a common link do not exceed it (PAC-18a).
     fn divide(&mut self) {
         let mut flows_on = vec![0u64; self.links.len()];
         for (at, path) in self.paths.iter().enumerate() {
@@ -243,14 +250,24 @@ impl<K: FlowIdentity> Pacec<K> {
             let share = |hop: &u32| {
                 let at = *hop as usize;
                 let link = self.links.get(at)?;
-                let flows = if link.is_blind() { flows_on.get(at).copied().unwrap_or(1) } else { path.flows };
+                let by_all = self.mode == Mode::Equal || link.is_blind();
+                let flows = if by_all { flows_on.get(at).copied().unwrap_or(1) } else { path.flows };
                 let available = Rate::from_bytes_per_sec(self.available.get(at).copied()?);
                 Some(utilisation::flow_rate(available, flows).as_bytes_per_sec())
             };
-            path.literal = self.book.paths.get(at as u32).iter().filter_map(share).min().unwrap_or(0);
+            path.share = self.book.paths.get(at as u32).iter().filter_map(share).min().unwrap_or(0);
+        }
+        self.spare.clone_from(&self.available);
+        for (at, path) in self.paths.iter().enumerate() {
+            let granted = path.share.max(self.floor).saturating_mul(path.flows);
+            for hop in self.book.paths.get(at as u32) {
+                if let Some(left) = self.spare.get_mut(*hop as usize) {
+                    *left = left.saturating_sub(granted);
+                }
+            }
         }
         for flow in self.book.flows_mut() {
-            let share = self.paths.get(flow.path as usize).map_or(0, |path| path.literal);
+            let share = self.paths.get(flow.path as usize).map_or(0, |path| path.share);
             flow.granted = share.max(self.floor);
         }
     }
@@ -259,7 +276,11 @@ impl<K: FlowIdentity> Pacec<K> {
     /// and the unallocated remainder.
     fn for_newcomer(&self, path: u32) -> u64 {
         let spare = match self.mode {
-            Mode::Literal => self.paths.get(path as usize).map_or(0, |path| path.literal),
+            Mode::Literal => self.paths.get(path as usize).map_or(0, |path| path.share),
+            Mode::Equal => {
+                let left = |hop: &u32| self.spare.get(*hop as usize).copied();
+                self.book.paths.get(path).iter().filter_map(left).min().unwrap_or(0)
+            }
             Mode::Resolved | Mode::Incremental => self.filler.spare(self.book.paths.get(path)),
         };
         spare.max(self.floor)

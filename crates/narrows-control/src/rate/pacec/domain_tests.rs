@@ -178,6 +178,23 @@ fn rates_for_newcomers_are_sent_by_destination_when_changed() {
     assert_eq!((domain.pacec.utilisation(1, 0), domain.pacec.utilisation(3, 0)), (Some(0.0), None));
 }
 
+/// PAC-18a and PAC-22: half of the second link is left for a newcomer, and nothing of the first.
+#[test]
+fn a_newcomer_gets_what_equal_shares_leave() {
+    let params = Params { mode: Mode::Equal, ..Params::default() };
+    let mut domain = Domain::with(params, &[1, 2], &[&[1], &[1, 2]]);
+    domain.reports(&[(1, 100.0), (2, 40.0)]);
+    domain.flow(ms(1), 1, 1);
+    assert_eq!(newcomers(domain.tick()), [(key(1).daddr, mbit(0.48))]);
+    domain.flow(ms(51), 1, 0);
+    domain.hear(ms(51), 1, Message::Flow { port: 1, key: key(1), begun: false, demand: None });
+    assert_eq!(newcomers(domain.tick()), [0, 1].map(|n| (key(n).daddr, mbit(0.48))));
+    domain.flow(ms(101), 1, 1);
+    let out = domain.tick();
+    assert_eq!(told(&out), [(1, key(0), 49.0), (1, key(1), 39.2)]);
+    assert_eq!(newcomers(out), [0, 1].map(|n| (key(n).daddr, mbit(if n == 0 { 9.8 } else { 0.48 }))));
+}
+
 #[test]
 fn a_destination_unused_for_a_minute_is_removed() {
     let mut domain = Domain::new(&[1], &[&[1]]);
@@ -255,6 +272,19 @@ fn a_link_without_counters_by_class_is_shared_too() {
         }
     }
     assert!((rates[0] - 39.2).abs() < 0.2 && (rates[1] - 58.8).abs() < 0.4, "{rates:?}");
+}
+
+/// The counters of a port without an agent are one reason for a mode of its own, and its number may be the lowest.
+#[test]
+fn a_counted_port_does_not_determine_the_mode_of_the_domain() {
+    let plain = Params { mode: Mode::Incremental, ..Params::default() };
+    let equal = Params { mode: Mode::Equal, ..Params::default() };
+    let mut domain = Domain::of([(1, plain), (2, equal)], &[&[2, 1], &[2, 1]]);
+    domain.reports(&[(1, 100.0), (2, 1000.0)]);
+    domain.flow(ms(1), 2, 0);
+    domain.hear(ms(1), 2, Message::Flow { port: 2, key: key(1), begun: true, demand: Some(mbit(10.0)) });
+    (0..3).for_each(|_| drop(domain.tick()));
+    assert_eq!(domain.pacec.granted(&key(0)), Some(mbit(49.0)), "and not the 88 Mbit/s that flow 1 leaves");
 }
 
 /// The port that sends the source its rate need not be the first on the path. Links without an

@@ -116,7 +116,7 @@ impl Link {
             _ if !self.is_known() => Rate::MAX,
             _ if self.is_blind() => self.target(),
             Mode::Literal => residual(self.capacity, utilisation),
-            Mode::Resolved => {
+            Mode::Resolved | Mode::Equal => {
                 let Params { eta, drain, .. } = self.params;
                 self.samples.available(self.capacity, eta, drain, self.params.period())
             }

@@ -12,6 +12,9 @@ crate::words! {
         Literal = "literal",
         /// Max-min fair shares of the capacity that other traffic leaves (PAC-18).
         Resolved = "resolved",
+        /// An equal share of the same capacity for every flow on a link (PAC-18a). A flow that uses less than its
+        /// share leaves the rest idle.
+        Equal = "equal",
         /// The same shares, but of a capacity that is approached in steps. This mode needs only counters of all
         /// traffic (PAC-19).
         Incremental = "incremental",
@@ -21,7 +24,7 @@ crate::words! {
 crate::words! {
     /// How the ingress sends a rate to the source (PAC-3).
     pub enum Signal {
-        /// In a packet of the reverse direction, at most once per Tc (PAC-3a).
+        /// In a packet of the reverse direction, at most once per Tc, or per 100 ms if Tc is longer (PAC-3a).
         InBand = "in-band",
         /// In a message of its own (PAC-3b).
         OutOfBand = "out-of-band",
@@ -29,11 +32,11 @@ crate::words! {
 }
 
 crate::parameters! {
-    /// Parameters of PACEC. `sample`, `samples` and literal mode apply to the whole domain: the controller uses
-    /// the values of its first port.
+    /// Parameters of PACEC. The controller uses `sample` and `samples` of its first port for the whole domain. It uses
+    /// `mode` of the first port that is not `incremental`.
     pub struct Params {
         /// The law that computes rates.
-        pub mode: Mode = Mode::Resolved, word(Mode::WORDS).from("PAC-18, PAC-19");
+        pub mode: Mode = Mode::Resolved, word(Mode::WORDS).from("PAC-18, PAC-18a, PAC-19");
         /// Ts: time between a port's reports.
         pub sample: Span = Span::from_millis(10), time_from(Span::from_micros(100), Span::from_secs(10)).from("PAC-2, PAC-23");
         /// m: samples per control period Tc = m * Ts. Tc should be at least the longest RTT plus the delays to and
@@ -43,7 +46,7 @@ crate::parameters! {
         pub eta: f64 = 0.98, number(0.01, 1.0).from("PAC-18");
         /// w_q: weight of the queue in the utilisation. `none` stands for Ts / Tc, and for 1 in literal mode.
         pub queue_weight: Option<f64> = None, number(0.0, 10.0).or_none().from("PAC-15");
-        /// w_q': share of the mean queue to drain in one Tc, in resolved mode.
+        /// w_q': share of the mean queue to drain in one Tc, in the modes `resolved` and `equal`.
         pub drain: f64 = 1.0, number(0.0, 10.0).from("PAC-18");
         /// Incremental mode: the total rate of a link grows per Tc by this share of its unused capacity.
         pub kappa: f64 = 0.5, number(0.01, 1.0).from("PAC-19");

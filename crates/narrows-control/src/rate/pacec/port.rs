@@ -33,7 +33,7 @@ const ABANDONED: Span = Span::from_secs(2);
 /// The minimum of [`ABANDONED`], in periods.
 const PERIODS_ABANDONED: u64 = 10;
 
-/// Time after which the ingress repeats a rate out of band, for any Tc (ours). An unchanged rate causes no message
+/// Time after which the ingress repeats all rates out of band, for any Tc (ours). An unchanged rate causes no message
 /// (PAC-4), but a source that gets no message for a second assumes that its ingress has failed. With two messages per
 /// second, one of them may be lost.
 const REPEATED: Span = Span::from_millis(500);
@@ -195,7 +195,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Sends the controller's rates to all sources again. Rates that the port chose itself are not repeated, because a
+    /// Sends the controller's rates to all sources again, also those that were sent a moment ago. Rates that the port chose itself are not repeated, because a
     /// source without a controller should use its own congestion control.
     fn repeat(&self, actions: &mut Vec<Action<K>>) {
         let active = self.table.iter().filter(|flow| flow.state == State::Active && !flow.is_elsewhere());

@@ -62,7 +62,7 @@ fn message() -> impl Strategy<Value = Message> {
 }
 
 fn mode() -> impl Strategy<Value = Mode> {
-    prop_oneof![Just(Mode::Literal), Just(Mode::Resolved), Just(Mode::Incremental)]
+    prop_oneof![Just(Mode::Literal), Just(Mode::Resolved), Just(Mode::Equal), Just(Mode::Incremental)]
 }
 
 /// Generates ports 0 to 5, of which the controller has 1 to 5, and routes of up to four of them.
