@@ -29,6 +29,8 @@ FACTORS = {"controller": "algorithm"}
 """Factors of studies, and the first column of a table that a paper prints."""
 COLUMNS: dict[str, dict[str, str]] = {"signalling": {"controller": "rate_controller"}}
 """Columns of results, by table."""
+ADDED: dict[str, list[str]] = {"flows": ["delay_mean_s"]}
+"""Columns that results of an earlier version may lack, by table."""
 
 
 _QUEUE_KEY = re.compile(rf"(^|\.)(?<=queue\.)({'|'.join(QUEUE_KEYS)})(?=\.|$)")

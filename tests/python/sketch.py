@@ -155,6 +155,7 @@ class _Drawing:
             "rtt_jitter_s": np.full(n, 1e-4),
             **{f"rtt_p{q}_s": np.full(n, np.quantile(rtt, q / 100)) for q in (50, 95, 99)},
             "rtt_max_s": np.full(n, rtt.max()),
+            "delay_mean_s": np.full(n, rtt.mean() - self.rtt / 2),
         }
 
     def _flow_samples(self, rates: Any, queue: Any, active: Any) -> dict[str, Any]:

@@ -45,6 +45,18 @@ def convergence_run(controller: str, seed: int, rates: list[float]) -> Run:
     return Run({"algorithm": controller}, seed, tables)
 
 
+def test_power_has_two_delays() -> None:
+    """MET-13: the paper does not say whether its delay is the RTT or the delay of the data."""
+    run = a_run("pacec", 1, 50.0)
+    run.tables["flows"].update(rtt_mean_s=np.array([0.05, 0.1]), delay_mean_s=np.array([0.025, math.nan]))
+    assert measure_run("one_way_delay", run, flows="long").value == pytest.approx(25.0)
+    assert measure_run("power", run, flows="long").value == pytest.approx(1.0)
+    assert measure_run("power", run, flows="long", delay="one-way").value == pytest.approx(2.0)
+    assert math.isnan(measure_run("power", run, flows="short", delay="one-way").value)
+    with pytest.raises(NarrowsError, match="power: delay: found 'both', expected 'rtt' or 'one-way'"):
+        measure_run("power", run, flows="long", delay="both")
+
+
 FAST = [10.0, 30.0] + [50.0] * 8
 
 

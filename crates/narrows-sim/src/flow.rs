@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::net::{Paths, Service, step_at};
 use crate::packet::{HEADER_BYTES, Packet, Template, UDP_HEADER_BYTES, flag};
 use crate::plan::{FlowPlan, Plan, TransportPlan};
-use crate::tcp::{Io, Receiver, Sender};
+use crate::tcp::{Io, Receiver, Segment, Sender};
 
 /// The identity of a flow at rate controllers: indices instead of addresses.
 ///
@@ -83,6 +83,38 @@ pub(crate) enum Body {
 pub(crate) struct Tcp {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
+    pub(crate) delays: Delays,
+}
+
+/// One-way delays of data segments in the measurement interval (MET-13).
+#[derive(Debug)]
+pub(crate) struct Delays {
+    from: Time,
+    /// Sum in ns, and number of segments.
+    sum: u128,
+    count: u64,
+}
+
+impl Delays {
+    /// Creates the statistics of an interval that begins at `from`.
+    pub(crate) fn new(from: Time) -> Self {
+        Delays { from, sum: 0, count: 0 }
+    }
+
+    /// Adds the delay of a segment that has arrived at the receiver. Retransmitted segments do not count, because
+    /// the scoreboard only has the time of the last transmission.
+    #[inline]
+    fn add(&mut self, now: Time, segment: Option<&Segment>) {
+        if let Some(segment) = segment.filter(|segment| now >= self.from && !segment.was_retransmitted()) {
+            self.sum += u128::from(now.since(segment.sent).as_nanos());
+            self.count += 1;
+        }
+    }
+
+    /// Returns the mean in seconds, or `None` without segments.
+    pub(crate) fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e9)
+    }
 }
 
 /// A constant-rate stream of datagrams.
@@ -227,6 +259,9 @@ impl Flow {
                 if p.is(flag::REVERSE) {
                     tcp.sender.on_packet(io, p);
                 } else {
+                    if p.payload > 0 {
+                        tcp.delays.add(io.now, tcp.sender.flight.board.get(p.seq));
+                    }
                     tcp.receiver.on_packet(io, p);
                 }
             }

@@ -87,6 +87,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         min_rtt_s | float | s | Smallest RTT of the whole run.
         sent_bytes | u64 | bytes | L3 bytes that both ends sent in the whole run; 0: not counted.
         signal_bytes | u64 | bytes | Bytes of `sent_bytes` in headers, echoes and rate options (MET-82).
+        delay_mean_s | float | s | Mean one-way delay of data sent once (MET-13); NaN: not measured.
     """),
     "flow_samples": _columns("""
         t_s | float | s | End of the interval.

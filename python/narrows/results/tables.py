@@ -7,9 +7,10 @@ definitions. Tables contain no clock time, path or host, so that they are reprod
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -138,7 +139,9 @@ def _like(part: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def read(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read a Parquet table, or some of its columns. Columns of an earlier version get their current names.
+    """Read a Parquet table, or some of its columns.
+
+    Columns of an earlier version get their current names. Columns that it lacks are NaN.
 
     Raises:
         OutputError: if it is not a Parquet table.
@@ -147,11 +150,17 @@ def read(path: Path, columns: list[str] | None = None) -> pa.Table:
         with pq.ParquetFile(path) as file:  # read_table would import pyarrow.dataset
             present = file.schema_arrow.names
             renamed = retired.columns(path.stem, present)
-            if renamed == present:
+            missing = [name for name in _missing(path, renamed) if columns is None or name in columns]
+            if renamed == present and not missing:
                 return file.read(columns)
             stored = dict(zip(renamed, present, strict=True))
-            data = file.read(None if columns is None else [stored.get(name, name) for name in columns])
-            return data.rename_columns(retired.columns(path.stem, data.column_names))
+            wanted = None if columns is None else [stored.get(n, n) for n in columns if n not in missing]
+            data = file.read(wanted)
+            found: dict[str, Any] = dict(
+                zip(retired.columns(path.stem, data.column_names), data.columns, strict=True)
+            )
+            unknown = pa.array([math.nan] * file.metadata.num_rows, pa.float64())
+            return pa.table({**found, **dict.fromkeys(missing, unknown)})
     except (OSError, pa.ArrowException) as error:
         raise _cannot_read(path, error) from None
 
@@ -166,7 +175,13 @@ def names(path: Path) -> list[str]:
         found: list[str] = pq.read_schema(path).names
     except (OSError, pa.ArrowException) as error:
         raise _cannot_read(path, error) from None
-    return retired.columns(path.stem, found)
+    current = retired.columns(path.stem, found)
+    return current + _missing(path, current)
+
+
+def _missing(path: Path, present: Collection[str]) -> list[str]:
+    """Columns of a table that an earlier version did not write."""
+    return [name for name in retired.ADDED.get(path.stem, []) if name not in present]
 
 
 def complete(path: Path, name: str, present: Iterable[str], factors: Iterable[str] = ()) -> None:

@@ -299,6 +299,8 @@ impl FlowTrack {
             // Bytes on the wire, including headers and options, are not counted here.
             Cell::U(0),
             Cell::U(0),
+            // One-way delays are not measured either.
+            Cell::F(nan),
         ]);
         if let Some(h) = &self.rtt {
             recorder.record_distribution("flow", self.id, "rtt", h);

@@ -58,6 +58,7 @@ impl Recorder {
                 ("min_rtt_s", 'f'),
                 ("sent_bytes", 'u'),
                 ("signal_bytes", 'u'),
+                ("delay_mean_s", 'f'),
             ],
         );
         let flow_samples = Table::new(

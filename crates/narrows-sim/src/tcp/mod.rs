@@ -30,6 +30,7 @@ mod usage;
 pub use app::{App, Chunk};
 pub(crate) use offer::Offer;
 pub(crate) use receiver::Receiver;
+pub(crate) use scoreboard::Segment;
 pub(crate) use sender::{Config, Phase, Sender};
 
 use narrows_control::congestion::Timestamps;

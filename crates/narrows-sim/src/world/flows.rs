@@ -9,7 +9,7 @@ use super::World;
 use super::arrivals::Arrivals;
 use crate::engine::{Kind, Random};
 use crate::error::Error;
-use crate::flow::{Body, EmptyPath, Flow, FlowIndex, LastSample, Meta, Tcp, Udp};
+use crate::flow::{Body, Delays, EmptyPath, Flow, FlowIndex, LastSample, Meta, Tcp, Udp};
 use crate::packet::{Template, flag};
 use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
@@ -172,6 +172,7 @@ impl World<'_> {
                 Body::Tcp(Box::new(Tcp {
                     sender,
                     receiver: Receiver::new(back, ecn, exact_ce, offer.opening()),
+                    delays: Delays::new(measure_from),
                 }))
             }
             TransportPlan::Udp { rate, packet } => Body::Udp(Box::new(Udp {

@@ -256,7 +256,11 @@ impl World<'_> {
                 ]);
             }
         }
-        cells.extend(row![m.sent_bytes, m.signal_bytes]);
+        let delay = match &flow.body {
+            Body::Tcp(tcp) => tcp.delays.mean(),
+            Body::Udp(_) => None,
+        };
+        cells.extend(row![m.sent_bytes, m.signal_bytes, delay]);
         self.recorder.flows.push(cells);
     }
 

@@ -51,6 +51,21 @@ fn a_reno_flow_fills_a_buffer_of_a_bandwidth_delay_product() {
     assert!(r.f("links", "utilisation", 0) > 0.985, "{}", r.f("links", "utilisation", 0));
 }
 
+/// MET-13: the whole queue is in the direction of the data, and the whole propagation delay in the other one.
+#[test]
+fn the_one_way_delay_is_the_part_of_the_rtt_in_the_direction_of_the_data() {
+    let mut plan = path(mbit(20), ms(50), fifo(packets(83)), 20);
+    plan.warmup = Span::from_secs(10);
+    plan.flows = vec![bulk("cubic"), udp(mbit(1))];
+    let r = run(&plan);
+    let (delay, rtt) = (r.f("flows", "delay_mean_s", 0), r.f("flows", "rtt_mean_s", 0));
+    let queued = r.f("links", "sojourn_mean_s", 0) + 1500.0 / mbit(20).as_f64();
+    assert!(delay > 0.005 && (delay - queued).abs() < 0.05 * queued, "{delay}, {queued}");
+    // Some ACKs wait for a second segment.
+    assert!((0.050..0.052).contains(&(rtt - delay)), "{rtt}, {delay}");
+    assert!(r.f("flows", "delay_mean_s", 1).is_nan(), "not measured for UDP");
+}
+
 #[test]
 fn codel_keeps_the_sojourn_time_near_its_target() {
     let mut plan = path(mbit(20), ms(50), codel(false), 60);

@@ -163,6 +163,17 @@ def rtt(run: Run, statistic: str = "mean", flows: str = "*") -> float:
     return _rtt(run, statistic, flows)
 
 
+@measure("One-way delay of data", "ms", "MET-12, MET-13")
+def one_way_delay(run: Run, flows: str = "*") -> float:
+    """Mean over the flows of the mean time of data from its transmission to its arrival."""
+    return _one_way(run, flows)
+
+
+def _one_way(run: Run, flows: str) -> float:
+    values = run.column("flows", "delay_mean_s")[run.flows(flows)]
+    return 1e3 * float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
+
+
 def _rtt(run: Run, statistic: str, flows: str) -> float:
     values = run.column("flows", f"rtt_{statistic}_s")[run.flows(flows)]
     return 1e3 * float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
@@ -178,9 +189,15 @@ def normalised_power(run: Run, capacity_mbit: float, flows: str = "*") -> float:
 
 
 @measure("Power", "Mbit/s per ms", "MET-40")
-def power(run: Run, flows: str = "*") -> float:
-    """Sum of the flows' goodputs, divided by their mean RTT (PACEC, equation of Table 2 with a = 1)."""
-    return _goodput(run, flows) / _rtt(run, "mean", flows)
+def power(run: Run, flows: str = "*", delay: str = "rtt") -> float:
+    """Sum of the flows' goodputs, divided by their delay (PACEC, equation of Table 2 with a = 1).
+
+    `delay` is the mean RTT ("rtt") or the mean one-way delay of data ("one-way").
+    """
+    if delay not in ("rtt", "one-way"):
+        raise NarrowsError(f"power: delay: found {delay!r}, expected 'rtt' or 'one-way'")
+    mean = _rtt(run, "mean", flows) if delay == "rtt" else _one_way(run, flows)
+    return metrics.power(_goodput(run, flows), mean)
 
 
 # --- dynamics
