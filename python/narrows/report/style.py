@@ -42,11 +42,12 @@ _OTHERS: dict[str, tuple[str, Look]] = {
     "brf-measured": ("brf-gated", Look("BRF, measured", "#7a4fa0", "#bd94e6", _DASH_DOT, "cross")),
     "bdr-plain": ("bdr", Look("BDR, no redistribution", "#967512", "#f0d37a", _DOTTED, "diamond")),
     "pacec-literal": ("pacec", Look("PACEC, as printed", "#3b6f9e", "#86b8e6", _DOTTED, "circle")),
+    "pacec-equal": ("pacec", Look("PACEC, equal shares", "#14507f", "#b5d4f1", _DASHED, "circle")),
     "pacec-counted": (
         "pacec-literal",
         Look("PACEC, OpenFlow's counters", "#2b5c8a", "#7fb0dd", _DASH_DOT, "circle"),
     ),
-    "rcp-published": ("rcp", Look("RCP (0.4, 0.4)", "#b07cc6", "#dcb8ec", _DOTTED, "triangle-up")),
+    "rcp-published": ("rcp", Look("RCP, usual values", "#b07cc6", "#dcb8ec", _DOTTED, "triangle-up")),
     "xcp-paced": ("xcp", Look("XCP, paced", "#d9732f", "#ffb284", _DASHED, "square")),
     "hpcc": ("obp", Look("HPCC", "#356a6a", "#84c4c4", _DASH_DOT, "diamond")),
     "abc": ("hpcc", Look("ABC", "#6a8f5a", "#b0d8a0", _DOTTED, "stroke")),

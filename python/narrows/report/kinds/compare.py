@@ -173,7 +173,7 @@ def bars(spec: FigureSpec, runs: Runs) -> Figure:
         for title, values in found
         if values
     ]
-    crowded = len(panels) == 1 and len(algorithms(runs)) > _MOST_BARS
+    crowded = len(algorithms(runs)) > _MOST_BARS
     columns = 1 if crowded else 3 if len(panels) > 2 else 2
     caption = spec.caption + (CUT_WHISKERS if cut else "")
     return Figure(spec.id, spec.title, caption, panels, columns=columns)
