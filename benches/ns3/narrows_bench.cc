@@ -247,7 +247,7 @@ class TimedFlows : public SimpleRefCount<TimedFlows> {
 // Payload bytes of B3's packets of 1000 bytes.
 constexpr uint32_t kB3Segment = 948;
 
-// B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml) with Reno.
+// B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml, case reno-10) with Reno.
 Network B3(Routes routes) {
     TcpDefaults("ns3::TcpLinuxReno", kB3Segment);
     DelayAcksAsLinux();

@@ -12,3 +12,5 @@ ETHERNET = 14
 """Bytes of a frame before the IP header."""
 PAYLOAD = MSS / FULL_PACKET
 """Payload of a full packet, divided by its L3 bytes."""
+INITIAL_WINDOW = 10
+"""Window of a new TCP connection on current stacks, packets (RFC 6928)."""

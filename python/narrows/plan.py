@@ -415,6 +415,9 @@ class TcpTransportPlan(TypedDict):
     """The congestion controller: a name, or a table with `name` and parameters in base units."""
     ecn: NotRequired[bool]
     """Whether the ends negotiate ECN."""
+    initial_window: NotRequired[int]
+    """Window of a new connection, packets. As in Linux, the window after an idle time is at most this,
+    too."""
     kind: Literal["tcp"]
     mss: NotRequired[int]
     """Payload bytes of a full segment (1448 in a 1500-byte packet)."""

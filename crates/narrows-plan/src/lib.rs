@@ -354,6 +354,7 @@ impl FlowPlan {
                 pacing: false,
                 receive_window: None,
                 mss: default_mss(),
+                initial_window: INITIAL_WINDOW_PACKETS,
             },
             app: AppPlan::Bulk,
         }
@@ -386,6 +387,9 @@ pub enum TransportPlan {
         /// Payload bytes of a full segment (1448 in a 1500-byte packet).
         #[serde(default = "default_mss")]
         mss: u32,
+        /// Window of a new connection, packets. As in Linux, the window after an idle time is at most this, too.
+        #[serde(default = "default_initial_window")]
+        initial_window: u32,
     },
     /// UDP: packets of constant size at a constant rate.
     Udp {
@@ -398,6 +402,13 @@ pub enum TransportPlan {
 
 fn default_mss() -> u32 {
     1448
+}
+
+/// Initial window of current stacks, packets (RFC 6928).
+pub const INITIAL_WINDOW_PACKETS: u32 = 10;
+
+fn default_initial_window() -> u32 {
+    INITIAL_WINDOW_PACKETS
 }
 
 /// The sending application.

@@ -34,7 +34,14 @@ fn flow(from: u32, to: u32, transport: TransportPlan, app: AppPlan) -> FlowPlan 
 }
 
 fn tcp(cc: &str, mss: u32) -> TransportPlan {
-    TransportPlan::Tcp { cc: cc.into(), ecn: false, pacing: false, receive_window: None, mss }
+    TransportPlan::Tcp {
+        cc: cc.into(),
+        ecn: false,
+        pacing: false,
+        receive_window: None,
+        mss,
+        initial_window: 10,
+    }
 }
 
 /// `pairs` senders and receivers at one bottleneck; each packet takes three hops.
@@ -76,8 +83,8 @@ fn short_flows(per_sec: f64, seconds: u64) -> Plan {
 /// Payload bytes of B3's packets of 1000 bytes.
 const B3_MSS: u32 = 948;
 
-/// B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml, which resolves to this): 2000 flows/s through
-/// 1 Gbit/s at an RTT of 100 ms for 30 s.
+/// B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml, which resolves to this; Reno is its case `reno-10`):
+/// 2000 flows/s through 1 Gbit/s at an RTT of 100 ms for 30 s.
 fn b3(cc: &str) -> Plan {
     let deep = Some(5000);
     let half_way = Span::from_millis(25);

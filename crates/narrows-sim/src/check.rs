@@ -15,6 +15,8 @@ use crate::world::build_rate_controller;
 const MAX_DURATION: Span = Span::from_secs(1_000_000);
 /// Largest delay and jitter of a link.
 const MAX_DELAY: Span = Span::from_secs(1_000);
+/// Largest initial window, packets.
+const MAX_INITIAL_WINDOW_PACKETS: u32 = 10_000;
 /// Largest sum of the `count`s of all flow plans.
 const MAX_FLOWS: u64 = 10_000_000;
 
@@ -164,11 +166,13 @@ fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: &dyn Controll
     require(&format!("{at}.stop"), flow.stop.unwrap_or(Time::NEVER), stop, "after the start")?;
     require(&format!("{at}.count"), flow.count, flow.count > 0, "at least 1")?;
     match &flow.transport {
-        TransportPlan::Tcp { cc, mss, receive_window, .. } => {
+        TransportPlan::Tcp { cc, mss, receive_window, initial_window, .. } => {
             check_congestion(&format!("{at}.cc"), cc, controllers)?;
             require(&format!("{at}.mss"), mss, (16..=60_000).contains(mss), "16 to 60000 bytes")?;
             let window = receive_window.unwrap_or(1);
             require(&format!("{at}.receive_window"), window, window > 0, "at least 1 segment")?;
+            let is_valid = (1..=MAX_INITIAL_WINDOW_PACKETS).contains(initial_window);
+            require(&format!("{at}.initial_window"), initial_window, is_valid, "1 to 10000 packets")?;
         }
         TransportPlan::Udp { rate, packet } => {
             let size = (28..=60_000).contains(packet);

@@ -117,6 +117,7 @@ def transport(flow: Flow, duration: int, key: str) -> TransportPlan:
         "pacing": flow.pacing,
         "receive_window": flow.receive_window,
         "mss": flow.mss,
+        "initial_window": flow.initial_window,
     }
 
 

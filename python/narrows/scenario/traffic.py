@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_
 
 from narrows import units
 from narrows.errors import Expected
-from narrows.packets import FULL_PACKET, MSS
+from narrows.packets import FULL_PACKET, INITIAL_WINDOW, MSS
 from narrows.scenario.fields import (
     Duration,
     Flag,
@@ -26,6 +26,10 @@ SNDLIB = "sndlib"
 """The traffic matrix that comes with a topology from SNDlib."""
 MAX_FLOWS = 1_000_000
 """Maximum number of flows in a run."""
+MAX_INITIAL_WINDOW = 10_000
+"""Largest initial window of TCP, packets."""
+TCP_ONLY = {"cc", "ecn", "pacing", "receive_window", "mss", "initial_window", "return_path"}
+"""Keys of flows that UDP does not have."""
 
 
 class App(Table):
@@ -152,6 +156,9 @@ class Flow(Table):
     64 KiB."""
     mss: Annotated[Int, Field(ge=64, le=60000)] = MSS
     """TCP: payload bytes of a full segment."""
+    initial_window: Annotated[Int, Field(ge=1, le=MAX_INITIAL_WINDOW)] = INITIAL_WINDOW
+    """TCP: window of a new connection in packets; the default is RFC 6928's. Controllers that get a rate or a
+    window from the network during the handshake start with that instead."""
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
     """Class in priority and HTB queues, and mark for BRF's `share = "mark"`."""
     return_path: Annotated[list[Name], Field(min_length=2, max_length=1024)] | None = None
@@ -195,7 +202,7 @@ class Flow(Table):
     def _check_udp(self) -> None:
         if self.rate is None:
             raise Expected("a rate with transport = 'udp'")
-        tcp_only = self.model_fields_set & {"cc", "ecn", "pacing", "receive_window", "mss", "return_path"}
+        tcp_only = self.model_fields_set & TCP_ONLY
         if tcp_only:
             raise Expected(f"no {sorted(tcp_only)[0]} with transport = 'udp'")
         for key in ("size", "app", "arrivals"):

@@ -211,6 +211,17 @@ def test_classes_ecn_and_return_paths(plan):
     assert todo.addresses["P-n0"][-1].endswith("features ecn")
 
 
+def test_an_initial_window_other_than_linux_has_is_a_part_of_the_senders_route(plan):
+    def routes(more):
+        addresses = commands(lay_out(plan(THREE + more)), "P-").addresses
+        return [line for lines in addresses.values() for line in lines if line.startswith("route add")]
+
+    assert not [route for route in routes("") if "initcwnd" in route]
+    changed = [route for route in routes("initial_window = 2\n") if "initcwnd" in route]
+    assert len(changed) == 2  # of the sender, and of the receiver's packets
+    assert all(" src " in route and route.endswith("initcwnd 2") for route in changed)
+
+
 def test_rates_that_change_are_changes_of_the_class(plan):
     text = THREE.replace('queue = "30kB"', 'at = [{ time = "2s", rate = "20mbit" }]')
     found = changes(lay_out(plan(text)))

@@ -121,6 +121,7 @@ mod tests {
                     pacing: false,
                     receive_window: None,
                     mss: 1448,
+                    initial_window: 10,
                 },
                 app: AppPlan::Poisson {
                     per_sec: 20.0,

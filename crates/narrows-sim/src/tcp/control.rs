@@ -10,8 +10,6 @@ use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use super::usage::Usage;
 
-/// Initial window (RFC 6928).
-const INITIAL_WINDOW_SEGMENTS: u32 = 10;
 /// Linux pacing ratios (tcp_pacing_ss_ratio, tcp_pacing_ca_ratio), as multiples of cwnd per srtt.
 const PACING_SLOW_START: f64 = 2.0;
 const PACING_AVOIDANCE: f64 = 1.2;
@@ -19,12 +17,14 @@ const PACING_AVOIDANCE: f64 = 1.2;
 pub(crate) struct Control {
     pub(crate) cc: Box<dyn Controller>,
     pub(crate) window: Window,
+    /// Window of a new connection and after an idle time, segments.
+    initial_segments: u32,
     usage: Usage,
 }
 
 impl Control {
-    pub(super) fn new(cc: Box<dyn Controller>) -> Self {
-        Control { cc, window: Window::new(INITIAL_WINDOW_SEGMENTS), usage: Usage::default() }
+    pub(super) fn new(cc: Box<dyn Controller>, initial_segments: u32) -> Self {
+        Control { cc, window: Window::new(initial_segments), initial_segments, usage: Usage::default() }
     }
 
     /// Whether the transport, not the controller, sets the window during recovery and shrinks an unused window.
@@ -85,7 +85,7 @@ impl Control {
     /// Shrinks the window half-way to its used part (RFC 2861 section 3.1, as in Linux
     /// `tcp_cwnd_application_limited`).
     fn shrink_unused(&mut self, now: Time, state: State) {
-        let used = self.usage.used().max(INITIAL_WINDOW_SEGMENTS);
+        let used = self.usage.used().max(self.initial_segments);
         if state == State::Open && used < self.window.cwnd {
             self.window.ssthresh = self.kept_ssthresh();
             self.window.cwnd = (self.window.cwnd + used) / 2;
@@ -97,7 +97,7 @@ impl Control {
     /// controller's own rule.
     pub(super) fn restart_after_idle(&mut self, now: Time, idle: Span, rto: Span, app_limited: bool) {
         if self.is_window_of_transport() && idle > rto {
-            let restart = self.window.cwnd.min(INITIAL_WINDOW_SEGMENTS);
+            let restart = self.window.cwnd.min(self.initial_segments);
             self.usage.restart(now);
             self.window.ssthresh = self.kept_ssthresh();
             let mut left = idle - rto;

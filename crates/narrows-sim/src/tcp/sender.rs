@@ -28,6 +28,8 @@ pub(crate) struct Config {
     /// Header fields of all packets of the sender.
     pub(crate) template: Template,
     pub(crate) mss: u16,
+    /// Window of a new connection and after an idle time, segments.
+    pub(crate) initial_segments: u32,
     pub(crate) ecn: bool,
     pub(crate) pacing: bool,
     /// Receive window before the first data.
@@ -117,13 +119,13 @@ impl Sender {
         let uses_headers = cc.header_bytes() > 0;
         Sender {
             offer: config.offer,
+            control: Control::new(cc, config.initial_segments),
             config,
             phase: Phase::SynSent,
             handshake: Handshake::default(),
             app,
             app_wait: Time::NEVER,
             flight: Flight::new(),
-            control: Control::new(cc),
             recovery: LossRecovery::new(),
             pacer: Pacer::new(Time::ZERO),
             last_sent: Time::ZERO,

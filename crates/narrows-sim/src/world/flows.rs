@@ -153,7 +153,7 @@ impl World<'_> {
     fn body(&self, index: u32, app: App, template: Template, reverse: u32, meta: &Meta) -> Body {
         let plan = &self.plan.flows[index as usize];
         match &plan.transport {
-            TransportPlan::Tcp { cc, ecn, pacing, receive_window, mss } => {
+            TransportPlan::Tcp { cc, ecn, pacing, receive_window, mss, initial_window } => {
                 let mut random = Random::new(self.plan.seed, 4 << 40 | meta.id as u64);
                 let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
                 // `plan::check` has verified that the name exists.
@@ -162,8 +162,15 @@ impl World<'_> {
                 let ecn = *ecn || exact_ce;
                 let offer =
                     Offer::new(*mss, *receive_window, self.plan.receive_buffer, self.plan.receive_memory);
-                let config =
-                    Config { template, mss: *mss as u16, ecn, pacing: *pacing, offer, seed: random.bits() };
+                let config = Config {
+                    template,
+                    mss: *mss as u16,
+                    initial_segments: *initial_window,
+                    ecn,
+                    pacing: *pacing,
+                    offer,
+                    seed: random.bits(),
+                };
                 let measure_from = Time::ZERO + self.plan.warmup;
                 let mut sender = Sender::new(config, app, cc, measure_from);
                 if meta.is_sampled {

@@ -68,7 +68,14 @@ pub fn tcp(cc: &str) -> TransportPlan {
 }
 
 pub fn ecn(cc: &str) -> TransportPlan {
-    TransportPlan::Tcp { cc: cc.into(), ecn: true, pacing: false, receive_window: None, mss: 1448 }
+    TransportPlan::Tcp {
+        cc: cc.into(),
+        ecn: true,
+        pacing: false,
+        receive_window: None,
+        mss: 1448,
+        initial_window: 10,
+    }
 }
 
 pub fn bulk(cc: &str) -> FlowPlan {

@@ -36,6 +36,20 @@ fn the_same_plan_gives_the_same_results() {
     assert_ne!(text(1), text(2));
 }
 
+/// In slow start, 30 packets need an RTT for the handshake, and then 2, 4, 8 and 16 packets, or 10 and 20, or 30.
+#[test]
+fn the_initial_window_determines_the_round_trips_of_a_short_flow() {
+    for (initial, rtts) in [(1, 6.0), (2, 5.0), (10, 3.0), (30, 2.0)] {
+        let mut plan = path(mbit(1_000), ms(100), fifo(packets(1_000)), 2);
+        let mut short = flow(tcp("reno"), AppPlan::Size { bytes: Bytes::new(30 * 1448) });
+        let TransportPlan::Tcp { initial_window, .. } = &mut short.transport else { unreachable!() };
+        *initial_window = initial;
+        plan.flows = vec![short];
+        let seconds = run(&plan).f("flows", "fct_s", 0);
+        assert!((seconds / 0.1 - rtts).abs() < 0.05, "{initial}: {seconds}");
+    }
+}
+
 #[test]
 fn the_arrivals_of_a_source_do_not_depend_on_other_flows() {
     let starts = |plan: &Plan| {

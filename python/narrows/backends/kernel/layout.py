@@ -19,7 +19,7 @@ packets take the simulator's paths regardless of metrics, and ACKs can have thei
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import IPv4Address
 from itertools import pairwise
@@ -27,7 +27,7 @@ from itertools import pairwise
 from narrows.backends.kernel.netem import Netem, netem
 from narrows.backends.kernel.queues import Qdisc, check_shaped, qdisc, relay_shapes
 from narrows.errors import ScenarioError
-from narrows.packets import FULL_PACKET, HEADERS
+from narrows.packets import FULL_PACKET, HEADERS, INITIAL_WINDOW
 from narrows.plan import ControllerPlan, FlowPlan, LinkPlan, Plan
 from narrows.scenario import buffers
 from narrows.scenario.routes import Routes
@@ -98,6 +98,8 @@ class Endpoints:
     klass: int
     """The flow's class in HTB and priority queues."""
     ecn: bool
+    initial_window: int
+    """Window of a new connection, packets."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,8 @@ class Hop:
     source: str | None
     """The node's source address, at the first node of the path."""
     ecn: bool = False
+    initial_window: int | None = None
+    """Window of a new connection in packets, at the first node of the path (None: the kernel's default)."""
 
 
 @dataclass(frozen=True)
@@ -279,8 +283,12 @@ class _Placement:
     def _endpoints(self) -> None:
         known: dict[tuple[object, ...], int] = {}
         for flow, (forth, back) in zip(self.plan["flows"], self.paths, strict=True):
-            ecn = bool(flow["transport"].get("ecn"))
-            key = (flow["from"], flow["to"], tuple(forth), tuple(back), flow["class"], ecn)
+            transport = flow["transport"]
+            ecn = bool(transport.get("ecn"))
+            initial = INITIAL_WINDOW
+            if transport["kind"] == "tcp":
+                initial = transport.get("initial_window", INITIAL_WINDOW)
+            key = (flow["from"], flow["to"], tuple(forth), tuple(back), flow["class"], ecn, initial)
             if key not in known:
                 number = known[key] = len(known)
                 self.layout.endpoints.append(
@@ -293,6 +301,7 @@ class _Placement:
                         back=tuple(back),
                         klass=flow["class"],
                         ecn=ecn,
+                        initial_window=initial,
                     )
                 )
             self.layout.of_flow.append(known[key])
@@ -312,10 +321,12 @@ class _Placement:
                 at = self.layout.ports[crossed]
                 self.layout.crossings.append(Crossing(at.node, next_hop.mac, at.device))
             leaving = self.layout.ports[path[first]]
-            source = own if first == 0 else None
-            self.layout.hops.append(
-                Hop(leaving.node, to, leaving.device, next_hop.address, source, endpoints.ecn and first == 0)
-            )
+            hop = Hop(leaving.node, to, leaving.device, next_hop.address, None)
+            if first == 0:
+                other = endpoints.initial_window != INITIAL_WINDOW
+                initial = endpoints.initial_window if other else None
+                hop = replace(hop, source=own, ecn=endpoints.ecn, initial_window=initial)
+            self.layout.hops.append(hop)
             first = last + 1
 
     def _agreeing(self, crossings: dict[Crossing, None]) -> list[Crossing]:

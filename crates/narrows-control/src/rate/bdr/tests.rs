@@ -361,3 +361,11 @@ fn a_queue_without_a_limit_is_judged_by_its_delay() {
     assert!(factor(249_000) > 1.0);
     assert_eq!(factor(251_000), 1.0);
 }
+
+/// BDR-3: a router keeps no state per flow. A structure without a destructor owns no memory on the heap, so its state
+/// has the same size for any number of flows.
+#[test]
+fn a_port_owns_no_memory_on_the_heap() {
+    assert!(!std::mem::needs_drop::<BdrPort>());
+    assert!(size_of::<BdrPort>() < 1_000, "{}", size_of::<BdrPort>());
+}

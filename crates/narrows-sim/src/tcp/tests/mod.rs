@@ -13,7 +13,7 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 use super::{App, Config, Io, Offer, Phase, Receiver, Sender};
 use crate::engine::Slab;
 use crate::packet::{Packet, Template, flag};
-use crate::plan::AppPlan;
+use crate::plan::{AppPlan, INITIAL_WINDOW_PACKETS};
 
 /// The fate of a packet in the network.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -82,7 +82,15 @@ impl<'n> Pair<'n> {
     fn new(cc: &str, app: &AppPlan, network: impl FnMut(&Packet, Time) -> Fate + 'n) -> Self {
         let template = Template::default();
         let offer = Offer::new(MSS as u32, None, None, false);
-        let config = Config { template, mss: MSS as u16, ecn: true, pacing: false, offer, seed: 1 };
+        let config = Config {
+            template,
+            mss: MSS as u16,
+            initial_segments: INITIAL_WINDOW_PACKETS,
+            ecn: true,
+            pacing: false,
+            offer,
+            seed: 1,
+        };
         let app = App::new(app, Time::ZERO, Time::NEVER);
         let cc = catalogue::build(cc).unwrap();
         let exact_ce = cc.needs_exact_ce_echo();

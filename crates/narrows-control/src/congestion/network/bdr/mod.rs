@@ -7,14 +7,14 @@ use self::designator::{Backoff, Designator, after_idle, apply_gain, window as wi
 use crate::congestion::linux::cubic::Cubic;
 use crate::congestion::{Ack, Congestion, Connection, Controller, Departing, Recovery, Signal, Window};
 use crate::feedback::header::{Bdr as BdrHeader, Echo, Header};
-use crate::parameter::{Parameters, Reading, Values, word};
+use crate::parameter::{Parameters, Reading, Values, flag, word};
 use crate::rate::bdr::Report;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The BDR sender.
 #[derive(Clone, Debug)]
 pub struct Bdr {
-    reading: Reading,
+    choices: Choices,
     designator: Designator,
     backoff: Backoff,
     packet: Bytes,
@@ -25,29 +25,30 @@ pub struct Bdr {
 }
 
 crate::parameters! {
-    /// The choice of the reading.
+    /// The choices of the sender.
     pub struct Choices {
-        /// `literal` is the paper's sender: gains, no designated packet in SYN and FIN, and a first window of ten
-        /// packets.
+        /// `literal` is the paper's sender: gains, no designated packet in SYN and FIN, and the flow's initial window.
         pub reading: Reading = Reading::Resolved, word(Reading::WORDS).from("the BDR paper; BDR-D6");
+        /// Send a window over the smoothed RTT. The paper's sender sends as soon as the window allows.
+        pub pacing: bool = true, flag().from("BDR-25");
     }
 }
 
 impl Default for Bdr {
     fn default() -> Self {
-        Bdr::new(Reading::Resolved)
+        Bdr::new(Choices::default())
     }
 }
 
 impl Bdr {
     /// Returns the sender with the given parameters of the catalogue.
     pub fn from_values(values: &Values) -> Self {
-        Bdr::new(Choices::default().with("", values).reading)
+        Bdr::new(Choices::default().with("", values))
     }
 
-    fn new(reading: Reading) -> Self {
+    fn new(choices: Choices) -> Self {
         Bdr {
-            reading,
+            choices,
             designator: Designator::default(),
             backoff: Backoff::default(),
             packet: Bytes::new(1500),
@@ -57,14 +58,14 @@ impl Bdr {
     }
 
     fn is_literal(&self) -> bool {
-        self.reading == Reading::Literal
+        self.choices.reading == Reading::Literal
     }
 
-    /// Sets the pacing rate to a window per srtt (BDR-25).
+    /// Sets the pacing rate to a window per srtt (BDR-25), or leaves the flow unpaced.
     fn pace(&self, srtt: Span, window: &mut Window) {
         let bytes = Bytes::new(u64::from(window.cwnd).saturating_mul(self.packet.get()));
-        window.pacing_rate =
-            (srtt > Span::ZERO).then(|| Rate::of(bytes, srtt).max(Rate::from_bytes_per_sec(1)));
+        window.pacing_rate = (self.choices.pacing && srtt > Span::ZERO)
+            .then(|| Rate::of(bytes, srtt).max(Rate::from_bytes_per_sec(1)));
     }
 
     /// Sets the window to an echoed recommendation at once, up or down (BDR-34).
