@@ -13,7 +13,7 @@ from narrows.studies import Claim, Experiment, Runs, Study, Verdict, find_study,
 from narrows.studies.choices import judge_choices, with_input
 from narrows.studies.load import known_studies
 from narrows.studies.model import FreeInput, Reading
-from narrows.studies.readings import AS_PRINTED, REPAIRED, as_printed, by_reading
+from narrows.studies.readings import by_reading, second_reading, words_of
 from pydantic import ValidationError
 from sketch import Sketch
 from test_study import a_claim, a_run
@@ -164,26 +164,35 @@ def test_a_claim_of_the_paper_is_also_judged_on_the_algorithm_as_printed() -> No
         compare="ratio",
         expect={"above": 1.0},
     )
-    other = as_printed(claim, READINGS)
+    other = second_reading(claim, READINGS)
     assert other is not None and other.b is not None
     assert other.a.where == {"algorithm": ["bbr", "brf-literal"], "loss": 0.1}
     assert other.b.where == {"algorithm": "brf-literal"}
-    assert as_printed(ABOVE, READINGS) is None
-    assert as_printed(claim.model_copy(update={"group": "ours"}), READINGS) is None
+    assert second_reading(ABOVE, READINGS) is None
+    assert second_reading(claim.model_copy(update={"group": "ours"}), READINGS) is None
 
 
 def test_both_readings_are_counted(tmp_path: Path) -> None:
     study = load_study(find_study("brf"))
     outcome = runner.run_study(study, tmp_path, quick=True, only=["E3", "E4"], backend=Sketch())
-    printed = {finding.claim.id for finding in outcome.printed}
-    assert {"C13", "C14"} <= printed and not printed & {"C10", "C15", "O3"}
-    groups = dict(by_reading(outcome.findings, outcome.printed))
-    assert list(groups) == [REPAIRED, AS_PRINTED]
-    assert [f.claim.id for f in groups[REPAIRED]] == [f.claim.id for f in groups[AS_PRINTED]]
-    assert all(finding.claim.group == "paper" for finding in groups[REPAIRED])
-    rows = {row.id: row for row in claim_rows(outcome.findings, set(), (), outcome.printed)}
-    assert rows["C13"].printed is not None and rows["C10"].printed is None
-    assert by_reading(outcome.findings, []) == [("", groups[REPAIRED])]
+    second = {finding.claim.id for finding in outcome.second}
+    assert {"C13", "C14"} <= second and not second & {"C10", "C15", "O3"}
+    groups = dict(by_reading(outcome.findings, outcome.second, study.readings))
+    assert list(groups) == ["repaired", "as printed"]
+    assert [f.claim.id for f in groups["repaired"]] == [f.claim.id for f in groups["as printed"]]
+    assert all(finding.claim.group == "paper" for finding in groups["repaired"])
+    rows = {row.id: row for row in claim_rows(outcome.findings, set(), (), outcome.second)}
+    assert rows["C13"].second is not None and rows["C10"].second is None
+    assert by_reading(outcome.findings, [], study.readings) == [("", groups["repaired"])]
+
+
+def test_claims_can_name_the_papers_form_and_the_repaired_one_is_the_second_reading() -> None:
+    reading = Reading(repaired="bdr", printed="bdr-paper", claims="printed", label="as in the paper")
+    claim = a_claim(a={"where": {"algorithm": "bdr-paper"}}, expect={"above": 1.0})
+    other = second_reading(claim, [reading])
+    assert other is not None and other.a.where == {"algorithm": "bdr"}
+    assert second_reading(claim, READINGS) is None
+    assert words_of([reading]) == ("as in the paper", "repaired")
 
 
 @pytest.mark.parametrize("name", ["brf", "pacec", "bdr", "bbr-gain"])
@@ -193,12 +202,11 @@ def test_every_experiment_with_a_repaired_algorithm_also_runs_it_as_printed(name
     for experiment in study.experiments:
         text = (study.folder / experiment.scenario).read_text()
         for claim in _claims(study, experiment):
-            if as_printed(claim, study.readings) is not None:
-                pairs = [
-                    pair for pair in study.readings if f'"{pair.repaired}"' in str(claim).replace("'", '"')
-                ]
+            if second_reading(claim, study.readings) is not None:
+                named = str(claim).replace("'", '"')
+                pairs = [pair for pair in study.readings if f'"{pair.forms[0]}"' in named]
                 assert pairs
-                assert all(f'"{pair.printed}"' in text for pair in pairs), (experiment.id, claim.id)
+                assert all(f'"{pair.forms[1]}"' in text for pair in pairs), (experiment.id, claim.id)
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ def test_both_readings_are_on_the_page_in_the_table_and_on_the_terminal(
 ) -> None:
     text = build(outcome)
     assert "<h4>Repaired</h4>" in text and "<h4>As printed</h4>" in text
-    assert text.count('<span class="side">As printed') == len(outcome.printed) > 10
+    assert text.count('<span class="side">As printed') == len(outcome.second) > 10
     write(outcome, tmp_path, files=False)
     with (tmp_path / "claims.csv").open(newline="") as file:
         readings = {(row["claim"], row["reading"]) for row in csv.DictReader(file)}

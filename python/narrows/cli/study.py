@@ -19,7 +19,7 @@ from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
 from narrows.studies.model import Study
-from narrows.studies.readings import AS_PRINTED, by_reading
+from narrows.studies.readings import by_reading, words_of
 from narrows.studies.real import run_on_both
 from narrows.studies.runner import Outcome, Real, chosen, run_study
 
@@ -95,21 +95,22 @@ def _show(outcome: Outcome, console: Console) -> None:
     table = Table()
     table.add_name("claim")
     headings = ["says", "paper", "verdict"]
-    headings += [AS_PRINTED] if outcome.printed else []
+    readings = outcome.study.readings
+    headings += [words_of(readings)[1]] if outcome.second else []
     headings += [outcome.real.where] if outcome.real else []
     for heading in headings:
         table.add_text(heading)
-    printed = {finding.claim.id: finding for finding in outcome.printed}
+    second = {finding.claim.id: finding for finding in outcome.second}
     others = {finding.claim.id: finding for finding in outcome.real.findings} if outcome.real else {}
     for finding in outcome.findings:
         cells = [_verdict(finding)]
-        if printed:
-            cells.append(_verdict(printed.get(finding.claim.id)))
+        if second:
+            cells.append(_verdict(second.get(finding.claim.id)))
         if outcome.real:
             cells.append(_verdict(others.get(finding.claim.id)))
         table.add_row(finding.claim.id, finding.claim.says, finding.claim.value, *cells)
     table.print(console)
-    for reading, group in by_reading(outcome.findings, outcome.printed):
+    for reading, group in by_reading(outcome.findings, outcome.second, readings):
         if group:
             verdicts = Counter(finding.verdict for finding in group)
             counts = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict)

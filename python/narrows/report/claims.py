@@ -10,6 +10,7 @@ from narrows import metrics
 from narrows.report.encode import factor_text
 from narrows.report.tables import DASH, sentence
 from narrows.studies.judge import Bound, Case, Finding, Verdict
+from narrows.studies.model import Reading
 from narrows.studies.readings import by_reading
 
 MINUS = "\N{MINUS SIGN}"
@@ -36,8 +37,8 @@ class ClaimRow:
     """The number of cases in which the claim holds, if it has several."""
     real: OtherSide | None = None
     """The same claim on real stacks."""
-    printed: OtherSide | None = None
-    """The same claim on the algorithm as printed."""
+    second: OtherSide | None = None
+    """The same claim on the second reading of the algorithm."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +75,18 @@ def tally(findings: Sequence[Finding]) -> Tally:
     ]
 
 
-def both_tallies(findings: Sequence[Finding], printed: Sequence[Finding]) -> list[tuple[str, Tally]]:
+def both_tallies(
+    findings: Sequence[Finding], second: Sequence[Finding], readings: Sequence[Reading]
+) -> list[tuple[str, Tally]]:
     """The tally of the paper's claims for each reading of the algorithms."""
-    return [(reading, tally(group)) for reading, group in by_reading(findings, printed)]
+    return [(words, tally(group)) for words, group in by_reading(findings, second, readings)]
 
 
 def claim_rows(
     findings: Sequence[Finding],
     figures: set[str],
     real: Sequence[Finding] = (),
-    printed: Sequence[Finding] = (),
+    second: Sequence[Finding] = (),
 ) -> list[ClaimRow]:
     """Rows of the table of claims. Only figures that were drawn are linked.
 
@@ -91,14 +94,14 @@ def claim_rows(
         findings: findings of the simulation.
         figures: ids of the figures that were drawn.
         real: findings of the same claims on real stacks, if the study ran there.
-        printed: findings of the same claims on the algorithm as printed, if it has two readings.
+        second: findings of the same claims on the second reading, if the algorithm has two readings.
     """
-    literal = {finding.claim.id: finding for finding in printed}
+    seconds = {finding.claim.id: finding for finding in second}
     others = {finding.claim.id: finding for finding in real}
     rows = []
     for finding in findings:
         claim = finding.claim
-        other, second = others.get(claim.id), literal.get(claim.id)
+        other, reread = others.get(claim.id), seconds.get(claim.id)
         rows.append(
             ClaimRow(
                 claim.id,
@@ -115,7 +118,7 @@ def claim_rows(
                 claim.figure if claim.figure in figures else None,
                 finding.grade,
                 _other(finding, other) if other is not None else None,
-                _other(finding, second) if second is not None else None,
+                _other(finding, reread) if reread is not None else None,
             )
         )
     return rows

@@ -25,7 +25,7 @@ from narrows.scenario.resolve import survey
 from narrows.studies.choices import with_input
 from narrows.studies.identical import same_in_experiment, same_in_two
 from narrows.studies.model import Experiment, FigureSpec, Study
-from narrows.studies.readings import AS_PRINTED, REPAIRED
+from narrows.studies.readings import words_of
 from narrows.studies.runner import Outcome, read_scenario
 
 Say = Callable[[str], None]
@@ -145,9 +145,10 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
             study.summary,
             f"{study.paper.title}. {study.paper.venue}." if study.paper else "",
             sections,
-            tallies=both_tallies(paper, outcome.printed),
-            readings=[(reading.repaired, reading.printed) for reading in study.readings],
-            claims=claim_rows(paper, shown, others, outcome.printed),
+            tallies=both_tallies(paper, outcome.second, study.readings),
+            readings=[reading.forms for reading in study.readings],
+            reading_words=words_of(study.readings),
+            claims=claim_rows(paper, shown, others, outcome.second),
             own=claim_rows(ours, shown, others),
             real=agreement(outcome) if real is not None else None,
             side=real.side if real is not None else "",
@@ -289,11 +290,12 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
                 "why",
             ]
         )
-        twofold = {finding.claim.id for finding in outcome.printed}
+        twofold = {finding.claim.id for finding in outcome.second}
+        first, second = words_of(outcome.study.readings)
         sides = [
-            ("sim", REPAIRED if finding.claim.id in twofold else "", finding) for finding in outcome.findings
+            ("sim", first if finding.claim.id in twofold else "", finding) for finding in outcome.findings
         ]
-        sides += [("sim", AS_PRINTED, finding) for finding in outcome.printed]
+        sides += [("sim", second, finding) for finding in outcome.second]
         if outcome.real is not None:
             sides += [(outcome.real.backend, "", finding) for finding in outcome.real.findings]
         for side, reading, finding in sides:

@@ -16,6 +16,8 @@ JUDGED_SEEDS = 3
 """Default number of seeds on real stacks, if a claim needs a confidence interval. Two runs have one degree of
 freedom, so that the interval is 9 standard deviations wide on each side (Student's t, 95 %); with three runs
 it is 2.5."""
+REPAIRED = "repaired"
+"""The repaired form of an algorithm in words."""
 
 
 class _Table(BaseModel):
@@ -296,13 +298,32 @@ def instead(claim: Claim, name: str, old: Factor, new: Factor) -> Claim:
 
 
 class Reading(_Table):
-    """An algorithm that runs in two forms: as the paper prints it, and repaired."""
+    """An algorithm that runs in two forms: as the paper prints it, and repaired.
+
+    Claims name one form. Each claim of the paper is judged on the other form, too.
+    """
 
     repaired: str
-    """The value of the factor for the repaired algorithm. Claims name it."""
+    """The value of the factor for the repaired algorithm."""
     printed: str
-    """The value for the algorithm as printed. Each claim of the paper is judged on it, too."""
+    """The value for the algorithm of the paper."""
+    claims: Literal["repaired", "printed"] = "repaired"
+    """The form that claims name. The report counts it first."""
+    label: str = "as printed"
+    """The paper's form in words."""
     factor: str = "algorithm"
+
+    @property
+    def forms(self) -> tuple[str, str]:
+        """The form that claims name, and the other one."""
+        pair = (self.repaired, self.printed)
+        return pair if self.claims == "repaired" else pair[::-1]
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """The forms in words, in the order of `forms`."""
+        pair = (REPAIRED, self.label)
+        return pair if self.claims == "repaired" else pair[::-1]
 
 
 class Study(_Table):
@@ -316,7 +337,7 @@ class Study(_Table):
     resolutions: list[str] = []
     """Gaps and contradictions of the paper, and our choices."""
     readings: list[Reading] = []
-    """Algorithms with two readings."""
+    """Algorithms with two readings. All have the same words (`Reading.words`)."""
     experiments: list[Experiment]
     figures: list[FigureSpec] = []
     tables: list[TableSpec] = []

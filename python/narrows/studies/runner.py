@@ -29,7 +29,7 @@ from narrows.studies.choices import judge_choices
 from narrows.studies.judge import Finding
 from narrows.studies.model import Claim, Experiment, FreeInput, Shorter, Study
 from narrows.studies.printed import printed_rows
-from narrows.studies.readings import as_printed
+from narrows.studies.readings import second_reading
 
 Say = Callable[[str], None]
 
@@ -78,8 +78,8 @@ class Outcome:
     events: int = 0
     real: Real | None = None
     """The outcome on real stacks, if the study ran on them."""
-    printed: list[Finding] = field(default_factory=list)
-    """Findings on algorithms as printed, for the claims that name an algorithm with two readings."""
+    second: list[Finding] = field(default_factory=list)
+    """Findings on the second reading, for the claims that name an algorithm with two readings."""
     varied: dict[str, dict[str, Runs]] = field(default_factory=dict)
     """Additional runs of each experiment, by free input."""
 
@@ -250,14 +250,14 @@ def judge_claims(outcome: Outcome) -> None:
     """Judge the claims of the experiments that were simulated, on both readings of the algorithms."""
     study = outcome.study
     claims = [claim for claim in study.claims if claim.experiment in outcome.runs]
-    printed = [other for claim in claims if (other := as_printed(claim, study.readings)) is not None]
+    seconds = [other for claim in claims if (other := second_reading(claim, study.readings)) is not None]
 
     def judged(claim: Claim) -> Finding:
         varied = outcome.varied.get(claim.experiment, {})
         return judge_choices(claim, study.experiment(claim.experiment), outcome.runs, varied)
 
     outcome.findings = [judged(claim) for claim in claims]
-    outcome.printed = [finding for claim in printed if (finding := judged(claim)).cases]
+    outcome.second = [finding for claim in seconds if (finding := judged(claim)).cases]
 
 
 def take_printed(study: Study, experiment: Experiment, outcome: Outcome) -> None:
