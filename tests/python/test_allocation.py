@@ -132,3 +132,17 @@ def test_every_measure_of_a_run_is_in_some_study() -> None:
         text += "".join((folder / file).read_text() for file in ("study.toml", "claims.toml"))
     unused = [name for name in MEASURES if f'"{name}"' not in text]
     assert unused == []
+
+
+def test_a_link_is_full_at_the_end_of_the_first_bin_with_nine_tenths_of_its_capacity() -> None:
+    def filling(carried: list[float], **args: float) -> Any:
+        run = a_run([[1.0] * len(carried)], [100.0] * len(carried))
+        run.tables["link_samples"]["throughput_bps"] = 1e6 * np.array(carried)
+        return measure_run("filling_time", run, link="l", **args)
+
+    found = filling([0, 20, 89, 90, 10])
+    assert found.value == pytest.approx(0.4) and not found.censored
+    assert filling([95, 0, 20, 95], start_s=0.1).value == pytest.approx(0.3)
+    assert filling([0, 20, 50, 60], at_least=0.5).value == pytest.approx(0.3)
+    never = filling([0, 20, 50, 60])
+    assert never.value == pytest.approx(0.4) and never.censored

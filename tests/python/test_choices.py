@@ -195,6 +195,15 @@ def test_claims_can_name_the_papers_form_and_the_repaired_one_is_the_second_read
     assert words_of([reading]) == ("as in the paper", "repaired")
 
 
+def test_every_claim_of_bdrs_paper_is_judged_on_one_form() -> None:
+    study = load_study(find_study("bdr"))
+    for claim in study.claims:
+        if claim.group == "paper":
+            judged = claim.a.where.get("algorithm")
+            assert judged == "bdr-paper", claim.id
+            assert claim.b is None or "bdr" not in str(claim.b.where.get("algorithm", "")), claim.id
+
+
 @pytest.mark.parametrize("name", ["brf", "pacec", "bdr", "bbr-gain"])
 def test_every_experiment_with_a_repaired_algorithm_also_runs_it_as_printed(name: str) -> None:
     study = load_study(find_study(name))

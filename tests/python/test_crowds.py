@@ -43,6 +43,27 @@ def test_completion_times_cover_only_the_selected_sizes():
     assert measure_run("finished", a_run(), before_s=0.0).value == pytest.approx(100.0)
 
 
+def test_the_exponent_of_completion_times_is_one_if_they_are_proportional_to_sizes():
+    def exponent(times, **args):
+        flows = {
+            "name": ["f"] * 5,
+            "source": ["f"] * 5,
+            "cc": ["bdr"] * 5,
+            "start_s": [4.0, 4.1, 4.2, 4.3, 9.0],  # the last flow begins too late to count
+            "fct_s": [*times, 0.1],
+            "size_bytes": [948.0 * n for n in (10, 100, 200, 400, 5000)],
+        }
+        return measure_run("size_exponent", Run({}, 1, {"flows": flows}), **args).value
+
+    assert exponent([0.1, 1.0, 2.0, 4.0]) == pytest.approx(1.0)
+    assert exponent([0.2, 0.2, 0.2, 0.2]) == pytest.approx(0.0)
+    # A handshake of 0.1 s and 100 packets per 0.1 s: proportional beyond the handshake, for large flows.
+    times = [0.2, 0.2, 0.3, 0.5]
+    assert exponent(times, least_packets=100, handshake_s=0.1) == pytest.approx(1.0)
+    assert 0.6 < exponent(times, least_packets=100) < 0.7
+    assert math.isnan(exponent(times, least_packets=400)), "one size has no exponent"
+
+
 def test_flows_are_counted_from_syn_to_last_ack():
     t, estimate, truth = flow_counts(a_run(), "R1->R2")
     assert dict(zip(t, truth, strict=True)) == {

@@ -41,6 +41,9 @@ _OTHERS: dict[str, tuple[str, Look]] = {
     "brf-gated": ("brf-literal", Look("BRF, gated", "#00879e", "#4cc3d9", _DASHED, "triangle-up")),
     "brf-measured": ("brf-gated", Look("BRF, measured", "#7a4fa0", "#bd94e6", _DASH_DOT, "cross")),
     "bdr-plain": ("bdr", Look("BDR, no redistribution", "#967512", "#f0d37a", _DOTTED, "diamond")),
+    "bdr-paper": ("bdr-plain", Look("BDR, as in the paper", "#4f3f00", "#fff0a8", _SOLID, "diamond")),
+    "reno-10": ("reno", Look("Reno, initial window 10", "#5f6f7f", "#b3c2d1", _DOTTED, "circle")),
+    "xcp-10": ("xcp", Look("XCP, initial window 10", "#9e3d4e", "#f0a0ae", _DASH_DOT, "square")),
     "pacec-literal": ("pacec", Look("PACEC, as printed", "#3b6f9e", "#86b8e6", _DOTTED, "circle")),
     "pacec-equal": ("pacec", Look("PACEC, equal shares", "#14507f", "#b5d4f1", _DASHED, "circle")),
     "pacec-counted": (

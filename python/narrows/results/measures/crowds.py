@@ -36,6 +36,31 @@ def fct(
     return 1e3 * float(times[chosen].mean()) if chosen.any() else math.nan
 
 
+@measure("Exponent of the completion time over the size", "", "MET-70")
+def size_exponent(
+    run: Run,
+    least_packets: float = 0.0,
+    handshake_s: float = 0.0,
+    packet_bytes: float = PACKET_BYTES,
+    after_s: float = 3.0,
+    flows: str = "*",
+) -> float:
+    """Exponent k of the power law T ~ size^k that fits the flows' completion times best.
+
+    1 means that the time is proportional to the size, and 0 that it does not depend on the size.
+    `handshake_s` is subtracted from each time. The fit is by least squares over the logarithms.
+    Only finished flows that began in the first half of the time after `after_s` count, because the largest
+    of the later flows do not finish.
+    """
+    begins = run.column("flows", "start_s")[run.flows(flows)]
+    half_s = (after_s + begins.max(initial=after_s)) / 2
+    packets, times = completions(run, packet_bytes, after_s, flows, before_s=half_s)
+    chosen = (packets >= least_packets) & (times > handshake_s)
+    x, y = np.log(packets[chosen]), np.log(times[chosen] - handshake_s)
+    spread = x - x.mean() if x.size else x
+    return float((spread * y).sum() / (spread**2).sum()) if spread.any() else math.nan
+
+
 @measure("Slowdown", "", "MET-71")
 def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str = "*") -> float:
     """The ratio of the completion time to the completion time in an empty network.
@@ -75,11 +100,16 @@ def flow_count_error(run: Run, link: str, after_s: float = 5.0, statistic: str =
     return 100.0 * found[statistic]
 
 
-def completions(run: Run, packet_bytes: float, after_s: float, flows: str = "*") -> tuple[Floats, Floats]:
-    """Sizes in packets and completion times in seconds of finished flows that began after `after_s`."""
+def completions(
+    run: Run, packet_bytes: float, after_s: float, flows: str = "*", before_s: float = math.inf
+) -> tuple[Floats, Floats]:
+    """Sizes in packets and completion times in seconds of finished flows.
+
+    Only flows that began after `after_s` and before `before_s` count.
+    """
     rows = run.flows(flows)
     times, start = run.column("flows", "fct_s")[rows], run.column("flows", "start_s")[rows]
-    chosen = np.isfinite(times) & (start > after_s)
+    chosen = np.isfinite(times) & (start > after_s) & (start < before_s)
     packets = np.ceil(run.column("flows", "size_bytes")[rows] / packet_bytes)
     return packets[chosen], times[chosen]
 

@@ -214,6 +214,25 @@ def smoothness(run: Run, flows: str = "*", period_s: float = 0.1) -> float:
     return float(np.mean(indices)) if indices else math.nan
 
 
+@measure("Time until the link is full", "s", "ours")
+def filling_time(
+    run: Run, link: str, start_s: float = 0.0, bin_s: float = 0.1, at_least: float = 0.9
+) -> Measured:
+    """Time from `start_s` until the link has carried `at_least` of its capacity for a whole bin.
+
+    If there is no such bin, the value is a lower bound.
+    """
+    row = int(run.links(link)[0])
+    starts, carried = metrics.rebin(*run.link_series(row, "throughput_bps"), bin_s)
+    capacity = _align(starts, *metrics.rebin(*run.link_series(row, "capacity_bps"), bin_s))
+    ends = starts + bin_s
+    later = ends > start_s + 1e-9
+    if not later.any():
+        return Measured(math.nan)
+    full = ends[later & (carried >= at_least * capacity)]
+    return Measured(float(full[0] if full.size else ends[-1]) - start_s, full.size == 0)
+
+
 @measure("Convergence time", "s", "MET-61, MET-63")
 def convergence(
     run: Run,
