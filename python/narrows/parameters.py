@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from narrows import units
@@ -34,10 +35,10 @@ class Parameter:
     """A parameter of an algorithm."""
 
     name: str
-    kind: Literal["flag", "word", "text", "whole", "number", "time", "rate"]
+    kind: Literal["flag", "word", "text", "contents", "whole", "number", "time", "rate"]
     min: float | None
     max: float | None
-    """Smallest and largest value, in base units."""
+    """Smallest and largest value, in base units; for contents of a file, the largest number of bytes."""
     words: tuple[str, ...]
     optional: bool
     """Whether the value may be `NONE`."""
@@ -96,7 +97,7 @@ class Parameter:
                 return value in self.words
             case "whole":
                 return isinstance(value, int) and not isinstance(value, bool)
-            case "text":
+            case "text" | "contents":
                 return isinstance(value, str)
             case "number":
                 is_share = isinstance(value, str) and value.endswith("%")
@@ -114,6 +115,42 @@ def by_name(rows: Iterable[dict[str, object]]) -> dict[str, Parameter]:
 def _parameter(row: dict[str, object]) -> Parameter:
     module = row["module"] and Module(**row["module"])  # type: ignore[arg-type]
     return Parameter(**{**row, "words": tuple(row["words"]), "module": module})  # type: ignore[arg-type]
+
+
+def with_contents(
+    given: Mapping[str, object], known: Mapping[str, Parameter], folder: Path, key: str
+) -> dict[str, object]:
+    """Parameters in which the contents of files replace their paths.
+
+    The contents of a JSON file may be given instead of its path.
+
+    Args:
+        given: values as in the scenario.
+        known: the parameters of the algorithm.
+        folder: the folder to which paths are relative.
+        key: the key of the table in the scenario, for errors.
+
+    Raises:
+        ScenarioError: for a file that cannot be read.
+    """
+    result = dict(given)
+    for name, value in given.items():
+        parameter = known.get(name)
+        if parameter is None or parameter.kind != "contents" or not isinstance(value, str):
+            continue
+        if value in parameter.words or value.lstrip().startswith("{"):
+            continue
+        try:
+            with (folder / value).open("rb") as file:
+                data = file.read(int(parameter.max or 0) + 1)
+            if len(data) > int(parameter.max or 0):
+                raise ValueError("the file is too long")
+            result[name] = data.decode("utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            message = f"found {found(value)}, expected {parameter.expected} ({reason})"
+            raise ScenarioError(message, f"{key}.{name}") from None
+    return result
 
 
 def in_base_units(

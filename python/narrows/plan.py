@@ -111,6 +111,8 @@ class FlowPlan(_FlowPlan):
     """Name in results. Flows of a group get the suffixes `.0`, `.1`, ..."""
     return_path: NotRequired[list[int] | None]
     """Nodes of the reverse path, including both ends; `None`: the shortest path."""
+    service: NotRequired[int | None]
+    """Number of the service to which the flow belongs (BRF-31); `None`: a service of its own."""
     spacing: NotRequired[Span]
     """Time between the starts of two successive flows of the group."""
     start: Time

@@ -1,14 +1,25 @@
 //! The only module that reads clocks.
 
-use narrows_control::units::Time;
+use narrows_control::units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 
 /// Returns the time of CLOCK_MONOTONIC. The eBPF programs use the same clock (`bpf_ktime_get_ns`), so their times can
 /// be compared with the agent's times.
 pub fn now() -> Time {
-    // Linux has had this clock since 2.6, so the call cannot fail.
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC);
-    now.map_or(Time::ZERO, |t| {
+    read(ClockId::CLOCK_MONOTONIC)
+}
+
+/// Returns the time of day (UTC) at time zero of [`now`], by the system's clock.
+pub fn time_of_day_at_zero() -> Span {
+    const DAY: u64 = 86_400_000_000_000;
+    let today = read(ClockId::CLOCK_REALTIME).since(Time::ZERO).as_nanos() % DAY;
+    let since_zero = now().since(Time::ZERO).as_nanos() % DAY;
+    Span::from_nanos((today + DAY - since_zero) % DAY)
+}
+
+fn read(clock: ClockId) -> Time {
+    // Linux has had both clocks since 2.6, so the call cannot fail.
+    clock_gettime(clock).map_or(Time::ZERO, |t| {
         let (secs, nanos) = (t.tv_sec() as u64, t.tv_nsec() as u64);
         Time::from_nanos(secs.saturating_mul(1_000_000_000).saturating_add(nanos))
     })

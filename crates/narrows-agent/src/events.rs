@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::OnceLock;
 
+use narrows_control::rate::kit::features::Features;
 use narrows_control::rate::{Action, FlowKey, Proto};
-use narrows_control::units::{Span, Time};
+use narrows_control::units::{Rate, Span, Time};
 use tracing_subscriber::EnvFilter;
 
 use crate::clock;
@@ -96,6 +97,9 @@ pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
         Action::Log { event, flow: Some(flow), value } => {
             tracing::debug!(port, event, flow = %flow_name(flow), value);
         }
+        Action::Record { flow: _, features, joined: _, rate, limited } => {
+            record(port, features, *rate, *limited)
+        }
         Action::SetClass { class, rate, ceil } => {
             let (rate, ceil) = (rate.as_bytes_per_sec(), ceil.as_bytes_per_sec());
             tracing::debug!(port, event = "set-class", ?class, rate, ceil);
@@ -105,6 +109,36 @@ pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
             tracing::trace!(port, event = "to-source", flow = %flow_name(flow), rate = rate.as_bytes_per_sec());
         }
     }
+}
+
+/// Logs the record of a flow, from which `narrows train` trains a bandwidth model. Records have a target of their own,
+/// so that the filter `info,narrows_agent::records=debug` adds them to the log without other decisions.
+fn record(port: &str, features: &Features, rate: Rate, limited: bool) {
+    let [
+        source_high,
+        source_low,
+        destination_high,
+        destination_low,
+        ip_version,
+        service,
+        protocol,
+        second_of_day,
+    ] = features.values();
+    tracing::debug!(
+        target: "narrows_agent::records",
+        port,
+        event = "flow-record",
+        use_bps = rate.as_bytes_per_sec().saturating_mul(8),
+        limited = u8::from(limited),
+        source_high,
+        source_low,
+        destination_high,
+        destination_low,
+        ip_version,
+        service,
+        protocol,
+        second_of_day,
+    );
 }
 
 /// Logs that packets which leave through `port` may contain flows that the agent does not see. Call this function

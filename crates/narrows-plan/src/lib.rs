@@ -328,6 +328,9 @@ pub struct FlowPlan {
     /// Class for priority and HTB queues, and the packets' mark for BRF's `share = "mark"`.
     #[serde(default)]
     pub class: u8,
+    /// Number of the service to which the flow belongs (BRF-31); `None`: a service of its own.
+    #[serde(default)]
+    pub service: Option<u16>,
     /// Transport.
     pub transport: TransportPlan,
     /// The sending application.
@@ -348,6 +351,7 @@ impl FlowPlan {
             count: 1,
             spacing: Span::ZERO,
             class: 0,
+            service: None,
             transport: TransportPlan::Tcp {
                 cc: cc.into(),
                 ecn: false,

@@ -88,12 +88,16 @@ fn parameter(name: &str, parameter: &Parameter, default: &Value) -> Json {
         Takes::Flag => ("flag", None, None),
         Takes::Word(_) => ("word", None, None),
         Takes::Text(_) => ("text", None, None),
+        Takes::Contents { max, .. } => ("contents", None, Some(max as f64)),
         Takes::Whole { min, max } => ("whole", Some(min as f64), Some(max as f64)),
         Takes::Number { min, max, .. } => ("number", Some(min), Some(max)),
         Takes::Time { min, max } => ("time", Some(min.as_nanos() as f64), Some(max.as_nanos() as f64)),
         Takes::Rate { min, max } => ("rate", Some(min.as_f64()), Some(max.as_f64())),
     };
-    let words: &[&str] = if let Takes::Word(words) = shape.takes { words } else { &[] };
+    let words: &[&str] = match shape.takes {
+        Takes::Word(words) | Takes::Contents { words, .. } => words,
+        _ => &[],
+    };
     json!({
         "name": name,
         "kind": kind,

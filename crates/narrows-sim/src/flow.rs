@@ -1,5 +1,6 @@
 //! A flow in a run: its two ends, and its entry in the results.
 
+use narrows_control::rate::kit::features::Parts;
 use narrows_control::rate::{FlowIdentity, Host, Proto};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
@@ -21,8 +22,12 @@ pub(crate) struct FlowIndex {
     pub(crate) plan: u32,
     from: Node,
     to: Node,
+    service: u32,
     proto: Proto,
 }
+
+/// The number of the first service without a number in the plan. Ports are lower.
+const FIRST_UNNUMBERED_SERVICE: u32 = 65_536;
 
 /// The index of a node in the plan.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,12 +39,13 @@ impl FlowIndex {
             TransportPlan::Tcp { .. } => Proto::Tcp,
             TransportPlan::Udp { .. } => Proto::Udp,
         };
-        FlowIndex { slot, plan: index, from: Node(plan.from), to: Node(plan.to), proto }
+        let service = plan.service.map_or(FIRST_UNNUMBERED_SERVICE.saturating_add(index), u32::from);
+        FlowIndex { slot, plan: index, from: Node(plan.from), to: Node(plan.to), service, proto }
     }
 
     /// Returns the identity that all late packets of ended flows share.
     pub(crate) fn of_late_packets(proto: Proto) -> Self {
-        FlowIndex { slot: u32::MAX, plan: u32::MAX, from: Node(0), to: Node(0), proto }
+        FlowIndex { slot: u32::MAX, plan: u32::MAX, from: Node(0), to: Node(0), service: 0, proto }
     }
 }
 
@@ -58,10 +64,10 @@ impl FlowIdentity for FlowIndex {
         self.proto
     }
 
-    /// Returns the service of the flow. Each flow plan is a service of its own, and late packets belong to no
-    /// service.
+    /// Returns the service of the flow. A flow plan without a number is a service of its own, and late packets belong
+    /// to no service.
     fn service(&self) -> u32 {
-        self.plan.wrapping_add(1)
+        self.service
     }
 }
 
@@ -70,6 +76,10 @@ impl Host for Node {
     /// contains 256 nodes.
     fn network(self, ipv4: u8, _ipv6: u8) -> Node {
         Node(self.0 & u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0))
+    }
+
+    fn parts(self) -> Parts {
+        Parts { high: self.0 >> 8, low: self.0 & 0xff, version: 4 }
     }
 }
 

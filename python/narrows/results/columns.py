@@ -145,6 +145,20 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         message_flows | u64 | | Flows, and destinations of newcomers, that these messages describe.
         notices | u64 | | Messages with a rate to sources.
     """),
+    "flow_records": _columns("""
+        link | u32 | | Number of the directed link of a controlled port.
+        start_s | float | s | Time at which the flow last began at the port.
+        use_bps | float | bit/s | L3 rate that the flow could use; the link's if the port limited the flow.
+        limited | u8 | | 1 if the application limited the flow, else 0.
+        source_high | u32 | | First 24 bits of the source's address (simulator: number of the node / 256).
+        source_low | u32 | | Next 8 bits, or 24 bits of an IPv6 address (simulator: the rest).
+        destination_high | u32 | | The same of the destination.
+        destination_low | u32 | | The same of the destination.
+        ip_version | u32 | | 4 or 6 (simulator: 4).
+        service | u32 | | The smaller port, 0 from 32768 on (simulator: `service`, or a number from 65536 on).
+        protocol | u32 | | 6: TCP, 17: UDP.
+        second_of_day | u32 | s | Time of day (UTC) of `start_s`.
+    """),
     "distributions": _columns("""
         entity | str | | `flow` or `link`.
         id | u32 | | Number of the flow or link.

@@ -202,6 +202,11 @@ class Results:
         return self.table("signalling")
 
     @property
+    def flow_records(self) -> pa.Table:
+        """A row per run, port with BRF and ended flow (simulations only)."""
+        return self.table("flow_records")
+
+    @property
     def distributions(self) -> pa.Table:
         """The table of quantiles of RTTs and sojourn times."""
         return self.table("distributions")

@@ -16,7 +16,7 @@ from typing import TypedDict
 from narrows import rate, units
 from narrows.errors import ScenarioError, found, one_of
 from narrows.packets import FULL_PACKET
-from narrows.parameters import Value, in_base_units
+from narrows.parameters import Value, in_base_units, with_contents
 from narrows.plan import (
     ControllerPlan,
     FlowPlan,
@@ -369,6 +369,7 @@ class _Resolver:
             "count": flow.count,
             "spacing": flow.spacing,
             "class": flow.class_,
+            "service": flow.service,
             "transport": parts.transport(flow, duration, key),
             "app": parts.app(flow, duration, key),
         }
@@ -433,7 +434,9 @@ class _Resolver:
         if controller.kind not in known:
             raise ScenarioError(one_of(controller.kind, known, "a rate controller", "rate"), f"{key}.kind")
         row = known[controller.kind]
-        return in_base_units(controller.params, row.parameters, row.name, f"{key}.params")
+        folder = Path(self.scenario.source).parent
+        params = with_contents(controller.params, row.parameters, folder, f"{key}.params")
+        return in_base_units(params, row.parameters, row.name, f"{key}.params")
 
     def _probes(self, controlled: list[int], flows: int) -> ProbePlan:
         probes, everything = self.scenario.probes, range(len(self.graph.links))

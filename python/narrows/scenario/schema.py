@@ -53,6 +53,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         "flag": {"type": "boolean"},
         "word": {"enum": list(parameter.words)},
         "text": {"type": "string"},
+        "contents": {"type": "string"},
         "whole": {"type": "integer", **bounds},
         "number": {"anyOf": [{"type": "number", **bounds}, {"type": "string", "pattern": "^ *[0-9.]+ *%$"}]},
         "time": _schema_of(fields.Duration),

@@ -161,6 +161,9 @@ class Flow(Table):
     window from the network during the handshake start with that instead."""
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
     """Class in priority and HTB queues, and mark for BRF's `share = "mark"`."""
+    service: Annotated[Int, Field(ge=1, le=32767)] | None = None
+    """Number of the service for BRF's predictor, like the port of a server; a service of its own if left out.
+    Simulator only."""
     return_path: Annotated[list[Name], Field(min_length=2, max_length=1024)] | None = None
     """Path of the ACKs as a list of nodes with both ends; the shortest path if left out."""
 

@@ -1,6 +1,9 @@
 //! Parameters of a rate controller: converts units into the base units of `narrows-control` (ns, bytes/s).
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use narrows_control::parameter::{Shape, Takes, Value, Values};
@@ -73,6 +76,13 @@ fn without_unit(shape: &Shape, value: &toml::Value) -> Result<Value, String> {
     match (shape.takes, value) {
         (Takes::Time { .. }, _) => units::span(word).map(|span| Value::Number(span.as_nanos() as f64)),
         (Takes::Rate { .. }, _) => units::rate(word).map(|rate| Value::Number(rate.as_f64())),
+        (Takes::Contents { words, max, .. }, toml::Value::String(word))
+            if !words.contains(&word.as_str()) =>
+        {
+            contents(word, max)
+                .map(|text| Value::Word(text.into()))
+                .map_err(|reason| format!("{} ({reason})", shape.expected()))
+        }
         (Takes::Number { .. }, toml::Value::String(word)) if word.ends_with('%') => {
             let number = word.trim_end_matches('%').trim().parse::<f64>();
             number.map(|hundredths| Value::Number(hundredths / 100.0)).map_err(|_| shape.expected())
@@ -83,6 +93,21 @@ fn without_unit(shape: &Shape, value: &toml::Value) -> Result<Value, String> {
         (_, toml::Value::String(word)) => Ok(Value::Word(word.clone().into())),
         _ => Err(shape.expected()),
     }
+}
+
+/// Reads a file of at most `max` bytes. Contents in JSON may be given instead of the path.
+fn contents(word: &str, max: usize) -> Result<String, String> {
+    if word.trim_start().starts_with('{') {
+        return Ok(word.to_owned());
+    }
+    if !Path::new(word).is_absolute() {
+        return Err("not an absolute path".to_owned());
+    }
+    let mut text = String::new();
+    let file = File::open(word).map_err(|error| error.to_string())?;
+    // One byte more shows that the file is too long.
+    file.take(max as u64 + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() > max { Err("the file is too long".to_owned()) } else { Ok(text) }
 }
 
 /// Returns the parameters of BRF if the rate controller is BRF.

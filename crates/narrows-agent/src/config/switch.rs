@@ -10,6 +10,7 @@ use narrows_control::units::{Bytes, Rate, Span};
 use toml::Table;
 
 use crate::channel::KeyFiles;
+use crate::clock;
 use crate::dataplane::layout;
 
 use super::reader::{Reader, one_of, share, text, texts, unit, whole, yes_no};
@@ -25,6 +26,10 @@ const UNTIL_STOPPED: &str = "until-stopped";
 /// Default share of the link that SYNs may use. SYNs have 40 to 100 bytes, so at 100 Mbit/s this share lets more than
 /// 2,500 connections start per second.
 const SYN_SHARE: f64 = 0.02;
+
+/// The parameter with the time of day at time zero of the clock. It is set when a rate controller is built, so that two
+/// readings of a configuration are equal.
+const TIME_OF_DAY: &str = "time_of_day";
 
 /// A switch.
 #[derive(Clone, Debug, PartialEq)]
@@ -175,7 +180,12 @@ impl Port {
     /// # Errors
     /// A port of a checked configuration never causes an error.
     pub fn rate_controller(&self, port: PortId, mtu: Bytes) -> Result<Box<dyn Aggregated>, String> {
-        let controller = registry::build(&self.rate_controller, &self.params, port, mtu)
+        let mut params = self.params.clone();
+        if registry::find(&self.rate_controller).is_some_and(|entry| entry.parameter(TIME_OF_DAY).is_some()) {
+            let clock = || Value::Number(clock::time_of_day_at_zero().as_nanos() as f64);
+            params.entry(TIME_OF_DAY.to_owned()).or_insert_with(clock);
+        }
+        let controller = registry::build(&self.rate_controller, &params, port, mtu)
             .map_err(|problem| problem.to_string())?;
         controller.into_aggregated().ok_or_else(|| format!("{} needs each packet", self.rate_controller))
     }

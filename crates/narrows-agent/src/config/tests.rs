@@ -187,6 +187,38 @@ fn contradicting_keys_are_refused() {
     assert!(problems("[sender]\n[[ports]]\ninterface = 'a'")[0].contains("ports: found an unknown key"));
 }
 
+#[test]
+fn a_bandwidth_model_is_read_from_its_file() {
+    let folder = std::env::temp_dir().join(format!("narrows-model-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("model.json");
+    let model = |version: u64| {
+        format!(
+            "{{\"format\": \"narrows-bandwidth-model\", \"version\": {version}, \"base\": 14, \"trees\": []}}"
+        )
+    };
+    let given = |predictor: &str| port_of("brf", &format!("params = {{ predictor = '{predictor}' }}"));
+    let path = file.to_str().unwrap();
+    std::fs::write(&file, model(1)).unwrap();
+    for predictor in [path, &model(1)] {
+        let Config::Switch(switch) = Config::parse(&given(predictor), "f").unwrap() else { panic!() };
+        assert_eq!(switch.ports[0].params["predictor"], Value::Word(model(1).into()));
+        assert_eq!(switch.ports[0].rate_controller(0, Bytes::new(1500)).unwrap().name(), "brf");
+    }
+    std::fs::write(&file, model(2)).unwrap();
+    let wrong = port_problem(&given(path));
+    assert_eq!(wrong, "params.predictor: found 2 at version of the model, expected 1");
+    let expected = "expected off, average, or the file of a bandwidth model (at most 256 KiB)";
+    for (predictor, reason) in [("model.json", "not an absolute path"), ("/", "Is a directory (os error 21)")]
+    {
+        let wrong = port_problem(&given(predictor));
+        assert_eq!(wrong, format!("params.predictor: found {predictor:?}, {expected} ({reason})"));
+    }
+    std::fs::write(&file, " ".repeat((256 << 10) + 1)).unwrap();
+    assert!(port_problem(&given(path)).ends_with("(the file is too long)"));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 /// On real switches, RCP and BDR send rates in ACKs and need a configured capacity.
 #[test]
 fn rcp_and_bdr_are_configured() {

@@ -235,7 +235,7 @@ impl Runner {
                     }
                 }
                 // Stock hosts accept rates in ACKs only.
-                Action::ToSource { .. } => {}
+                Action::ToSource { .. } | Action::Record { .. } => {}
                 Action::Log { event, .. } => match *event {
                     "congestion-queue" => port.congestion = "queue",
                     "congestion-burst" => port.congestion = "burst",

@@ -84,6 +84,16 @@ pub enum Takes {
     Word(&'static [&'static str]),
     /// A word. The contained sentence lists the accepted forms. The type of the field parses the word.
     Text(&'static str),
+    /// One of these words, or the contents of a file. Scenarios and configurations contain the path of the file, and
+    /// plans its contents. The type of the field parses the contents.
+    Contents {
+        /// The words.
+        words: &'static [&'static str],
+        /// The contents of the file, for errors.
+        of: &'static str,
+        /// Maximum length of the contents in bytes.
+        max: usize,
+    },
     /// A whole number.
     Whole {
         /// Smallest value.
@@ -194,6 +204,9 @@ impl Shape {
             (Value::Flag(_), Takes::Flag) => true,
             (Value::Word(word), Takes::Word(words)) => words.contains(&word.as_ref()),
             (Value::Word(_), Takes::Text(_)) => true,
+            (Value::Word(word), Takes::Contents { words, max, .. }) => {
+                words.contains(&word.as_ref()) || word.len() <= max
+            }
             (&Value::Number(n), Takes::Whole { min, max }) => {
                 n.fract() == 0.0 && (min as f64..=max as f64).contains(&n)
             }
@@ -212,6 +225,9 @@ impl Shape {
             Takes::Flag => "true or false".to_owned(),
             Takes::Word(words) => either(words),
             Takes::Text(forms) => forms.to_owned(),
+            Takes::Contents { words, of, max } => {
+                format!("{}, or the file of {of} (at most {} KiB)", words.join(", "), max >> 10)
+            }
             Takes::Whole { min, max } => format!("a whole number from {min} to {max}"),
             Takes::Number { min, max, .. } => format!("a number from {min} to {max}"),
             Takes::Time { min, max } => format!("a time from {} to {}", time(min), time(max)),
@@ -254,6 +270,10 @@ pub const fn word(words: &'static [&'static str]) -> Shape {
 /// Returns the shape of a parameter that takes a word. The sentence `forms` lists the accepted forms of the word.
 pub const fn text(forms: &'static str) -> Shape {
     Shape::new(Takes::Text(forms))
+}
+/// Returns the shape of a parameter that takes one of these words, or a file with at most `max` bytes.
+pub const fn contents(words: &'static [&'static str], of: &'static str, max: usize) -> Shape {
+    Shape::new(Takes::Contents { words, of, max })
 }
 /// Returns the shape of a whole number.
 pub const fn whole(min: u64, max: u64) -> Shape {

@@ -43,7 +43,7 @@ fn within(shape: &Shape, at: f64) -> Value {
     };
     match shape.takes {
         Takes::Flag => Value::Flag(at < 0.5),
-        Takes::Word(words) => {
+        Takes::Word(words) | Takes::Contents { words, .. } => {
             Value::Word(words[((at * words.len() as f64) as usize).min(words.len() - 1)].into())
         }
         Takes::Text(_) => {

@@ -10,7 +10,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
-use super::kit::service;
+use super::kit::{features, service};
 
 /// The parts of a flow's identity that rate controllers use.
 pub trait FlowIdentity: Copy + Debug + Eq + Hash + Send + 'static {
@@ -35,6 +35,9 @@ pub trait Host: Copy + Debug + Eq + Ord + Hash + Send + 'static {
     /// Returns the network that the host belongs to, represented by its first host. The arguments are the prefix
     /// lengths of IPv4 and IPv6 networks.
     fn network(self, ipv4: u8, ipv6: u8) -> Self;
+
+    /// Returns the address in numbers.
+    fn parts(self) -> features::Parts;
 }
 
 /// Identifies a flow by addresses and ports, in the direction of its data.
@@ -94,6 +97,16 @@ impl Host for IpAddr {
             IpAddr::V6(a) => {
                 let mask = u128::MAX.checked_shl(128 - u32::from(ipv6.min(128))).unwrap_or(0);
                 Ipv6Addr::from_bits(a.to_bits() & mask).into()
+            }
+        }
+    }
+
+    fn parts(self) -> features::Parts {
+        match self {
+            IpAddr::V4(a) => features::Parts { high: a.to_bits() >> 8, low: a.to_bits() & 0xff, version: 4 },
+            IpAddr::V6(a) => {
+                let bits = |from: u32| ((a.to_bits() >> from) & 0xff_ffff) as u32;
+                features::Parts { high: bits(104), low: bits(80), version: 6 }
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::kit::features::Features;
 use super::{Class, FlowIdentity, FlowKey};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -34,6 +35,19 @@ pub enum Action<K: FlowIdentity = FlowKey> {
         flow: Option<K>,
         /// Value in SI units (bytes/s, seconds, count).
         value: f64,
+    },
+    /// Write to the flow records, from which bandwidth models are trained (BRF-31): a flow that has ended.
+    Record {
+        /// The flow.
+        flow: K,
+        /// The features of the flow at the time `joined`.
+        features: Features,
+        /// When the flow last got a rate as a newcomer.
+        joined: Time,
+        /// The rate that the flow could use, L3 bytes/s: its own, or the link's if the port limited the flow.
+        rate: Rate,
+        /// Whether the application limited the flow.
+        limited: bool,
     },
 }
 

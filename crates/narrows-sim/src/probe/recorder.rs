@@ -1,5 +1,7 @@
 //! The tables of a run. Units: seconds, bit/s, bytes, packets. Undefined values are NaN.
 
+use narrows_control::rate::kit::features;
+
 use super::{Histogram, Table};
 use crate::probe::table::row;
 
@@ -15,6 +17,8 @@ pub struct Recorder {
     pub link_samples: Table,
     /// A row per controlled port: the cost of its signalling.
     pub signalling: Table,
+    /// A row per controlled port and ended flow: training data of bandwidth models.
+    pub flow_records: Table,
     /// Quantiles.
     pub distributions: Table,
     /// Events with their times.
@@ -129,13 +133,26 @@ impl Recorder {
                 ("notices", 'u'),
             ],
         );
+        let mut columns = vec![("link", 'u'), ("start_s", 'f'), ("use_bps", 'f'), ("limited", 'u')];
+        columns.extend(features::NAMES.map(|name| (name, 'u')));
+        let flow_records = Table::new("flow_records", &columns);
         let distributions = Table::new(
             "distributions",
             &[("entity", 's'), ("id", 'u'), ("quantity", 's'), ("quantile", 'f'), ("value_s", 'f')],
         );
         let events = Table::new("events", &[("t_s", 'f'), ("kind", 's'), ("entity", 's'), ("value", 'f')]);
         let traces = Table::new("traces", &[("t_s", 'f'), ("entity", 's'), ("key", 's'), ("value", 'f')]);
-        Recorder { flows, flow_samples, links, link_samples, signalling, distributions, events, traces }
+        Recorder {
+            flows,
+            flow_samples,
+            links,
+            link_samples,
+            signalling,
+            flow_records,
+            distributions,
+            events,
+            traces,
+        }
     }
 
     /// Adds the quantiles of a histogram: one for each per cent, and further quantiles in the tail.
@@ -157,6 +174,7 @@ impl Recorder {
             self.links,
             self.link_samples,
             self.signalling,
+            self.flow_records,
             self.distributions,
             self.events,
             self.traces,

@@ -18,7 +18,7 @@ use crate::flow::FlowIndex;
 use crate::net::Port;
 use crate::packet::{Packet, flag};
 use crate::plan::{ControllerPlan, TransportPlan};
-use crate::probe::row;
+use crate::probe::{Cell, row};
 
 /// A rate controller whose flows are indices, and its actions.
 pub(crate) type RateController = rate::RateController<FlowIndex>;
@@ -125,6 +125,10 @@ impl World<'_> {
             }
             Action::ToController(message) => self.send_to_domain(index, message),
             Action::ToSource { flow, rate } => self.notify_source(index, &flow, rate),
+            Action::Record { flow: _, features, joined, rate, limited } => {
+                let cells = row![link, joined.as_secs_f64(), rate.as_f64() * 8.0, u32::from(limited)];
+                self.recorder.flow_records.push(cells.into_iter().chain(features.values().map(Cell::from)));
+            }
             Action::Log { event, flow, value } => {
                 let entity = match flow {
                     Some(key) => self.name_of(&key),

@@ -6,6 +6,7 @@ use super::newcomer::{initial, literal_factor};
 use super::table::{Flow, FlowId, List, Meter};
 use super::timers::Due;
 use super::{Brf, allocate};
+use crate::rate::kit::features::{Features, second_of_day};
 use crate::rate::kit::half_open::HalfOpen;
 use crate::rate::kit::lifecycle::{Life, Step, accepts_unconfirmed};
 use crate::rate::kit::rtt::RTT_MIN;
@@ -523,13 +524,16 @@ impl<K: FlowIdentity> Brf<K> {
 
     pub(super) fn remove(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         self.deactivate(now, id, List::Waiting, actions);
-        let use_of_link = self.table.meter(id).and_then(|meter| self.use_of_link(meter));
+        let used = self.table.meter(id).and_then(|meter| Some((self.use_of_link(meter)?, meter)));
+        let used = used.map(|(rate, meter)| (rate, meter.joined, meter.app_class == AppClass::Limited));
         let Some(flow) = self.table.remove(id) else { return };
         self.shares.leave(id.slot);
         if flow.class == Class::Rated
-            && let Some(rate) = use_of_link
+            && let Some((rate, joined, limited)) = used
         {
             self.predictor.learn(&flow.key, rate);
+            let features = Features::of(&flow.key, second_of_day(self.params.time_of_day, joined));
+            actions.push(Action::Record { flow: flow.key, features, joined, rate, limited });
         }
         let value = self.table.len(List::Rated) as f64;
         actions.push(Action::Log { event: "flow-removed", flow: Some(flow.key), value });

@@ -61,6 +61,7 @@ mod udp;
 pub use domain::Sdn;
 pub use params::Params;
 pub use port::Brf;
+pub use predictor::{Model, Prediction};
 pub use split::burst;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The constants of BRF with their sources.
 
+use super::predictor::{LENGTH_MAX, Prediction};
 use crate::parameter::{
-    Problem, Reading, Value, Values, flag, number, rate_from, text, time_from, whole, word,
+    Problem, Reading, Value, Values, contents, flag, number, rate_from, text, time_from, whole, word,
 };
 use crate::rate::PortParameters;
 use crate::rate::kit::classes::UDP_SHARE;
@@ -12,6 +13,7 @@ use crate::units::{Rate, Span};
 const SHORTEST: Span = Span::from_micros(10);
 /// Longest time that scenarios and configurations can state.
 const LONGEST: Span = Span::from_secs(1_000_000);
+const DAY: Span = Span::from_secs(86_400);
 /// Largest count.
 const COUNT: u64 = u32::MAX as u64;
 const FASTEST: Rate = Rate::from_bits_per_sec(1_000_000_000_000_000);
@@ -100,11 +102,16 @@ params! {
     /// UDP may borrow capacity that TCP does not use, up to this share of the link. With 0, UDP does not borrow. The
     /// parameter has no effect if the capacity is measured.
     udp_ceiling: f64 = 0.0, 0.0, number(0.0, 1.0).from("BRF-23");
-    /// Weight of a new sample in the predictor.
+    /// The model that predicts the use of a new flow: none (`off`), averages by prefix and service (`average`), or the
+    /// file of a model that `narrows train` has written.
+    predictor: Prediction = Prediction::Average, Prediction::Average, contents(Prediction::WORDS, "a bandwidth model", LENGTH_MAX).from("BRF-31");
+    /// Time of day (UTC) at the beginning of the run, for trained models. The agent uses the system's clock.
+    time_of_day: Span = Span::ZERO, Span::ZERO, time_from(Span::ZERO, DAY).from("BRF-31; ours");
+    /// Weight of a new sample in the averages.
     predictor_weight: f64 = 0.25, 0.25, number(0.001, 1.0).from("BRF-31");
-    /// Number of samples that a key of the predictor needs.
+    /// Number of samples that an average needs.
     predictor_samples: u32 = 3, 3, whole(0, COUNT).from("BRF-31");
-    /// Maximum number of keys in the predictor.
+    /// Maximum number of averages.
     predictor_entries: usize = 65_536, 65_536, whole(0, ENTRIES).from("ours");
     /// Assumed RTT of a flow whose handshake was not seen.
     rtt_default: Span = Span::from_millis(100), Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
@@ -142,6 +149,13 @@ impl PortParameters for Params {
     fn defaults(given: &Values) -> Self {
         let is_literal = given.get("mode") == Some(&Value::Word("literal".into()));
         if is_literal { Params::literal() } else { Params::resolved() }
+    }
+
+    fn check_contents(given: &Values) -> Result<(), Problem> {
+        match given.get("predictor") {
+            Some(Value::Word(text)) => Prediction::parse(text).map(drop),
+            _ => Ok(()),
+        }
     }
 
     fn check_relations(&self) -> Result<(), Problem> {

@@ -4,13 +4,14 @@ use super::advert::Adverts;
 use super::allocate::{AppClass, Shares, Terms};
 use super::cycle::Cycle;
 use super::link::Link;
-use super::predictor::Predictor;
+use super::predictor::{Prediction, Predictor};
 use super::reductions::Reductions;
 use super::table::{FlowId, List, Meter, Table};
 use super::timers::Timers;
 use super::{Params, split};
 use crate::parameter::Reading;
 use crate::rate::aggregate::Aggregated;
+use crate::rate::kit::features::second_of_day;
 use crate::rate::kit::half_open::HalfOpenTable;
 use crate::rate::kit::subscriber::Share;
 use crate::rate::{
@@ -33,7 +34,7 @@ pub struct Brf<K: FlowIdentity = FlowKey> {
     pub(super) table: Table<K>,
     pub(super) half_open: HalfOpenTable<K>,
     pub(super) timers: Timers,
-    pub(super) predictor: Predictor<K::Host>,
+    pub(super) predictor: Box<dyn Predictor<K>>,
     pub(super) adverts: Adverts<K>,
 
     pub(super) shares: Shares<K::Host>,
@@ -50,11 +51,7 @@ impl<K: FlowIdentity> Brf<K> {
             table: Table::new(params.max_flows, params.rtt_default),
             half_open: HalfOpenTable::new(params.max_half_open, params.handshake_timeout),
             timers: Timers::default(),
-            predictor: Predictor::new(
-                params.predictor_weight,
-                params.predictor_samples,
-                params.predictor_entries,
-            ),
+            predictor: Prediction::build(&params),
             adverts: Adverts::new(port, params.max_flows),
             shares: Shares::new(params.spread_residual, params.share != Share::Flow),
             link: Link::new(&params),
@@ -226,6 +223,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         if port.capacity.is_none() {
             self.link.measure(now, &self.params, self.mtu);
         }
+        self.predictor.set_second_of_day(second_of_day(self.params.time_of_day, now));
         self.refresh_link(now, port, actions);
         self.cycle.tick_at = now + self.tick_every();
         self.begin_cycle(now);
@@ -298,6 +296,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         self.refresh_link(now, port, actions);
         self.run_flow_timers(now, actions);
         if now >= self.cycle.tick_at {
+            self.predictor.set_second_of_day(second_of_day(self.params.time_of_day, now));
             self.tick(now, port, actions);
             self.cycle.tick_at = now + self.tick_every();
         }

@@ -10,11 +10,13 @@
 //! | [`policer`] | a token bucket |
 //! | [`waterfill`], [`demand_index`], [`demand_list`] | max-min fair shares of a link: the function, an index for many flows, a list for few |
 //! | [`service`], [`subscriber`] | groups of flows |
+//! | [`features`] | a flow in numbers, for trained models |
 //! | `parameters` | reads and checks parameters |
 
 pub(super) mod classes;
 pub mod demand_index;
 pub mod demand_list;
+pub mod features;
 pub(super) mod flow_id;
 pub(super) mod half_open;
 pub mod lifecycle;

@@ -20,6 +20,14 @@ pub trait PortParameters: Parameters + Default {
         Ok(())
     }
 
+    /// Checks the contents of files among the given values.
+    ///
+    /// # Errors
+    /// Returns the first problem.
+    fn check_contents(_given: &Values) -> Result<(), Problem> {
+        Ok(())
+    }
+
     /// Checks all parameters.
     ///
     /// # Errors
@@ -36,6 +44,7 @@ pub trait PortParameters: Parameters + Default {
     /// # Errors
     /// Returns the first unknown or invalid parameter.
     fn read(controller: &str, given: &Values) -> Result<Self, Problem> {
+        Self::check_contents(given)?;
         let mut params = Self::defaults(given);
         for (name, value) in given {
             let Some(parameter) = Self::TABLE.iter().find(|parameter| parameter.name == name) else {

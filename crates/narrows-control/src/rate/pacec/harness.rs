@@ -248,7 +248,7 @@ impl Network {
                         source.rate = rate;
                     }
                 }
-                Action::Log { .. } | Action::SetClass { .. } => {}
+                Action::Log { .. } | Action::Record { .. } | Action::SetClass { .. } => {}
             }
         }
     }

@@ -1,11 +1,9 @@
-//! Predicts a new flow's use of the link from the use of similar flows (BRF-31).
-//!
-//! The paper says "machine learning model" in one place and "average bandwidth of streams with that quintuple" in
-//! another, and discloses no model. The code follows the second: it uses averages, from the most specific key that
-//! has enough samples.
+//! Averages by prefix and service: the paper's "average bandwidth of streams with that quintuple" (BRF-31). The most
+//! specific key that has enough samples gives the prediction.
 
 use rustc_hash::FxHashMap;
 
+use super::Predictor;
 use crate::rate::kit::service;
 use crate::rate::{FlowIdentity, Host, Proto};
 use crate::units::Rate;
@@ -39,21 +37,28 @@ struct Average {
 
 /// Averages of the mean rates of finished flows.
 #[derive(Debug)]
-pub(super) struct Predictor<H> {
+pub(in crate::rate::brf) struct Averages<H> {
     averages: FxHashMap<Kin<H>, Average>,
     weight: f64,
     samples: u32,
     entries: usize,
 }
 
-impl<H: Host> Predictor<H> {
+impl<H: Host> Averages<H> {
     pub(super) fn new(weight: f64, samples: u32, entries: usize) -> Self {
-        Predictor { averages: FxHashMap::default(), weight, samples, entries }
+        Averages { averages: FxHashMap::default(), weight, samples, entries }
     }
 
-    /// Learns from a flow that has ended. `used` is the rate that the flow could use: its mean rate over its measurement
-    /// windows, or the capacity if the flow filled its share.
-    pub(super) fn learn<K: FlowIdentity<Host = H>>(&mut self, key: &K, used: Rate) {
+    fn first_known(&self, kin: &[Kin<H>]) -> Option<Rate> {
+        kin.iter()
+            .filter_map(|kin| self.averages.get(kin))
+            .find(|average| average.samples >= self.samples)
+            .map(|average| Rate::from_f64(average.rate))
+    }
+}
+
+impl<K: FlowIdentity> Predictor<K> for Averages<K::Host> {
+    fn learn(&mut self, key: &K, used: Rate) {
         for kin in Kin::of(key) {
             if let Some(average) = self.averages.get_mut(&kin) {
                 average.rate += self.weight * (used.as_f64() - average.rate);
@@ -66,21 +71,12 @@ impl<H: Host> Predictor<H> {
         }
     }
 
-    /// Returns the predicted use of a flow with this key, or `None` if there are too few samples.
-    pub(super) fn predict<K: FlowIdentity<Host = H>>(&self, key: &K) -> Option<Rate> {
+    fn predict(&self, key: &K) -> Option<Rate> {
         self.first_known(&Kin::of(key))
     }
 
-    /// Returns the predicted use of a TCP flow about which nothing else is known.
-    pub(super) fn predict_any(&self) -> Option<Rate> {
+    fn predict_any(&self) -> Option<Rate> {
         self.first_known(&[Kin::Protocol(Proto::Tcp), Kin::Any])
-    }
-
-    fn first_known(&self, kin: &[Kin<H>]) -> Option<Rate> {
-        kin.iter()
-            .filter_map(|kin| self.averages.get(kin))
-            .find(|average| average.samples >= self.samples)
-            .map(|average| Rate::from_f64(average.rate))
     }
 }
 
@@ -98,7 +94,7 @@ mod tests {
 
     #[test]
     fn tv_14_average_with_weight_a_quarter() {
-        let mut predictor = Predictor::new(0.25, 1, 100);
+        let mut predictor = Averages::new(0.25, 1, 100);
         let k = key([10, 0, 0, 1], 443);
         for (sample, average) in [(100_000, 100_000), (140_000, 110_000), (60_000, 97_500), (100_000, 98_125)]
         {
@@ -109,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_most_specific_key_with_enough_samples_decides() {
-        let mut predictor = Predictor::new(0.25, 3, 100);
+        let mut predictor = Averages::new(0.25, 3, 100);
         let rate = Rate::from_bytes_per_sec;
         for _ in 0..3 {
             predictor.learn(&key([10, 0, 0, 1], 443), rate(1000));
@@ -122,12 +118,13 @@ mod tests {
         // Two samples of its own are too few; the protocol's average has five.
         let ssh = predictor.predict(&key([10, 0, 9, 1], 22)).unwrap();
         assert!(ssh > rate(10) && ssh < rate(1000));
-        assert_eq!(Predictor::new(0.25, 3, 100).predict(&key([10, 0, 0, 1], 443)), None);
+        let untaught = Averages::<IpAddr>::new(0.25, 3, 100);
+        assert_eq!(untaught.predict(&key([10, 0, 0, 1], 443)), None);
     }
 
     #[test]
     fn memory_is_bounded() {
-        let mut predictor = Predictor::new(0.25, 1, 50);
+        let mut predictor = Averages::new(0.25, 1, 50);
         for i in 0..1000u32 {
             let [_, a, b, c] = i.to_be_bytes();
             predictor.learn(&key([a, b, c, 1], i as u16), Rate::from_bytes_per_sec(1));
