@@ -13,6 +13,7 @@ MODULES = {
     "polars": ("polars",),
     "report": ("altair", "jinja2", "markupsafe", "vl_convert"),
     "topologies": ("topohub",),
+    "train": ("sklearn",),
 }
 """The modules that each extra of pyproject.toml installs."""
 

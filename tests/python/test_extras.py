@@ -22,6 +22,7 @@ WORKSPACE = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
 FOR_DEVELOPERS = ("dev", "docs")
 IMPORTED_AS = {
     "os-ken": "os_ken",
+    "scikit-learn": "sklearn",
     "prometheus-client": "prometheus_client",
     "vl-convert-python": "vl_convert",
 }

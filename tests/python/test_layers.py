@@ -32,6 +32,7 @@ LAYERS = {
     "controller": set(),
     "scenario": {"topology"},
     "results": {"metrics"},
+    "training": {"results"},
     "backends": {"controller", "scenario"},
     "sweep": {"backends", "results", "scenario"},
     "studies": {"backends", "data", "metrics", "results", "scenario", "sweep"},
@@ -49,6 +50,7 @@ LAYERS = {
         "studies",
         "sweep",
         "topology",
+        "training",
         "validate",
     },
 }

@@ -37,6 +37,12 @@ COMMANDS = (
         "matrix",
         "Run each pair of congestion controllers in one queue.",
     ),
+    Entry(
+        "train",
+        "narrows.cli.commands.train",
+        "train",
+        "Train BRF's bandwidth model from flow records.",
+    ),
     Entry("plot", "narrows.cli.plot", "plot", "Plot the JSON output of iperf3."),
     Entry("list", "narrows.cli.commands.listing", "list_names", "List the names that a scenario may use."),
     Entry("schema", "narrows.cli.commands.check", "schema", "Print the JSON schema of scenario files."),

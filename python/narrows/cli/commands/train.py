@@ -1,0 +1,43 @@
+"""`narrows train`: its parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from narrows.cli.commands.shared import Json
+
+
+def train(
+    records: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RECORDS...",
+            help="Folders of results, or files of agents, with flow records.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FILE", help="File of the model (JSON).", show_default=False),
+    ],
+    trees: Annotated[int, typer.Option(metavar="N", min=1, max=128, help="Number of trees.")] = 32,
+    depth: Annotated[int, typer.Option(metavar="N", min=1, max=8, help="Levels of a tree.")] = 4,
+    quantile: Annotated[
+        float,
+        typer.Option(
+            metavar="Q", min=0.01, max=0.99, help="Share of flows that should use at most their prediction."
+        ),
+    ] = 0.9,
+    as_json: Json = False,
+) -> None:
+    """Train BRF's bandwidth model from flow records.
+
+    A switch or a scenario loads the file with `predictor = "FILE"` in the parameters of `brf`. A fifth of
+    the records is held out for a test, whose result is printed.
+    """
+    from narrows.cli import train as work  # noqa: PLC0415
+
+    work.train(records, out, (trees, depth, quantile), as_json=as_json)

@@ -1,0 +1,195 @@
+"""Trains BRF's bandwidth model from flow records, and exports it to the file that switches read.
+
+The model is gradient boosting with regression trees (Friedman, 2001) of scikit-learn. It predicts the
+logarithm of the rate that a flow can use, because rates span several powers of ten. The loss is that of a
+quantile: a prediction that is too low slows the flow down, and a prediction that is too high only reserves
+too much for an RTT.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+
+from narrows import extras
+from narrows.errors import NarrowsError, OutputError
+from narrows.results.results import Results
+from narrows.version import release
+
+FORMAT = "narrows-bandwidth-model"
+VERSION = 1
+FEATURES = (
+    "source_high",
+    "source_low",
+    "destination_high",
+    "destination_low",
+    "ip_version",
+    "service",
+    "protocol",
+    "second_of_day",
+)
+"""The features of a flow, in the order of `narrows_control::rate::kit::features::NAMES`."""
+TREES_MAX = 128
+DEPTH_MAX = 8
+"""Limits of the file format."""
+RECORDS_MIN = 20
+_LEARNING_RATE = 0.3
+_HELD_OUT = 5
+"""Every fifth record is held out for the test."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices of a training."""
+
+    trees: int = 32
+    depth: int = 4
+    quantile: float = 0.9
+    """Share of flows that should use at most their prediction."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A trained model with its test on records that were held out."""
+
+    model: dict[str, Any]
+    """The contents of the model's file."""
+    records: int
+    limited: int
+    """Number of records of flows that their application limited."""
+    covered: float
+    """Share of the held-out records whose use is at most the prediction; NaN without a held-out record."""
+    error: float
+    """Median factor between prediction and use, for the held-out limited flows; NaN if there is none."""
+
+
+_Floats = npt.NDArray[np.float64]
+
+
+def read(paths: Sequence[Path]) -> pa.Table:
+    """The flow records in folders of results, in logs of agents (JSON), or in CSV files.
+
+    Raises:
+        NarrowsError: for a path that has no flow records.
+    """
+    columns = ["use_bps", "limited", *FEATURES]
+    parts = []
+    for path in paths:
+        table = _table(path)
+        if lacking := [name for name in columns if name not in table.column_names]:
+            raise OutputError(f"{path}: found no column {lacking[0]}, expected {', '.join(columns)}")
+        try:
+            parts.append(table.select(columns).cast(pa.schema([(name, pa.float64()) for name in columns])))
+        except pa.ArrowInvalid as error:
+            raise OutputError(
+                f"{path}: found a value that is no number, expected numbers ({error})"
+            ) from None
+    return pa.concat_tables(parts)
+
+
+def _table(path: Path) -> pa.Table:
+    if path.is_dir():
+        return Results.read(path).flow_records
+    try:
+        return pa.csv.read_csv(path) if path.suffix == ".csv" else pa.Table.from_pylist(list(_logged(path)))
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        expected = "a folder of results, an agent's log in JSON, or a CSV file"
+        raise OutputError(f"{path}: found no flow records ({reason}), expected {expected}") from None
+
+
+def _logged(path: Path) -> Iterator[dict[str, Any]]:
+    """The flow records in the log of an agent. Other lines, such as those of other programs, are left out."""
+    with path.open(encoding="utf-8") as log:
+        for line in log:
+            if '"flow-record"' not in line:
+                continue
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(entry, dict) and entry.get("event") == "flow-record":
+                yield {name: entry.get(name) for name in ("use_bps", "limited", *FEATURES)}
+
+
+def train(records: pa.Table, options: Options | None = None) -> Training:
+    """Train a model.
+
+    Args:
+        records: flow records, as `read` returns them.
+        options: size of the model and quantile.
+
+    Raises:
+        NarrowsError: if there are too few records, or an invalid one.
+    """
+    extras.require("train", "narrows train")
+    options = options or Options()
+    use = records["use_bps"].to_numpy()
+    if len(use) < RECORDS_MIN:
+        raise NarrowsError(f"found {len(use)} flow records, expected at least {RECORDS_MIN}")
+    inputs = np.column_stack([records[name].to_numpy() for name in FEATURES])
+    if not (np.isfinite(inputs).all() and np.isfinite(use).all() and (use > 0).all()):
+        raise NarrowsError("found a flow record with an undefined value, expected numbers and a use above 0")
+    target, is_limited = np.log(use), records["limited"].to_numpy() > 0
+    held_out = np.arange(len(use)) % _HELD_OUT == 0
+    tested = _fit(inputs[~held_out], target[~held_out], options).predict(inputs[held_out])
+    # The rates of floating-point numbers differ in the last digit.
+    covered = float(np.mean(target[held_out] <= tested + 1e-3))
+    of_limited = np.abs(tested - target[held_out])[is_limited[held_out]]
+    error = float(np.exp(np.median(of_limited))) if of_limited.size else float("nan")
+    model = export(_fit(inputs, target, options))
+    if not is_limited.all():
+        # The port limited the other flows. Their use is the link's rate, not their own.
+        model["unlimited_bps"] = float(use[~is_limited].min()) / 2
+    model["about"] = {
+        "narrows": release(),
+        "records": len(use),
+        "limited": int(is_limited.sum()),
+        "quantile": options.quantile,
+    }
+    return Training(model, len(use), int(is_limited.sum()), covered, error)
+
+
+def _fit(inputs: _Floats, target: _Floats, options: Options) -> Any:
+    from sklearn.ensemble import GradientBoostingRegressor  # noqa: PLC0415 (optional, and slow to import)
+
+    regressor = GradientBoostingRegressor(
+        loss="quantile",
+        alpha=options.quantile,
+        n_estimators=options.trees,
+        max_depth=options.depth,
+        learning_rate=_LEARNING_RATE,
+        min_samples_leaf=5,
+        random_state=0,
+    )
+    return regressor.fit(inputs, target)
+
+
+def export(regressor: Any) -> dict[str, Any]:
+    """The contents of a model's file, from a fitted GradientBoostingRegressor."""
+    base = float(regressor.init_.predict(np.zeros((1, len(FEATURES))))[0])
+    trees = [_tree(estimator.tree_, regressor.learning_rate) for estimator in regressor.estimators_[:, 0]]
+    return {"format": FORMAT, "version": VERSION, "base": base, "trees": trees}
+
+
+def _tree(tree: Any, factor: float) -> list[Any]:
+    """The nodes of a tree. scikit-learn numbers them so that children follow their parents."""
+    return [
+        float(tree.value[node].ravel()[0]) * factor
+        if low < 0
+        else [FEATURES[tree.feature[node]], float(tree.threshold[node]), int(low), int(high)]
+        for node, (low, high) in enumerate(zip(tree.children_left, tree.children_right, strict=True))
+    ]
+
+
+def write(model: dict[str, Any], path: Path) -> None:
+    """Write a model's file."""
+    path.write_text(json.dumps(model) + "\n", encoding="utf-8")
