@@ -91,7 +91,9 @@ def test_text_from_outside_is_escaped(outcome: Outcome) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_every_chart_is_valid_vega_lite(outcome: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = [item for group in figures(outcome).values() for item in group]
-    assert len(drawn) == len(outcome.study.figures)
+    networks = [item for item in drawn if item.id.startswith("network-")]
+    assert len(networks) == len(outcome.runs)
+    assert len(drawn) == len(outcome.study.figures) + len(networks)
     monkeypatch.setattr(figure, "VALIDATE", True)
     for item in drawn:
         assert item.specs()
@@ -362,7 +364,8 @@ def test_each_figure_of_a_study_has_a_sentence_in_the_index(outcome: Outcome, tm
     study = outcome.study.model_copy(update={"figures": few})
     write(Outcome(study, True, outcome.runs, outcome.findings), tmp_path)
     entries = {entry.file: entry for entry in folder.read(tmp_path / "figures")}
-    assert set(entries) == {f"{spec.id}.{suffix}" for spec in few for suffix in export.SUFFIXES}
+    names = [*(spec.id for spec in few), *(f"network-{identity}" for identity in outcome.runs)]
+    assert set(entries) == {f"{name}.{suffix}" for name in names for suffix in export.SUFFIXES}
     sentence = "RTT minus the RTT of the empty network, over all ACKs of all seeds."
     assert entries["queueing-cdf.svg"].summary == sentence
     assert entries["queueing-cdf.svg"].point.startswith("E")

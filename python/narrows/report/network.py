@@ -30,6 +30,8 @@ MOST_LABELS = 60
 """Largest number of links, and of nodes, that are all labelled."""
 SIDE_OF_FIGURE = 560.0
 """Longer side of the picture in a report."""
+TALLEST = 300.0
+"""Largest height of the picture in a report."""
 SUFFIXES = (".svg", ".png", ".pdf")
 """Suffixes of the supported file formats."""
 
@@ -91,16 +93,41 @@ def parts(seen: Survey, loads: Mapping[str, float] | None = None) -> tuple[list[
 
 
 def figure(identity: str, seen: Survey) -> Figure:
-    """The network as a figure of a report. If it is small, hosts have names and their links have labels."""
+    """The network as a figure of a report. If it is small and not a map, hosts have names and labels."""
     nodes, links = parts(seen)
-    if len(nodes) <= MOST_LABELS // 2:
-        nodes = [replace(node, host=False) for node in nodes]
+    if len(nodes) <= MOST_LABELS // 2 and not seen.graph.geographic:
+        nodes = [replace(node, host=False) for node in _with_long_ends(nodes, links)]
     drawing, shared = layers(nodes, links, seen.graph.geographic, SIDE_OF_FIGURE)
+    if drawing.height > TALLEST:
+        side = SIDE_OF_FIGURE * TALLEST / drawing.height
+        drawing, shared = layers(nodes, links, seen.graph.geographic, side)
     caption = "Nodes and links, with the rate and the one-way delay of each link."
     if shared:
         caption += " " + sentence(shared.replace("between switches", "all links"))
     width, height = (int(extent) for extent in (drawing.width, drawing.height))
     return Figure(identity, "Network", caption, [Panel("", drawing, height=height, width=width)], columns=1)
+
+
+def _with_long_ends(nodes: list[Node], links: list[Link]) -> list[Node]:
+    """The nodes, with links to end nodes as long as the longest link, so that the links' labels fit."""
+    neighbours: dict[int, list[int]] = {}
+    for link in links:
+        neighbours.setdefault(link.a, []).append(link.b)
+        neighbours.setdefault(link.b, []).append(link.a)
+    wanted = max((_distance(nodes[link.a], nodes[link.b]) for link in links), default=0.0)
+    moved = list(nodes)
+    for i, node in enumerate(nodes):
+        if len(near := neighbours.get(i, [])) == 1 and len(neighbours[near[0]]) > 1:
+            middle = nodes[near[0]]
+            times = wanted / (_distance(node, middle) or wanted)
+            moved[i] = replace(
+                node, x=middle.x + times * (node.x - middle.x), y=middle.y + times * (node.y - middle.y)
+            )
+    return moved
+
+
+def _distance(a: Node, b: Node) -> float:
+    return math.hypot(a.x - b.x, a.y - b.y)
 
 
 def chart(title: str, nodes: list[Node], links: list[Link], geographic: bool) -> dict[str, Any]:

@@ -106,27 +106,12 @@ mod tests {
             nodes: vec!["A".into(), "B".into()],
             links: vec![link("A->B", 0, 1), link("B->A", 1, 0)],
             flows: vec![FlowPlan {
-                name: "web".into(),
-                from: 0,
-                to: 1,
-                return_path: None,
                 start: Time::from_nanos(5),
-                stop: None,
-                count: 1,
-                spacing: Span::ZERO,
-                class: 0,
-                transport: TransportPlan::Tcp {
-                    cc: "cubic".into(),
-                    ecn: false,
-                    pacing: false,
-                    receive_window: None,
-                    mss: 1448,
-                    initial_window: 10,
-                },
                 app: AppPlan::Poisson {
                     per_sec: 20.0,
                     size: SizePlan::Pareto { mean: 20_000.0, shape: 1.3 },
                 },
+                ..FlowPlan::bulk("web", (0, 1), "cubic")
             }],
             ..Plan::default()
         };
