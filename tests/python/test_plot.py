@@ -22,6 +22,7 @@ def stream(end, socket=5, **more):
         "snd_cwnd": 14_480,
         "rtt": 20_500,
         "rttvar": 700,
+        "pmtu": 1500,
         "omitted": False,
     }
     return seen | more
@@ -64,6 +65,7 @@ def test_values_are_in_the_units_of_the_titles(file, monkeypatch):
         "Retransmissions (segments per interval)": [(0.5, 2), (1.5, 0)],
         "RTT (ms)": [(1, 20.5), (2, 20.5)],
         "RTT variance (mean deviation, ms)": [(1, pytest.approx(0.7)), (2, pytest.approx(0.7))],
+        "MTU (bytes)": [(1, 1500), (2, 1500)],
     }
 
 
@@ -72,7 +74,7 @@ def test_the_time_axis_covers_all_intervals(file):
     for panel in iperf3.draw(iperf3.read(file(output(*intervals)))).panels:
         encoding = panel.chart.to_dict()["encoding"]
         assert encoding["x"]["scale"] == {"domain": [0.0, 3.0], "nice": False}
-        whole = panel.title.startswith("Retransmissions")
+        whole = panel.title.startswith(("Retransmissions", "MTU"))
         assert encoding["y"]["axis"] == ({"format": ",d", "tickMinStep": 1} if whole else {})
 
 
@@ -96,7 +98,7 @@ def test_missing_quantities_are_listed_with_the_reason(file, plot, sender, proto
     assert list(panels(path)) == ["Throughput (Mbit/s)", data]
     code, _, err = plot(path)
     assert (code, err.count("\n")) == (0, 1)
-    assert err.startswith(f"{path}: no Congestion window, Retransmissions, RTT, RTT variance: {why}")
+    assert err.startswith(f"{path}: no Congestion window, Retransmissions, RTT, RTT variance, MTU: {why}")
 
 
 def test_data_of_both_directions_has_a_title_for_both(file):
@@ -109,9 +111,12 @@ def test_pictures_have_the_folder_and_stem_of_the_file(file, plot, tmp_path):
     path = file(two, "a.json")
     code, out, err = plot(path)
     assert (code, err) == (0, "")
+    alone = ("throughput", "data", "cwnd", "retransmissions", "rtt", "rtt-variance", "mtu")
     assert out.strip().split(", ") == [
         str(tmp_path / f"a.{kind}") for kind in ("svg", "pdf", "png", "vl.json")
-    ]
+    ] + [str(tmp_path / f"a-{quantity}.pdf") for quantity in alone]
+    for quantity in alone:
+        assert (tmp_path / f"a-{quantity}.pdf").read_bytes().startswith(b"%PDF")
     svg = (tmp_path / "a.svg").read_text()
     assert "stream 5" in svg and "stream 7" in svg and "RTT variance (mean deviation, ms)" in svg
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
@@ -150,6 +155,29 @@ def test_two_files_with_the_same_picture_name_give_a_one_line_error(plot, tmp_pa
     assert not (tmp_path / "pics").exists()
     assert plot(first, first.with_suffix(".txt"))[0] == 2 and not (tmp_path / "r1" / "iperf3.svg").exists()
     assert plot(first, second)[0] == 0 and (tmp_path / "r2" / "iperf3.svg").exists()
+
+
+def test_each_panel_is_also_a_figure_with_the_same_values_and_the_legend(file):
+    trace = iperf3.read(file(output({"streams": [stream(1), stream(1, socket=7)]})))
+    whole, each = iperf3.draw(trace), iperf3.draw_each(trace)
+    assert [panel.title for panel in whole.panels] == [of.panels[0].title for of in each.values()]
+    for of, panel in zip(each.values(), whole.panels, strict=True):
+        assert len(of.panels) == 1 and [key.label for key in of.keys] == ["stream 5", "stream 7"]
+        assert of.panels[0].chart.to_dict()["data"] == panel.chart.to_dict()["data"]
+
+
+def test_a_quantity_that_a_file_lacks_has_no_pdf(file, plot, tmp_path):
+    without = {key: value for key, value in stream(1).items() if key != "pmtu"}
+    assert plot(file(output({"streams": [without]})))[0] == 0
+    assert (tmp_path / "run-rtt.pdf").exists() and not (tmp_path / "run-mtu.pdf").exists()
+
+
+def test_a_panel_never_overwrites_the_figure_of_another_file(file, plot, tmp_path):
+    text = json.dumps(output({"streams": [stream(1)]}))
+    first, second = file(text, "run.json"), file(text, "run-rtt.json")
+    code, out, err = plot(first, second)
+    assert (code, out, err.count("\n")) == (2, "", 1) and str(first) in err and str(second) in err
+    assert not list(tmp_path.glob("*.pdf"))
 
 
 def test_a_picture_never_overwrites_the_measured_file(file, plot, tmp_path):

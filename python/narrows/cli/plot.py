@@ -32,18 +32,22 @@ def plot(
 ) -> None:
     """Plot the JSON output of iperf3.
 
-    The panels are throughput, data, window, retransmissions, RTT and its variance. Each figure is written as
-    PDF, PNG and SVG, with its Vega-Lite specification.
+    The panels are throughput, data, window, retransmissions, RTT, its variance, and MTU. Each figure is
+    written as PDF, PNG and SVG, with its Vega-Lite specification. Each panel is also written as a PDF of its
+    own, such as FILE-cwnd.pdf.
     """
     extras.require("report", "plot")
     from narrows.report import export  # noqa: PLC0415 (charts take a second to load)
 
     _check_names(files, out)
     drawn = [(path, *_drawn(path)) for path in files]
-    for path, figure, left_out in drawn:
+    for path, figure, each, left_out in drawn:
         folder = out or path.parent
         try:
             written = export.write(figure, folder, path.stem)
+            for part, alone in each.items():
+                written.append(folder / f"{path.stem}-{part}.pdf")
+                written[-1].write_bytes(export.pdf(alone))
         except OSError as error:
             raise OutputError(f"{error.filename or folder}: {error.strerror}") from None
         print(", ".join(str(file) for file in written))
@@ -51,8 +55,8 @@ def plot(
             say(f"{path}: {left_out}")
 
 
-def _drawn(path: Path) -> tuple[Figure, str]:
-    """The figure, and a line that names its missing panels."""
+def _drawn(path: Path) -> tuple[Figure, dict[str, Figure], str]:
+    """The figure, a figure of each of its panels, and a line that names its missing panels."""
     from narrows.report import iperf3  # noqa: PLC0415
 
     if path.is_dir():
@@ -61,26 +65,31 @@ def _drawn(path: Path) -> tuple[Figure, str]:
         )
     trace = iperf3.read(path)
     try:
-        return iperf3.draw(trace), iperf3.missing(trace)
+        return iperf3.draw(trace), iperf3.draw_each(trace), iperf3.missing(trace)
     except OutputError as error:
         raise OutputError(f"{path}: {error}") from None
 
 
 def _check_names(files: list[Path], out: Path | None) -> None:
-    """Check that no figure would overwrite another figure or a file. A figure has the name of its file."""
-    from narrows.report import export  # noqa: PLC0415
+    """Check that no figure would overwrite another figure or a file.
 
+    The names of a file's figures begin with the file's name.
+    """
+    from narrows.report import export, iperf3  # noqa: PLC0415
+
+    ends = [f".{suffix}" for suffix in export.SUFFIXES]
+    ends += [f"-{quantity.file}.pdf" for quantity in iperf3.QUANTITIES]
     given = {path.resolve(): path for path in files}
     seen: dict[Path, Path] = {}
     for path in files:
-        other = seen.setdefault((out or path.parent).resolve() / path.stem, path)
-        if other is not path:
-            raise OutputError(
-                f"{path}: its figures would overwrite those of {other}; use different file names, or "
-                "separate calls with different --out"
-            )
-        for suffix in export.SUFFIXES:
-            if lost := given.get((out or path.parent).resolve() / f"{path.stem}.{suffix}"):
+        for target in ((out or path.parent).resolve() / f"{path.stem}{end}" for end in ends):
+            other = seen.setdefault(target, path)
+            if other is not path:
+                raise OutputError(
+                    f"{path}: its figures would overwrite those of {other}; use different file names, or "
+                    "separate calls with different --out"
+                )
+            if lost := given.get(target):
                 raise OutputError(
                     f"{lost}: a figure of {path} would overwrite it, expected a different file name, or "
                     "another --out"

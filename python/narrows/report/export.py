@@ -22,6 +22,11 @@ def svg(figure: Figure) -> str:
     return str(vl_convert.vegalite_to_svg(_spec(figure)))
 
 
+def pdf(figure: Figure) -> bytes:
+    """The figure as PDF, with its legend."""
+    return bytes(vl_convert.svg_to_pdf(svg(figure)))
+
+
 def _spec(figure: Figure) -> dict[str, Any]:
     with debug_mode(VALIDATE):
         return figure.spec() | {"background": "white"}

@@ -1,8 +1,8 @@
 """A figure of iperf3's JSON: the sender's report of each interval (`iperf3 --json` on the client).
 
 It shows the quantities of Rozinov and Dimitrov's study of Linux's algorithms: data sent, congestion window,
-retransmissions, RTT and its variance, throughput. iperf3 reads them from Linux's `tcp_info`, in bytes and
-microseconds.
+retransmissions, RTT and its variance, throughput, MTU. iperf3 reads them from Linux's `tcp_info`, in bytes
+and microseconds.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class Quantity:
     """Key in a stream's interval."""
     scale: float
     """Factor from iperf3's unit to the unit in the title."""
+    file: str
+    """Part of the name of its own PDF."""
     of: Of = Of.END
     whole: bool = False
     """Whether the quantity is a whole number."""
@@ -58,15 +60,19 @@ class Quantity:
         return self.title.rpartition(" (")[0]
 
 
-_DATA = Quantity("Data sent (MB)", "bytes", 1e-6, Of.SO_FAR)
+_DATA = Quantity("Data sent (MB)", "bytes", 1e-6, "data", Of.SO_FAR)
 QUANTITIES = (
-    Quantity("Throughput (Mbit/s)", "bits_per_second", 1e-6, Of.INTERVAL),
+    Quantity("Throughput (Mbit/s)", "bits_per_second", 1e-6, "throughput", Of.INTERVAL),
     _DATA,
-    Quantity("Congestion window (kB)", "snd_cwnd", 1e-3),
-    Quantity("Retransmissions (segments per interval)", "retransmits", 1.0, Of.INTERVAL, whole=True),
-    Quantity("RTT (ms)", "rtt", 1e-3),
+    Quantity("Congestion window (kB)", "snd_cwnd", 1e-3, "cwnd"),
+    Quantity(
+        "Retransmissions (segments per interval)", "retransmits", 1.0, "retransmissions", Of.INTERVAL, True
+    ),
+    Quantity("RTT (ms)", "rtt", 1e-3, "rtt"),
     # Linux's rttvar, which iperf3 and the study call the variance.
-    Quantity("RTT variance (mean deviation, ms)", "rttvar", 1e-3),
+    Quantity("RTT variance (mean deviation, ms)", "rttvar", 1e-3, "rtt-variance"),
+    # The path MTU that Linux has discovered.
+    Quantity("MTU (bytes)", "pmtu", 1.0, "mtu", whole=True),
 )
 
 
@@ -137,11 +143,27 @@ def draw(trace: Trace) -> Figure:
     Raises:
         OutputError: for a value that is not a number. The message does not name the file.
     """
+    panels, keys = _panels(trace)
+    return Figure("iperf3", trace.title, "", list(panels.values()), keys)
+
+
+def draw_each(trace: Trace) -> dict[str, Figure]:
+    """A figure of each quantity that the trace has, by the quantity's part of a file name.
+
+    Raises:
+        OutputError: for a value that is not a number. The message does not name the file.
+    """
+    panels, keys = _panels(trace)
+    return {file: Figure(f"iperf3-{file}", trace.title, "", [of], keys) for file, of in panels.items()}
+
+
+def _panels(trace: Trace) -> tuple[dict[str, Panel], list[Key]]:
+    """A panel for each quantity that the trace has, by its part of a file name, and the legend."""
     every = [interval for of in trace.streams.values() for interval in of]
     first, last = (pick(float(of[key]) for of in every) for pick, key in ((min, "start"), (max, "end")))
     time = alt.Scale(domain=[first, last], nice=False) if first < last else alt.Undefined
     looks = {name: look(like) for name, like in zip(trace.streams, _LOOKS, strict=False)}
-    panels = []
+    panels: dict[str, Panel] = {}
     for quantity in QUANTITIES:
         values = _values(quantity, trace)
         if not values:
@@ -158,9 +180,8 @@ def draw(trace: Trace) -> Figure:
                 strokeDash=dash(list(looks), list(looks.values())),
             )
         )
-        panels.append(Panel(_titled(quantity, trace), chart, PANEL_HEIGHT))
-    keys = [Key(name, of) for name, of in looks.items() if name]
-    return Figure("iperf3", trace.title, "", panels, keys)
+        panels[quantity.file] = Panel(_titled(quantity, trace), chart, PANEL_HEIGHT)
+    return panels, [Key(name, of) for name, of in looks.items() if name]
 
 
 def _titled(quantity: Quantity, trace: Trace) -> str:
