@@ -1,13 +1,14 @@
 """Writes tests/vectors/bbr-gains.csv: the gains of BBR-A, BBR-B and BBR-C for every omega, in real numbers.
 
 `python tools/bbr_gains.py` rewrites the file; tests/python/test_docs.py fails if it is outdated. The formulas
-are equations 13 to 15 of "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model"
-(Sensors 23(9):4431, 2023). They are computed in floating point, so that they are independent of the
+(`narrows.studies.computed.gains`) are computed in floating point, so that they are independent of the
 controllers' code.
 """
 
 import math
 from pathlib import Path
+
+from narrows.studies.computed.gains import GAINS
 
 VECTORS = Path(__file__).resolve().parent.parent / "tests/vectors/bbr-gains.csv"
 
@@ -21,15 +22,8 @@ omega,a_up,a_down,b_up,b_down,c_up,c_down
 
 def gains(omega: int) -> tuple[int, ...]:
     """The gains of BBR-A, BBR-B and BBR-C in 1/256: for each, the gain up and the gain down."""
-    w = omega / 1024
-    real = (
-        2 / (w + 1),
-        math.cos(w),
-        3 / (w + 2),
-        (3 - 2 * w) / (3 - w),
-        1.5 - 0.5 * w**0.25,
-        1 - 0.5 * w**4,
-    )
+    variants = [GAINS[name] for name in ("bbr-a", "bbr-b", "bbr-c")]
+    real = [gain(omega / 1024) for gains in variants for gain in (gains.up, gains.down)]
     return tuple(math.floor(256 * gain + 0.5) for gain in real)
 
 

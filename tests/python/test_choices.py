@@ -208,7 +208,8 @@ def test_every_claim_of_bdrs_paper_is_judged_on_one_form() -> None:
 def test_every_experiment_with_a_repaired_algorithm_also_runs_it_as_printed(name: str) -> None:
     study = load_study(find_study(name))
     assert study.readings
-    for experiment in study.experiments:
+    # A paper's model has one reading: the two differ in the phases' ends, which no equation has.
+    for experiment in (experiment for experiment in study.experiments if experiment.computed is None):
         text = (study.folder / experiment.scenario).read_text()
         for claim in _claims(study, experiment):
             if second_reading(claim, study.readings) is not None:

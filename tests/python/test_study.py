@@ -13,6 +13,7 @@ import pytest
 from narrows import metrics
 from narrows.errors import NarrowsError
 from narrows.studies import Claim, Run, Runs, Verdict, find_study, judge, load_study, runner
+from narrows.studies.computed import compute
 from narrows.studies.judge import Bound, judge_bound
 from narrows.studies.model import Expect
 from narrows.studies.printed import printed_rows
@@ -378,6 +379,10 @@ def test_every_study_at_hand_is_sound() -> None:
             if experiment.printed:
                 assert len(printed_rows(study.folder / experiment.printed)) > 1
                 continue
+            if experiment.computed is not None:
+                assert len(compute(experiment.computed)) > 1
+            if not experiment.scenario:
+                continue
             full, _ = runner.prepare(study, experiment, quick=False)
             short, _ = runner.prepare(study, experiment, quick=True)
             assert 0 < len(expand(short)) <= len(expand(full))
@@ -410,7 +415,7 @@ def test_variants_with_a_memory_of_a_minute_have_longer_runs(quick: bool) -> Non
     """In shorter runs `bbr-a-recent` behaves as `bbr-a`, so a verdict would have no meaning."""
     study = load_study(find_study("bbr-gain"))
     seen = 0
-    for experiment in study.experiments:
+    for experiment in (experiment for experiment in study.experiments if experiment.scenario):
         scenario, _ = runner.prepare(study, experiment, quick)
         if "-recent" in str(scenario.full()):
             seen += 1
@@ -430,7 +435,7 @@ def test_the_two_paths_of_the_gain_study_have_the_rtts_that_they_say() -> None:
         delays = [link["delay"][0][1] / 1e6 for link in plan["links"]]
         return [sum(delays[i : i + 2]) + sum(delays[-2:]) for i in range(0, len(delays) - 2, 2)]
 
-    for identity in ("G1", "G2", "G5", "G7"):
+    for identity in ("G0", "M1", "G1", "G2", "G5", "G7"):
         scenario, _ = runner.prepare(study, study.experiment(identity), quick=True)
         assert all(round_trips(resolve(item.scenario)) == [10.0, 50.0] for item in expand(scenario, seeds=1))
     scenario, _ = runner.prepare(study, study.experiment("G3"), quick=True)
@@ -550,5 +555,5 @@ def test_the_number_of_seeds_can_be_chosen(tmp_path: Path) -> None:
 def test_an_unknown_experiment_gives_a_one_line_error_with_the_known_ones(narrows, tmp_path):
     code, _, said = narrows("study", "bbr-gain", "--only", "G9", "--out", tmp_path / "out")
     assert code == 2
-    assert said.startswith("--only: found 'G9', expected one of G1, G2, G3, G4, G5, G6, G7")
+    assert said.startswith("--only: found 'G9', expected one of G0, M1, M2, G1, G2, G3, G4, G5, G6, G7")
     assert said.count("\n") == 1 and not (tmp_path / "out").exists()

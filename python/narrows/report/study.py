@@ -18,7 +18,7 @@ from narrows.report.paper import paper_table
 from narrows.report.real import agreement, side_by_side
 from narrows.report.tables import Table, sentence
 from narrows.results.measures import MEASURES, measure_run
-from narrows.results.runs import PRINTED, Run, Runs
+from narrows.results.runs import COMPUTED, PRINTED, Run, Runs
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import survey
@@ -187,7 +187,7 @@ def _remarks(outcome: Outcome, experiment: Experiment) -> list[str]:
 
 def _facts(outcome: Outcome) -> list[tuple[str, str]]:
     groups = [*outcome.runs.values(), *(runs for found in outcome.varied.values() for runs in found.values())]
-    runs = [run for group in groups for run in group if PRINTED not in run.tables]
+    runs = [run for group in groups for run in group if not {PRINTED, COMPUTED} & run.tables.keys()]
     seeds = sorted({run.seed for run in runs})
     facts = [
         ("Narrows", outcome.version),

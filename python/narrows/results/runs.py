@@ -17,6 +17,8 @@ from narrows.results.factors import Factor, Where, same
 Floats = NDArray[np.float64]
 PRINTED = "printed"
 """Name of the table in a run that holds one row of a table from a paper."""
+COMPUTED = "computed"
+"""Name of the table in a run that a model computed: quantities that no simulation has."""
 Tables = Mapping[str, Mapping[str, Any]]
 """Values by table and column: numpy arrays, or lists of strings."""
 
@@ -41,7 +43,11 @@ class Run:
         values bit for bit, they are the same sequence of events.
         """
         digest = hashlib.sha256()
-        columns = {**self.tables.get(PRINTED, {}), **self.tables.get("flows", {})}
+        columns = {
+            name: values
+            for table in (PRINTED, COMPUTED, "flows")
+            for name, values in self.tables.get(table, {}).items()
+        }
         for name, values in sorted(columns.items()):
             digest.update(name.encode())
             digest.update(values.tobytes() if isinstance(values, np.ndarray) else repr(values).encode())

@@ -1,13 +1,14 @@
 """Runs a paper's experiments with one command, and compares each claim of the paper with the measurement.
 
 A study is a folder: `study.toml` (experiments and figures), `claims.toml` (the paper's claims and our own
-expectations), and a scenario file per experiment. This package does not depend on any particular paper.
-Claims and figures name measures of a registry (`narrows.results.measures`), and verdicts are computed
-(`judge.py`).
+expectations), and a scenario file per experiment. Only `computed` depends on particular papers: it holds
+their models. Claims and figures name measures of a registry (`narrows.results.measures`), and verdicts are
+computed (`judge.py`).
 """
 
 from narrows.results.measures import MEASURES, Measured, measure_run
 from narrows.results.runs import Run, Runs
+from narrows.studies import computed as _computed  # noqa: F401  (its measures)
 from narrows.studies import printed as _printed  # noqa: F401  (its measures)
 from narrows.studies.judge import Finding, Verdict, judge
 from narrows.studies.load import find_study, load_study

@@ -53,9 +53,9 @@ def load_study(folder: Path) -> Study:
     study._folder = folder
     for experiment in study.experiments:
         key = f"experiments.{experiment.id}"
-        if not experiment.file:
-            raise _at(ScenarioError("expected either scenario or printed", key), folder, table)
-        if not (folder / experiment.file).is_file():
+        if not experiment.file and experiment.computed is None:
+            raise _at(ScenarioError("expected scenario, printed or computed", key), folder, table)
+        if experiment.file and not (folder / experiment.file).is_file():
             name = "scenario" if experiment.scenario else "printed"
             message = f"found {found(experiment.file)}, expected a file in the study's folder"
             raise _at(ScenarioError(message, f"{key}.{name}"), folder, table)

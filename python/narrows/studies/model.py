@@ -106,6 +106,13 @@ class Recorded(_Table):
     """Values of the key. `file` is relative to the data folder."""
 
 
+class Computed(_Table):
+    """A model of the paper, whose solutions are runs (`narrows.studies.computed`)."""
+
+    model: str
+    args: dict[str, Any] = {}
+
+
 class Experiment(_Table):
     """One experiment: a scenario file with its sweep, and the names of its factors."""
 
@@ -118,6 +125,8 @@ class Experiment(_Table):
     printed: str = ""
     """A CSV table of the paper, given instead of `scenario`. The rows of the table are the runs, and nothing
     is simulated."""
+    computed: Computed | None = None
+    """A model whose solutions are runs. With a scenario, the factor `by` is `simulation` or `model`."""
     factors: dict[str, str] = {}
     """Key of each factor in the sweep (`case` or a dotted key), if it differs from the factor's name."""
     recorded: Recorded | None = None
@@ -131,8 +140,8 @@ class Experiment(_Table):
 
     @model_validator(mode="after")
     def _one_source(self) -> Experiment:
-        if self.scenario and self.printed:
-            raise Expected("either scenario or printed")
+        if self.printed and (self.scenario or self.computed):
+            raise Expected("printed without scenario and computed")
         for item in self.free:
             if item.key and (item.id in self.factors or item.key in self.factors.values()):
                 raise Expected(f"a free input that no run varies instead of {item.id!r}")

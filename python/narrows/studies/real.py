@@ -25,6 +25,7 @@ from narrows.results.results import SIMULATED, Results, is_finished, left_by
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
 from narrows.studies.choices import judge_choices
+from narrows.studies.computed import with_computed
 from narrows.studies.model import Experiment, Study
 from narrows.studies.runner import (
     Outcome,
@@ -37,7 +38,7 @@ from narrows.studies.runner import (
     minutes,
     read_scenario,
     shorten,
-    take_printed,
+    take_without_runs,
 )
 
 OVERHEAD_S = 2.5
@@ -93,17 +94,15 @@ def run_on_both(
         say: called with each line about the progress.
     """
     experiments = chosen(study, only)
-    pairs = [
-        plan(study, experiment, quick, real, seeds) for experiment in experiments if not experiment.printed
-    ]
+    pairs = [plan(study, experiment, quick, real, seeds) for experiment in experiments if experiment.scenario]
     if not any(pair.real for pair in pairs):
         # Write nothing: a report without a run would replace an earlier one.
         raise NarrowsError(f"--on {real.name}: {_none_runs(experiments, pairs)}")
     stacks = Real(kernel=str(real.facts().get("kernel", "unknown")), backend=real.name)
     outcome = Outcome(study, quick, {}, [], real=stacks)
     for experiment in experiments:
-        if experiment.printed:
-            take_printed(study, experiment, outcome)
+        if not experiment.scenario:
+            take_without_runs(study, experiment, outcome)
     ahead = [pair for pair in pairs if pair.real and not _kept(pair.real, _place(out, real, pair), reuse)]
     total = sum(pair.seconds for pair in ahead)
     beside = [
@@ -120,7 +119,8 @@ def run_on_both(
             continue
         outcome.scenarios[identity] = (study.folder / pair.experiment.scenario).read_text(encoding="utf-8")
         simulated = _results(pair.simulated, out / SIMULATED / identity, simulator, jobs, reuse, _quiet)
-        outcome.runs[identity] = read_runs(simulated, pair.experiment.factors)
+        runs = read_runs(simulated, pair.experiment.factors)
+        outcome.runs[identity] = with_computed(pair.experiment, runs)
         outcome.version = str(simulated.metadata.get("narrows", "unknown"))
         outcome.add_cost(simulated, out / SIMULATED / identity)
         found = _in_real_time(pair, _place(out, real, pair), real, jobs, reuse, total, say, stacks)
@@ -141,6 +141,7 @@ def _none_runs(experiments: list[Experiment], pairs: list[Pair]) -> str:
     """Reasons why none of these experiments runs on real stacks."""
     reasons = [f"{pair.experiment.id} is not run on real stacks: {' '.join(pair.left_out)}" for pair in pairs]
     reasons += [f"{e.id} is a table that the paper prints" for e in experiments if e.printed]
+    reasons += [f"{e.id} is computed" for e in experiments if not e.file]
     return "; ".join(reason.rstrip(".") for reason in reasons)
 
 

@@ -26,6 +26,7 @@ from narrows.results.runs import Runs
 from narrows.scenario.load import expand, override
 from narrows.scenario.model import Scenario
 from narrows.studies.choices import judge_choices
+from narrows.studies.computed import with_computed
 from narrows.studies.judge import Finding
 from narrows.studies.model import Claim, Experiment, FreeInput, Shorter, Study
 from narrows.studies.printed import printed_rows
@@ -150,7 +151,7 @@ def run_study(
         say(f"{amount(ahead, 'simulated')}, {at_a_time(jobs, backend)}")
     for experiment in experiments:
         if not experiment.scenario:
-            take_printed(study, experiment, outcome)
+            take_without_runs(study, experiment, outcome)
         for part in planned:
             if part.experiment is experiment:
                 _take(part, outcome, jobs, backend, say)
@@ -222,7 +223,7 @@ def _take(planned: _Sweep, outcome: Outcome, jobs: int | None, backend: Backend 
     else:
         outcome.notes += planned.notes
         _remember(folder, outcome.quick, planned.notes)
-    outcome.runs[experiment.id] = runs
+    outcome.runs[experiment.id] = with_computed(experiment, runs)
     outcome.version = str(results.metadata.get("narrows", "unknown"))
     outcome.scenarios[experiment.id] = (outcome.study.folder / experiment.scenario).read_text(
         encoding="utf-8"
@@ -260,8 +261,11 @@ def judge_claims(outcome: Outcome) -> None:
     outcome.second = [finding for claim in seconds if (finding := judged(claim)).cases]
 
 
-def take_printed(study: Study, experiment: Experiment, outcome: Outcome) -> None:
-    """Use the rows of a table of the paper as runs."""
+def take_without_runs(study: Study, experiment: Experiment, outcome: Outcome) -> None:
+    """Use the rows of a table of the paper, or the solutions of a model, as runs."""
+    if not experiment.printed:
+        outcome.runs[experiment.id] = with_computed(experiment, Runs([]))
+        return
     path = study.folder / experiment.printed
     outcome.scenarios[experiment.id] = path.read_text(encoding="utf-8")
     outcome.runs[experiment.id] = printed_rows(path)

@@ -80,9 +80,7 @@ pub(crate) fn members(spec: &Spec) -> Result<Vec<Member>, Error> {
 mod tests {
     use super::*;
     use narrows_control::units::Span;
-    use narrows_sim::plan::{
-        FlowPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan, SizePlan, TransportPlan,
-    };
+    use narrows_sim::plan::{FlowPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan, SizePlan};
 
     #[test]
     fn arrivals_are_the_same_as_in_the_simulator() {

@@ -8,8 +8,10 @@ from narrows.errors import NarrowsError, hint
 from narrows.report.figure import Figure
 from narrows.report.kinds.compare import bars, convergence, lines
 from narrows.report.kinds.crowd import completion_over_size, flow_count
+from narrows.report.kinds.curves import curves
 from narrows.report.kinds.heat import heat
 from narrows.report.kinds.multiples import multiples
+from narrows.report.kinds.queue import queue_shares
 from narrows.report.kinds.ranking import ranking
 from narrows.report.kinds.split import split
 from narrows.report.kinds.spread import cdf, ellipses
@@ -22,12 +24,14 @@ KINDS: dict[str, Callable[[FigureSpec, Runs], Figure]] = {
     "cdf": cdf,
     "completion-over-size": completion_over_size,
     "convergence": convergence,
+    "curves": curves,
     "delay": delay,
     "ellipses": ellipses,
     "flow-count": flow_count,
     "heat": heat,
     "lines": lines,
     "multiples": multiples,
+    "queue-shares": queue_shares,
     "ranking": ranking,
     "rates": rates,
     "shares": shares,

@@ -1,6 +1,6 @@
 """Measures of runs, by name. Importing this package registers those that need only the tables of a run."""
 
-from narrows.results.measures import allocation, crowds, general, signalling
+from narrows.results.measures import allocation, crowds, general, queues, signalling
 from narrows.results.measures.registry import (
     MEASURES,
     Measure,
@@ -20,5 +20,6 @@ __all__ = [
     "general",
     "measure",
     "measure_run",
+    "queues",
     "signalling",
 ]

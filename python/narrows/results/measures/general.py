@@ -48,6 +48,26 @@ def share(run: Run, of: str, among: str = "*") -> float:
     return _goodput(run, of) / whole if whole > 0 else math.nan
 
 
+@measure("Share of the goodput at the end", "", "MET-33")
+def share_at_end(run: Run, of: str, last_s: float, among: str = "*") -> float:
+    """Goodput of the flows `of` in the last `last_s` seconds, divided by that of the flows `among`."""
+    whole = sum(_last(run, int(row), last_s) for row in run.flows(among))
+    return sum(_last(run, int(row), last_s) for row in run.flows(of)) / whole if whole > 0 else math.nan
+
+
+@measure("Jain's index at the end", "", "MET-30, windowed")
+def jain_at_end(run: Run, last_s: float, flows: str = "*") -> float:
+    """Jain's index of the goodputs in the last `last_s` seconds."""
+    return metrics.jain([_last(run, int(row), last_s) for row in run.flows(flows)])
+
+
+def _last(run: Run, row: int, last_s: float) -> float:
+    """Mean goodput of a flow in the last `last_s` seconds of its samples, in bit/s."""
+    t, goodput = run.flow_series(row, "goodput_bps")
+    chosen = goodput[t > t.max(initial=0.0) - last_s]
+    return float(chosen.mean()) if chosen.size else math.nan
+
+
 @measure("Jain's index", "", "MET-30, whole")
 def jain(run: Run, flows: str = "*") -> float:
     """Jain's index of the goodputs over the measurement interval."""

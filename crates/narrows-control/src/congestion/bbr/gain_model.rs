@@ -17,11 +17,11 @@ pub const OMEGA_ONE: u32 = 1024;
 /// The pair of functions that gives the two gains.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// Inverse proportion and cosine (equation 13).
+    /// Inverse proportion and cosine (equation 12).
     A,
-    /// Inverse proportion for both gains (equation 14).
+    /// Inverse proportion for both gains (equation 13).
     B,
-    /// Gamma correction (equation 15).
+    /// Gamma correction (equation 14).
     C,
 }
 

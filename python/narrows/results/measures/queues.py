@@ -1,0 +1,75 @@
+"""Measures of the parts that flows have of a queue."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from narrows.errors import NarrowsError
+from narrows.results.measures.registry import measure
+from narrows.results.runs import Floats, Run
+
+_PROBE_RTT_CWND = 4
+"""Window of BBR v1 in ProbeRTT, in segments."""
+
+
+def backlogs(run: Run, link: str) -> tuple[Floats, Floats]:
+    """Times, and payload of each flow in the queue in bytes, by time and flow.
+
+    A FIFO queue of q seconds holds the packets that leave in the next q seconds. They are what the receivers
+    get in that time, if the link has no delay and is the last of all paths. So neither is recorded by flow.
+    """
+    rows = run.links(link)
+    if rows.size != 1:
+        raise NarrowsError(f"link {link}: found {rows.size} of that name in the results, expected one")
+    t, queued = run.link_series(int(rows[0]), "queue_bytes")
+    _, capacity = run.link_series(int(rows[0]), "capacity_bps")
+    until = t + 8 * queued / capacity
+    columns = []
+    for row in run.flows():
+        at, goodput = run.flow_series(int(row), "goodput_bps")
+        # A sample is the mean since the one before it.
+        delivered = np.cumsum(np.nan_to_num(goodput) * np.diff(at, prepend=0.0)) / 8
+        columns.append(np.interp(until, at, delivered) - np.interp(t, at, delivered))
+    return t, np.column_stack(columns)
+
+
+def in_probe_rtt(run: Run, flows: str, t: Floats, after_s: float) -> np.ndarray:
+    """Whether one of the flows is in BBR's ProbeRTT (a window of 4 segments) at each time after `after_s`."""
+    probing = np.zeros(t.size, dtype=bool)
+    for row in run.flows(flows):
+        at, cwnd = run.flow_series(int(row), "cwnd")
+        probing |= np.interp(t, at, cwnd) <= _PROBE_RTT_CWND
+    return probing & (t > after_s)
+
+
+@measure("Share of the queue", "", "GAIN, 4.1")
+def queue_share(
+    run: Run, of: str, link: str, probing: str = "", is_probing: bool = True, after_s: float = 5.0
+) -> float:
+    """The flows' part of the bytes in the link's queue, after `after_s`.
+
+    With `probing`, only times count at which these BBR flows are in ProbeRTT, or are not.
+    """
+    t, bytes_of = backlogs(run, link)
+    chosen = _chosen(run, t, probing, is_probing, after_s)
+    total = float(bytes_of[chosen].sum())
+    return float(bytes_of[chosen][:, run.flows(of)].sum()) / total if total > 0 else math.nan
+
+
+@measure("Goodput by the state of other flows", "Mbit/s", "GAIN, 4.1")
+def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, after_s: float = 5.0) -> float:
+    """Mean goodput of the flows while the flows `probing` are in ProbeRTT, or are not."""
+    total = 0.0
+    for row in run.flows(of):
+        t, goodput = run.flow_series(int(row), "goodput_bps")
+        chosen = _chosen(run, t, probing, is_probing, after_s)
+        total += float(goodput[chosen].mean()) if chosen.any() else math.nan
+    return total / 1e6
+
+
+def _chosen(run: Run, t: Floats, probing: str, is_probing: bool, after_s: float) -> np.ndarray:
+    """The times after `after_s` at which these flows are in ProbeRTT, or are not (no flows: all times)."""
+    late = t > after_s
+    return late & (in_probe_rtt(run, probing, t, after_s) == is_probing) if probing else late

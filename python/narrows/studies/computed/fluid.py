@@ -1,0 +1,129 @@
+"""The fluid model of BBR flows with different RTTs, equations 6 to 11 of the paper on BBR-A, -B and -C.
+
+The paper (Sensors 23(9):4431, 2023) gives, for flow i with propagation RTT p_i behind a queue q of a link C:
+
+    T_i(t) = q(t)/C + p_i                                    (7)
+    B_i(t) = g_i p_i B_i(t - 8 p_i) / T_i(t)                 (10, from 6, 8 and 9), g_i = 1.25 for BBR
+    omega_i = T_i / T_max,i                                  (11), with g_i = P_up(omega_i) for the variants
+    d_1 + ... + d_n = C                                      (the text above equation 7)
+
+The paper does not solve them. They determine everything: the flows deliver B_i, and q(t) is the queue with
+which the B_i add up to C. If they add up to less without a queue, the queue is empty and the link is not
+full. Equation 10 refers to a time 8 p_i ago, so with a step that divides every 8 p_i the solution on the grid
+is exact: a smaller step gives the same values at the same times. So no solver of differential equations is
+needed.
+
+Two points are our reading. Omega is the one at the start of the period, 8 p_i ago, because the controller
+knows no later RTT (GAIN-4). Before t = 0 the queue is empty and the estimates are constant.
+
+The model has no ProbeRTT, no phase with the down gain, and no window: a flow whose gain is 1.25 always has
+1.25 p_i B_i in flight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.studies.computed.gains import Gain
+
+Floats = NDArray[np.float64]
+
+PERIOD = 8
+"""Propagation RTTs from one estimate to the next: the phases of ProbeBW's cycle."""
+_EXACT = 1e-9
+"""Largest distance of a period from a whole number of steps, in steps."""
+_MOST_STEPS = 100
+"""Limit of Newton's method, which needs fewer than ten steps."""
+
+
+@dataclass(frozen=True)
+class FluidFlow:
+    """A flow of the model."""
+
+    rtprop_s: float
+    longest_rtt_s: float
+    """T_max of equation 11."""
+    share: float
+    """Estimated bandwidth before t = 0, as a part of the link."""
+    up: Gain
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solution of the model. Rows are times, columns are flows."""
+
+    t_s: Floats
+    share: Floats
+    """Delivered rate as a part of the link. It is also the new estimate of the bandwidth."""
+    gain: Floats
+    """Pacing gain g of the period that ends at this time."""
+    effective_gain: Floats
+    """The new estimate divided by the one before: g p / T."""
+    queueing_s: Floats
+    """Queueing delay q/C, one value for each time."""
+
+
+def solve(flows: Sequence[FluidFlow], duration_s: float, step_s: float) -> Solution:
+    """Solve the model on a grid of times.
+
+    Args:
+        flows: the flows.
+        duration_s: time of the last point.
+        step_s: distance of the points. It must divide 8 times the RTprop of every flow.
+    """
+    delays = [_steps(PERIOD * flow.rtprop_s, step_s) for flow in flows]
+    count = round(duration_s / step_s)
+    rtprops = np.array([flow.rtprop_s for flow in flows])
+    longest = np.array([flow.longest_rtt_s for flow in flows])
+    # Row 0 of `share` and `queueing` is the state before t = 0.
+    share = np.empty((count + 1, len(flows)))
+    share[0] = [flow.share for flow in flows]
+    queueing = np.zeros(count + 1)
+    gain, effective = np.empty((count, len(flows))), np.empty((count, len(flows)))
+    for k in range(1, count + 1):
+        before = [max(0, k - delay) for delay in delays]
+        omega = np.minimum(1.0, (rtprops + queueing[before]) / longest)
+        gain[k - 1] = [flow.up(float(w)) for flow, w in zip(flows, omega, strict=True)]
+        old = np.array([share[row, i] for i, row in enumerate(before)])
+        in_flight = gain[k - 1] * rtprops * old
+        queueing[k] = queueing_delay(in_flight, rtprops)
+        effective[k - 1] = gain[k - 1] * rtprops / (rtprops + queueing[k])
+        share[k] = effective[k - 1] * old
+    return Solution(
+        np.arange(1, count + 1, dtype=np.float64) * step_s, share[1:], gain, effective, queueing[1:]
+    )
+
+
+def queueing_delay(in_flight_s: Floats, rtprops_s: Floats) -> float:
+    """The queueing delay with which rates of in_flight / (p + delay) add up to the link.
+
+    Args:
+        in_flight_s: data in flight of each flow, in seconds of the link.
+        rtprops_s: propagation RTT of each flow.
+
+    Returns:
+        The delay in seconds. 0 if the flows do not fill the link without a queue.
+    """
+    delay = 0.0
+    # The sum is convex and falls with the delay, so that Newton's method from below approaches the root from
+    # below and cannot pass it.
+    for _ in range(_MOST_STEPS):
+        rates = in_flight_s / (rtprops_s + delay)
+        excess = float(rates.sum()) - 1.0
+        step = excess / float((rates / (rtprops_s + delay)).sum()) if excess > 0 else 0.0
+        if delay + step == delay:
+            break
+        delay += step
+    return delay
+
+
+def _steps(period_s: float, step_s: float) -> int:
+    steps = period_s / step_s
+    if steps < 1 - _EXACT or not math.isclose(steps, round(steps), abs_tol=_EXACT):
+        raise ValueError(f"found a step of {step_s:g} s, expected a divisor of {period_s:g} s")
+    return round(steps)

@@ -1,0 +1,33 @@
+"""The pacing gains of BBR, BBR-A, BBR-B and BBR-C as functions of omega, in real numbers (GAIN-2).
+
+They are equations 12 to 14 of "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model"
+(Sensors 23(9):4431, 2023). The controllers compute the same functions in integers (`gain_model.rs`,
+`bpf/cc/gains.h`). `tools/bbr_gains.py` writes the values that these integers must have from the functions
+below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Gain = Callable[[float], float]
+"""A gain as a function of omega, the RTT divided by the longest RTT, in (0, 1]."""
+
+
+@dataclass(frozen=True)
+class Gains:
+    """The gains of the two probing phases of ProbeBW."""
+
+    up: Gain
+    down: Gain
+
+
+GAINS: Mapping[str, Gains] = {
+    "bbr": Gains(lambda _: 1.25, lambda _: 0.75),
+    "bbr-a": Gains(lambda w: 2 / (w + 1), math.cos),
+    # The printed P_down is ambiguous. 3 / (w - 3) + 2 is the only reading with the printed range.
+    "bbr-b": Gains(lambda w: 3 / (w + 2), lambda w: (3 - 2 * w) / (3 - w)),
+    "bbr-c": Gains(lambda w: 1.5 - 0.5 * w**0.25, lambda w: 1 - 0.5 * w**4),
+}
