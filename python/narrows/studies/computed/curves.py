@@ -36,7 +36,7 @@ def outside_range(run: Run, up: Sequence[float], down: Sequence[float]) -> float
     return max(float(np.max(np.maximum(low - gain, gain - high), initial=0.0)) for gain, (low, high) in sides)
 
 
-@measure("Steps against the printed trend", "", "GAIN-9")
+@measure("Steps against the printed trend", "", "GAIN, 4.2.2")
 def against_trend(run: Run, gain: str, slope: str) -> float:
     """Number of steps of omega at which a gain rises, or at which its slope does not change as printed.
 
