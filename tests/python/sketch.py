@@ -6,6 +6,7 @@ does not need the native module. Users must never see its numbers.
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -130,6 +131,7 @@ class _Drawing:
         rtt = self.rtt + queue / 1e3
         begins = np.array([flow["start"] for flow in self.flows])
         mean = np.array([rates[i, inside & (self.t > begins[i])].mean() for i in range(n)])
+        ends = np.array(["size" in json.dumps(flow["app"]) for flow in self.flows])
         return {
             "flow": np.arange(n),
             "name": [f["name"] for f in self.flows],
@@ -140,9 +142,9 @@ class _Drawing:
             "start_s": begins,
             "end_s": nan,
             "size_bytes": np.zeros(n),
-            "fct_s": nan,
+            "fct_s": np.where(ends, 0.12, math.nan),
             "fct_recv_s": nan,
-            "ideal_fct_s": nan,
+            "ideal_fct_s": np.where(ends, 0.1, math.nan),
             "rtt_empty_s": np.full(n, self.rtt),
             "delivered_bytes": (mean * self.end / 8).astype(np.uint64),
             "goodput_bps": mean,
