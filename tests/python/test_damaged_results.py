@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from narrows import sweep
+from narrows import retired, sweep
 from narrows.errors import OutputError
 from narrows.results.results import Results
 from narrows.results.tables import SCHEMAS
@@ -48,7 +48,8 @@ def test_every_column_is_asked_for(results):
         path = results / f"{name}.parquet"
         if not path.exists():
             continue
-        last = schema.names[-1]
+        # Results of an earlier version may lack these columns.
+        last = [column for column in schema.names if column not in retired.ADDED.get(name, [])][-1]
         sweep.tables.write(path, table.drop_columns([last]))
         with pytest.raises(OutputError, match=f"{name}.parquet: found no column '{last}'"):
             Results.read(results).table(name)

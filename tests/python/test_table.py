@@ -130,6 +130,7 @@ WITHOUT = {
     "cc": "prints the agent's lines",
     "vm": "prints paths",
     "validate": "its tables have a separate test",
+    "train": "prints sentences",
 }
 
 

@@ -97,33 +97,27 @@ pub(crate) struct Tcp {
 }
 
 /// One-way delays of data segments in the measurement interval (MET-13).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Delays {
-    from: Time,
-    /// Sum in ns, and number of segments.
-    sum: u128,
-    count: u64,
+    /// Sum in ns: enough for 584 years.
+    sum: u64,
+    count: u32,
 }
 
 impl Delays {
-    /// Creates the statistics of an interval that begins at `from`.
-    pub(crate) fn new(from: Time) -> Self {
-        Delays { from, sum: 0, count: 0 }
-    }
-
     /// Adds the delay of a segment that has arrived at the receiver. Retransmitted segments do not count, because
     /// the scoreboard only has the time of the last transmission.
     #[inline]
     fn add(&mut self, now: Time, segment: Option<&Segment>) {
-        if let Some(segment) = segment.filter(|segment| now >= self.from && !segment.was_retransmitted()) {
-            self.sum += u128::from(now.since(segment.sent).as_nanos());
-            self.count += 1;
+        if let Some(segment) = segment.filter(|segment| !segment.was_retransmitted()) {
+            self.sum = self.sum.saturating_add(now.since(segment.sent).as_nanos());
+            self.count = self.count.saturating_add(1);
         }
     }
 
     /// Returns the mean in seconds, or `None` without segments.
     pub(crate) fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e9)
+        (self.count > 0).then(|| self.sum as f64 / f64::from(self.count) / 1e9)
     }
 }
 
@@ -269,7 +263,7 @@ impl Flow {
                 if p.is(flag::REVERSE) {
                     tcp.sender.on_packet(io, p);
                 } else {
-                    if p.payload > 0 {
+                    if p.payload > 0 && tcp.sender.rtts.has_begun(io.now) {
                         tcp.delays.add(io.now, tcp.sender.flight.board.get(p.seq));
                     }
                     tcp.receiver.on_packet(io, p);

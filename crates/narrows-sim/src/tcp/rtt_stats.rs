@@ -9,11 +9,11 @@ use crate::probe::Histogram;
 #[derive(Debug)]
 pub(crate) struct RttStats {
     from: Time,
-    /// Sum, number and maximum of the samples, and the sum of their differences.
-    pub(crate) sum: u128,
+    /// Sum, number and maximum of the samples, and the sum of their differences. Sums are in ns, enough for 584 years.
+    pub(crate) sum: u64,
     pub(crate) count: u64,
     pub(crate) max: Span,
-    pub(crate) jitter_sum: u128,
+    pub(crate) jitter_sum: u64,
     previous: Span,
     pub(crate) histogram: Option<Box<Histogram>>,
 }
@@ -32,16 +32,23 @@ impl RttStats {
         }
     }
 
+    /// Returns whether the interval has begun.
+    #[inline]
+    pub(crate) fn has_begun(&self, now: Time) -> bool {
+        now >= self.from
+    }
+
     #[inline]
     pub(super) fn add(&mut self, now: Time, rtt: Span) {
-        if now < self.from {
+        if !self.has_begun(now) {
             return;
         }
         if self.count > 0 {
-            self.jitter_sum += rtt.as_nanos().abs_diff(self.previous.as_nanos()) as u128;
+            let change = rtt.as_nanos().abs_diff(self.previous.as_nanos());
+            self.jitter_sum = self.jitter_sum.saturating_add(change);
         }
         self.previous = rtt;
-        self.sum += rtt.as_nanos() as u128;
+        self.sum = self.sum.saturating_add(rtt.as_nanos());
         self.count += 1;
         self.max = self.max.max(rtt);
         if let Some(h) = &mut self.histogram {

@@ -179,7 +179,7 @@ impl World<'_> {
                 Body::Tcp(Box::new(Tcp {
                     sender,
                     receiver: Receiver::new(back, ecn, exact_ce, offer.opening()),
-                    delays: Delays::new(measure_from),
+                    delays: Delays::default(),
                 }))
             }
             TransportPlan::Udp { rate, packet } => Body::Udp(Box::new(Udp {

@@ -205,7 +205,7 @@ impl World<'_> {
             Body::Tcp(tcp) => {
                 let (s, c) = (&tcp.sender, &tcp.sender.counters);
                 let (n, rtts) = (s.rtts.count, &s.rtts);
-                let mean = |sum: u128, n: u64| if n > 0 { sum as f64 / n as f64 / 1e9 } else { nan };
+                let mean = |sum: u64, n: u64| if n > 0 { sum as f64 / n as f64 / 1e9 } else { nan };
                 let q = |q: f64| rtts.histogram.as_ref().map(|h| h.quantile(q));
                 cells.extend(row![
                     since_start(s.completed_at),

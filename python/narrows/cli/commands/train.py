@@ -23,12 +23,22 @@ def train(
         Path,
         typer.Option("--out", "-o", metavar="FILE", help="File of the model (JSON).", show_default=False),
     ],
-    trees: Annotated[int, typer.Option(metavar="N", min=1, max=128, help="Number of trees.")] = 32,
-    depth: Annotated[int, typer.Option(metavar="N", min=1, max=8, help="Levels of a tree.")] = 4,
+    trees: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=128, show_default=False, help="Number of trees (default: 32)."),
+    ] = 32,
+    depth: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=8, show_default=False, help="Levels of a tree (default: 4)."),
+    ] = 4,
     quantile: Annotated[
         float,
         typer.Option(
-            metavar="Q", min=0.01, max=0.99, help="Share of flows that should use at most their prediction."
+            metavar="Q",
+            min=0.01,
+            max=0.99,
+            show_default=False,
+            help="Share of flows that should use at most their prediction (default: 0.9).",
         ),
     ] = 0.9,
     as_json: Json = False,
