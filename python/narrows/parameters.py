@@ -117,6 +117,19 @@ def _parameter(row: dict[str, object]) -> Parameter:
     return Parameter(**{**row, "words": tuple(row["words"]), "module": module})  # type: ignore[arg-type]
 
 
+def files_of(given: Mapping[str, object], known: Mapping[str, Parameter]) -> dict[str, str]:
+    """The parameters whose values are paths of files, with these paths."""
+    return {
+        name: value
+        for name, value in given.items()
+        if (parameter := known.get(name)) is not None
+        and parameter.kind == "contents"
+        and isinstance(value, str)
+        and value not in parameter.words
+        and not value.lstrip().startswith("{")
+    }
+
+
 def with_contents(
     given: Mapping[str, object], known: Mapping[str, Parameter], folder: Path, key: str
 ) -> dict[str, object]:
@@ -134,12 +147,8 @@ def with_contents(
         ScenarioError: for a file that cannot be read.
     """
     result = dict(given)
-    for name, value in given.items():
-        parameter = known.get(name)
-        if parameter is None or parameter.kind != "contents" or not isinstance(value, str):
-            continue
-        if value in parameter.words or value.lstrip().startswith("{"):
-            continue
+    for name, value in files_of(given, known).items():
+        parameter = known[name]
         try:
             with (folder / value).open("rb") as file:
                 data = file.read(int(parameter.max or 0) + 1)

@@ -20,40 +20,19 @@ import pyarrow as pa
 import pyarrow.csv
 
 from narrows import extras
-from narrows.errors import NarrowsError, OutputError
+from narrows.bandwidth_model import FEATURES, FORMAT, LENGTH_MAX, VERSION, Options
+from narrows.errors import NarrowsError, OutputError, one_line
 from narrows.results.results import Results
+from narrows.results.store import write_text
+from narrows.results.tables import cannot_write
 from narrows.version import release
 
-FORMAT = "narrows-bandwidth-model"
-VERSION = 1
-FEATURES = (
-    "source_high",
-    "source_low",
-    "destination_high",
-    "destination_low",
-    "ip_version",
-    "service",
-    "protocol",
-    "second_of_day",
-)
-"""The features of a flow, in the order of `narrows_control::rate::kit::features::NAMES`."""
-TREES_MAX = 128
-DEPTH_MAX = 8
-"""Limits of the file format."""
+COLUMNS = ("use_bps", "limited", *FEATURES)
+"""The columns of a flow record."""
 RECORDS_MIN = 20
 _LEARNING_RATE = 0.3
 _HELD_OUT = 5
 """Every fifth record is held out for the test."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """The choices of a training."""
-
-    trees: int = 32
-    depth: int = 4
-    quantile: float = 0.9
-    """Share of flows that should use at most their prediction."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +45,7 @@ class Training:
     limited: int
     """Number of records of flows that their application limited."""
     covered: float
-    """Share of the held-out records whose use is at most the prediction; NaN without a held-out record."""
+    """Share of the held-out records whose use is at most the prediction."""
     error: float
     """Median factor between prediction and use, for the held-out limited flows; NaN if there is none."""
 
@@ -80,15 +59,14 @@ def read(paths: Sequence[Path]) -> pa.Table:
     Raises:
         NarrowsError: for a path that has no flow records.
     """
-    columns = ["use_bps", "limited", *FEATURES]
     parts = []
     for path in paths:
         table = _table(path)
-        if lacking := [name for name in columns if name not in table.column_names]:
-            raise OutputError(f"{path}: found no column {lacking[0]}, expected {', '.join(columns)}")
+        if lacking := [name for name in COLUMNS if name not in table.column_names]:
+            raise OutputError(f"{path}: found no column {lacking[0]}, expected {', '.join(COLUMNS)}")
         try:
-            parts.append(table.select(columns).cast(pa.schema([(name, pa.float64()) for name in columns])))
-        except pa.ArrowInvalid as error:
+            parts.append(table.select(COLUMNS).cast(pa.schema([(name, pa.float64()) for name in COLUMNS])))
+        except pa.ArrowException as error:
             raise OutputError(
                 f"{path}: found a value that is no number, expected numbers ({error})"
             ) from None
@@ -98,12 +76,17 @@ def read(paths: Sequence[Path]) -> pa.Table:
 def _table(path: Path) -> pa.Table:
     if path.is_dir():
         return Results.read(path).flow_records
+    expected = "expected a folder of results, an agent's log in JSON, or a CSV file"
     try:
-        return pa.csv.read_csv(path) if path.suffix == ".csv" else pa.Table.from_pylist(list(_logged(path)))
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        expected = "a folder of results, an agent's log in JSON, or a CSV file"
-        raise OutputError(f"{path}: found no flow records ({reason}), expected {expected}") from None
+        if path.suffix == ".csv":
+            return pa.csv.read_csv(path)
+        logged = list(_logged(path))
+        if not logged:
+            raise OutputError(f"{path}: found no flow records, {expected}")
+        return pa.Table.from_pylist(logged)
+    except (OSError, UnicodeDecodeError, OverflowError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or one_line(str(error))
+        raise OutputError(f"{path}: found no flow records ({reason}), {expected}") from None
 
 
 def _logged(path: Path) -> Iterator[dict[str, Any]]:
@@ -117,7 +100,7 @@ def _logged(path: Path) -> Iterator[dict[str, Any]]:
             except ValueError:
                 continue
             if isinstance(entry, dict) and entry.get("event") == "flow-record":
-                yield {name: entry.get(name) for name in ("use_bps", "limited", *FEATURES)}
+                yield {name: entry.get(name) for name in COLUMNS}
 
 
 def train(records: pa.Table, options: Options | None = None) -> Training:
@@ -133,10 +116,13 @@ def train(records: pa.Table, options: Options | None = None) -> Training:
     extras.require("train", "narrows train")
     options = options or Options()
     use = records["use_bps"].to_numpy()
+    if not 0.0 < options.quantile < 1.0:
+        raise NarrowsError(f"--quantile: found {options.quantile}, expected a number between 0 and 1")
     if len(use) < RECORDS_MIN:
         raise NarrowsError(f"found {len(use)} flow records, expected at least {RECORDS_MIN}")
     inputs = np.column_stack([records[name].to_numpy() for name in FEATURES])
-    if not (np.isfinite(inputs).all() and np.isfinite(use).all() and (use > 0).all()):
+    numbers = np.column_stack([records[name].to_numpy() for name in COLUMNS])
+    if not (np.isfinite(numbers).all() and (use > 0).all()):
         raise NarrowsError("found a flow record with an undefined value, expected numbers and a use above 0")
     target, is_limited = np.log(use), records["limited"].to_numpy() > 0
     held_out = np.arange(len(use)) % _HELD_OUT == 0
@@ -190,6 +176,31 @@ def _tree(tree: Any, factor: float) -> list[Any]:
     ]
 
 
+def check_place(path: Path, records: Sequence[Path]) -> None:
+    """Check that a model can be written to this file, before it is trained.
+
+    Raises:
+        OutputError: if not, or if the file holds the records.
+    """
+    if path.is_dir():
+        raise OutputError(f"{path}: found a folder, expected the name of a file")
+    if not path.absolute().parent.is_dir():
+        raise OutputError(f"{path}: found no folder {path.parent}, expected an existing folder")
+    if any(path.resolve() == other.resolve() for other in records):
+        raise OutputError(f"{path}: found a file of records, expected another file for the model")
+
+
 def write(model: dict[str, Any], path: Path) -> None:
-    """Write a model's file."""
-    path.write_text(json.dumps(model) + "\n", encoding="utf-8")
+    """Write a model's file, which appears complete or not at all.
+
+    Raises:
+        OutputError: if the file cannot be written, or is too long for switches.
+    """
+    text = json.dumps(model) + "\n"
+    if len(text) > LENGTH_MAX:
+        advice = "use fewer --trees or a smaller --depth"
+        raise OutputError(f"{path}: found {len(text)} bytes, expected at most {LENGTH_MAX}; {advice}")
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise cannot_write(path, error) from None

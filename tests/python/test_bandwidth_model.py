@@ -13,7 +13,7 @@ import narrows
 import numpy as np
 import pyarrow as pa
 import pytest
-from narrows import training
+from narrows import bandwidth_model, training
 from narrows.errors import NarrowsError
 
 VECTORS = Path(__file__).parents[1] / "vectors/bandwidth-model.json"
@@ -125,6 +125,27 @@ def test_errors_name_the_key(predictor, said):
     assert "\n" not in line
 
 
+def test_python_and_rust_have_the_same_format():
+    def read(tree, count=1):
+        return run(json.dumps({**model(1e6), "trees": [tree] * count}))
+
+    with pytest.raises(
+        NarrowsError, match="expected a feature: " + ", ".join(bandwidth_model.FEATURES) + "$"
+    ):
+        read([["sport", 1, 1, 2], 0, 0])
+    read([0.0], bandwidth_model.TREES_MAX)
+    with pytest.raises(NarrowsError, match="trees"):
+        read([0.0], bandwidth_model.TREES_MAX + 1)
+
+    def chain(depth):
+        return [part for i in range(depth) for part in (["service", i, 2 * i + 1, 2 * i + 2], 0.0)] + [0.0]
+
+    read(chain(bandwidth_model.DEPTH_MAX))
+    assert FORMS.endswith(f"({bandwidth_model.LENGTH_MAX >> 10} KiB)".replace("(", "(at most "))
+    with pytest.raises(NarrowsError, match="trees"):
+        read(chain(bandwidth_model.DEPTH_MAX + 1))
+
+
 def test_records_have_the_use_of_limited_flows_and_the_rate_of_the_link():
     text = SCENARIO.replace("PREDICTOR", '"off"').replace('"4s"', '"8s"')
     app = 'app = { rate = "4mbit" }\nstop = "5s"'
@@ -186,6 +207,44 @@ def test_too_few_records_and_wrong_files_are_one_line(tmp_path):
         training.read([wrong])
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"event": "started"}', "found no flow records, expected a folder of results"),
+        ('{"event": "flow-record", "use_bps": [1]}', "found "),
+        ('{"event": "flow-record", "use_bps": 1' + "0" * 400 + "}", "found "),
+    ],
+)
+def test_a_wrong_log_is_one_line(tmp_path, text, said):
+    log = tmp_path / "agent.log"
+    log.write_text(text + "\n")
+    with pytest.raises(NarrowsError, match=f"agent.log: {said}") as error:
+        training.read([log])
+    assert "\n" not in str(error.value)
+
+
+def test_wrong_options_and_records_are_refused():
+    pytest.importorskip("sklearn", reason="the extra train is not installed")
+    with pytest.raises(NarrowsError, match=r"--quantile: found nan, expected a number between 0 and 1"):
+        training.train(records(), bandwidth_model.Options(quantile=math.nan))
+    table = records()
+    lacking = table.set_column(1, "limited", pa.nulls(table.num_rows, pa.float64()))
+    with pytest.raises(NarrowsError, match="undefined value"):
+        training.train(lacking)
+
+
+def test_the_place_of_the_model_is_checked_before_training(tmp_path):
+    log = tmp_path / "agent.log"
+    log.write_text("")
+    for out in (tmp_path, tmp_path / "none" / "model.json", log):
+        with pytest.raises(NarrowsError, match=f"^{out}: found "):
+            training.check_place(out, [log])
+    training.check_place(tmp_path / "model.json", [log])
+    with pytest.raises(NarrowsError, match="expected at most 262144; use fewer --trees"):
+        training.write({"trees": [0.0] * 100_000}, tmp_path / "model.json")
+    assert not (tmp_path / "model.json").exists()
+
+
 def test_the_command_trains_from_an_agents_log(tmp_path):
     pytest.importorskip("sklearn", reason="the extra train is not installed")
     rows = [json.dumps({"event": "flow-record", "port": "eth1", **row}) for row in records().to_pylist()]
@@ -196,4 +255,4 @@ def test_the_command_trains_from_an_agents_log(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "400 flow records, 200 of flows limited by their application" in done.stdout
-    assert json.loads(out.read_text()) == training.train(records()).model
+    assert json.loads(out.read_text()) == training.train(records(), bandwidth_model.Options()).model

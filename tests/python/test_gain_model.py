@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from narrows.errors import NarrowsError
 from narrows.results.measures import measure_run
-from narrows.studies.computed import compute
+from narrows.studies.computed import check, compute
 from narrows.studies.computed.curves import gain_curves
 from narrows.studies.computed.fluid import FluidFlow, Solution, queueing_delay, solve
 from narrows.studies.computed.gains import GAINS
@@ -170,12 +170,19 @@ def test_the_models_runs_have_the_tables_of_a_simulation() -> None:
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        (Computed(model="gain-curve"), "no model 'gain-curve'"),
+        (Computed(model="gain-curve"), "computed.model: found 'gain-curve', expected one of"),
         (Computed(model="gain-curves", args={"algorithms": ["reno"]}), "found 'reno', expected one of bbr"),
-        (Computed(model="gain-curves", args={"names": []}), "unexpected keyword argument 'names'"),
+        (
+            Computed(model="gain-curves", args={"names": []}),
+            "computed.args: found 'names', expected one of algorithms",
+        ),
     ],
 )
 def test_a_wrong_model_is_one_line(wanted: Computed, said: str) -> None:
-    with pytest.raises(NarrowsError, match=said) as caught:
+    def checked() -> None:
+        check(wanted)
         compute(wanted)
+
+    with pytest.raises(NarrowsError, match=said) as caught:
+        checked()
     assert "\n" not in str(caught.value)

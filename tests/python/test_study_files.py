@@ -72,6 +72,16 @@ def test_a_mistake_is_one_line_with_file_and_key(
     assert "\n" not in message and "permitted" not in message and "Value error" not in message
 
 
+def test_a_mistake_in_a_model_is_found_before_anything_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(find_study("bbr-gain"), folder)
+    text = (folder / STUDY).read_text()
+    (folder / STUDY).write_text(text.replace('model = "gain-fluid"', 'model = "gain-fluids"', 1))
+    said = r"study\.toml: experiments\.M1\.computed\.model: found 'gain-fluids', .*nearest is 'gain-fluid'"
+    with pytest.raises(NarrowsError, match=said):
+        load_study(folder)
+
+
 def test_a_free_factor_is_one_that_claims_name(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     shutil.copytree(find_study("pacec"), folder)

@@ -11,7 +11,7 @@ pub fn now() -> Time {
 
 /// Returns the time of day (UTC) at time zero of [`now`], by the system's clock.
 pub fn time_of_day_at_zero() -> Span {
-    const DAY: u64 = 86_400_000_000_000;
+    const DAY: u64 = narrows_control::rate::kit::features::DAY.as_nanos();
     let today = read(ClockId::CLOCK_REALTIME).since(Time::ZERO).as_nanos() % DAY;
     let since_zero = now().since(Time::ZERO).as_nanos() % DAY;
     Span::from_nanos((today + DAY - since_zero) % DAY)

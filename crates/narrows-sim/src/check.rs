@@ -172,7 +172,8 @@ fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: &dyn Controll
             let window = receive_window.unwrap_or(1);
             require(&format!("{at}.receive_window"), window, window > 0, "at least 1 segment")?;
             let is_valid = (1..=MAX_INITIAL_WINDOW_PACKETS).contains(initial_window);
-            require(&format!("{at}.initial_window"), initial_window, is_valid, "1 to 10000 packets")?;
+            let expected = format!("1 to {MAX_INITIAL_WINDOW_PACKETS} packets");
+            require(&format!("{at}.initial_window"), initial_window, is_valid, &expected)?;
         }
         TransportPlan::Udp { rate, packet } => {
             let size = (28..=60_000).contains(packet);

@@ -27,7 +27,7 @@ pub(crate) struct FlowIndex {
 }
 
 /// The number of the first service without a number in the plan. Ports are lower.
-const FIRST_UNNUMBERED_SERVICE: u32 = 65_536;
+const FIRST_UNNUMBERED_SERVICE: u32 = u16::MAX as u32 + 1;
 
 /// The index of a node in the plan.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

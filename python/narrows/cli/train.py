@@ -7,25 +7,27 @@ import math
 from pathlib import Path
 
 from narrows import training
+from narrows.bandwidth_model import Options
 
 
-def train(records: list[Path], out: Path, choices: tuple[int, int, float], *, as_json: bool) -> None:
+def train(records: list[Path], out: Path, options: Options, *, as_json: bool) -> None:
     """Train a model, write its file, and print the result of the test."""
-    trees, depth, quantile = choices
-    result = training.train(training.read(records), training.Options(trees, depth, quantile))
+    training.check_place(out, records)
+    result = training.train(training.read(records), options)
     training.write(result.model, out)
     if as_json:
         figures = {
             "model": str(out),
             "records": result.records,
             "limited": result.limited,
-            "covered": _defined(result.covered),
+            "covered": result.covered,
             "error": _defined(result.error),
         }
         print(json.dumps(figures))
         return
     print(f"{out}: {result.records} flow records, {result.limited} of flows limited by their application")
-    print(f"held out: {100 * result.covered:.0f} % use at most the prediction (aim: {100 * quantile:g} %)")
+    covered, aim = 100 * result.covered, 100 * options.quantile
+    print(f"held out: {covered:.0f} % use at most the prediction (aim: {aim:g} %)")
     if not math.isnan(result.error):
         print(
             f"held out, limited flows: prediction and use differ by a factor of {result.error:.2f} (median)"

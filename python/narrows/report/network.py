@@ -253,7 +253,8 @@ def _fit(nodes: list[Node], geographic: bool, side: float) -> tuple[list[tuple[f
     xs = [node.x * max(narrow, 0.1) for node in nodes]
     wide, tall = max(xs) - min(xs), max(ys) - min(ys)
     scale = side / (max(wide, tall) or 1.0)
-    width, height = (max(extent * scale, side / 5) for extent in (wide, tall))
+    # Labels of a column need room on both sides. Those of a row are above and below it.
+    width, height = max(wide * scale, side / 5), max(tall * scale, side / 12)
     left, low = (width - wide * scale) / 2, (height - tall * scale) / 2
     return (
         [((x - min(xs)) * scale + left, (y - min(ys)) * scale + low) for x, y in zip(xs, ys, strict=True)],

@@ -6,15 +6,14 @@ import math
 
 from narrows import metrics
 from narrows.report.claims import number
+from narrows.report.encode import ALGORITHM
 from narrows.report.style import look
 from narrows.report.tables import DASH, PLUS_MINUS, Cell, Column, Table
-from narrows.results.factors import same
+from narrows.results.factors import Factor
 from narrows.results.measures import find_measure, measure_run
 from narrows.results.runs import PRINTED, Runs
 from narrows.studies.model import TableColumn, TableSpec
 from narrows.studies.runner import Outcome
-
-ALGORITHM = "algorithm"
 
 
 def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
@@ -54,17 +53,16 @@ def _paper(spec: TableSpec, column: TableColumn, name: str, outcome: Outcome) ->
     if not column.printed:
         return column.paper.get(name)
     for run in outcome.runs.get(spec.printed, Runs([])):
-        if run.factors.get(spec.rows) == name and column.printed in run.tables[PRINTED]:
+        if str(run.factors.get(spec.rows)) == name and column.printed in run.tables[PRINTED]:
             return float(run.tables[PRINTED][column.printed][0])
     return None
 
 
-def _measured(column: TableColumn, runs: Runs, factor: str, name: object) -> Cell:
+def _measured(column: TableColumn, runs: Runs, factor: str, name: Factor) -> Cell:
     """The mean over seeds, with the half width of its 95 % interval."""
     found = [
         measure_run(column.measure, run, **column.args).value
-        for run in runs.where(column.where)
-        if same(run.factors[factor], name)  # type: ignore[arg-type]
+        for run in runs.where({**column.where, factor: name})
     ]
     interval = metrics.mean_ci(found)
     if math.isnan(interval.mean):

@@ -323,14 +323,14 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
                 )
 
 
-__all__ = ["Run", "build", "figures", "write"]
-
-
 def _choices(study: Study) -> list[str]:
     """Returns a sentence on each input that the paper does not give."""
     return [
-        f"{experiment.id}, {item.id}: {item.why} Ours: {item.ours}. Claims are also judged with "
-        f"{' and '.join(map(str, item.others))}."
+        f"{experiment.id}, {item.id}: {item.why} Ours: {item.ours}. "
+        f"In full simulated studies, claims are also judged with {' and '.join(map(str, item.others))}."
         for experiment in study.experiments
         for item in experiment.free
     ]
+
+
+__all__ = ["Run", "build", "figures", "write"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows.errors import NarrowsError
 from narrows.results.factors import Factor, Where, same
 
 Floats = NDArray[np.float64]
@@ -37,19 +38,19 @@ class Run:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the flows' results of a run, without its seed: every value of the table `flows`.
+        """A digest of a run's results without its seed: the tables `flows`, `printed` and `computed`.
 
         The values include means and percentiles of RTTs and counts of packets. If two runs agree in all these
         values bit for bit, they are the same sequence of events.
         """
         digest = hashlib.sha256()
         columns = {
-            name: values
+            (table, name): values
             for table in (PRINTED, COMPUTED, "flows")
             for name, values in self.tables.get(table, {}).items()
         }
-        for name, values in sorted(columns.items()):
-            digest.update(name.encode())
+        for (table, name), values in sorted(columns.items()):
+            digest.update(f"{table}.{name}".encode())
             digest.update(values.tobytes() if isinstance(values, np.ndarray) else repr(values).encode())
         return digest.hexdigest()
 
@@ -68,6 +69,17 @@ class Run:
     def links(self, pattern: str = "*") -> NDArray[np.int64]:
         """Rows of the table `links` whose name matches the glob `pattern`."""
         return self._rows("links", pattern, ("name",))
+
+    def link(self, name: str) -> int:
+        """The row of the table `links` with this name.
+
+        Raises:
+            NarrowsError: if not exactly one link has it.
+        """
+        rows = self.links(name)
+        if rows.size != 1:
+            raise NarrowsError(f"link {name}: found {rows.size} of that name in the results, expected one")
+        return int(rows[0])
 
     def flow_series(self, row: int, quantity: str) -> tuple[Floats, Floats]:
         """Times (end of each bin, s) and values of a sampled quantity of the flow in that row.

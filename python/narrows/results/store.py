@@ -171,7 +171,7 @@ class Folder:
 
     def _describe(self) -> None:
         text = json.dumps(self._metadata, indent=2, ensure_ascii=False, allow_nan=False)
-        _write_text(self._part / METADATA, text + "\n")
+        write_text(self._part / METADATA, text + "\n")
 
     def add(
         self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
@@ -203,7 +203,7 @@ class Folder:
         try:
             for name, text in logs.items():
                 folder.mkdir(parents=True, exist_ok=True)
-                _write_text(folder / name, text)
+                write_text(folder / name, text)
         except OSError as error:
             raise tables.cannot_write(self._path, error) from None
 
@@ -221,7 +221,7 @@ class Folder:
         """Close the store after the last run. The finished runs of an incomplete sweep stay readable."""
         try:
             lines = [f"{run},{seconds:.6f}" for run, seconds in sorted(self._timing.items())]
-            _write_text(self._part / "timing.csv", "\n".join(["run,wall_s", *lines]) + "\n")
+            write_text(self._part / "timing.csv", "\n".join(["run,wall_s", *lines]) + "\n")
             if complete:
                 self._merge()
             return Results.read(self._put(complete))
@@ -282,7 +282,7 @@ class Folder:
         return None
 
 
-def _write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write a file that appears complete or not at all."""
     aside = path.with_name(f".{path.name}.part")
     try:

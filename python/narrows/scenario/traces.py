@@ -13,9 +13,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from narrows import units
+from narrows import rate, units
 from narrows.errors import Expected, ScenarioError, found, hint
 from narrows.packets import FULL_PACKET
+from narrows.parameters import files_of
 from narrows.plan import RatePlan
 from narrows.scenario.model import Scenario
 from narrows.scenario.network import Trace, Traits
@@ -82,7 +83,7 @@ def _read(trace: Trace, path: Path, modified: int) -> Capacity:  # noqa: ARG001 
 
 
 def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
-    """SHA-256 of each trace and traffic matrix that scenarios use, by path as the scenarios spell it."""
+    """SHA-256 of each trace, traffic matrix and file of a parameter, by path as the scenarios spell it."""
     known = list(scenarios)
     files = {
         flow.demands
@@ -98,6 +99,11 @@ def digests(scenarios: Iterable[Scenario], folder: Path) -> dict[str, str]:
         for traits in (link, getattr(link, "back", None))
         if isinstance(traits, Traits) and traits.trace is not None
     }
+    controllers = [controller for scenario in known for controller in scenario.rate_controllers]
+    if any(controller.params for controller in controllers):
+        rows = rate.catalogue()
+        for controller in controllers:
+            files.update(files_of(controller.params, rows[controller.kind].parameters).values())
     return {file: hashlib.sha256((folder / file).read_bytes()).hexdigest() for file in sorted(files)}
 
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from narrows import retired
 from narrows.errors import NarrowsError, ScenarioError, choice, found, unreadable
 from narrows.scenario.problems import without_remedy
+from narrows.studies.computed import check
 from narrows.studies.model import Study
 
 
@@ -55,6 +56,11 @@ def load_study(folder: Path) -> Study:
         key = f"experiments.{experiment.id}"
         if not experiment.file and experiment.computed is None:
             raise _at(ScenarioError("expected scenario, printed or computed", key), folder, table)
+        if experiment.computed is not None:
+            try:
+                check(experiment.computed)
+            except ScenarioError as error:
+                raise _at(error.at(key), folder, table) from None
         if experiment.file and not (folder / experiment.file).is_file():
             name = "scenario" if experiment.scenario else "printed"
             message = f"found {found(experiment.file)}, expected a file in the study's folder"

@@ -1,7 +1,7 @@
 //! Parameters of a rate controller: converts units into the base units of `narrows-control` (ns, bytes/s).
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -102,6 +102,10 @@ fn contents(word: &str, max: usize) -> Result<String, String> {
     }
     if !Path::new(word).is_absolute() {
         return Err("not an absolute path".to_owned());
+    }
+    // Opening a FIFO would wait for a writer.
+    if !fs::metadata(word).map_err(|error| error.to_string())?.is_file() {
+        return Err("not a file".to_owned());
     }
     let mut text = String::new();
     let file = File::open(word).map_err(|error| error.to_string())?;

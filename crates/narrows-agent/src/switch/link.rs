@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
 
 use narrows_channel::{FLOWS_MAX, FlowChange, FlowChanges, FlowInfo, Flows, PortInfo, Ports, ToController};
-use narrows_control::parameter::Values;
+use narrows_control::parameter::{Takes, Values};
 use narrows_control::rate::brf::congestion::Thresholds;
-use narrows_control::rate::{Class, Message};
+use narrows_control::rate::{Class, Message, registry};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::core::{Flow, Switch};
@@ -33,6 +33,7 @@ pub(super) struct PortDescription {
 
 impl From<PortDescription> for PortInfo {
     fn from(description: PortDescription) -> PortInfo {
+        let params = reported(&description.rate_controller, &description.params);
         PortInfo {
             port: description.port,
             interface: description.interface.name,
@@ -41,10 +42,23 @@ impl From<PortDescription> for PortInfo {
             mtu: description.interface.mtu,
             capacity: description.capacity,
             rate_controller: description.rate_controller,
-            params: description.params,
+            params,
             thresholds: description.thresholds,
         }
     }
+}
+
+/// Returns the parameters without the contents of files, which are long and which no SDN controller needs.
+fn reported(rate_controller: &str, params: &Values) -> Values {
+    let is_file = |name: &str| {
+        let parameter = registry::find(rate_controller).and_then(|entry| entry.parameter(name));
+        parameter.is_some_and(|parameter| matches!(parameter.shape.takes, Takes::Contents { .. }))
+    };
+    params
+        .iter()
+        .filter(|(name, _)| !is_file(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// The channel to the SDN controller, and the data that is sent through it.
@@ -88,7 +102,7 @@ impl Link {
     pub(super) fn set_controller(&mut self, number: u8, port: &config::Port, mtu: Bytes) {
         let Some(info) = self.ports.iter_mut().find(|info| info.port == u32::from(number)) else { return };
         info.rate_controller.clone_from(&port.rate_controller);
-        info.params.clone_from(&port.params);
+        info.params = reported(&port.rate_controller, &port.params);
         info.thresholds = port.thresholds(mtu);
         self.channel.send(ToController::Ports(Ports { ports: self.ports.clone() }));
     }
@@ -151,4 +165,18 @@ fn listed(flow: &Flow, rate: Rate) -> FlowInfo {
     let Seen { rated, leaf, allocation, rtt } = Seen::of(flow);
     let class = if rated { Class::Rated } else { Class::OtherTcp };
     FlowInfo { key: flow.key, class, leaf, allocation, rate, rtt }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_control::parameter::Value;
+
+    use super::reported;
+
+    #[test]
+    fn the_sdn_controller_gets_no_model() {
+        let params = [("predictor", "{}"), ("mode", "resolved")];
+        let params = params.map(|(name, word)| (name.to_owned(), Value::Word(word.into()))).into();
+        assert_eq!(reported("brf", &params).into_keys().collect::<Vec<_>>(), ["mode"]);
+    }
 }

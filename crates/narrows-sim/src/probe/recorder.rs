@@ -17,7 +17,7 @@ pub struct Recorder {
     pub link_samples: Table,
     /// A row per controlled port: the cost of its signalling.
     pub signalling: Table,
-    /// A row per controlled port and ended flow: training data of bandwidth models.
+    /// A row per port with BRF and measured flow that has ended: training data of bandwidth models.
     pub flow_records: Table,
     /// Quantiles.
     pub distributions: Table,

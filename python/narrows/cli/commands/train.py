@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from narrows.bandwidth_model import DEPTH_MAX, TREES_MAX, Options
 from narrows.cli.commands.shared import Json
 
 
@@ -25,22 +26,32 @@ def train(
     ],
     trees: Annotated[
         int,
-        typer.Option(metavar="N", min=1, max=128, show_default=False, help="Number of trees (default: 32)."),
-    ] = 32,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=TREES_MAX,
+            show_default=False,
+            help=f"Number of trees (default: {Options.trees}).",
+        ),
+    ] = Options.trees,
     depth: Annotated[
         int,
-        typer.Option(metavar="N", min=1, max=8, show_default=False, help="Levels of a tree (default: 4)."),
-    ] = 4,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=DEPTH_MAX,
+            show_default=False,
+            help=f"Levels of a tree (default: {Options.depth}).",
+        ),
+    ] = Options.depth,
     quantile: Annotated[
         float,
         typer.Option(
             metavar="Q",
-            min=0.01,
-            max=0.99,
             show_default=False,
-            help="Share of flows that should use at most their prediction (default: 0.9).",
+            help=f"Share of flows that should use at most their prediction (default: {Options.quantile}).",
         ),
-    ] = 0.9,
+    ] = Options.quantile,
     as_json: Json = False,
 ) -> None:
     """Train BRF's bandwidth model from flow records.
@@ -50,4 +61,4 @@ def train(
     """
     from narrows.cli import train as work  # noqa: PLC0415
 
-    work.train(records, out, (trees, depth, quantile), as_json=as_json)
+    work.train(records, out, Options(trees, depth, quantile), as_json=as_json)

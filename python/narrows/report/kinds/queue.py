@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Any
 
 import altair as alt
@@ -31,12 +30,11 @@ def queue_shares(spec: FigureSpec, runs: Runs) -> Figure:
     looks = shades(str(run.factors.get(ALGORITHM, "bbr")), len(parts))
     t, bytes_of = backlogs(run, str(args["link"]))
     shown = (t >= float(args["from_s"])) & (t <= float(args["until_s"]))
-    names = run.names("flows", "name")
     stacked: list[dict[str, Any]] = []
     share: list[dict[str, Any]] = []
     total = bytes_of.sum(axis=1)
     for i, (label, pattern) in enumerate(parts.items()):
-        mine = bytes_of[:, [fnmatchcase(name, pattern) for name in names]].sum(axis=1)
+        mine = bytes_of[:, run.flows(pattern)].sum(axis=1)
         for series, y in ((stacked, mine / 1e3), (share, mine / np.maximum(total, 1.0))):
             at, means = binned(t[shown], y[shown], _BIN_S)
             series.extend(rows(t=at, y=means, s=label, i=float(i)))

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from narrows import metrics
-from narrows.errors import NarrowsError
 from narrows.results.measures.general import rate_matrix
 from narrows.results.measures.registry import Measured, measure
 from narrows.results.runs import Floats, Run
@@ -27,7 +26,7 @@ def jain_max_min(run: Run, routes: Routes, demands_mbit: Demands | None = None) 
     """
     rows, crossed, demands = _flows(run, routes, demands_mbit or {})
     links = _links(crossed)
-    capacities = [float(run.column("links", "capacity_bps")[_row(run, name)]) for name in links]
+    capacities = [float(run.column("links", "capacity_bps")[run.link(name)]) for name in links]
     shares = metrics.max_min_shares(
         capacities, [[links.index(n) for n in route] for route in crossed], demands
     )
@@ -133,16 +132,9 @@ def _links(crossed: list[list[str]]) -> list[str]:
     return list(dict.fromkeys(name for route in crossed for name in route))
 
 
-def _row(run: Run, link: str) -> int:
-    found = run.links(link)
-    if found.size != 1:
-        raise NarrowsError(f"link {link}: found {found.size} of that name in the results, expected one")
-    return int(found[0])
-
-
 def _capacity(run: Run, link: str, times: Floats) -> Floats:
     """The capacity of a sampled link in bit/s at these times. After the last sample, its value applies."""
-    t, values = run.link_series(_row(run, link), "capacity_bps")
+    t, values = run.link_series(run.link(link), "capacity_bps")
     if t.size == 0:
         return np.full(times.shape, math.nan)
     return values[np.clip(np.searchsorted(t, times - 1e-9), 0, t.size - 1)]

@@ -242,7 +242,7 @@ def filling_time(
 
     If there is no such bin, the value is a lower bound.
     """
-    row = int(run.links(link)[0])
+    row = run.link(link)
     starts, carried = metrics.rebin(*run.link_series(row, "throughput_bps"), bin_s)
     capacity = _align(starts, *metrics.rebin(*run.link_series(row, "capacity_bps"), bin_s))
     ends = starts + bin_s
@@ -287,7 +287,7 @@ def join_times(
         return []
     end_of_run = float(starts[-1]) + bin_s
     ends = np.where(np.isnan(ends), end_of_run, ends)
-    row = int(run.links(link)[0])
+    row = run.link(link)
     t, carried = run.link_series(row, "throughput_bps")
     _, offered = run.link_series(row, "capacity_bps")
     used = _align(starts, *metrics.rebin(t, carried, bin_s))

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from narrows.errors import NarrowsError
 from narrows.results.measures.registry import measure
 from narrows.results.runs import Floats, Run
 
@@ -20,11 +19,9 @@ def backlogs(run: Run, link: str) -> tuple[Floats, Floats]:
     A FIFO queue of q seconds holds the packets that leave in the next q seconds. They are what the receivers
     get in that time, if the link has no delay and is the last of all paths. So neither is recorded by flow.
     """
-    rows = run.links(link)
-    if rows.size != 1:
-        raise NarrowsError(f"link {link}: found {rows.size} of that name in the results, expected one")
-    t, queued = run.link_series(int(rows[0]), "queue_bytes")
-    _, capacity = run.link_series(int(rows[0]), "capacity_bps")
+    row_of_link = run.link(link)
+    t, queued = run.link_series(row_of_link, "queue_bytes")
+    _, capacity = run.link_series(row_of_link, "capacity_bps")
     until = t + 8 * queued / capacity
     columns = []
     for row in run.flows():

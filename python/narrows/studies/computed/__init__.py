@@ -6,10 +6,11 @@ a scenario, the factor `by` tells the computed runs from the simulated ones.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 
-from narrows.errors import NarrowsError, hint
+from narrows.errors import ScenarioError, choice
 from narrows.results.runs import Run, Runs
 from narrows.studies.computed.curves import gain_curves
 from narrows.studies.computed.fluid_runs import gain_fluid
@@ -23,25 +24,43 @@ MODEL, SIMULATION = "model", "simulation"
 MODELS: dict[str, Callable[..., list[Run]]] = {"gain-curves": gain_curves, "gain-fluid": gain_fluid}
 
 
-def compute(wanted: Computed) -> list[Run]:
-    """The runs of a model.
+def check(wanted: Computed) -> None:
+    """Check the names of the model and of its arguments, without solving the model.
 
     Raises:
-        NarrowsError: for a model or an argument that does not exist.
+        ScenarioError: for an unknown or missing name. The key is relative to the experiment.
     """
     if wanted.model not in MODELS:
-        raise NarrowsError(f"no model {wanted.model!r}{hint(wanted.model, MODELS)}")
+        raise ScenarioError(choice(wanted.model, MODELS), "computed.model")
+    names = inspect.signature(MODELS[wanted.model]).parameters
+    for name in wanted.args:
+        if name not in names:
+            raise ScenarioError(choice(name, names), "computed.args")
+    lacking = [name for name, one in names.items() if one.default is one.empty and name not in wanted.args]
+    if lacking:
+        raise ScenarioError(f"expected the argument {lacking[0]!r}", "computed.args")
+
+
+def compute(wanted: Computed) -> list[Run]:
+    """The runs of a model, whose names `check` has accepted.
+
+    Raises:
+        ScenarioError: for a value that the model does not accept. The key is relative to the experiment.
+    """
     try:
         return MODELS[wanted.model](**wanted.args)
     except (TypeError, ValueError) as error:
-        raise NarrowsError(f"model {wanted.model}: {error}") from None
+        raise ScenarioError(str(error), "computed.args") from None
 
 
 def with_computed(experiment: Experiment, simulated: Runs) -> Runs:
     """The simulated runs of an experiment, and the runs of its model, if it has one."""
     if experiment.computed is None:
         return simulated
-    runs = compute(experiment.computed)
+    try:
+        runs = compute(experiment.computed)
+    except ScenarioError as error:
+        raise error.at(f"experiments.{experiment.id}").in_source("study.toml") from None
     if not experiment.scenario:
         return Runs(runs)
     sides = [(SIMULATION, simulated), (MODEL, runs)]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from narrows.results.measures import measure
 from narrows.results.runs import COMPUTED, Run
-from narrows.studies.computed.gains import GAINS
+from narrows.studies.computed.gains import gains_of
 
 _POINTS = 256
 """Number of values of omega: 1/256, 2/256, ... 1."""
@@ -21,9 +21,7 @@ def gain_curves(algorithms: Sequence[str]) -> list[Run]:
     omega = np.arange(1, _POINTS + 1) / _POINTS
     runs = []
     for name in algorithms:
-        if name not in GAINS:
-            raise ValueError(f"found {name!r}, expected one of {', '.join(GAINS)}")
-        gains = GAINS[name]
+        gains = gains_of(name)
         up, down = (np.array([gain(float(w)) for w in omega]) for gain in (gains.up, gains.down))
         runs.append(Run({"algorithm": name}, 0, {COMPUTED: {"omega": omega, "up": up, "down": down}}))
     return runs

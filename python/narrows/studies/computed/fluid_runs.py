@@ -14,7 +14,7 @@ from narrows.packets import FULL_PACKET, PAYLOAD
 from narrows.results.measures import measure
 from narrows.results.runs import COMPUTED, Run, Tables
 from narrows.studies.computed.fluid import FluidFlow, Solution, solve
-from narrows.studies.computed.gains import GAINS
+from narrows.studies.computed.gains import gains_of
 
 LONGEST_QUEUE = "longest_queue_ms"
 """The factor that says which longest queue the flows have seen, T_max minus RTprop."""
@@ -40,11 +40,10 @@ def gain_fluid(
     """
     runs = []
     for name in algorithms:
-        if name not in GAINS:
-            raise ValueError(f"found {name!r}, expected one of {', '.join(GAINS)}")
+        up = gains_of(name).up
         for queue_ms in longest_queues_ms:
             flows = [
-                FluidFlow(rtprop, rtprop + queue_ms / 1e3, 1 / len(rtprops_s), GAINS[name].up)
+                FluidFlow(rtprop, rtprop + queue_ms / 1e3, 1 / len(rtprops_s), up)
                 for rtprop in rtprops_s.values()
             ]
             solution = solve(flows, duration_s, step_s)
@@ -59,7 +58,7 @@ def _tables(name: str, capacity_bps: float, rtprops_s: Mapping[str, float], solu
     goodput = solution.share * capacity_bps * PAYLOAD
     rtprops = np.array(list(rtprops_s.values()))
     rtts = rtprops + solution.queueing_s[:, None]
-    measured = solution.t_s > solution.t_s[-1] / 10  # as in a simulation
+    measured = solution.t_s > solution.t_s[-1] / 10  # leave out the start
     number = np.arange(count)
     queue_bytes = solution.queueing_s * capacity_bps / 8
     carried = solution.share.sum(axis=1) * capacity_bps

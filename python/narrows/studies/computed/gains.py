@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from narrows.errors import choice
+
 Gain = Callable[[float], float]
 """A gain as a function of omega, the RTT divided by the longest RTT, in (0, 1]."""
 
@@ -22,6 +24,17 @@ class Gains:
 
     up: Gain
     down: Gain
+
+
+def gains_of(name: str) -> Gains:
+    """The gains of an algorithm.
+
+    Raises:
+        ValueError: for an unknown name.
+    """
+    if name not in GAINS:
+        raise ValueError(choice(name, GAINS))
+    return GAINS[name]
 
 
 GAINS: Mapping[str, Gains] = {

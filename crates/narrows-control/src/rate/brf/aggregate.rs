@@ -144,17 +144,17 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             };
             return Some(Decision { rate: last, leaf, rtt });
         }
+        if self.is_down() {
+            return Some(Decision { rate: None, leaf: self.leaf_by_meter(id), rtt });
+        }
         let mut rate = self.rate_for(id, meter).min(Rate::from_bytes_per_sec(meter.held));
         if !self.adverts.is_empty()
             && let Some(advertised) = self.adverts.rate(now, &self.table.get(id)?.key)
         {
             rate = rate.min(advertised);
         }
-        let leaf = self.leaf_by_meter(id);
-        if self.is_down() {
-            return Some(Decision { rate: None, leaf, rtt });
-        }
         self.note_told(now, id);
+        let leaf = self.leaf_by_meter(id);
         Some(Decision { rate: Some(rate), leaf, rtt })
     }
 
@@ -162,6 +162,7 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
         use core::hash::Hasher;
         let mut hasher = rustc_hash::FxHasher::default();
         self.shares.rule().into_iter().for_each(|part| hasher.write_u64(part));
+        hasher.write_u8(self.is_down().into());
         hasher.finish()
     }
 
@@ -170,6 +171,9 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
     }
 
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate> {
+        if self.is_down() {
+            return None;
+        }
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
         // The class may be empty now. It gets a share only with its first flow.
         let capacity = self.link.rated_share_with(match self.shares.weights() {

@@ -357,7 +357,7 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Advertises to the other switches, every T, the flows whose ACKs take another path (BRF-63).
     fn advertise(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
-        if self.adverts.own.is_empty() || now < self.adverts.next_at {
+        if self.adverts.own.is_empty() || now < self.adverts.next_at || self.is_down() {
             return;
         }
         self.adverts.next_at = now + self.cycle.period;

@@ -257,14 +257,13 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Returns the rate to offer in a SYN-ACK whose flow gets no record, because too many flows are unconfirmed.
     pub(super) fn offer(&mut self, packet: &PacketInfo<K>) -> Option<Rate> {
-        if !(packet.flags.syn && packet.flags.ack) {
+        if !(packet.flags.syn && packet.flags.ack) || self.is_down() {
             return None;
         }
-        let half = self.half_open.get(&packet.key)?;
+        self.half_open.get(&packet.key).filter(|half| half.permitted && half.opener == Side::Sender)?;
         let (capacity, flows) = (self.shares.capacity(), self.table.len(List::Rated) as u64 + 1);
         let equal = initial(self.predictor.predict(&packet.key), capacity, flows);
-        let offer = self.first_rate(equal, self.shares.newcomer_share(capacity, 1), capacity, flows);
-        (half.permitted && half.opener == Side::Sender).then_some(offer)
+        Some(self.first_rate(equal, self.shares.newcomer_share(capacity, 1), capacity, flows))
     }
 
     /// Performs BW_INIT for a flow whose SYN-ACK carries the rate: no ACK can change the rate for an RTT (BRF-34).
@@ -423,12 +422,6 @@ impl<K: FlowIdentity> Brf<K> {
         answer
     }
 
-    /// Returns whether the port has no capacity, for example during an outage of a radio link. It then writes no rates,
-    /// because a sender that is paced at almost nothing would still wait long after the outage (BRF-101).
-    pub(super) fn is_down(&self) -> bool {
-        !self.is_literal() && self.shares.capacity() == Rate::ZERO
-    }
-
     /// Returns the last rate of a flow that has sent all of its data, if it had one. The flow repairs its losses at this
     /// rate, for which nothing is reserved.
     pub(super) fn last_rate(&self, id: FlowId) -> Option<Rate> {
@@ -532,8 +525,11 @@ impl<K: FlowIdentity> Brf<K> {
             && let Some((rate, joined, limited)) = used
         {
             self.predictor.learn(&flow.key, rate);
-            let features = Features::of(&flow.key, second_of_day(self.params.time_of_day, joined));
-            actions.push(Action::Record { flow: flow.key, features, joined, rate, limited });
+            // A flow that an outage stopped has no use to learn from.
+            if rate > Rate::ZERO {
+                let features = Features::of(&flow.key, second_of_day(self.params.time_of_day, joined));
+                actions.push(Action::Record { flow: flow.key, features, joined, rate, limited });
+            }
         }
         let value = self.table.len(List::Rated) as f64;
         actions.push(Action::Log { event: "flow-removed", flow: Some(flow.key), value });

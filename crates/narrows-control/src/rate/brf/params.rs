@@ -6,6 +6,7 @@ use crate::parameter::{
 };
 use crate::rate::PortParameters;
 use crate::rate::kit::classes::UDP_SHARE;
+use crate::rate::kit::features::DAY;
 use crate::rate::kit::parameters::ENTRIES;
 use crate::rate::kit::subscriber::{FORMS, Share};
 use crate::units::{Rate, Span};
@@ -13,7 +14,6 @@ use crate::units::{Rate, Span};
 const SHORTEST: Span = Span::from_micros(10);
 /// Longest time that scenarios and configurations can state.
 const LONGEST: Span = Span::from_secs(1_000_000);
-const DAY: Span = Span::from_secs(86_400);
 /// Largest count.
 const COUNT: u64 = u32::MAX as u64;
 const FASTEST: Rate = Rate::from_bits_per_sec(1_000_000_000_000_000);
@@ -105,7 +105,7 @@ params! {
     /// The model that predicts the use of a new flow: none (`off`), averages by prefix and service (`average`), or the
     /// file of a model that `narrows train` has written.
     predictor: Prediction = Prediction::Average, Prediction::Average, contents(Prediction::WORDS, "a bandwidth model", LENGTH_MAX).from("BRF-31");
-    /// Time of day (UTC) at the beginning of the run, for trained models. The agent uses the system's clock.
+    /// Time of day (UTC) at the beginning of the run, for trained models. The agent uses the system's clock if the key is not given.
     time_of_day: Span = Span::ZERO, Span::ZERO, time_from(Span::ZERO, DAY).from("BRF-31; ours");
     /// Weight of a new sample in the averages.
     predictor_weight: f64 = 0.25, 0.25, number(0.001, 1.0).from("BRF-31");

@@ -168,6 +168,12 @@ impl<K: FlowIdentity> Brf<K> {
         allocation.max(base.min(floor)).max(Rate::from_bytes_per_sec(1))
     }
 
+    /// Returns whether the port has no capacity, for example during an outage of a radio link. It then assigns no rates,
+    /// because a sender that is paced at almost nothing would still wait after the outage (BRF-101).
+    pub(super) fn is_down(&self) -> bool {
+        !self.is_literal() && self.link.rate() == Rate::ZERO
+    }
+
     pub(super) fn rtt(&self, id: FlowId) -> Span {
         self.table.meter(id).map_or(self.params.rtt_default, |meter| meter.rtt)
     }
@@ -184,26 +190,22 @@ impl<K: FlowIdentity> Brf<K> {
             return Leaf::Elephant;
         }
         let (headroom, mtu) = (self.params.mouse_headroom, self.mtu);
-        if let Some(told) = self.last_rate(id) {
-            // The last segment and retransmissions stay behind the flow's earlier packets.
-            return self
-                .table
-                .get_mut(id)
-                .map_or(Leaf::Elephant, |flow| flow.layer.leaf(now, size, told, headroom, mtu));
-        }
         if !active {
-            return Leaf::Elephant;
+            // The last segment and retransmissions stay behind the flow's earlier packets.
+            let last = self.last_rate(id).zip(self.table.get_mut(id));
+            return last
+                .map_or(Leaf::Elephant, |(told, flow)| flow.layer.leaf(now, size, told, headroom, mtu));
         }
         let Some(meter) = self.table.meter(id) else { return Leaf::Elephant };
         let terms = self.shares.terms(id.slot, meter.app_class);
         let (allocated, base) = (self.rate_by(terms, meter.demand), terms.base(meter.demand));
         let unlimited = meter.app_class == AppClass::Unlimited;
-        let fair = self.shares.capacity().as_bytes_per_sec() / self.shares.flows().max(1);
+        let fair = self.fair_share();
         let windows = self.cycle.windows;
         let Some(flow) = self.table.get_mut(id) else { return Leaf::Elephant };
         if flow.layer_as_of != windows {
             flow.layer_as_of = windows;
-            flow.layer.assign(Rate::from_bytes_per_sec(base), Rate::from_bytes_per_sec(fair), unlimited);
+            flow.layer.assign(Rate::from_bytes_per_sec(base), fair, unlimited);
         }
         flow.layer.leaf(now, size, allocated, headroom, mtu)
     }

@@ -1,6 +1,7 @@
 use super::harness::*;
 use super::table::List;
 use super::{Brf, Params};
+use crate::rate::aggregate::Aggregated;
 use crate::rate::kit::classes::LEAST_RATE;
 use crate::rate::{
     Action, Admission, Class, CongestionKind, Leaf, Message, PerFlowController, PortCounters, Proto,
@@ -511,5 +512,6 @@ fn a_port_without_capacity_writes_no_rate() {
         net.now += 100;
         net.brf.on_timer(ms(net.now), &net.port, &mut net.actions);
         assert_eq!(net.reverse(&ack).is_some(), writes, "{capacity:?}");
+        assert_eq!(net.brf.grant(None, 1).is_some(), writes, "{capacity:?}");
     }
 }

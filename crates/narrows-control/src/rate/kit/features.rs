@@ -20,7 +20,8 @@ pub const NAMES: [&str; 8] = [
     "second_of_day",
 ];
 
-const SECONDS_PER_DAY: u64 = 86_400;
+/// A day.
+pub const DAY: Span = Span::from_secs(86_400);
 
 /// The features of one flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -77,8 +78,8 @@ pub struct Parts {
 
 /// Returns the time of day. `start` is the time of day at time zero of the controller's clock.
 pub fn second_of_day(start: Span, now: Time) -> u32 {
-    let seconds = (now + start).since(Time::ZERO).as_nanos() / 1_000_000_000;
-    (seconds % SECONDS_PER_DAY) as u32
+    let since_midnight = (now + start).since(Time::ZERO).as_nanos() % DAY.as_nanos();
+    (since_midnight / 1_000_000_000) as u32
 }
 
 #[cfg(test)]

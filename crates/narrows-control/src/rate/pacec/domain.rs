@@ -257,6 +257,17 @@ impl<K: FlowIdentity> Pacec<K> {
             };
             path.share = self.book.paths.get(at as u32).iter().filter_map(share).min().unwrap_or(0);
         }
+        if self.mode == Mode::Equal {
+            self.take_granted();
+        }
+        for flow in self.book.flows_mut() {
+            let share = self.paths.get(flow.path as usize).map_or(0, |path| path.share);
+            flow.granted = share.max(self.floor);
+        }
+    }
+
+    /// Computes the part of each link that no flow was granted.
+    fn take_granted(&mut self) {
         self.spare.clone_from(&self.available);
         for (at, path) in self.paths.iter().enumerate() {
             let granted = path.share.max(self.floor).saturating_mul(path.flows);
@@ -265,10 +276,6 @@ impl<K: FlowIdentity> Pacec<K> {
                     *left = left.saturating_sub(granted);
                 }
             }
-        }
-        for flow in self.book.flows_mut() {
-            let share = self.paths.get(flow.path as usize).map_or(0, |path| path.share);
-            flow.granted = share.max(self.floor);
         }
     }
 

@@ -20,8 +20,8 @@ pub(super) const TREES_MAX: usize = 128;
 pub(super) const DEPTH_MAX: usize = 8;
 /// Maximum absolute value of the base and of a leaf.
 pub(super) const VALUE_MAX: f64 = 64.0;
-/// The natural logarithm of the highest rate, 1 Pbit/s.
-const HIGHEST: f64 = 34.6;
+/// The natural logarithm of the highest rate, 1 Pbit/s (1e15 bit/s).
+const HIGHEST: f64 = 34.538_776_394_910_684;
 
 /// A node of a tree.
 #[derive(Copy, Clone, Debug, PartialEq)]
