@@ -10,6 +10,7 @@ import pytest
 PACKAGE = Path(narrows.__file__).parent
 BASICS = {
     "_native",
+    "bandwidth_model",
     "congestion",
     "errors",
     "extras",

@@ -182,8 +182,8 @@ class TableColumn(_Table):
 
     @model_validator(mode="after")
     def _one_source(self) -> TableColumn:
-        if bool(self.paper) == bool(self.printed):
-            raise Expected("exactly one of paper and printed")
+        if self.paper and self.printed:
+            raise Expected("at most one of paper and printed")
         return self
 
 
