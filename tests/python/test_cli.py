@@ -115,7 +115,7 @@ def test_run_takes_overrides(narrows):
         (
             ["list", "queue"],
             "list: found 'queue', expected one of congestion, rate, queues, topologies, "
-            "networks, loss; nearest is 'queues'\n",
+            "networks, loss, measures; nearest is 'queues'\n",
         ),
     ],
 )

@@ -37,6 +37,7 @@ LAYERS = {
     "backends": {"controller", "scenario"},
     "sweep": {"backends", "results", "scenario"},
     "studies": {"backends", "data", "metrics", "results", "scenario", "sweep"},
+    "expect": {"metrics", "results", "scenario", "studies"},
     "report": {"metrics", "results", "scenario", "studies", "topology"},
     "matrix": {"metrics", "report", "results", "scenario"},
     "validate": {"backends", "report", "results", "scenario", "sweep"},
@@ -44,6 +45,7 @@ LAYERS = {
         "backends",
         "controller",
         "data",
+        "expect",
         "matrix",
         "report",
         "results",
@@ -54,6 +56,7 @@ LAYERS = {
         "training",
         "validate",
     },
+    "testing": {"cli", "expect", "results", "scenario", "sweep"},
 }
 """The packages that each package may import."""
 TOP = {"__init__", "__main__"}

@@ -10,7 +10,7 @@ from narrows import sweep, units
 from narrows.cli.commands.shared import On
 from narrows.cli.console import plain
 from narrows.cli.options import overrides
-from narrows.cli.run import real_stacks
+from narrows.cli.run import expectations, real_stacks
 from narrows.plan import Plan
 from narrows.scenario import reference
 from narrows.scenario import schema as scenario_schema
@@ -32,6 +32,7 @@ def check(
     """Check a scenario, and print its size or its plan."""
     loaded = load(scenario, overrides(override, seed))
     runs = expand(loaded, seeds)
+    expectations(loaded)
     backend = real_stacks(on) or sweep.simulator()
     plan = sweep.check(runs, sweep.Resolver(backend), backend)
     if show:

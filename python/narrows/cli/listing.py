@@ -13,6 +13,7 @@ from narrows import congestion, retired, sweep
 from narrows.cli.console import plain
 from narrows.cli.table import Table
 from narrows.errors import ScenarioError, choice
+from narrows.results.measures import MEASURES
 from narrows.scenario.named import Named
 from narrows.scenario.network import LOSSES, QUEUES
 from narrows.scenario.topologies import TOPOLOGIES
@@ -31,6 +32,19 @@ def _networks() -> Rows:
     rows = [(name, (inspect.getdoc(make) or "").splitlines()[0]) for name, make in own.items()]
     families = Counter(name.split("/")[0] for name in hub.names())
     return rows + [(f"{family}/...", f"{n} of the package topohub") for family, n in sorted(families.items())]
+
+
+def _measures() -> Rows:
+    """Measures for expectations, each with its arguments."""
+    rows = []
+    for item in MEASURES.values():
+        parameters = list(inspect.signature(item.function).parameters.values())[1:]
+        given = ", ".join(
+            p.name if p.default is p.empty else f"{p.name} = {json.dumps(p.default)}" for p in parameters
+        )
+        unit = f" ({item.unit})" if item.unit else ""
+        rows.append((item.name, f"{item.title}{unit}{f': {given}' if given else ''}"))
+    return rows
 
 
 FAMILIES = ("as in Linux", "beyond Linux", "by the network")
@@ -58,6 +72,7 @@ KINDS: dict[str, Callable[[], Rows]] = {
     "topologies": lambda: _docs({kind: made for kind, made in TOPOLOGIES.items() if made is not Named}),
     "networks": _networks,
     "loss": lambda: _docs(dict(LOSSES)),
+    "measures": _measures,
 }
 
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -33,6 +33,10 @@ from narrows.scenario.model import Scenario
 from narrows.scenario.served import notes
 from narrows.signals import terminable
 
+if TYPE_CHECKING:
+    from narrows.cli.expect import Gate
+    from narrows.expect import Verdicts
+
 
 def run(
     scenario: Path,
@@ -46,12 +50,15 @@ def run(
     no_sim: bool,
     reuse: bool,
     as_json: bool,
+    junit: Path | None = None,
+    markdown: Path | None = None,
 ) -> None:
-    """Run a scenario, write its tables and print a summary."""
+    """Run a scenario, write its tables, print a summary and judge the expectations."""
     if no_sim and on is On.SIM:
         raise NarrowsError(f"--no-sim: found --on {on}, expected --on kernel or vm")
     changed = overrides(override, seed)
     loaded = load(scenario, changed)
+    gate = expectations(loaded)
     folder = out if out is not None else results_folder(loaded.name, on, changed)
     earlier = _metadata(folder)
     backend = real_stacks(on)
@@ -60,13 +67,17 @@ def run(
     simulated = None
     if backend is not None and not no_sim:
         simulated = _simulated(loaded, folder / SIMULATED, seeds, jobs, reuse=reuse)
+    verdicts = gate.judge(results, junit, markdown) if gate is not None else None
     if as_json:
         data = as_data(results)
+        if verdicts is not None:
+            data["expectations"] = verdicts.as_data()
         if backend is not None:
             data["soundness"] = results.soundness
         if simulated is not None:
             data["comparison"] = comparison.as_data(compare(simulated, results))
         print(json.dumps(data, indent=2, allow_nan=False))
+        _end(verdicts)
         return
     console = plain()
     show(results, console)
@@ -80,6 +91,24 @@ def run(
     if simulated is not None:
         print(f"\nthe same scenario simulated (narrows compare {folder / SIMULATED} {folder}):")
         comparison.show(compare(simulated, results), ("sim", str(on)), console)
+    if gate is not None and verdicts is not None:
+        gate.show(verdicts, console)
+    _end(verdicts)
+
+
+def expectations(loaded: Scenario) -> Gate | None:
+    """The scenario's expectations, checked before the runs, which may take long; None if there are none."""
+    if not loaded.expect:
+        return None
+    from narrows.cli.expect import Gate  # noqa: PLC0415 (imports the judge, which most scenarios do not need)
+
+    return Gate(loaded)
+
+
+def _end(verdicts: Verdicts | None) -> None:
+    """End the command with exit code 1 unless all expectations are met."""
+    if verdicts is not None and not verdicts.are_met:
+        raise typer.Exit(1)
 
 
 def _metadata(folder: Path) -> bytes | None:

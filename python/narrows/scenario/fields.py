@@ -95,6 +95,13 @@ def _file_name(value: str) -> str:
     return value
 
 
+def _quantity(value: object) -> float | str:
+    expected = "a number, or text with a unit such as '40mbit', '5ms' or '1%'"
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise Expected(expected)
+    return value if isinstance(value, str) else float(value)
+
+
 def _data(value: Any, depth: int = 0) -> Any:
     """A value that JSON can represent: no TOML dates, no NaN, no infinity."""
     if depth > _DEEPEST:
@@ -201,6 +208,12 @@ Name = Annotated[
 """A name of a node, link or flow."""
 FileName = Annotated[Name, AfterValidator(_file_name)]
 """A name that can be a folder's."""
+Quantity = Annotated[
+    float | str,
+    BeforeValidator(_quantity),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}], "examples": ["40mbit", "5ms", "1%"]}),
+]
+"""A value of a measure: a number in the measure's unit, or text with a unit."""
 Data = Annotated[Any, AfterValidator(_data)]
 """A value that is checked elsewhere."""
 Flag = Annotated[bool, Field(strict=True)]

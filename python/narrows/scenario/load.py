@@ -243,6 +243,7 @@ def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:
         )
     base = scenario.raw()
     base.pop("sweep", None)
+    base.pop("expect", None)
     runs: list[Run] = []
     for name, changes in cases:
         for combination in itertools.product(*sweep.vary.values()):

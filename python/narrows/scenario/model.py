@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model
 
 from narrows import retired
 from narrows.errors import Expected
+from narrows.scenario.expectations import Expectation
 from narrows.scenario.fields import (
     AUTO,
     Data,
@@ -224,6 +225,8 @@ class Scenario(Table):
     """How the kernel backend builds the network; defaults if left out."""
     sweep: Sweep | None = None
     """Runs with other values."""
+    expect: Annotated[list[Expectation], Field(max_length=1000)] = []
+    """Conditions that the results must meet. They do not change the runs."""
 
     _source: str = PrivateAttr(default="scenario")
 

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from narrows.markdown import table as markdown_table
-from narrows.scenario import fields, model, named, network, topologies, traffic
+from narrows.scenario import expectations, fields, model, named, network, topologies, traffic
 from narrows.scenario.docstrings import docstrings
 
 TABLES: dict[str, list[type[fields.Table]]] = {
@@ -42,6 +42,7 @@ TABLES: dict[str, list[type[fields.Table]]] = {
     "Probes": [model.Probes],
     "Kernel backend": [model.Kernel],
     "Sweep": [model.Sweep, model.Case],
+    "Expectations": [expectations.Expectation, expectations.Selection],
 }
 """The models below each heading."""
 
@@ -66,6 +67,8 @@ PLACES: dict[type[fields.Table], str] = {
     model.Kernel: "[kernel]",
     model.Sweep: "[sweep]",
     model.Case: "[[sweep.case]]",
+    expectations.Expectation: "[[expect]]",
+    expectations.Selection: "than = { ... }",
 }
 """The first line of each table in a file. Tables with a kind are listed by kind."""
 
@@ -84,6 +87,7 @@ _TYPES: list[tuple[Any, str]] = [
     (fields.Limit, "queue length"),
     (fields.FileName, "name"),
     (fields.Name, "name"),
+    (fields.Quantity, "number in the unit of the measure, or text with a unit"),
     (fields.Data, "any value"),
     (fields.Flag, "true or false"),
     (fields.Int, "whole number"),

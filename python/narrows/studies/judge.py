@@ -232,9 +232,10 @@ def _case(claim: Claim, key: tuple[tuple[str, Factor], ...], sides: list[list[Me
     ]
     known = [value for value in values if not math.isnan(value)]
     bound = _bound([any(measured.censored for measured in side) for side in sides])
-    interval = metrics.mean_ci(values)
+    level = claim.expect.confidence if claim.expect is not None else 0.95
+    interval = metrics.mean_ci(values, level)
     means = (
-        tuple(metrics.mean_ci([measured.value for measured in side]) for side in sides)
+        tuple(metrics.mean_ci([measured.value for measured in side], level) for side in sides)
         if len(sides) > 1
         else ()
     )
@@ -263,13 +264,13 @@ def _judge_known(
         return Verdict.UNJUDGED, "one run has no confidence interval"
     low, high, border = _wanted(expect)
     if low < interval.low and interval.high < high:
-        return Verdict.REPRODUCED, f"the 95 % interval lies {border}"
+        return Verdict.REPRODUCED, f"the {expect.interval} lies {border}"
     if expect.against is not None:
         return _judge_opposite(expect, interval, border)
     if interval.high <= low or high <= interval.low:
-        return Verdict.NOT_REPRODUCED, f"no part of the 95 % interval lies {border}"
+        return Verdict.NOT_REPRODUCED, f"no part of the {expect.interval} lies {border}"
     crossed = " and ".join(f"{edge:g}" for edge in (low, high) if interval.low <= edge <= interval.high)
-    return Verdict.UNJUDGED, f"the 95 % interval straddles {crossed}; {border} needed"
+    return Verdict.UNJUDGED, f"the {expect.interval} straddles {crossed}; {border} needed"
 
 
 def _judge_opposite(expect: Expect, interval: metrics.Interval, border: str) -> tuple[Verdict, str]:
@@ -278,8 +279,8 @@ def _judge_opposite(expect: Expect, interval: metrics.Interval, border: str) -> 
     is_above = expect.above is not None
     side = "below" if is_above else "above"
     if interval.high < expect.against if is_above else interval.low > expect.against:
-        return Verdict.NOT_REPRODUCED, f"the 95 % interval lies {side} {expect.against:g}, the opposite"
-    return Verdict.UNJUDGED, f"the 95 % interval is neither {border} nor {side} {expect.against:g}"
+        return Verdict.NOT_REPRODUCED, f"the {expect.interval} lies {side} {expect.against:g}, the opposite"
+    return Verdict.UNJUDGED, f"the {expect.interval} is neither {border} nor {side} {expect.against:g}"
 
 
 def _wanted(expect: Expect) -> tuple[float, float, str]:
@@ -309,7 +310,7 @@ def judge_bound(
         if expect.below is not None and interval.low > _opposite(expect, expect.below):
             return bad, f"more than {interval.low:.4g}, below {expect.below:g} needed"
         if expect.above is not None and interval.low > expect.above:
-            return good, f"the 95 % interval of the lower bounds lies above {expect.above:g}"
+            return good, f"the {expect.interval} of the lower bounds lies above {expect.above:g}"
         if (
             expect.about is not None
             and expect.within is not None
@@ -322,7 +323,7 @@ def judge_bound(
         if expect.at_least is not None and least < expect.at_least:
             return bad, f"less than {least:.4g}, {expect.at_least:g} needed"
         if expect.below is not None and interval.high < expect.below:
-            return good, f"the 95 % interval of the upper bounds lies below {expect.below:g}"
+            return good, f"the {expect.interval} of the upper bounds lies below {expect.below:g}"
         if expect.above is not None and interval.high < _opposite(expect, expect.above):
             return bad, f"less than {interval.high:.4g}, above {expect.above:g} needed"
         if (

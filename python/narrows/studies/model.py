@@ -229,6 +229,13 @@ class Expect(_Table):
     about: float | None = None
     within: float | None = None
     against: float | None = None
+    confidence: float = Field(default=0.95, gt=0.0, lt=1.0)
+    """Level of the confidence interval."""
+
+    @property
+    def interval(self) -> str:
+        """The name of the interval in sentences."""
+        return f"{100 * self.confidence:.6g} % interval"
 
     @property
     def needs_interval(self) -> bool:

@@ -35,15 +35,45 @@ def run(
         bool, typer.Option("--reuse", help="Keep the finished runs of an interrupted call.")
     ] = False,
     as_json: Json = False,
+    junit: Annotated[
+        Path | None,
+        typer.Option(
+            "--junit",
+            metavar="FILE",
+            show_default=False,
+            help="Write the verdicts on expectations as JUnit XML (default: no file).",
+        ),
+    ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            "--markdown",
+            metavar="FILE",
+            show_default=False,
+            help="Write the verdicts on expectations as a Markdown table (default: no file).",
+        ),
+    ] = None,
 ) -> None:
     """Run a scenario, write its tables and print a summary.
 
-    When the run is complete, it replaces earlier results in the same folder.
+    When the run is complete, it replaces earlier results in the same folder. Exit codes: 1 if one of the
+    scenario's expectations ([[expect]]) is not met or cannot be judged, 2 if the scenario cannot run.
     """
     # numpy would start a thread per core for linear algebra, which a run does not use.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from narrows.cli import run as work  # noqa: PLC0415
 
     work.run(
-        scenario, out, seed, seeds, override or [], jobs, on, no_sim=no_sim, reuse=reuse, as_json=as_json
+        scenario,
+        out,
+        seed,
+        seeds,
+        override or [],
+        jobs,
+        on,
+        no_sim=no_sim,
+        reuse=reuse,
+        as_json=as_json,
+        junit=junit,
+        markdown=markdown,
     )
