@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from narrows import sweep
 from narrows.errors import OutputError, ScenarioError
-from narrows.results import exchange, summary, tables
+from narrows.results import exchange, segments, summary, tables
 from narrows.results.results import Results
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.load import loads
@@ -310,7 +310,14 @@ def test_a_file_that_is_half_written_on_a_full_disk_is_removed(tmp_path, backend
             raise OSError(28, "Error writing bytes to file. Detail: [errno 28] No space left on device")
         path.write_bytes(content)
 
-    monkeypatch.setattr("shutil.copyfile", lambda source, to: on_a_full_disk(to, source.read_bytes()))
+    writer = tables.pq.ParquetWriter
+
+    def merged(path, schema, **keys):
+        if Path(path).parent.name == exchange.PART:
+            on_a_full_disk(Path(path), b"PAR1 ...")
+        return writer(path, schema, **keys)
+
+    monkeypatch.setattr(tables.pq, "ParquetWriter", merged)
     monkeypatch.setattr(
         "pathlib.Path.write_text", lambda path, text, **_: on_a_full_disk(path, text.encode())
     )
@@ -567,7 +574,7 @@ def test_a_killed_sweep_leaves_no_disturbed_run_marked_sound(backend, tmp_path, 
     def rename(path: Path, target: Path) -> None:
         if path.parent.name == "runs":
             told = json.loads((path.parents[1] / "metadata.json").read_text())
-            seen.append(told["soundness"][target.name]["sound"])
+            seen.extend(told["soundness"][str(run)]["sound"] for run in segments.runs_of(path))
         path.replace(target)
 
     run = backend.run

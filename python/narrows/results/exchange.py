@@ -20,8 +20,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from narrows.results import tables
-from narrows.results.results import INTERRUPTED, LOGS, METADATA, REPORT, SIMULATED, SOUNDNESS, finished
+from narrows.results import segments, tables
+from narrows.results.results import INTERRUPTED, LOGS, METADATA, REPORT, SIMULATED, SOUNDNESS
 from narrows.signals import undisturbed
 
 PART, _OLD, _NEW = ".narrows-part", ".narrows-old", ".narrows-new"
@@ -50,7 +50,7 @@ def unfinished(folder: Path, metadata: dict[str, Any]) -> Path | None:
             known = json.loads((place / METADATA).read_text(encoding="utf-8"))
             known.pop(SOUNDNESS, None)
             if known == wanted:
-                found[place] = len(finished(place, "runs.parquet"))
+                found[place] = segments.count(place)
     return max((place for place in found if found[place]), key=found.__getitem__, default=None)
 
 
@@ -88,7 +88,7 @@ def _move(source: Path, target: Path) -> None:
 
 def _ours(folder: Path) -> list[str]:
     """Names of the files and folders that belong to results, the metadata first."""
-    names = [METADATA, "runs", LOGS, INTERRUPTED, REPORT, "timing.csv"]
+    names = [METADATA, segments.RUNS, LOGS, INTERRUPTED, REPORT, "timing.csv"]
     names += [f"{name}.{suffix}" for name in ("runs", *tables.SCHEMAS) for suffix in tables.FORMATS]
     with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
         # Runs in real time store their simulation in this folder. For other results, it belongs to the user.

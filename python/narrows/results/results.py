@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from narrows import extras, retired
 from narrows.errors import NarrowsError, OutputError, found, hint
-from narrows.results import tables
+from narrows.results import segments, tables
 
 if TYPE_CHECKING:
     import pandas
@@ -126,8 +126,8 @@ class Results:
         whole = self._whole(name)
         if whole is not None:
             return self._complete(whole, name)
-        parts = [self._complete(path, name) for path in finished(self.folder, f"{name}.parquet")]
-        return pa.concat_tables(parts, promote_options="default") if parts else tables.empty(name)
+        parts = [self._complete(path, name) for path in segments.segments(self.folder, name)]
+        return segments.joined(parts) if parts else tables.empty(name)
 
     def _complete(self, path: Path, name: str) -> pa.Table:
         """The table in a file, checked for missing columns."""
@@ -249,15 +249,10 @@ def _list_of(kind: type, value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
-def finished(folder: Path, name: str) -> list[Path]:
-    """Files with this name of the finished runs of a sweep that is not merged, in order of runs."""
-    return sorted((folder / "runs").glob(f"[0-9]*/{name}"), key=lambda path: int(path.parent.name))
-
-
 def holds_runs(folder: Path) -> bool:
     """Whether a folder has results of at least one finished run."""
     whole = any((folder / f"runs.{suffix}").exists() for suffix in tables.FORMATS)
-    return (folder / METADATA).exists() and (whole or bool(finished(folder, "runs.parquet")))
+    return (folder / METADATA).exists() and (whole or bool(segments.segments(folder, segments.RUNS)))
 
 
 def left_by(error: NarrowsError) -> Results | None:

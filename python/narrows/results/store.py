@@ -1,7 +1,7 @@
 """Stores the tables of a sweep: in memory, or in a folder, run by run and merged at the end.
 
 OUT/metadata.json               version, scenario, runs; for runs in real time also their soundness
-OUT/runs/<id>/<table>.parquet   a finished run; the folder appears complete or not at all
+OUT/runs/<n>/<table>.parquet    a segment of finished runs: see `segments`
 OUT/<table>.{parquet,csv}       all runs, after the sweep; runs/ is then removed
 OUT/logs/<id>/<file>            logs of agents and other programs of a run on real stacks
 OUT/timing.csv                  wall times, which differ between identical sweeps
@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from narrows import locks
 from narrows.errors import OutputError
-from narrows.results import exchange, tables
-from narrows.results.results import LOGS, METADATA, SOUNDNESS, Results, finished, holds_runs
+from narrows.results import exchange, segments, tables
+from narrows.results.results import LOGS, METADATA, SOUNDNESS, Results, holds_runs
 from narrows.results.tables import Format
 
 
@@ -123,6 +123,7 @@ class Folder:
         self._path, self._formats, self._metadata = path, formats, dict(metadata)
         self._part = path / exchange.PART
         self._lock = threading.Lock()
+        self._segments = segments.Writer(self._part / segments.RUNS)
         self._timing: dict[int, float] = {}
         self._made: list[Path] = []
         self._held = -1
@@ -138,7 +139,7 @@ class Folder:
             others = [entry for entry in path.iterdir() if entry != self._part]
             if others and not (path / METADATA).exists():
                 raise OutputError(f"{path}: found other files, expected an empty folder or earlier results")
-            (self._part / "runs").mkdir(parents=True, exist_ok=earlier is not None)
+            (self._part / segments.RUNS).mkdir(parents=True, exist_ok=earlier is not None)
             if earlier is not None:
                 self._take_over(earlier)
             self._describe()
@@ -151,14 +152,11 @@ class Folder:
 
     def _take_over(self, earlier: Path) -> None:
         """Keep the finished runs in the folder `earlier`, which may be the target folder."""
-        place = self._part / "runs"
-        for half_done in place.glob(".[0-9]*"):
-            shutil.rmtree(half_done)
-        runs = [path.parent for path in finished(earlier, "runs.parquet")]
-        for run in runs:
-            if earlier != self._part:
-                shutil.copytree(run, place / run.name)
-        self._kept = frozenset(int(run.name) for run in runs)
+        segments.discard_partial(self._part)
+        if earlier != self._part:
+            segments.copy(earlier, self._part)
+        parts = segments.segments(earlier, segments.RUNS)
+        self._kept = frozenset(int(run) for path in parts for run in segments.runs_of(path.parent))
         self._timing = dict.fromkeys(self._kept, 0.0) | _timing(earlier)
         sound = json.loads((earlier / METADATA).read_text(encoding="utf-8")).get(SOUNDNESS, {})
         if sound:
@@ -177,25 +175,29 @@ class Folder:
         self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
     ) -> None:
         """Add the tables of a finished run."""
-        partial, whole = self._part / "runs" / f".{run}", self._part / "runs" / str(run)
+        with self._lock:
+            if soundness is not None:
+                self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
+            self._timing[run] = seconds
+            if self._segments.add(run, data):
+                self._write()
+
+    def _write(self) -> None:
+        """Write the runs that wait.
+
+        Raises:
+            OutputError: if they cannot be written. They are then lost.
+        """
         try:
-            partial.mkdir()
-            for name, content in data.items():
-                tables.write_parts(partial / f"{name}.parquet", [content])
-            with self._lock:
-                if soundness is not None:
-                    # Write the soundness before the tables appear. If the process is killed in between, a
-                    # disturbed run then does not count as sound.
-                    self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
-                    self._describe()
-                partial.rename(whole)
-                self._timing[run] = seconds
+            if SOUNDNESS in self._metadata:
+                # Write the soundness before the tables appear. If the process is killed in between, a
+                # disturbed run then does not count as sound.
+                self._describe()
+            self._segments.write()
         except OSError as error:
-            shutil.rmtree(partial, ignore_errors=True)
+            for run in self._segments.drop():
+                del self._timing[run]
             raise tables.cannot_write(self._path, error) from None
-        except OutputError:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
         """Keep the logs of a run, by file name."""
@@ -220,13 +222,14 @@ class Folder:
     def finish(self, complete: bool) -> Results:
         """Close the store after the last run. The finished runs of an incomplete sweep stay readable."""
         try:
+            self._write()
             lines = [f"{run},{seconds:.6f}" for run, seconds in sorted(self._timing.items())]
             write_text(self._part / "timing.csv", "\n".join(["run,wall_s", *lines]) + "\n")
             if complete:
                 self._merge()
             return Results.read(self._put(complete))
-        except OSError as error:
-            failed = tables.cannot_write(self._path, error)
+        except (OSError, OutputError) as error:
+            failed = error if isinstance(error, OutputError) else tables.cannot_write(self._path, error)
             failed.left = self.abandon()
             raise failed from None
         except BaseException:
@@ -238,21 +241,17 @@ class Folder:
     def _merge(self) -> None:
         """Merge the tables of all runs. If that fails, the tables of the single runs stay."""
         # The table of runs comes last: if it exists, all tables exist.
-        names = (*tables.SCHEMAS, "runs")
+        names = (*tables.SCHEMAS, segments.RUNS)
         try:
             for name in names:
-                parts = finished(self._part, f"{name}.parquet")
-                for suffix in self._formats:
-                    path = self._part / f"{name}.{suffix}"
-                    if len(parts) == 1 and suffix == "parquet":
-                        shutil.copyfile(parts[0], path)
-                    else:
-                        tables.write_parts(path, (tables.read(part) for part in parts))
+                if parts := segments.segments(self._part, name):
+                    paths = [self._part / f"{name}.{suffix}" for suffix in self._formats]
+                    tables.write_rows(paths, segments.in_order(parts), segments.schema(parts))
         except BaseException:
             for name, suffix in itertools.product(names, self._formats):
                 (self._part / f"{name}.{suffix}").unlink(missing_ok=True)
             raise
-        shutil.rmtree(self._part / "runs")
+        shutil.rmtree(self._part / segments.RUNS)
 
     def _put(self, complete: bool) -> Path:
         """Turn the written files into results, and return their folder.
@@ -270,6 +269,8 @@ class Folder:
         If no run finished, remove all files.
         """
         try:
+            if self._part.exists():
+                self._write()
             if self._timing and self._part.exists():
                 return Results.read(self._put(complete=False))
             shutil.rmtree(self._part, ignore_errors=True)

@@ -7,10 +7,11 @@ definitions. Tables contain no clock time, path or host, so that they are reprod
 from __future__ import annotations
 
 import errno
+import itertools
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -106,26 +107,69 @@ def write_parts(path: Path, parts: Iterable[pa.Table]) -> None:
     Raises:
         OSError: if it cannot be written.
     """
-    partial = path.with_name(f".{path.name}.part")
-    writer: Any = None
+    first, rest = _peek(parts)
+    if first is not None:
+        write_rows([path], itertools.chain([first], rest), first.schema)
+
+
+def _peek(parts: Iterable[pa.Table]) -> tuple[pa.Table | None, Iterator[pa.Table]]:
+    rest = iter(parts)
+    return next(rest, None), rest
+
+
+def write_rows(paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Schema) -> None:
+    """Write the rows of several tables into files, each in the format of its suffix, in one pass.
+
+    A file's row groups depend only on the rows, not on their division into tables, so that equal rows give
+    equal files. The files appear complete or not at all.
+
+    Args:
+        paths: the files.
+        parts: the tables. A column that one lacks is null.
+        schema: the columns.
+
+    Raises:
+        OSError: if a file cannot be written.
+    """
+    partial = {path: path.with_name(f".{path.name}.part") for path in paths}
+    writers: list[Any] = []
     try:
         try:
-            for part in parts:
-                if writer is None:
-                    schema = part.schema
-                    if path.suffix == ".csv":
-                        writer = pacsv.CSVWriter(str(partial), schema)
-                    else:
-                        writer = pq.ParquetWriter(str(partial), schema, compression="zstd")
-                # A column that a run lacks (an extra column of a backend) is null.
-                writer.write_table(part if part.schema == schema else _like(part, schema))
+            for path in paths:
+                if path.suffix == ".csv":
+                    writers.append(pacsv.CSVWriter(str(partial[path]), schema))
+                else:
+                    writers.append(pq.ParquetWriter(str(partial[path]), schema, compression="zstd"))
+            for group in _groups(parts, schema):
+                for writer in writers:
+                    writer.write_table(group)
         finally:
-            if writer is not None:
+            for writer in writers:
                 writer.close()
-        if writer is not None:
-            partial.replace(path)
+        for path in paths:
+            partial[path].replace(path)
     finally:
-        partial.unlink(missing_ok=True)
+        for path in partial.values():
+            path.unlink(missing_ok=True)
+
+
+_GROUP_ROWS = 1 << 17
+"""Rows of a row group."""
+
+
+def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows in tables of `_GROUP_ROWS` rows without inner borders; the last one has the rest."""
+    waiting: list[pa.Table] = [pa.Table.from_batches([], schema)]
+    rows = 0
+    for part in parts:
+        waiting.append(part if part.schema == schema else _like(part, schema))
+        rows += len(part)
+        while rows > _GROUP_ROWS:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, _GROUP_ROWS).combine_chunks()
+            waiting = [whole.slice(_GROUP_ROWS)]
+            rows -= _GROUP_ROWS
+    yield pa.concat_tables(waiting).combine_chunks()
 
 
 def _like(part: pa.Table, schema: pa.Schema) -> pa.Table:
