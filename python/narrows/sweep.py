@@ -18,9 +18,10 @@ from narrows.errors import NarrowsError, ScenarioError
 from narrows.plan import Plan
 from narrows.results import tables
 from narrows.results.arrow import array
+from narrows.results.merge import SHARD
 from narrows.results.results import SOUNDNESS, Results, is_finished
 from narrows.results.store import Folder, Memory, Store
-from narrows.results.tables import FORMATS, Format
+from narrows.results.tables import Format
 from narrows.scenario import parts, traces
 from narrows.scenario.load import Run, expand, load
 from narrows.scenario.model import Scenario
@@ -59,7 +60,8 @@ def run(
     seeds: int | None = None,
     jobs: int | None = None,
     backend: Backend | None = None,
-    formats: tuple[Format, ...] = FORMATS,
+    formats: tuple[Format, ...] | None = None,
+    shard: tuple[int, int] | None = None,
     progress: Progress | None = None,
     clock: Clock | None = None,
     resume: bool = False,
@@ -73,7 +75,9 @@ def run(
         seeds: number of seeds (default: the scenario's).
         jobs: number of concurrent runs, at most the backend's maximum (default: one per core).
         backend: the backend (default: the simulator).
-        formats: formats of the tables on disk.
+        formats: formats of the tables on disk (default: Parquet, and CSV for tables of up to a million rows).
+        shard: (i, n) runs only the i-th of n parts of the runs, 1 <= i <= n. `narrows.results.merge.merge`
+            merges the results of all parts.
         progress: called after each finished run.
         clock: called with the simulated time of active runs, if the backend reports it.
         resume: keep the runs that an earlier sweep of the same scenario and version finished in `out`, even
@@ -92,10 +96,26 @@ def run(
     resolver = Resolver(backend)
     first = check(runs, resolver, backend)
     metadata = describe(scenario, runs, backend, first)
+    if shard is not None:
+        metadata[SHARD] = f"{shard[0]}/{shard[1]}"
+        runs = part_of(runs, *shard)
     if resume and out is not None and (whole := _whole(Path(out), metadata)) is not None:
         return whole
     store = Memory(metadata) if out is None else Folder(Path(out), metadata, formats, resume=resume)
     return _run_all(runs, resolver, backend, store, most_jobs(jobs, backend), progress, clock)
+
+
+def part_of(runs: list[Run], i: int, n: int) -> list[Run]:
+    """The i-th of n parts of the runs, of equal length up to one run.
+
+    Raises:
+        NarrowsError: if there is no such part, or no run in it.
+    """
+    if not 1 <= i <= n:
+        raise NarrowsError(f"shard: found {i}/{n}, expected 1/{n} to {n}/{n}")
+    if n > len(runs):
+        raise NarrowsError(f"shard: found {n} parts, expected at most {len(runs)}, the number of runs")
+    return runs[(i - 1) * len(runs) // n : i * len(runs) // n]
 
 
 def most_jobs(jobs: int | None, backend: Backend | None) -> int:

@@ -20,6 +20,7 @@ COMMANDS = (
     Entry(
         "report", "narrows.cli.commands.report", "report", "Write one HTML page about a folder of results."
     ),
+    Entry("merge", "narrows.cli.commands.merge", "merge", "Merge the results of narrows run --shard."),
     Entry("compare", "narrows.cli.commands.compare", "compare", "Compare two folders of results."),
     Entry(
         "validate",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from narrows import units
 from narrows.errors import Expected, NarrowsError, found
+from narrows.results.tables import FORMATS, Format
 from narrows.scenario.limits import MAX_SEED
 from narrows.scenario.load import parse_override
 
@@ -49,6 +51,34 @@ def overrides(texts: list[str], seed: int | None = None) -> dict[str, Any]:
     """
     values = dict(parse_override(text) for text in texts)
     return values if seed is None else values | {"seed": checked_seed(seed)}
+
+
+def formats(text: str | None) -> tuple[Format, ...] | None:
+    """The value of `--formats`.
+
+    Raises:
+        NarrowsError: if it is not valid. Parquet is necessary, because Narrows reads only Parquet.
+    """
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if not set(names) <= set(FORMATS) or "parquet" not in names:
+        raise NarrowsError(f"--formats: found {found(text)}, expected parquet, or parquet,csv")
+    return tuple(name for name in FORMATS if name in names)
+
+
+def shard(text: str | None) -> tuple[int, int] | None:
+    """The value of `--shard`.
+
+    Raises:
+        NarrowsError: if it is not valid.
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise NarrowsError(f"--shard: found {found(text)}, expected a part of all parts, such as 2/8")
+    return int(match[1]), int(match[2])
 
 
 def positive(text: object) -> int:

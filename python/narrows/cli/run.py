@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from narrows.results.compare import compare
 from narrows.results.figures import HEADINGS
 from narrows.results.results import METADATA, SIMULATED, Results, holds_runs
 from narrows.results.summary import Figure, Row
+from narrows.results.tables import Format
 from narrows.scenario.load import expand, load
 from narrows.scenario.model import Scenario
 from narrows.scenario.served import notes
@@ -36,6 +38,20 @@ from narrows.signals import terminable
 if TYPE_CHECKING:
     from narrows.cli.expect import Gate
     from narrows.expect import Verdicts
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a call writes in addition to its tables' default."""
+
+    formats: tuple[Format, ...] | None = None
+    """Formats of the tables (None: the default)."""
+    shard: tuple[int, int] | None = None
+    """Part of the runs: (i, n) is the i-th of n."""
+    junit: Path | None = None
+    """File for the verdicts on expectations, as JUnit XML."""
+    markdown: Path | None = None
+    """File for the verdicts on expectations, as Markdown."""
 
 
 def run(
@@ -50,8 +66,7 @@ def run(
     no_sim: bool,
     reuse: bool,
     as_json: bool,
-    junit: Path | None = None,
-    markdown: Path | None = None,
+    outputs: Outputs,
 ) -> None:
     """Run a scenario, write its tables, print a summary and judge the expectations."""
     if no_sim and on is On.SIM:
@@ -59,15 +74,22 @@ def run(
     changed = overrides(override, seed)
     loaded = load(scenario, changed)
     gate = expectations(loaded)
+    shard = outputs.shard
+    if shard is not None:
+        if not no_sim and on is not On.SIM:
+            raise NarrowsError("--shard: expected --no-sim, because the comparison needs all runs")
+        gate = None
     folder = out if out is not None else results_folder(loaded.name, on, changed)
+    if out is None and shard is not None:
+        folder = folder.with_name(f"{folder.name}-{shard[0]}-of-{shard[1]}")
     earlier = _metadata(folder)
     backend = real_stacks(on)
-    results = _results(loaded, folder, seeds, jobs, backend, reuse=reuse)
+    results = _results(loaded, folder, seeds, jobs, backend, outputs, reuse=reuse)
     replaced = earlier is not None and not (reuse and earlier == _metadata(folder))
     simulated = None
     if backend is not None and not no_sim:
-        simulated = _simulated(loaded, folder / SIMULATED, seeds, jobs, reuse=reuse)
-    verdicts = gate.judge(results, junit, markdown) if gate is not None else None
+        simulated = _simulated(loaded, folder / SIMULATED, seeds, jobs, outputs, reuse=reuse)
+    verdicts = gate.judge(results, outputs.junit, outputs.markdown) if gate is not None else None
     if as_json:
         data = as_data(results)
         if verdicts is not None:
@@ -87,6 +109,11 @@ def run(
             console.print(f"note: {note}")
     for note in notes(expand(loaded)):
         console.print(f"note: {note}")
+    if shard is not None and loaded.expect:
+        again = f"narrows run {scenario} --reuse --out MERGED"
+        console.print(
+            f"note: expectations are not judged in a shard; after narrows merge, {again} judges them"
+        )
     print(f"tables in {folder}{' (earlier results replaced)' if replaced else ''}")
     if simulated is not None:
         print(f"\nthe same scenario simulated (narrows compare {folder / SIMULATED} {folder}):")
@@ -125,6 +152,7 @@ def _results(
     seeds: int | None,
     jobs: int | None,
     backend: Backend | None,
+    outputs: Outputs,
     *,
     reuse: bool,
 ) -> Results:
@@ -140,6 +168,8 @@ def _results(
                 progress=progress,
                 clock=progress.clock,
                 resume=reuse,
+                formats=outputs.formats,
+                shard=outputs.shard,
             )
         except sweep.Interrupted as stopped:
             left = f"readable in {stopped.results.folder}" if stopped.done else "nothing is written"
@@ -151,11 +181,11 @@ def _results(
 
 
 def _simulated(
-    loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None, *, reuse: bool
+    loaded: Scenario, folder: Path, seeds: int | None, jobs: int | None, outputs: Outputs, *, reuse: bool
 ) -> Results | None:
     """Simulate the scenario for comparison. If it cannot be simulated, print the reason and return None."""
     try:
-        return _results(loaded.beside_real(), folder, seeds, jobs, None, reuse=reuse)
+        return _results(loaded.beside_real(), folder, seeds, jobs, None, outputs, reuse=reuse)
     except ScenarioError as error:
         say(f"no simulation for comparison: {error}")
         return None

@@ -38,9 +38,14 @@ def runs_of(segment: Path) -> NDArray[Any]:
     return tables.read(segment / f"{RUNS}.parquet", ["run"])["run"].to_numpy()
 
 
-def count(folder: Path) -> int:
-    """The number of finished runs in the segments of a sweep's folder."""
-    return sum(int(pq.read_metadata(path).num_rows) for path in segments(folder, RUNS))
+def count(folder: Path, name: str = RUNS) -> int:
+    """The number of rows of a table in the segments of a sweep's folder: for `runs`, of finished runs."""
+    return sum(int(pq.read_metadata(path).num_rows) for path in segments(folder, name))
+
+
+def runs_in(folder: Path) -> list[int]:
+    """The numbers of the finished runs in the segments of a sweep's folder."""
+    return [int(run) for path in segments(folder, RUNS) for run in runs_of(path.parent)]
 
 
 def by_run(table: pa.Table) -> pa.Table:
@@ -107,8 +112,7 @@ class Writer:
         """
         if not self._waiting:
             return
-        numbers = [int(path.name) for path in self._folder.iterdir() if path.name.isdigit()]
-        number = max(numbers, default=-1) + 1
+        number = _next(self._folder)
         partial = self._folder / f".{number}"
         runs = [self._waiting[run] for run in sorted(self._waiting)]
         try:
@@ -130,7 +134,19 @@ def discard_partial(folder: Path) -> None:
         shutil.rmtree(half_done)
 
 
-def copy(source: Path, target: Path) -> None:
-    """Copy the segments of a sweep's folder."""
-    for path in segments(source, RUNS):
-        shutil.copytree(path.parent, target / RUNS / path.parent.name)
+def copy(source: Path, target: Path) -> list[int]:
+    """Copy the finished runs of a sweep, which is merged or not, and return their numbers."""
+    merged = [source] if (source / f"{RUNS}.parquet").is_file() else []
+    copied = []
+    for folder in merged or [path.parent for path in segments(source, RUNS)]:
+        place = target / RUNS / str(_next(target / RUNS))
+        place.mkdir()
+        for path in folder.glob("*.parquet"):
+            shutil.copyfile(path, place / path.name)
+        copied += [int(run) for run in runs_of(place)]
+    return copied
+
+
+def _next(folder: Path) -> int:
+    """The number of the next segment."""
+    return max((int(path.name) for path in folder.iterdir() if path.name.isdigit()), default=-1) + 1

@@ -27,7 +27,10 @@ from narrows import locks
 from narrows.errors import OutputError
 from narrows.results import exchange, segments, tables
 from narrows.results.results import LOGS, METADATA, SOUNDNESS, Results, holds_runs
-from narrows.results.tables import Format
+from narrows.results.tables import FORMATS, Format
+
+CSV_ROWS = 1_000_000
+"""Longest table that is also written as CSV, if the user names no format. Its CSV file has about 100 MB."""
 
 
 class Store(Protocol):
@@ -110,7 +113,7 @@ class Folder:
         path: the folder. Results of an earlier sweep in it are replaced when this sweep is complete. A folder
             with other files is refused.
         metadata: version, scenario and runs.
-        formats: formats of the merged tables.
+        formats: formats of the merged tables (None: Parquet, and CSV for tables of up to `CSV_ROWS` rows).
         resume: whether to keep the finished runs of an interrupted or killed sweep of the same runs.
 
     Raises:
@@ -118,7 +121,12 @@ class Folder:
     """
 
     def __init__(
-        self, path: Path, metadata: dict[str, Any], formats: tuple[Format, ...], *, resume: bool = False
+        self,
+        path: Path,
+        metadata: dict[str, Any],
+        formats: tuple[Format, ...] | None = None,
+        *,
+        resume: bool = False,
     ) -> None:
         self._path, self._formats, self._metadata = path, formats, dict(metadata)
         self._part = path / exchange.PART
@@ -153,10 +161,9 @@ class Folder:
     def _take_over(self, earlier: Path) -> None:
         """Keep the finished runs in the folder `earlier`, which may be the target folder."""
         segments.discard_partial(self._part)
-        if earlier != self._part:
-            segments.copy(earlier, self._part)
-        parts = segments.segments(earlier, segments.RUNS)
-        self._kept = frozenset(int(run) for path in parts for run in segments.runs_of(path.parent))
+        self._kept = frozenset(
+            segments.runs_in(earlier) if earlier == self._part else segments.copy(earlier, self._part)
+        )
         self._timing = dict.fromkeys(self._kept, 0.0) | _timing(earlier)
         sound = json.loads((earlier / METADATA).read_text(encoding="utf-8")).get(SOUNDNESS, {})
         if sound:
@@ -198,6 +205,23 @@ class Folder:
             for run in self._segments.drop():
                 del self._timing[run]
             raise tables.cannot_write(self._path, error) from None
+
+    def take(self, results: Results) -> None:
+        """Copy all runs of other results of the same sweep.
+
+        Raises:
+            OutputError: if they cannot be copied.
+        """
+        assert results.folder is not None
+        try:
+            runs = segments.copy(results.folder, self._part)
+            if (logs := results.folder / LOGS).is_dir():
+                shutil.copytree(logs, self._part / LOGS, dirs_exist_ok=True)
+        except OSError as error:
+            raise tables.cannot_write(self._path, error) from None
+        self._timing |= dict.fromkeys(runs, 0.0) | _timing(results.folder)
+        if SOUNDNESS in results.metadata:
+            self._metadata.setdefault(SOUNDNESS, {}).update(results.soundness)
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
         """Keep the logs of a run, by file name."""
@@ -245,10 +269,11 @@ class Folder:
         try:
             for name in names:
                 if parts := segments.segments(self._part, name):
-                    paths = [self._part / f"{name}.{suffix}" for suffix in self._formats]
+                    formats = self._formats or default_formats(segments.count(self._part, name))
+                    paths = [self._part / f"{name}.{suffix}" for suffix in formats]
                     tables.write_rows(paths, segments.in_order(parts), segments.schema(parts))
         except BaseException:
-            for name, suffix in itertools.product(names, self._formats):
+            for name, suffix in itertools.product(names, FORMATS):
                 (self._part / f"{name}.{suffix}").unlink(missing_ok=True)
             raise
         shutil.rmtree(self._part / segments.RUNS)
@@ -281,6 +306,11 @@ class Folder:
         finally:
             self._release()
         return None
+
+
+def default_formats(rows: int) -> tuple[Format, ...]:
+    """The formats of a table of this length, if the user names none."""
+    return FORMATS if rows <= CSV_ROWS else ("parquet",)
 
 
 def write_text(path: Path, text: str) -> None:

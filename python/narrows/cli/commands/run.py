@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import Backend, Jobs, Json, On, Overrides, ScenarioFile, Seed, Seeds
+from narrows.cli.commands.shared import Backend, Formats, Jobs, Json, On, Overrides, ScenarioFile, Seed, Seeds
 
 
 def run(
@@ -35,6 +35,16 @@ def run(
         bool, typer.Option("--reuse", help="Keep the finished runs of an interrupted call.")
     ] = False,
     as_json: Json = False,
+    formats: Formats = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            show_default=False,
+            help="Run only the I-th of N parts of the runs, e.g. 2/8 (default: all runs). narrows merge then "
+            "merges the results.",
+        ),
+    ] = None,
     junit: Annotated[
         Path | None,
         typer.Option(
@@ -61,6 +71,7 @@ def run(
     """
     # numpy would start a thread per core for linear algebra, which a run does not use.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from narrows.cli import options  # noqa: PLC0415
     from narrows.cli import run as work  # noqa: PLC0415
 
     work.run(
@@ -74,6 +85,5 @@ def run(
         no_sim=no_sim,
         reuse=reuse,
         as_json=as_json,
-        junit=junit,
-        markdown=markdown,
+        outputs=work.Outputs(options.formats(formats), options.shard(shard), junit, markdown),
     )

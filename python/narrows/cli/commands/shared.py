@@ -39,6 +39,16 @@ Figures = Annotated[
     bool,
     typer.Option(show_default=False, help="Also write the figures as SVG, PNG and PDF (default: figures)."),
 ]
+Formats = Annotated[
+    str | None,
+    typer.Option(
+        "--formats",
+        metavar="NAMES",
+        show_default=False,
+        help="Formats of the tables, separated by commas: parquet, csv (default: both, but only parquet for "
+        "tables of more than a million rows).",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Overrides = Annotated[
     list[str] | None,
