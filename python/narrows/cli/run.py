@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a call writes in addition to its tables' default."""
+    """The files that a call writes, and the part of the runs that it runs."""
 
     formats: tuple[Format, ...] | None = None
     """Formats of the tables (None: the default)."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 _LARGEST_TEXT = 2**31 - 1
 """Maximum number of bytes of text in an array: offsets have 32 bits."""
@@ -91,3 +92,13 @@ def _texts(values: Any) -> pa.Array[Any] | None:
         0,
     )
     return made
+
+
+def unsigned(column: pa.ChunkedArray[Any]) -> NDArray[np.uint32]:
+    """A column of 32-bit numbers without nulls. `ChunkedArray.to_numpy` would import pandas."""
+    parts = [np.empty(0, np.uint32)]
+    for chunk in column.cast(pa.uint32()).chunks if column.type != pa.uint32() else column.chunks:
+        _, data = chunk.buffers()
+        if data is not None:
+            parts.append(np.frombuffer(memoryview(data), np.uint32, len(chunk), chunk.offset * 4))
+    return np.concatenate(parts)

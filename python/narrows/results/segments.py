@@ -12,7 +12,6 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from narrows.results import tables
+from narrows.results.arrow import unsigned
 
 RUNS = "runs"
 """Name of the folder of segments, and of the table that every segment has."""
@@ -33,9 +33,9 @@ def segments(folder: Path, name: str) -> list[Path]:
     return sorted((folder / RUNS).glob(f"[0-9]*/{name}.parquet"), key=lambda path: int(path.parent.name))
 
 
-def runs_of(segment: Path) -> NDArray[Any]:
+def runs_of(segment: Path) -> NDArray[np.uint32]:
     """The numbers of a segment's runs."""
-    return tables.read(segment / f"{RUNS}.parquet", ["run"])["run"].to_numpy()
+    return unsigned(tables.read(segment / f"{RUNS}.parquet", ["run"])["run"])
 
 
 def count(folder: Path, name: str = RUNS) -> int:
@@ -50,7 +50,7 @@ def runs_in(folder: Path) -> list[int]:
 
 def by_run(table: pa.Table) -> pa.Table:
     """The rows in the order of runs. Rows of a run keep their order."""
-    runs = table["run"].to_numpy()
+    runs = unsigned(table["run"])
     return table if np.all(runs[:-1] <= runs[1:]) else table.take(np.argsort(runs, kind="stable"))
 
 
@@ -67,7 +67,7 @@ def in_order(parts: Sequence[Path]) -> Iterator[pa.Table]:
     waiting: list[pa.Table] = []
     for path, limit in zip(parts, lowest, strict=True):
         table = joined([*waiting, tables.read(path)])
-        ready = int(np.searchsorted(table["run"].to_numpy(), limit))
+        ready = int(np.searchsorted(unsigned(table["run"]), limit))
         yield table.slice(0, ready)
         waiting = [table.slice(ready)]
 
