@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +142,24 @@ class Results:
         extras.require("pandas", "Results.pandas")
         return self.table(name).to_pandas()
 
+    def scan(self, name: str) -> polars.LazyFrame:
+        """A table as a lazy polars frame (extra `polars`). It reads only what a query needs.
+
+        Raises:
+            OutputError: if there is no such table.
+        """
+        extras.require("polars", "Results.scan")
+        import polars  # noqa: PLC0415 (optional, and slow to import)
+
+        whole = self._whole(name)
+        if whole is None:
+            return self.polars(name).lazy()
+        known = tables.names(whole)
+        tables.complete(whole, name, known, self.factors)
+        frame = polars.scan_parquet(whole)
+        # Results of an earlier version have other columns on disk.
+        return frame if frame.collect_schema().names() == known else self.polars(name).lazy()
+
     def polars(self, name: str) -> polars.DataFrame:
         """A table as a polars frame (extra `polars`)."""
         extras.require("polars", "Results.polars")
@@ -149,6 +168,23 @@ class Results:
         frame = polars.from_arrow(self.table(name))
         assert isinstance(frame, polars.DataFrame)
         return frame
+
+    @property
+    def plot(self) -> Any:
+        """Figures as altair charts, e.g. `results.plot.time()` (extra `report`).
+
+        The methods are those of `narrows.report.notebook.Plots`.
+        """
+        extras.require("report", "Results.plot")
+        # By name, because the report is a layer above the results.
+        return import_module("narrows.report.notebook").Plots(self)
+
+    def _repr_html_(self) -> str | None:
+        """The summary for a notebook; None without the extra `report`."""
+        if extras.missing("report"):
+            return None
+        text: str = import_module("narrows.report.notebook").as_html(self)
+        return text
 
     @property
     def warmup_s(self) -> float:
