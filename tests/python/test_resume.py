@@ -1,12 +1,15 @@
 """A sweep that continues where an earlier sweep was interrupted or killed."""
 
 import shutil
+import time
 
 import pytest
 from narrows import sweep
-from narrows.results import exchange
+from narrows.results import exchange, segments
 from narrows.results.results import Results
 from test_sweep import TEXT, files, loads, scenario, stop_after
+
+original = segments.Writer.add
 
 
 def interrupted(folder, backend, after):
@@ -68,3 +71,24 @@ def test_complete_results_are_not_run_again(tmp_path, backend):
     assert len(sweep.run(scenario(), out=tmp_path, backend=backend, resume=True).runs) == 6
     assert backend.plans == []
     assert files(tmp_path) == before
+
+
+def test_a_finished_run_is_on_disk_soon_even_if_the_next_one_takes_long(tmp_path, backend, monkeypatch):
+    monkeypatch.setattr(segments, "WAIT_SECONDS", 0.05)
+    part = tmp_path / exchange.PART
+    run = backend.run
+    counts = []
+
+    def slow(plan):
+        if len(backend.plans) == 1:
+            deadline = time.monotonic() + 30
+            while segments.count(part) == 0 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            counts.append(segments.count(part))
+        return run(plan)
+
+    monkeypatch.setattr(segments.Writer, "add", lambda writer, *at: original(writer, *at) and False)
+    backend.run = slow
+    sweep.run(scenario(), out=tmp_path, backend=backend, jobs=1)
+    assert counts == [1]
+    assert len(Results.read(tmp_path).runs) == 6

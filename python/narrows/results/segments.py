@@ -23,8 +23,8 @@ from narrows.results.arrow import unsigned
 
 RUNS = "runs"
 """Name of the folder of segments, and of the table that every segment has."""
-_WAIT_SECONDS = 2.0
-"""Runs wait at most until a run ends this time after the last write. A killed sweep loses no more work."""
+WAIT_SECONDS = 2.0
+"""Longest time that a finished run waits until it is written. A killed sweep loses no more work."""
 _WAIT_BYTES = 64 << 20
 
 
@@ -96,7 +96,7 @@ class Writer:
         """Add a run's tables. Returns whether it is time to write."""
         self._waiting[run] = data
         self._bytes += sum(table.nbytes for table in data.values())
-        return self._bytes >= _WAIT_BYTES or time.monotonic() - self._written >= _WAIT_SECONDS
+        return self._bytes >= _WAIT_BYTES or time.monotonic() - self._written >= WAIT_SECONDS
 
     def drop(self) -> list[int]:
         """Forget the runs that are not written, and return their numbers."""

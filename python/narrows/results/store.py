@@ -11,6 +11,7 @@ Everything is written to a temporary folder and replaces earlier results at the 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import itertools
 import json
@@ -132,6 +133,7 @@ class Folder:
         self._part = path / exchange.PART
         self._lock = threading.Lock()
         self._segments = segments.Writer(self._part / segments.RUNS)
+        self._later: threading.Timer | None = None
         self._timing: dict[int, float] = {}
         self._made: list[Path] = []
         self._held = -1
@@ -188,6 +190,18 @@ class Folder:
             self._timing[run] = seconds
             if self._segments.add(run, data):
                 self._write()
+            elif self._later is None:
+                self._later = threading.Timer(segments.WAIT_SECONDS, self._write_later)
+                self._later.daemon = True
+                self._later.start()
+
+    def _write_later(self) -> None:
+        """Write the runs that wait. If that fails, the next run or the end of the sweep tries again."""
+        with self._lock, contextlib.suppress(OSError):
+            self._later = None
+            if SOUNDNESS in self._metadata:
+                self._describe()
+            self._segments.write()
 
     def _write(self) -> None:
         """Write the runs that wait.
@@ -195,6 +209,9 @@ class Folder:
         Raises:
             OutputError: if they cannot be written. They are then lost.
         """
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
         try:
             if SOUNDNESS in self._metadata:
                 # Write the soundness before the tables appear. If the process is killed in between, a
@@ -246,7 +263,8 @@ class Folder:
     def finish(self, complete: bool) -> Results:
         """Close the store after the last run. The finished runs of an incomplete sweep stay readable."""
         try:
-            self._write()
+            with self._lock:
+                self._write()
             lines = [f"{run},{seconds:.6f}" for run, seconds in sorted(self._timing.items())]
             write_text(self._part / "timing.csv", "\n".join(["run,wall_s", *lines]) + "\n")
             if complete:
@@ -295,7 +313,8 @@ class Folder:
         """
         try:
             if self._part.exists():
-                self._write()
+                with self._lock:
+                    self._write()
             if self._timing and self._part.exists():
                 return Results.read(self._put(complete=False))
             shutil.rmtree(self._part, ignore_errors=True)
