@@ -41,6 +41,7 @@ impl Agents for Built {
             default_in_namespaces: config.set_default,
             format: config.format,
             max_rate: config.max_rate,
+            designate: config.designate,
             name: config.algorithm.clone(),
         };
         if config.set_default {
@@ -81,6 +82,7 @@ impl Host for host::Sender {
             ("adopted", counted.adopted),
             ("taken_over", counted.taken_over),
             ("marked", counted.marked),
+            ("designated", counted.designated),
             ("restored", counted.restored),
         ]
     }

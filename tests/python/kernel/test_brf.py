@@ -89,6 +89,15 @@ def test_rcp_and_bdr_are_the_agents_with_their_parameters(plan):
         assert port["params"] == {"signal": "ack", name: "1500000000ns", "eta": 0.9}
 
 
+def test_the_sender_designates_packets_if_all_flows_do(plan):
+    sender = agents_of(plan(TWO.replace('cc = "brf"', 'cc = { name = "brf", designate = true }')))[-1]
+    assert sender.config["sender"]["designate"] is True
+    assert "designate" not in agents_of(plan(TWO))[-1].config["sender"]
+    one = plan(TWO.replace('cc = "brf"', 'cc = { name = "brf", designate = true }', 1))
+    with pytest.raises(ScenarioError, match=r"flows.1.cc.designate: found another value than in flows.0"):
+        agents_of(one)
+
+
 def test_signals_that_stock_hosts_do_not_send_are_refused(plan):
     for kind, rest, complaint in (
         (

@@ -63,6 +63,7 @@ def test_features_that_real_switches_lack_are_errors(changes, complaint):
 
 
 def as_simulated(scenario, backend, folder, agents_up, switches_up):
+    """Run the scenario on the kernel, compare its goodput with the simulation, and return its flows."""
     real = sweep.run(scenario, backend=backend, out=folder)
     sound = real.soundness["0"]["sound"]
     log = controller_log(folder)
@@ -75,6 +76,7 @@ def as_simulated(scenario, backend, folder, agents_up, switches_up):
                 assert abs(pair.difference) < 0.1, pair.name
     if sound:
         assert all(link["dropped_packets"] == 0 for link in real.links.to_pylist())
+    return real.flows.to_pylist()
 
 
 @pytest.mark.flaky(reruns=2)
@@ -87,3 +89,14 @@ def test_max_min_shares_over_two_links_are_as_simulated(backend, tmp_path):
 @pytest.mark.usefixtures("agent", "tidy", "ovs")
 def test_a_link_that_is_only_counted_is_shared_as_simulated(backend, tmp_path):
     as_simulated(counted_line(), backend, tmp_path / "out", 1, 3)
+
+
+@pytest.mark.flaky(reruns=2)
+@pytest.mark.usefixtures("agent", "tidy", "ovs")
+def test_two_flows_on_abilene_are_as_simulated(backend, tmp_path):
+    scenario = load(SCENARIOS / "pacec-on-abilene.toml", {"duration": "15s"})
+    flows = as_simulated(scenario, backend, tmp_path / "out", 1, 12)
+    # In a disturbed run too, the controller finds the path through six switches, and the small flow has its rate.
+    a, b = (flow["goodput_bps"] / 1e6 for flow in flows)
+    assert b == pytest.approx(1.25, rel=0.1)
+    assert 3.0 < a < 8.5

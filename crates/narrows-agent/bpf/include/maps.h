@@ -18,6 +18,7 @@
 #define NRW_LEAVES		4	/* the same as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
 #define NRW_GRANTS		16	/* ready grants for the newcomers of one tick */
 #define NRW_SINGLE_GRANTS	8	/* the first grants, which are for one newcomer each; each later grant is for twice as many newcomers as the grant before it */
+#define NRW_REPORT_UNIT		1000	/* a segment of a designated packet with n segments counts as 1000 / n */
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
 
@@ -126,6 +127,7 @@ enum nrw_mode {
 	NRW_MODE_POLICE_SYN = 1U << 3,
 	NRW_MODE_VLANS_ROUTED = 1U << 4,	/* this host routes between VLANs: data and ACKs of a flow have different tags */
 	NRW_MODE_OPEN_GTP = 1U << 5,		/* flows inside GTP-U are handled like all others */
+	NRW_MODE_STATELESS = 1U << 6,		/* no flow of this port gets a slot: designated packets are counted, and all flows get the rate `common` */
 };
 
 /*
@@ -167,6 +169,9 @@ struct nrw_port {
 	__u16 grants[NRW_GRANTS]; /* codes of the ready grants for the newcomers since the last tick, see nrw_grant_of() */
 	__u32 tick;		/* increases with every tick of the agent and restarts the count of newcomers */
 	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */
+	__u32 report_max_us;	/* maximum time that counts from one report, with NRW_MODE_STATELESS */
+	__u16 common;		/* code for ACKs, with NRW_MODE_STATELESS */
+	__u16 pad2;
 
 	/* P: counters */
 	__u64 arrived_bytes[NRW_LEAVES]; /* L3, before the queue */
@@ -183,6 +188,10 @@ struct nrw_port {
 	__u64 syns;
 	__u64 watchdog;		/* packets that passed while the agent did not run */
 	__u64 syn_policed;	/* SYNs dropped because they exceeded their share of the link */
+	__u64 reported_us;	/* sum of the times in reports; this and the next three are for NRW_MODE_STATELESS */
+	__u64 reports;		/* number of reports, in units of 1 / NRW_REPORT_UNIT */
+	__u64 first_reports;	/* number of first reports of flows, in the same unit */
+	__u64 designating_syns;	/* SYNs and SYN-ACKs of senders that designate packets */
 	__u64 implausible;	/* packets of known flows with unexpected sequence numbers or interface; they change nothing */
 	__u64 unopened[NRW_UNOPENED_KINDS];
 	__u32 unconfirmed;	/* number of unconfirmed flows: P adds one when it creates a flow; see NRW_F_CONFIRMED */

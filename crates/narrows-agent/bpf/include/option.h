@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Functions of sock_ops programs that read the rate option, reserve room for it, and write it as "not assigned". */
+/* Functions of sock_ops programs that read the rate option, reserve room for it, and write it without a rate. */
 #ifndef NRW_OPTION_H
 #define NRW_OPTION_H
 
@@ -40,13 +40,13 @@ static __always_inline void nrw_option_reserve(struct bpf_sock_ops *ctx)
  * Writes the option. If another program has written the option already, its option stays (the helper
  * returns -EEXIST).
  */
-static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx)
+static __always_inline void nrw_option_write(struct bpf_sock_ops *ctx, __u16 code)
 {
 	struct nrw_option option = {
 		.kind = NRW_OPT_KIND,
 		.len = NRW_OPT_LEN,
 		.exid = bpf_htons(NRW_EXID),
-		.code = bpf_htons(NRW_CODE_UNASSIGNED),
+		.code = bpf_htons(code),
 	};
 
 	bpf_store_hdr_opt(ctx, &option, sizeof(option), 0);
@@ -59,6 +59,7 @@ static __always_inline void nrw_callbacks_add(struct bpf_sock_ops *ctx, __u32 fl
 }
 
 /* TCP flags of the header that a callback is about (ctx->skb_tcp_flags). */
+#define NRW_TCP_FIN	0x01
 #define NRW_TCP_SYN	0x02
 #define NRW_TCP_ACK	0x10
 

@@ -28,7 +28,10 @@ struct nrw_options {
 	__u8 marks_unlimited;
 	__u8 marks_limited;
 	__u8 is_signed;		/* MD5 or AO: the receiver would drop a packet with a changed header */
+	__u8 has_report;	/* a designated packet */
+	__u8 pad;
 	__u16 code;		/* the option's value */
+	__u32 report;		/* the report's value */
 	__u32 value;		/* timestamp value and echo */
 	__u32 echo;
 };
@@ -68,6 +71,11 @@ static __always_inline void nrw_note_option(struct nrw_options *o, __u32 at, __u
 			o->code = nrw_options_u16(o, at + 4);
 			o->rate_at = at + 4;
 			o->has_rate = 1;
+		}
+	} else if (kind == NRW_OPT_KIND && size == NRW_REPORT_LEN) {
+		if (!o->has_report && nrw_options_u16(o, at + 2) == NRW_REPORT_EXID) {
+			o->report = nrw_options_u32(o, at + 4);
+			o->has_report = 1;
 		}
 	} else if (kind == NRW_OPT_KIND && size == 2) {
 		o->marks_unlimited = 1;

@@ -15,8 +15,22 @@
 #define NRW_EXID		0x4E57	/* "NW"; not registered */
 
 #define NRW_CODE_MAX		65529	/* the largest rate that can be encoded */
+#define NRW_CODE_DESIGNATES	65532	/* in a SYN or SYN-ACK: as NRW_CODE_UNASSIGNED, and the sender designates packets (BDR-31) */
 #define NRW_CODE_UNLIMITED	65534	/* no rate is assigned, and the sender is not limited by its application (BRF-100) */
 #define NRW_CODE_UNASSIGNED	65535	/* means in a SYN "feedback is welcome", and in an ACK "no switch has written a rate yet" */
+
+/*
+ * The report of a designated packet (BDR-6): one option per RTT, in a data packet or in the FIN. Its value
+ * has 32 bits. Linux may send the packet as several segments that all carry the option, so the value has
+ * their number, and each segment counts as a part of one report.
+ * crates/narrows-control/src/feedback/report.rs implements the same encoding.
+ */
+#define NRW_REPORT_EXID		0x4E44	/* "ND"; not registered */
+#define NRW_REPORT_LEN		8	/* kind, length, ExID, value */
+#define NRW_REPORT_FIRST	(1U << 31) /* the flow's first report after its SYN */
+#define NRW_REPORT_FIN		(1U << 30) /* the flow's last report */
+#define NRW_REPORT_SEGMENTS(value) ((value) >> 22 & 0xff)
+#define NRW_REPORT_US_MAX	((1U << 22) - 1) /* us since the flow's last report; longer times are sent as this time */
 
 /*
  * With these marks in data packets, the sender states whether its application limits the flow (BRF-100).

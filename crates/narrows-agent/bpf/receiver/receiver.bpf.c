@@ -65,7 +65,7 @@ static __always_inline int nrw_has_data(struct bpf_sock_ops *ctx)
 static __always_inline void nrw_write(struct bpf_sock_ops *ctx)
 {
 	if (nrw_is_syn(ctx) ? nrw_ask : nrw_is_syn_ack(ctx) || !nrw_has_data(ctx))
-		nrw_option_write(ctx);
+		nrw_option_write(ctx, NRW_CODE_UNASSIGNED);
 }
 
 SEC("sockops")

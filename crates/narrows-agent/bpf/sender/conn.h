@@ -3,6 +3,8 @@
 #ifndef NRW_CONN_H
 #define NRW_CONN_H
 
+#include "designate.h"
+
 /* Tunables. The agent sets them before load. Afterwards they are read-only, so the verifier removes disabled code. */
 
 /* the same as Choice in src/host/options.rs */
@@ -14,6 +16,7 @@ enum nrw_choice {
 const volatile enum nrw_choice nrw_choice = NRW_CHOICE_UNCHOSEN;
 
 const volatile __u32 nrw_cap_only = 0;
+const volatile __u32 nrw_designate = 0;	/* 1: connections designate packets for switches with BDR */
 const volatile enum nrw_format nrw_format = NRW_FORMAT_INSERT;
 const volatile char nrw_name[16] = "brf";
 
@@ -127,6 +130,8 @@ struct nrw_conn {
 	__s32 gap;		/* present gap between two segments of a flow with few segments per RTT */
 	__s32 varied;		/* sum of the variations of the gaps */
 	__u32 first_sent;	/* number of sent segments that due_us takes into account */
+
+	struct nrw_reports reports; /* BDR, with nrw_designate */
 };
 
 struct {
@@ -146,9 +151,16 @@ struct nrw_host_counters {
 	__u64 adopted;		/* connections that returned from CUBIC to a rate */
 	__u64 taken_over;	/* connections of an earlier sender */
 	__u64 marked;		/* data packets marked */
+	__u64 designated;	/* reports of designated packets */
 	__u64 restored;		/* ACKs whose padding was restored */
 };
 struct nrw_host_counters nrw_counters;
+
+/* Returns whether the connection designates packets (BDR-32: only if a switch may read them). */
+static __always_inline int nrw_designates(const struct nrw_conn *conn)
+{
+	return nrw_designate && conn->possible;
+}
 
 #define nrw_count(what)	__sync_fetch_and_add(&nrw_counters.what, 1)
 

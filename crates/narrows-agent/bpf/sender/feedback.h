@@ -51,6 +51,8 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	 */
 	if (passive && nrw_syn_asks(ctx))
 		conn->possible = 1;
+	if (nrw_designate)
+		nrw_reports_begin(&conn->reports, bpf_ktime_get_ns() / 1000);
 	/* A SYN-ACK has no padding, so with the paper's format feedback is always possible. */
 	if (nrw_format == NRW_FORMAT_PADDING)
 		conn->possible = 1;
@@ -70,7 +72,8 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 	 * reach this program.
 	 */
 	if (conn->possible)
-		nrw_callbacks_add(ctx, BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG);
+		nrw_callbacks_add(ctx, BPF_SOCK_OPS_PARSE_ALL_HDR_OPT_CB_FLAG |
+				       (nrw_designate ? BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG : 0));
 	else if (!passive)
 		nrw_write_no_more(ctx);
 }
@@ -123,6 +126,87 @@ static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 	return nrw_is_syn_ack(ctx) && nrw_in_scope(ctx) && nrw_syn_asks(ctx);
 }
 
+/* Returns the connection if it designates packets and its handshake is complete. */
+static __always_inline struct nrw_conn *nrw_designating(struct bpf_sock_ops *ctx)
+{
+	struct nrw_conn *conn = nrw_designate ? nrw_conn_of(ctx, 0) : NULL;
+
+	return conn && nrw_designates(conn) ? conn : NULL;
+}
+
+/*
+ * Reserves room for the rate option, or for a report. The kernel also makes this call without a packet, to
+ * compute the MSS. The MSS leaves room for a report, so that every packet can be designated.
+ */
+static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
+{
+	int mss = ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS;
+	struct nrw_conn *conn;
+
+	if (!mss && nrw_asks(ctx)) {
+		nrw_option_reserve(ctx);
+		return;
+	}
+	conn = nrw_designating(ctx);
+	if (!conn)
+		return;
+	if (!mss) {
+		int fin = ctx->skb_tcp_flags & NRW_TCP_FIN;
+
+		if ((!ctx->skb_len && !fin) || nrw_is_syn(ctx) || nrw_is_syn_ack(ctx) ||
+		    !nrw_report_is_due(&conn->reports, bpf_ktime_get_ns() / 1000, ctx->snd_una, ctx->srtt_us >> 3, fin))
+			return;
+	}
+	bpf_reserve_hdr_opt(ctx, NRW_REPORT_LEN, 0);
+}
+
+struct nrw_report_option {
+	__u8 kind;
+	__u8 len;
+	__be16 exid;
+	__be32 value;
+} __attribute__((packed));
+
+/* Writes a report into a packet with new data or with the FIN, if there is room. A retransmission reports nothing. */
+static __always_inline void nrw_write_report(struct bpf_sock_ops *ctx, struct nrw_conn *conn)
+{
+	struct nrw_report_option option = { .kind = NRW_OPT_KIND, .len = NRW_REPORT_LEN, .exid = bpf_htons(NRW_REPORT_EXID) };
+	__u8 *header = ctx->skb_data;
+	int fin = ctx->skb_tcp_flags & NRW_TCP_FIN;
+	__u32 seq, payload, mss = ctx->mss_cache, doff;
+	__u64 now = bpf_ktime_get_ns() / 1000;
+
+	if ((void *)(header + 20) > ctx->skb_data_end)
+		return;
+	doff = (header[12] >> 4) * 4;
+	seq = (__u32)header[4] << 24 | (__u32)header[5] << 16 | (__u32)header[6] << 8 | header[7];
+	payload = ctx->skb_len > doff ? ctx->skb_len - doff : 0;
+	/* new data begins at snd_nxt, which still is the end of the data before this packet */
+	if (seq != ctx->snd_nxt || (!payload && !fin) ||
+	    !nrw_report_is_due(&conn->reports, now, ctx->snd_una, ctx->srtt_us >> 3, fin))
+		return;
+	mss = mss > NRW_REPORT_LEN ? mss - NRW_REPORT_LEN : 1;
+	option.value = bpf_htonl(nrw_report(&conn->reports, now, seq, payload > mss ? (payload + mss - 1) / mss : 1, fin));
+	if (!bpf_store_hdr_opt(ctx, &option, sizeof(option), 0))
+		nrw_count(designated);
+}
+
+static __always_inline void nrw_write_header(struct bpf_sock_ops *ctx)
+{
+	struct nrw_conn *conn;
+
+	if (nrw_asks(ctx)) {
+		nrw_option_write(ctx, nrw_designate ? NRW_CODE_DESIGNATES : NRW_CODE_UNASSIGNED);
+		conn = nrw_designate && nrw_is_syn(ctx) ? nrw_conn_of(ctx, 0) : NULL;
+		if (conn)
+			nrw_reports_begin(&conn->reports, bpf_ktime_get_ns() / 1000);
+		return;
+	}
+	conn = nrw_designating(ctx);
+	if (conn && !nrw_is_syn(ctx) && !nrw_is_syn_ack(ctx))
+		nrw_write_report(ctx, conn);
+}
+
 SEC("sockops")
 int nrw_sockops(struct bpf_sock_ops *ctx)
 {
@@ -142,12 +226,10 @@ int nrw_sockops(struct bpf_sock_ops *ctx)
 		}
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
-		if (ctx->args[0] != BPF_WRITE_HDR_TCP_CURRENT_MSS && nrw_asks(ctx))
-			nrw_option_reserve(ctx);
+		nrw_reserve(ctx);
 		break;
 	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
-		if (nrw_asks(ctx))
-			nrw_option_write(ctx);
+		nrw_write_header(ctx);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		/*

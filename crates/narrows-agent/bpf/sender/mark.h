@@ -2,7 +2,8 @@
 /*
  * Marks one data packet of a flow per RTT, at the egress of interfaces. The mark states whether the
  * application limits the flow (BRF-100). If the flow's feedback stopped or has not begun, each of its
- * data packets carries the mark.
+ * data packets carries the mark. A flow that designates packets marks each data packet while it applies a
+ * rate, so that a switch without flows knows the packets of such flows (BDR-42).
  */
 #ifndef NRW_MARK_H
 #define NRW_MARK_H
@@ -14,6 +15,7 @@ int nrw_mark(struct __sk_buff *skb)
 	struct nrw_segment seg = {};
 	struct nrw_conn *conn;
 	__u16 mark;
+	int each;
 
 	/* forwarded packets have no socket; TIME_WAIT and request sockets have no storage */
 	if (!sk)
@@ -22,7 +24,14 @@ int nrw_mark(struct __sk_buff *skb)
 	if (!sk)
 		return NRW_TCX_NEXT;
 	conn = bpf_sk_storage_get(&nrw_conns, sk, NULL, 0);
-	if (!conn || !conn->mark)
+	if (!conn)
+		return NRW_TCX_NEXT;
+	each = nrw_designates(conn);
+	/*
+	 * without a rate, the data of a flow that designates packets is other TCP; its reports show that its
+	 * sender can apply rates
+	 */
+	if (each ? conn->mode != NRW_MODE_RATED : !conn->mark)
 		return NRW_TCX_NEXT;
 	if (nrw_segment_read(skb, &seg) || !seg.payload || seg.padding != NRW_NOP_NOP)
 		return NRW_TCX_NEXT;
@@ -32,13 +41,14 @@ int nrw_mark(struct __sk_buff *skb)
 	 */
 	if (seg.sport != bpf_htons(sk->src_port))
 		return NRW_TCX_NEXT;
-	mark = conn->mark;
+	/* before the first RTT has ended, nothing shows that the application limits the flow */
+	mark = conn->mark ? conn->mark : NRW_MARK_UNLIMITED;
 	/*
 	 * A flow without feedback keeps its mark, so that a switch that has just started recognizes the
 	 * flow by the first data packet that it sees. The mark is read without the socket's lock, because
 	 * a mark that is sent twice or lost does no harm.
 	 */
-	if (conn->mode != NRW_MODE_ORPHANED)
+	if (conn->mode != NRW_MODE_ORPHANED && !each)
 		conn->mark = 0;
 	if (!nrw_padding_write(skb, &seg, mark))
 		nrw_count(marked);

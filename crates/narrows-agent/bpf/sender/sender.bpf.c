@@ -13,6 +13,7 @@
  * - rate.h: the rate in force, for brf.h
  * - cubic.h: CUBIC for connections without a rate, for brf.h
  * - cap.h: the kernel's own congestion control with a cap, instead of brf.h
+ * - designate.h: the reports of designated packets, for feedback.h
  * - mark.h: tcx egress: states whether the application limits the flow
  * - padding.h: tcx ingress: the paper's wire format
  */

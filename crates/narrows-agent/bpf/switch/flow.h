@@ -14,7 +14,7 @@
  */
 static __always_inline int nrw_speaks_brf(const struct nrw_packet *p)
 {
-	return p->options.has_rate || p->options.marks_unlimited || p->options.marks_limited;
+	return p->options.has_rate || p->options.has_report || p->options.marks_unlimited || p->options.marks_limited;
 }
 
 /*

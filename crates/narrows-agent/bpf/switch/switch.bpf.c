@@ -10,6 +10,8 @@
  *   and writes a rate into them
  * - packets of a handshake: begins flows (handshake.h)
  *
+ * Ports of BDR keep no flows: their packets take the shorter path of designated.h.
+ *
  * The program decides nothing: the agent decides rates, leaves and class priorities (maps.h).
  */
 #include <linux/bpf.h>
@@ -17,6 +19,7 @@
 #include <stddef.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
+#include "designated.h"
 #include "flow.h"
 #include "gtp.h"
 #include "handshake.h"
@@ -54,47 +57,76 @@ static __always_inline int nrw_udp(struct nrw_here *h)
 	return NRW_NEXT;
 }
 
-static __always_inline int nrw_tcp(struct nrw_here *h)
+/* Returns whether the packet may pass the policer of SYNs, which applies to SYNs at controlled ports. */
+static __always_inline int nrw_syn_passes(struct nrw_here *h)
+{
+	__u32 of = NRW_TCP_SYN | NRW_TCP_ACK | NRW_TCP_RST;
+
+	return (h->packet->flags & of) != NRW_TCP_SYN || !nrw_controlled(h->port) ||
+	       !(h->port->mode & NRW_MODE_POLICE_SYN) || nrw_police_syn(h);
+}
+
+/* Handles a packet of a flow with slots. Returns whether the packet may pass. */
+static __always_inline int nrw_tcp_slots(struct nrw_here *h, const struct nrw_key *reverse, struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;
-	struct nrw_word word = { .code = NRW_CODE_UNASSIGNED };
 	struct nrw_advert *advert;
 	struct nrw_slot *own = NULL, *other = NULL;
-	struct nrw_key reverse;
 	__u32 index;
 
-	nrw_reverse(&reverse, &p->key);
 	if ((p->flags & (NRW_TCP_SYN | NRW_TCP_RST)) == NRW_TCP_SYN) {
 		if (p->flags & NRW_TCP_ACK)
-			nrw_syn_ack(h, &reverse, &word);
-		else if (nrw_controlled(h->port) && (h->port->mode & NRW_MODE_POLICE_SYN) && !nrw_police_syn(h))
-			return TC_ACT_SHOT;	/* dropped before any state is created for it */
+			nrw_syn_ack(h, reverse, word);
+		else if (!nrw_syn_passes(h))
+			return 0;	/* dropped before any state is created for it */
 		else
 			nrw_syn(h);
 		if (nrw_controlled(h->port))
 			own = nrw_find(&p->key, &index);
 	} else {
-		nrw_find_both(h, &reverse, &own, &other);
+		nrw_find_both(h, reverse, &own, &other);
 		if (other) {
-			nrw_note_reverse(h, other, &word);
+			nrw_note_reverse(h, other, word);
 		} else if (p->flags & NRW_TCP_ACK) {
 			/*
 			 * A switch that does not see these ACKs may have advertised a rate for them
 			 * (BRF-63).
 			 */
-			advert = bpf_map_lookup_elem(&adverts, &reverse);
+			advert = bpf_map_lookup_elem(&adverts, reverse);
 			if (advert && advert->valid_until_ns >= h->now) {
-				word.port = h->port;
-				word.code = advert->code;
+				word->port = h->port;
+				word->code = advert->code;
 			}
 		}
 	}
 	if (p->flags & NRW_TCP_RST) {
-		nrw_refuse(p, &reverse);
-		word.port = NULL;
+		nrw_refuse(p, reverse);
+		word->port = NULL;
 	}
 	if (nrw_controlled(h->port))
-		nrw_steer(h, nrw_forward(h, &reverse, own));
+		nrw_steer(h, nrw_forward(h, reverse, own));
+	return 1;
+}
+
+static __always_inline int nrw_tcp(struct nrw_here *h)
+{
+	struct nrw_word word = { .code = NRW_CODE_UNASSIGNED };
+	struct nrw_port *behind;
+	struct nrw_key reverse;
+	__u32 behind_no = 0;
+
+	nrw_reverse(&reverse, &h->packet->key);
+	behind = nrw_stateless_behind(h, &behind_no);
+	if (behind || nrw_is_stateless(h->port)) {
+		if (!nrw_syn_passes(h))
+			return TC_ACT_SHOT;
+		if (behind)
+			nrw_speak_stateless(h, behind, behind_no, &reverse, &word);
+		if (nrw_controlled(h->port))
+			nrw_steer(h, nrw_forward_stateless(h));
+	} else if (!nrw_tcp_slots(h, &reverse, &word)) {
+		return TC_ACT_SHOT;
+	}
 	return word.port && nrw_stamp(h, &word) == NRW_BROKEN ? TC_ACT_SHOT : NRW_NEXT;
 }
 

@@ -50,6 +50,8 @@ pub struct Sender {
     pub format: Format,
     /// Whether `brf` also becomes the default congestion control of the namespace.
     pub set_default: bool,
+    /// Whether connections designate packets, for switches with BDR.
+    pub designate: bool,
     /// Name of the congestion control. Several senders on one host need different names.
     pub algorithm: String,
 }
@@ -114,9 +116,37 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
             "found true together with mode = \"cap\", which does not change the kernel's default",
         );
     }
+    let designate = own.get("designate", yes_no).unwrap_or(false);
+    let has_interfaces = match &scope {
+        Scope::Namespaces(all) => all.iter().any(|one| !one.interfaces.is_empty()),
+        Scope::Netns | Scope::Cgroup(_) => !interfaces.is_empty(),
+    };
+    if designate && !has_interfaces {
+        own.problem(
+            "designate",
+            "found true without interfaces, expected the interfaces by which data leaves",
+        );
+    }
+    if designate && mode == Mode::Cap {
+        own.problem(
+            "designate",
+            "found true together with mode = \"cap\", expected false: only `brf` marks packets",
+        );
+    }
     let algorithm = own.get("algorithm", |v| text(v).and_then(algorithm)).unwrap_or_else(|| "brf".to_owned());
     own.done();
-    Some(Sender { common, scope, interfaces, mode, choice, format, max_rate, set_default, algorithm })
+    Some(Sender {
+        common,
+        scope,
+        interfaces,
+        mode,
+        choice,
+        format,
+        max_rate,
+        set_default,
+        designate,
+        algorithm,
+    })
 }
 
 /// Checks that a name fits into Linux's field for the name of an algorithm, which has TCP_CA_NAME_MAX bytes with a

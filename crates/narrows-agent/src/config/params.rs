@@ -29,7 +29,9 @@ const UDP_CEILING: f64 = 0.95;
 pub(super) fn set_defaults(name: &str, max_flows: u32, params: &mut Values) {
     let Some(needed) = KINDS.get(name) else { return };
     let mut defaults = needed.clone();
-    defaults.insert("max_flows".to_owned(), Value::Number(max_flows.into()));
+    if registry::find(name).is_some_and(|entry| entry.parameter("max_flows").is_some()) {
+        defaults.insert("max_flows".to_owned(), Value::Number(max_flows.into()));
+    }
     if name == "brf" {
         defaults.insert("udp_ceiling".to_owned(), Value::Number(UDP_CEILING));
     }

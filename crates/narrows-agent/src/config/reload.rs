@@ -69,6 +69,7 @@ fn sender(keys: &mut Keys, old: &Sender, new: &Sender) -> Sender {
         interfaces: _,
         mode: _,
         max_rate: _,
+        designate: _,
         choice: _,
         format: _,
         set_default: _,
@@ -78,7 +79,7 @@ fn sender(keys: &mut Keys, old: &Sender, new: &Sender) -> Sender {
     common(keys, "sender", &mut old.common, &new.common);
     scope(keys, "sender", &mut old.scope, &new.scope);
     compare!(keys, "sender.", old, new; now:;
-        restart: interfaces, mode, max_rate, choice, format, set_default, algorithm);
+        restart: interfaces, mode, max_rate, choice, format, set_default, algorithm, designate);
     old
 }
 
@@ -172,6 +173,7 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
         syn_share: _,
         rate_controller: _,
         needs_controller: _,
+        counts_reports: _,
         params: _,
     } = new;
     let name = format!("ports.{}.", old.interface);
@@ -193,6 +195,11 @@ fn port(keys: &mut Keys, old: &mut Port, new: &Port, has_channel: bool) {
     }
     let (kind, params) = (old.rate_controller != new.rate_controller, differing(old, new));
     if (kind || !params.is_empty()) && new.needs_controller && !has_channel {
+        keys.restart.push(name + "rate_controller");
+        return;
+    }
+    // The sizes of the program's tables cannot change after the program is loaded.
+    if old.counts_reports != new.counts_reports {
         keys.restart.push(name + "rate_controller");
         return;
     }

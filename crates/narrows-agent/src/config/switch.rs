@@ -61,6 +61,11 @@ pub struct Switch {
 }
 
 impl Switch {
+    /// Returns whether the switch keeps records of flows. The rate controllers of all ports agree on this.
+    pub fn keeps_flows(&self) -> bool {
+        !self.ports.iter().any(|port| port.counts_reports)
+    }
+
     /// Returns the folder of the pinned program, maps and attachments.
     pub fn pins(&self) -> PathBuf {
         match &self.pin {
@@ -144,6 +149,8 @@ pub struct Port {
     pub(crate) rate_controller: String,
     /// Whether the rate controller needs the SDN controller.
     pub(crate) needs_controller: bool,
+    /// Whether the rate controller counts designated packets and keeps no flows.
+    pub(crate) counts_reports: bool,
     /// Parameters of the rate controller in base units.
     pub(crate) params: Values,
 }
@@ -242,6 +249,15 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
         port
     });
     let ports: Vec<Port> = ports.collect();
+    // The program has either slots for flows or none, because it handles each packet in one of two ways.
+    let differs = |port: &&Port| Some(port.counts_reports) != ports.first().map(|first| first.counts_reports);
+    if let (Some(first), Some(port)) = (ports.first(), ports.iter().find(differs)) {
+        let text = format!(
+            "found {:?} and {:?}, expected bdr at all ports or at none, because a switch with bdr keeps no flows",
+            first.rate_controller, port.rate_controller
+        );
+        root.problem("ports", text);
+    }
     let given = root.table("controller");
     if let (None, Some(port)) = (&given, ports.iter().find(|port: &&Port| port.needs_controller)) {
         let text = format!(
@@ -302,7 +318,7 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         table.problem("syn_share", format_args!("found {found}%, expected from 0.1% to 100%"));
     }
     let rate_controller = table.get("rate_controller", text).unwrap_or_else(|| "brf".to_owned());
-    let (params, needs_controller) =
+    let (params, needs_controller, counts_reports) =
         params(table, &rate_controller, max_flows, mtu.unwrap_or(Bytes::new(1500)), measured)
             .unwrap_or_default();
     let (interface, capacity) = (interface?, capacity?);
@@ -317,11 +333,13 @@ fn port(table: &Reader<'_>, max_flows: u32) -> Option<Port> {
         syn_share,
         rate_controller,
         needs_controller,
+        counts_reports,
         params,
     })
 }
 
-/// Returns the parameters of a port's rate controller, and whether the rate controller needs the SDN controller.
+/// Returns the parameters of a port's rate controller, whether the rate controller needs the SDN controller, and whether it
+/// counts designated packets.
 /// Returns `None` if the name of the rate controller or a parameter is invalid.
 fn params(
     table: &Reader<'_>,
@@ -329,7 +347,7 @@ fn params(
     max_flows: u32,
     mtu: Bytes,
     measured: bool,
-) -> Option<(Values, bool)> {
+) -> Option<(Values, bool, bool)> {
     let Some(needed) = params::KINDS.get(rate_controller) else {
         // The other rate controllers need each packet, or headers that no stock host sends. They run in the simulator
         // only.
@@ -373,7 +391,9 @@ fn params(
                     format!("found \"measured\", expected `rate`: {rate_controller} needs a configured rate");
                 table.problem("capacity", text);
             }
-            Some((params, requirements.domain))
+            let counts_reports =
+                built.into_aggregated().is_some_and(|controller| controller.counts_reports().is_some());
+            Some((params, requirements.domain, counts_reports))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The agent's names for the types and values of `bpf/include/maps.h`, which documents them.
 //!
 //! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are written in C only. The
-//! exception is `SINGLE_GRANTS`, which is a macro in C and is therefore repeated here.
+//! exceptions are `SINGLE_GRANTS` and `REPORT_UNIT`, which are macros in C and are therefore repeated here.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -34,6 +34,9 @@ pub const UNOPENED: usize = length!(nrw_port, unopened);
 
 /// Number of grants for one newcomer each. Each later grant is for twice as many newcomers as the grant before it.
 const SINGLE_GRANTS: usize = 8;
+
+/// The unit of `reports` and `first_reports`: a whole report counts as this number.
+pub const REPORT_UNIT: u64 = 1000;
 
 /// Returns the number of newcomers in a tick up to and including the last newcomer that gets the grant with the index
 /// `grant`.
@@ -80,6 +83,7 @@ names! {
     MODE_POLICE_SYN = NRW_MODE_POLICE_SYN,
     MODE_VLANS_ROUTED = NRW_MODE_VLANS_ROUTED,
     MODE_OPEN_GTP = NRW_MODE_OPEN_GTP,
+    MODE_STATELESS = NRW_MODE_STATELESS,
 }
 
 /// How packets carry rates (`enum nrw_format`).

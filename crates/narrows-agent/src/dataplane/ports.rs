@@ -64,6 +64,14 @@ counters! {
     watchdog: u64,
     /// SYNs that were dropped because they exceeded their share of the link.
     syn_policed: u64,
+    /// Sum of the times in the reports of designated packets, us.
+    reported_us: u64,
+    /// Reports of designated packets, in units of 1 / `layout::REPORT_UNIT`.
+    reports: u64,
+    /// First reports of flows, in the same unit.
+    first_reports: u64,
+    /// SYNs and SYN-ACKs of senders that designate packets.
+    designating_syns: u64,
     /// Packets of known flows with unexpected sequence numbers or an unexpected interface. Such packets do not change
     /// a slot.
     implausible: u64,
@@ -120,6 +128,17 @@ impl Port<'_> {
             field!(self.0, grants[n]).store(grant.to_bits(), Relaxed);
         }
         field!(self.0, tick).fetch_add(1, Release);
+    }
+
+    /// Sets the code for all flows of a port without slots (`layout::MODE_STATELESS`).
+    pub fn set_common(&self, code: RateCode) {
+        field!(self.0, common).store(code.to_bits(), Relaxed);
+    }
+
+    /// Sets the maximum time that counts from one report.
+    pub fn set_report_max(&self, time: Span) {
+        let us = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        field!(self.0, report_max_us).store(us, Relaxed);
     }
 
     /// Sets how many unconfirmed flows may hold slots (BRF-104).

@@ -69,6 +69,9 @@ pub struct SenderOptions {
     pub format: Format,
     /// Maximum rate that the sender applies, L3: the rate of this host's link (BRF-104).
     pub max_rate: Option<Rate>,
+    /// Whether connections designate packets, for switches with BDR (BDR-1). Such packets are marked at the interfaces of the
+    /// namespaces.
+    pub designate: bool,
     /// Name of the congestion control: at most 15 bytes, unique on the host.
     pub name: String,
 }
@@ -82,6 +85,7 @@ impl Default for SenderOptions {
             default_in_namespaces: false,
             format: Format::Experimental,
             max_rate: None,
+            designate: false,
             name: "brf".to_owned(),
         }
     }

@@ -41,6 +41,8 @@ pub struct SenderCounters {
     pub taken_over: u64,
     /// Data packets that stated whether the application limits the flow.
     pub marked: u64,
+    /// Reports of designated packets (BDR).
+    pub designated: u64,
     /// ACKs whose padding was restored (the paper's wire format).
     pub restored: u64,
 }
@@ -118,7 +120,7 @@ impl Sender {
     /// Reads the present counters.
     pub fn counters(&self) -> SenderCounters {
         counters!(self.counters.read(), nrw_host_counters => SenderCounters {
-            asked, rated, awaiting, unrated, orphaned, adopted, taken_over, marked, restored
+            asked, rated, awaiting, unrated, orphaned, adopted, taken_over, marked, designated, restored
         })
     }
 }
@@ -169,6 +171,7 @@ fn tune(options: &SenderOptions, open: &mut OpenSenderSkel<'_>) {
     if let Some(tunables) = open.maps.rodata_data.as_deref_mut() {
         tunables.nrw_name = name;
         tunables.nrw_scoped = u32::from(!options.scope.namespaces.is_empty());
+        tunables.nrw_designate = u32::from(options.designate);
         tunables.nrw_cap_only = u32::from(options.mode == Mode::Cap);
         tunables.nrw_choice = match options.choice {
             Choice::Unchosen => nrw_choice::NRW_CHOICE_UNCHOSEN,

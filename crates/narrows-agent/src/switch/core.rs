@@ -6,7 +6,7 @@
 //! all other flows at once. Only the end of a flow needs system calls.
 
 use narrows_control::feedback::code::RateCode;
-use narrows_control::rate::aggregate::{Aggregated, Decision, Standing};
+use narrows_control::rate::aggregate::{Aggregated, Decision, Reports, Standing};
 use narrows_control::rate::{Action, FlowKey, Message, PortCounters};
 use narrows_control::units::{Bytes, Span, Time};
 
@@ -38,6 +38,8 @@ pub struct Port {
     pub counters: PortCounters,
     /// L3 bytes of UDP that arrived since the last tick.
     pub udp: Bytes,
+    /// Designated packets since the last tick, if the controller counts them.
+    pub reports: Reports,
     version: u64,
     /// Whether the allocations of all flows of the port have changed.
     changed: bool,
@@ -244,6 +246,9 @@ impl<T: FlowTable> Switch<T> {
             if port.udp > Bytes::ZERO {
                 port.controller.on_udp(now, port.udp, &port.counters, actions);
                 port.udp = Bytes::ZERO;
+            }
+            if port.controller.counts_reports().is_some() {
+                port.controller.on_reports(now, &core::mem::take(&mut port.reports), &port.counters);
             }
         });
         let mut index = 0;
@@ -452,7 +457,14 @@ impl<T: FlowTable> Switch<T> {
 impl Port {
     /// Returns a port whose controller was not started yet.
     pub fn new(controller: Box<dyn Aggregated>, counters: PortCounters) -> Self {
-        Port { controller, counters, udp: Bytes::ZERO, version: 0, changed: false }
+        Port {
+            controller,
+            counters,
+            udp: Bytes::ZERO,
+            reports: Reports::default(),
+            version: 0,
+            changed: false,
+        }
     }
 }
 

@@ -19,6 +19,7 @@ pub mod core;
 mod link;
 mod plane;
 mod policers;
+mod reports;
 mod run;
 pub mod services;
 mod shadow;

@@ -25,6 +25,7 @@ use interfaces::Interfaces;
 use super::core::{Asked, Switch};
 use super::link::Link;
 use super::policers;
+use super::reports::Reported;
 use super::view::{self, Meters, UNOPENED};
 use crate::clock;
 use crate::config;
@@ -158,6 +159,7 @@ impl Runner {
     /// see bursts that did not happen.
     fn refresh(&mut self, guardian: &mut Guardian) -> Result<Time, Failure> {
         self.lose_ports_without_queue(guardian)?;
+        self.count_reports();
         let (mut counted, mut at) = self.count();
         for _ in 0..RECOUNTS {
             if clock::now().since(at) <= PROMPT {
@@ -172,6 +174,28 @@ impl Runner {
             core.udp = core.counters.arrived[Leaf::Udp as usize] - before;
         }
         Ok(at)
+    }
+
+    /// Adds the designated packets since the last call to each port that counts them.
+    fn count_reports(&mut self) {
+        let records = &self.switch.table().ports;
+        let counted: Vec<_> = (0u8..)
+            .zip(&mut self.ports)
+            .map(|(number, port)| {
+                let now =
+                    records.get(number).map(|record| Reported::of(&record.counters())).unwrap_or_default();
+                now.since(std::mem::replace(&mut port.reported, now))
+            })
+            .collect();
+        for (port, new) in self.switch.ports_mut().iter_mut().zip(counted) {
+            if port.controller.counts_reports().is_some() {
+                let sum = &mut port.reports;
+                sum.syns += new.syns;
+                sum.first += new.first;
+                sum.number += new.number;
+                sum.lived += new.lived;
+            }
+        }
     }
 
     /// Returns the bytes that arrived for each leaf of each port, and the time just before these counters were read.
@@ -336,6 +360,8 @@ impl Runner {
             } else {
                 confirmed.max(UNCONFIRMED_MIN)
             });
+            let common = self.switch.ports().get(number).and_then(|port| port.controller.common_rate(now));
+            record.set_common(common.map_or(RateCode::UNASSIGNED, RateCode::encode));
             record.set_grants(grants);
             record.beat(now);
         }

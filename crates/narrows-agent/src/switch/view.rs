@@ -100,9 +100,12 @@ pub(super) fn port(
     congestion: &str,
 ) -> PortStatus {
     let (mut capacity, mut congested, mut subscribers) = (0.0, false, None);
+    // A port without slots has only its estimate of the number of flows that apply rates.
+    let mut counted = 0;
     controller.trace(&mut |name, value| match name {
         "link" => capacity = value,
         "congested" => congested = value > 0.0,
+        "flows" if controller.counts_reports().is_some() => counted = (value + 0.5) as u64,
         "subscribers" => subscribers = Some(value as u64),
         _ => {}
     });
@@ -121,6 +124,7 @@ pub(super) fn port(
         congestion: congestion.to_owned(),
         subscribers,
         leaves: stats.map(|stats| leaf(&stats)),
+        flows: [0, counted, 0, 0],
         ..PortStatus::default()
     }
 }
@@ -143,6 +147,8 @@ pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
         ("syn_policed", counters.syn_policed),
         ("implausible", counters.implausible),
         ("unconfirmed", u64::from(counters.unconfirmed)),
+        ("reports", counters.reports / layout::REPORT_UNIT),
+        ("designating_syns", counters.designating_syns),
     ];
     counters.into_iter().chain(unopened).map(|(name, value)| (name.to_owned(), value)).collect()
 }

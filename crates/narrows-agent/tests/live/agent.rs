@@ -73,10 +73,19 @@ impl Agent {
 
     /// Starts a sender that applies BRF at these hosts, each with one interface: (host, interface).
     pub(crate) fn sender(net: &Net, choice: &str, hosts: &[(&str, &str)]) -> Agent {
+        Agent::sender_with(net, choice, hosts, "")
+    }
+
+    /// As [`Agent::sender`], and the connections designate packets for switches with BDR.
+    pub(crate) fn designating_sender(net: &Net, choice: &str, hosts: &[(&str, &str)]) -> Agent {
+        Agent::sender_with(net, choice, hosts, "designate = true\n")
+    }
+
+    fn sender_with(net: &Net, choice: &str, hosts: &[(&str, &str)], more: &str) -> Agent {
         // Names of algorithms are global to the machine, and another test may have a sender.
         let algorithm =
             format!("nwl{}", std::process::id() % 100_000 * 100 + NEXT.fetch_add(1, Ordering::Relaxed) % 100);
-        let mut config = format!("[sender]\nchoice = \"{choice}\"\nalgorithm = \"{algorithm}\"\n");
+        let mut config = format!("[sender]\nchoice = \"{choice}\"\nalgorithm = \"{algorithm}\"\n{more}");
         for (host, interface) in hosts {
             let path = format!("/run/netns/{}", net.name(host));
             config += &format!("[[namespaces]]\npath = {path:?}\ninterfaces = [{interface:?}]\n");

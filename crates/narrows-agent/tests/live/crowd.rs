@@ -26,10 +26,10 @@ const SETTLED: Span = Span::from_secs(5);
 /// programs, the packets of many flows are delayed at the same time.
 const LONGEST_MS: f64 = 30.0;
 
-struct Crowd {
-    connections: usize,
-    mbit: u64,
-    seconds: u64,
+pub(crate) struct Crowd {
+    pub(crate) connections: usize,
+    pub(crate) mbit: u64,
+    pub(crate) seconds: u64,
 }
 
 /// `NARROWS_CROWD=2500,100,40` sets connections, Mbit/s and seconds (default: 600,24,8).
@@ -62,7 +62,7 @@ fn open(to: SocketAddr) -> TcpStream {
 
 /// Opens the connections and gives each of them all data that it will send. No thread is needed after that. Returns the
 /// connections, each with the bytes that the kernel accepted.
-fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream, u64)> {
+pub(crate) fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream, u64)> {
     let data = vec![0x5a; crowd.bytes() as usize];
     net.inside("s1", || {
         let begun = clock::now();
@@ -91,7 +91,7 @@ fn arrive(net: &Net, to: SocketAddr, crowd: &Crowd) -> Vec<(TcpStream, u64)> {
 }
 
 /// Accepts connections and keeps them until it is stopped. The data of the connections fits into their buffers.
-fn accept(listener: &TcpListener, stop: &AtomicBool) {
+pub(crate) fn accept(listener: &TcpListener, stop: &AtomicBool) {
     listener.set_nonblocking(true).expect("a socket");
     let mut streams = Vec::new();
     while !stop.load(Relaxed) {
@@ -103,7 +103,7 @@ fn accept(listener: &TcpListener, stop: &AtomicBool) {
 }
 
 /// Returns the queueing delays of the port, in ms, until `end` after `begun`, and prints their percentiles.
-fn watch(switch: &Agent, begun: Time, end: Span, mbit: u64) -> Vec<(Span, f64)> {
+pub(crate) fn watch(switch: &Agent, begun: Time, end: Span, mbit: u64) -> Vec<(Span, f64)> {
     let (mut all, mut part) = (Vec::new(), Vec::new());
     let mut half_seconds = 0;
     while since(begun) < end {
@@ -131,7 +131,7 @@ fn watch(switch: &Agent, begun: Time, end: Span, mbit: u64) -> Vec<(Span, f64)> 
     all
 }
 
-fn percentile(of: &[f64], percent: usize) -> f64 {
+pub(crate) fn percentile(of: &[f64], percent: usize) -> f64 {
     let mut sorted = of.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(of.len() * percent / 100).copied().unwrap_or(f64::NAN)

@@ -9,6 +9,7 @@ mod churn;
 mod controller;
 mod crowd;
 mod cut;
+mod designated;
 mod flood;
 mod flow;
 mod forged;

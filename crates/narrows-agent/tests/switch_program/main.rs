@@ -1,5 +1,6 @@
 //! The switch's eBPF program, run in the kernel on single packets (BPF_PROG_TEST_RUN). Needs root.
 
+mod designated;
 mod forged;
 mod life;
 mod offloaded;

@@ -3,6 +3,7 @@
 //!
 //! * [`code`]: the sixteen bits, mantissa and decimal exponent.
 //! * [`option`]: their place in a TCP header, in the two formats of BRF-9.
+//! * [`report`]: the report of a designated packet (BDR) in a TCP option.
 //! * [`header`]: the headers of XCP, RCP and BDR between IP and TCP, and their echo in ACKs.
 //! * [`checksum`]: the TCP checksum after a rewrite (RFC 1624).
 
@@ -10,3 +11,4 @@ pub mod checksum;
 pub mod code;
 pub mod header;
 pub mod option;
+pub mod report;

@@ -34,6 +34,19 @@ pub struct Counts {
     pub passed: Option<Rate>,
 }
 
+/// Sums over the designated packets that passed since the last call, for a controller that keeps no flows (BDR-41).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reports {
+    /// Number of SYNs and SYN-ACKs of senders that designate packets.
+    pub syns: u64,
+    /// Number of first reports of flows.
+    pub first: u64,
+    /// Number of reports.
+    pub number: u64,
+    /// Sum of the times in the reports.
+    pub lived: Span,
+}
+
 /// The treatment of a flow's packets in the data plane.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Decision {
@@ -103,4 +116,19 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// there is no rate yet. `newcomers` is the number of newcomers that the controller has not seen yet, including
     /// this one. With `key` the result is the rate for that flow, otherwise the rate for an unknown flow.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate>;
+
+    /// Returns the maximum time that counts from one report, if the controller keeps no flows. The data plane then takes
+    /// no records of the port's flows, and counts their designated packets instead.
+    fn counts_reports(&self) -> Option<Span> {
+        None
+    }
+
+    /// Takes the sums of designated packets. Called in each tick if the controller counts reports.
+    fn on_reports(&mut self, _now: Time, _reports: &Reports, _port: &PortCounters) {}
+
+    /// Returns the rate of all flows until the next call of [`on_reports`](Aggregated::on_reports), if the controller
+    /// counts reports.
+    fn common_rate(&self, _now: Time) -> Option<Rate> {
+        None
+    }
 }

@@ -127,9 +127,9 @@ controllers! {
     "xcp", "Explicit control protocol: a change of the window for each packet, by header": xcp::Params
         => |params, _, _| Headers(Box::new(xcp::XcpPort::new(params)));
     "bdr", "Per-flow bandwidth distribution: flows counted from designated packets, an equal share for each": bdr::Params
-        => |params, _, mtu| match (params.signal, params.max_flows) {
-            (Signal::Header, _) => Headers(Box::new(bdr::BdrPort::new(params))),
-            (Signal::Ack, flows) => PerFlow(Box::new(Uniform::new(bdr::Stamped::new(params, mtu), flows))),
+        => |params, _, _| match params.signal {
+            Signal::Header => Headers(Box::new(bdr::BdrPort::new(params))),
+            Signal::Ack => PerFlow(Box::new(bdr::Stateless::new(params))),
         };
     "obp", "Open box protocol, as far as it is known: the bandwidth left on a path, by header (an optional baseline)": obp::Params
         => |params, _, _| Headers(Box::new(obp::ObpPort::new(params)));

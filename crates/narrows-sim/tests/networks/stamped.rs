@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use narrows_sim::Results;
-use narrows_sim::plan::{AppPlan, ControllerPlan, FlowPlan, LimitPlan, Plan, SizePlan};
+use narrows_sim::plan::{AppPlan, ControllerPlan, FlowPlan, LimitPlan, Plan, SizePlan, TransportPlan};
 use serde_json::json;
 
 const LAWS: [&str; 2] = ["rcp", "bdr"];
@@ -14,12 +14,24 @@ fn stamped(kind: &str, rtt: u64, seconds: u64) -> Plan {
     plan
 }
 
+/// A group of flows of `brf`, whose senders designate packets if the law is BDR.
+fn senders(kind: &str, flows: u32, spacing: u64) -> FlowPlan {
+    designating(kind == "bdr", group("brf", flows, spacing))
+}
+
+fn designating(designate: bool, mut flow: FlowPlan) -> FlowPlan {
+    if let TransportPlan::Tcp { cc, .. } = &mut flow.transport {
+        cc.params = values(json!({ "designate": designate }));
+    }
+    flow
+}
+
 /// Goodput of `flows` flows in the second half of the run, in Mbit/s.
 fn settled(kind: &str, cc: &str, flows: u32, rtt: u64) -> (Vec<f64>, Results) {
     let mut plan = if cc == "brf" { stamped(kind, rtt, 12) } else { dumbbell(kind, rtt, 1_000, 12) };
     plan.warmup = ms(6_000);
     plan.probes.traces = true;
-    plan.flows.push(group(cc, flows, 100));
+    plan.flows.push(if cc == "brf" { senders(kind, flows, 100) } else { group(cc, flows, 100) });
     let r = run(&plan);
     (shares(&r, flows as usize, 6.0, 12.0), r)
 }
@@ -74,8 +86,8 @@ fn flows_with_different_rtts_get_equal_shares() {
         let fast = mbit(10_000);
         plan.links.push(link(1, 2, fast, ms(0), fifo(LimitPlan::default())));
         plan.links.push(link(2, 1, fast, ms(90), fifo(LimitPlan::default())));
-        plan.flows.push(group("brf", 2, 300));
-        plan.flows.push(FlowPlan { to: 2, ..group("brf", 2, 300) });
+        plan.flows.push(senders(kind, 2, 300));
+        plan.flows.push(FlowPlan { to: 2, ..senders(kind, 2, 300) });
         let r = run(&plan);
         let shares = shares(&r, 4, 7.0, 14.0);
         assert!(jain(&shares) > 0.99, "{kind}: {shares:?}");
@@ -94,7 +106,7 @@ fn on_a_path_with_two_controllers_the_lower_rate_applies() {
         plan.links.push(link(2, 1, mbit(1_000), ms(0), fifo(LimitPlan::default())));
         plan.rate_controllers.push(ControllerPlan { link: 2, ..plan.rate_controllers[0].clone() });
         plan.rate_controllers[1].kind = kinds.1.into();
-        plan.flows.push(FlowPlan { to: 2, ..group("brf", 2, 500) });
+        plan.flows.push(FlowPlan { to: 2, ..senders("bdr", 2, 500) });
         let r = run(&plan);
         let shares = shares(&r, 2, 5.0, 10.0);
         let sum: f64 = shares.iter().sum();
@@ -109,7 +121,7 @@ fn flows_keep_the_guarantee_of_their_class_against_cubic() {
     for kind in LAWS {
         let mut plan = stamped(kind, 20, 12);
         plan.warmup = ms(6_000);
-        plan.flows.push(group("brf", 2, 300));
+        plan.flows.push(senders(kind, 2, 300));
         plan.flows.push(bulk("cubic"));
         let r = run(&plan);
         // Flows are numbered by their starts: CUBIC is the second.
@@ -127,7 +139,7 @@ fn hundreds_of_short_flows_are_counted() {
     plan.probes.traces = true;
     plan.flows.push(FlowPlan {
         app: AppPlan::Poisson { per_sec: 400.0, size: SizePlan::Pareto { mean: 12_500.0, shape: 1.8 } },
-        ..bulk("brf")
+        ..senders("bdr", 1, 0)
     });
     let r = run(&plan);
     let (start, fct) = (r.all("flows", "start_s"), r.all("flows", "fct_s"));
@@ -148,10 +160,23 @@ fn flows_survive_an_outage_of_the_controller() {
         let mut plan = stamped(kind, 20, 14);
         plan.warmup = ms(9_000);
         plan.rate_controllers[0].outages = vec![(at(3_000), at(5_000))];
-        plan.flows.push(group("brf", 3, 100));
+        plan.flows.push(senders(kind, 3, 100));
         let r = run(&plan);
         let shares = shares(&r, 3, 9.0, 14.0);
         assert!(jain(&shares) > 0.99, "{kind}: {shares:?}");
         assert!(utilisation(&r) > 0.9, "{kind}: {}", utilisation(&r));
     }
+}
+
+/// A flow that applies rates but designates no packets is not counted by BDR, gets no rate, and keeps to the class of other TCP.
+#[test]
+fn without_designated_packets_a_flow_is_other_tcp_for_bdr() {
+    let mut plan = stamped("bdr", 20, 12);
+    plan.warmup = ms(6_000);
+    plan.flows.push(senders("bdr", 2, 300));
+    plan.flows.push(designating(false, bulk("brf")));
+    let r = run(&plan);
+    let shares = shares(&r, 3, 6.0, 12.0);
+    assert!(jain(&[shares[0], shares[2]]) > 0.99, "{shares:?}");
+    assert!(shares[0] + shares[2] > 82.0 && shares[1] < 12.0, "{shares:?}");
 }

@@ -21,7 +21,7 @@ from narrows.backends.kernel import control
 from narrows.backends.kernel.layout import Layout, has_agent
 from narrows.backends.kernel.namespaces import path
 from narrows.backends.kernel.shell import KernelError
-from narrows.congestion import chosen
+from narrows.congestion import chosen, parameters
 from narrows.errors import ScenarioError
 from narrows.parameters import Parameter, Value
 from narrows.plan import ControllerPlan, FlowPlan, Plan
@@ -113,9 +113,29 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
         # iperf3 -C sets the algorithm after connecting, which is too late to request feedback.
         options = plan.get("kernel")
         by_iperf3 = options is not None and options.get("tool") == "iperf3"
-        own = {"choice": "unchosen" if by_iperf3 else "chosen", "algorithm": algorithm(prefix)}
+        own: dict[str, Any] = {
+            "choice": "unchosen" if by_iperf3 else "chosen",
+            "algorithm": algorithm(prefix),
+        }
+        if _designates(plan):
+            own["designate"] = True
         found.append(_host("sender", sorted({flow["from"] for flow in flows}), layout, prefix, own))
     return found
+
+
+def _designates(plan: Plan) -> bool:
+    """Whether the flows of BRF designate packets. One agent serves all of them, so they have one value."""
+    found: dict[bool, int] = {}
+    for number, flow in enumerate(plan["flows"]):
+        if is_brf(flow):
+            found.setdefault(bool(parameters(flow).get("designate", False)), number)
+    if len(found) > 1:
+        raise ScenarioError(
+            f"found another value than in flows.{min(found.values())}, expected the same: one agent serves "
+            "all flows of brf",
+            f"flows.{max(found.values())}.cc.designate",
+        )
+    return True in found
 
 
 def is_brf(flow: FlowPlan) -> bool:

@@ -26,6 +26,9 @@ _FOLDER = namespaces.FILES / "modules"
 """Folder with a lock file for each module. While a run has set parameters, it also holds their earlier
 values."""
 
+OF_THE_AGENT = {("brf", "designate")}
+"""Parameters that are options of the agent, not of a module (`agents`)."""
+
 Settings = dict[str, dict[str, int]]
 """Values of module parameters, by module and parameter."""
 
@@ -40,7 +43,11 @@ def settings(plan: Plan) -> Settings:
     firsts: dict[str, int] = {}
     for number, flow in enumerate(plan["flows"]):
         name, key = chosen(flow), f"flows.{number}.cc"
-        wanted = dict(_setting(name, key, given, value) for given, value in parameters(flow).items())
+        wanted = dict(
+            _setting(name, key, given, value)
+            for given, value in parameters(flow).items()
+            if (name, given) not in OF_THE_AGENT
+        )
         first = firsts.setdefault(name, number)
         if first == number and wanted:
             found[name] = wanted

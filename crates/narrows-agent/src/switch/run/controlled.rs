@@ -13,6 +13,7 @@ use crate::events;
 use crate::guard::{Charge, Guardian};
 use crate::htb::{self, Htb, LeafStats, Rtnl};
 use crate::services::Failure;
+use crate::switch::reports::Reported;
 use crate::switch::shares::Framing;
 
 /// The link rate that HTB gets at a port that is not shaped, because HTB needs a rate.
@@ -45,6 +46,8 @@ pub(super) struct Controlled {
     pub(super) syn_share: f64,
     /// Number of new flows refused so far, and the time of the last refusal.
     pub(super) refused: (u64, Option<Time>),
+    /// The designated packets that were passed to the controller.
+    pub(super) reported: Reported,
     /// For each kind of tunnel, whether the log already says that the flows inside it are not rated.
     pub(super) unopened: [bool; UNOPENED],
 }
@@ -87,6 +90,7 @@ impl Controlled {
             shaped: known.is_some() || port.shape.is_some(),
             syn_share: port.syn_share,
             refused: (0, None),
+            reported: Reported::default(),
             unopened: [false; UNOPENED],
         }
     }

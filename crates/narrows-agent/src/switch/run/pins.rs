@@ -142,7 +142,11 @@ fn replace(folder: &Path, reason: &str) -> Result<(), Failure> {
 }
 
 fn new(config: &config::Switch) -> Result<Plane, Failure> {
-    let sizes = Sizes { flows: config.max_flows, ..Sizes::default() };
+    let sizes = match config.keeps_flows() {
+        true => Sizes { flows: config.max_flows, ..Sizes::default() },
+        // The maps cannot be empty.
+        false => Sizes { flows: 1, half_open: 1, services: 1, adverts: 1 },
+    };
     Ok(Plane::load(sizes, Tunables::default())?)
 }
 
@@ -157,6 +161,12 @@ fn misfit(plane: &Plane, config: &config::Switch, rtnl: &mut Rtnl) -> Result<Opt
     let wanted: Vec<_> = config.ports.iter().map(|port| port.interface.as_str()).collect();
     let mismatch = port_mismatch(&plane.controlled()?, &wanted, &rtnl.links()?);
     let (wanted, pinned) = (config.max_flows, plane.slots.len());
+    if !config.keeps_flows() {
+        return Ok(mismatch);
+    }
+    if pinned == 1 && wanted > 1 {
+        return Ok(mismatch.or_else(|| Some("found pinned maps without room for flows".into())));
+    }
     if mismatch.is_none() && wanted != pinned {
         let advice =
             "the pinned table keeps its size; to change it, stop the agent and run narrows-agent clean";

@@ -41,7 +41,9 @@ impl Runner {
                 tracing::warn!(event = "reload-failed", port = port.interface, error);
             }
             if let Some(record) = self.switch.table().ports.get(number) {
-                super::start::prepare(&record, &new);
+                let core = self.switch.ports().get(usize::from(number));
+                let report_max = core.and_then(|port| port.controller.counts_reports());
+                super::start::prepare(&record, &new, report_max);
             }
         }
         if let Some(record) = self.switch.table().ports.get(PLAIN) {

@@ -2,7 +2,7 @@
 //! program to the interfaces, and connects to the SDN controller.
 
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
-use narrows_control::units::{Bytes, Rate, Time};
+use narrows_control::units::{Bytes, Rate, Span, Time};
 use nix::net::if_::if_indextoname;
 
 use super::controlled::Controlled;
@@ -17,6 +17,7 @@ use crate::htb::{self, Htb, Rtnl};
 use crate::services::{Failure, Services};
 use crate::switch::core::{Port, Switch};
 use crate::switch::link::{Link, PortDescription};
+use crate::switch::reports::Reported;
 use crate::switch::view::Meters;
 
 /// Returns an error that names an interface of the list that no longer exists, if there is one.
@@ -61,13 +62,16 @@ impl Runner {
                 controlled.take(link, &mut rtnl, &mut services.guardian)?;
             }
             let capacity = controlled.capacity;
+            let controller = port.rate_controller(u32::from(number), mtu)?;
             let counters =
                 PortCounters { capacity, limit_packets: [port.limit; LEAVES], ..PortCounters::default() };
-            cores.push(Port::new(port.rate_controller(u32::from(number), mtu)?, counters));
-            ports.push(controlled);
             let record = plane.ports.get(number).ok_or("too many ports")?;
             record.set_unconfirmed_max(UNCONFIRMED_MIN);
-            prepare(&record, config);
+            prepare(&record, config, controller.counts_reports());
+            // A pinned record has the counts of an earlier agent.
+            controlled.reported = Reported::of(&record.counters());
+            cores.push(Port::new(controller, counters));
+            ports.push(controlled);
             descriptions.push(PortDescription {
                 port: u32::from(number),
                 interface: link.unwrap_or_else(|| htb::Link::missing(&port.interface)),
@@ -148,8 +152,9 @@ fn existing(
     }
 }
 
-/// Writes the settings of a controlled port into its record.
-pub(super) fn prepare(record: &Record<'_>, config: &config::Switch) {
+/// Writes the settings of a controlled port into its record. `report_max` is the maximum time that counts from one report, if
+/// the port's controller keeps no flows.
+pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, report_max: Option<Span>) {
     record.set_format(match config.format {
         config::Format::Padding => WireFormat::Padding,
         config::Format::Reserved => WireFormat::Reserved,
@@ -162,7 +167,11 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch) {
     };
     // Policing of UDP stays as it is until the rate controller sets UDP's rate.
     let udp = if record.polices_udp() { layout::MODE_POLICE_UDP } else { 0 };
-    record.set_mode(layout::MODE_CONTROLLED | udp | layout::MODE_POLICE_SYN | once | parsing(config));
+    let stateless = if report_max.is_some() { layout::MODE_STATELESS } else { 0 };
+    record.set_report_max(report_max.unwrap_or(Span::ZERO));
+    record.set_mode(
+        layout::MODE_CONTROLLED | udp | layout::MODE_POLICE_SYN | once | stateless | parsing(config),
+    );
     record.set_watchdog(config.watchdog);
     record.beat(clock::now());
 }

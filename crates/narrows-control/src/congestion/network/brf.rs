@@ -15,10 +15,13 @@ use crate::parameter::{Parameters, Reading, Values, flag, time_from, whole, word
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
+use super::bdr::designator::Designator;
 use crate::congestion::linux::cubic::Cubic;
 use crate::congestion::{
-    Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Recovery, State, Window,
+    Ack, Congestion, Connection, Controller, Departing, INFINITE_SSTHRESH, Recovery, State, Window,
 };
+use crate::feedback::header::{Bdr, Header};
+use crate::rate::bdr::Report;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Minimum RTT. Shorter RTTs are clock errors.
@@ -60,6 +63,9 @@ crate::parameters! {
         pub nominal_rtt: Span = Span::from_millis(100), time_from(Span::from_millis(1), Span::from_secs(10)).from("ours");
         /// Whether the gaps between segments vary if the rate is below two segments per RTT.
         pub vary_gaps: bool = true, flag().from("ours");
+        /// Whether one packet per RTT is designated and reports the time since the last one, as ports with `bdr` and
+        /// `signal = "ack"` need it.
+        pub designate: bool = false, flag().from("BDR-1");
     }
     and {
         /// Maximum rate of this host's link (BRF-104).
@@ -182,6 +188,8 @@ pub struct Brf {
     gap: i64,
     varied: i64,
     rng: Pcg32,
+    is_established: bool,
+    designator: Designator,
 }
 
 impl Default for Brf {
@@ -232,6 +240,8 @@ impl Brf {
             gap: EVEN,
             varied: 0,
             rng: Pcg32::seed_from_u64(0),
+            is_established: false,
+            designator: Designator::default(),
         }
     }
 
@@ -383,6 +393,12 @@ impl Brf {
         };
     }
 
+    /// Returns whether the flow's packets carry BDR's reports: until the handshake has shown that no switch on the path
+    /// knows rates.
+    fn designates(&self) -> bool {
+        self.params.designate && (!self.is_established || !matches!(self.mode, Mode::Unrated(_)))
+    }
+
     fn cubic(&mut self) -> Option<&mut Cubic> {
         match &mut self.mode {
             Mode::Rated => None,
@@ -397,6 +413,8 @@ impl Controller for Brf {
     }
 
     fn on_established(&mut self, connection: &Connection, window: &mut Window) {
+        self.designator.on_established();
+        self.is_established = true;
         self.connection = Connection { packet_bytes: connection.packet_bytes.max(1), ..connection.clone() };
         self.srtt = connection.rtt.filter(|&rtt| rtt > Span::ZERO).unwrap_or(self.params.nominal_rtt);
         (self.path, self.recent) = (self.srtt, self.srtt);
@@ -421,6 +439,7 @@ impl Controller for Brf {
     }
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        self.designator.on_ack(ack.now, false, ack.snd_una);
         if ack.srtt > Span::ZERO {
             self.srtt = ack.srtt;
             self.path = ack.min_rtt.min(ack.srtt).max(RTT_MIN);
@@ -515,6 +534,36 @@ impl Controller for Brf {
 
     fn is_fed_by_messages(&self) -> bool {
         self.params.by_message
+    }
+
+    fn header_bytes(&self) -> u16 {
+        if !self.designates() || self.designator.is_outstanding() {
+            return 0;
+        }
+        Header::Bdr(Bdr { report: Report::default(), advice: None }).wire_bytes()
+    }
+
+    fn header(&mut self, packet: &Departing, _window: &Window) -> Header {
+        if !self.designates() {
+            return Header::None;
+        }
+        let size = Bytes::new(u64::from(packet.packet_bytes));
+        let report = if packet.syn {
+            Some(self.designator.connect(packet.now, size))
+        } else if packet.again {
+            self.designator.on_retransmission(packet.seq);
+            None
+        } else if packet.fin {
+            self.designator.finish(packet.now, size)
+        } else {
+            self.designator.on_send(packet.now, packet.seq, packet.rto, size)
+        };
+        match report {
+            Some(report) => Header::Bdr(Bdr { report, advice: None }),
+            // A flow that applies no rate must not join the queue of flows that do.
+            None if matches!(self.mode, Mode::Rated) => Header::Member,
+            None => Header::None,
+        }
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {

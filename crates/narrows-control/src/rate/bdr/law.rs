@@ -8,6 +8,7 @@ use super::newcomers::Newcomers;
 use super::params::Params;
 use super::share::{Port, Redistribution, Usage, gain};
 use crate::parameter::Reading;
+use crate::rate::aggregate::Reports;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Minimum of the mean time between reports, seconds. Reports of zero must not make the time to
@@ -130,12 +131,12 @@ impl Law {
         let said = if literal { report.time_per_cwin } else { report.t_rep };
         let said = said.min(self.params.t_rep_max).as_secs_f64();
         self.count.report(now, said, tau);
-        self.learn_mean(said);
+        self.learn_mean(said, 1);
         if report.first_data {
-            self.newcomers.on_first_data(now, tau);
+            self.newcomers.on_first_data(now, tau, 1);
         }
         if report.syn {
-            self.newcomers.on_syn(now, tau);
+            self.newcomers.on_syns(now, tau, 1);
         }
         self.observe(queued, queue_limit);
         if literal {
@@ -146,6 +147,19 @@ impl Law {
         } else {
             Recommendation::Rate(self.rate(now))
         }
+    }
+
+    /// Handles the sums of the reports that arrived since the last call, for resolved mode. The reports count as if all of
+    /// them arrived now. Each time in them is at most `t_rep_max`, because the data plane limits it.
+    pub fn on_reports(&mut self, now: Time, reports: &Reports, queued: Bytes, queue_limit: Option<Bytes>) {
+        let (tau, lived) = (self.tau(), reports.lived.as_secs_f64());
+        self.count.report(now, lived, tau);
+        if reports.number > 0 {
+            self.learn_mean(lived / reports.number as f64, reports.number);
+        }
+        self.newcomers.on_first_data(now, tau, reports.first);
+        self.newcomers.on_syns(now, tau, reports.syns);
+        self.observe(queued, queue_limit);
     }
 
     /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed. A new capacity takes
@@ -278,12 +292,13 @@ impl Law {
         (self.params.t_q_factor * self.mean()).max(MEAN_MIN)
     }
 
-    /// Updates the mean time between reports. The first report sets it, because nothing else is known about the
-    /// paths.
-    fn learn_mean(&mut self, said: f64) {
+    /// Updates the mean time between reports with `reports` reports of this mean. The first report sets it, because
+    /// nothing else is known about the paths.
+    fn learn_mean(&mut self, said: f64, reports: u64) {
         if said > 0.0 {
             let mean = self.mean.unwrap_or(said);
-            self.mean = Some(mean + MEAN_WEIGHT * (said - mean));
+            let weight = 1.0 - libm::pow(1.0 - MEAN_WEIGHT, reports as f64);
+            self.mean = Some(mean + weight * (said - mean));
         }
     }
 

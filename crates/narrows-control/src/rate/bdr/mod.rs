@@ -16,10 +16,10 @@
 //! | `share` | the fair share, the gain, and redistribution |
 //! | `law` | the events of one port (BDR-40 to BDR-43) |
 //! | [`port`] | a port whose packets carry reports and advice |
-//! | `stamped` | the law on counts, for a port that writes the rate into ACKs |
+//! | `stateless` | a port that writes the rate into ACKs, for stock hosts and real switches |
 //!
-//! The sender is [`congestion::network::bdr`](crate::congestion::network::bdr). For switches
-//! without its header see [`uniform`](super::uniform).
+//! The sender is [`congestion::network::bdr`](crate::congestion::network::bdr). On real hosts it is
+//! [`congestion::network::brf`](crate::congestion::network::brf) with `designate`.
 
 mod count;
 mod law;
@@ -28,16 +28,18 @@ mod newcomers;
 pub mod params;
 pub mod port;
 mod share;
-mod stamped;
+mod stateless;
 
 pub use law::{Law, Recommendation, Report};
 pub use params::{Estimator, Params};
 pub use port::BdrPort;
-pub use stamped::Stamped;
+pub use stateless::Stateless;
 
 #[cfg(test)]
 mod process_tests;
 #[cfg(test)]
 mod random_tests;
+#[cfg(test)]
+mod stateless_tests;
 #[cfg(test)]
 mod tests;

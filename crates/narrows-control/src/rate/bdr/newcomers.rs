@@ -45,19 +45,22 @@ impl Newcomers {
         self.at = self.at.max(now);
     }
 
-    /// Counts a SYN.
-    pub(super) fn on_syn(&mut self, now: Time, tau: f64) {
+    /// Counts `syns` SYNs.
+    pub(super) fn on_syns(&mut self, now: Time, tau: f64, syns: u64) {
         self.settle(now, tau);
         if let Some(youngest) = self.ages.first_mut() {
-            *youngest = youngest.saturating_add(1);
+            *youngest = youngest.saturating_add(u32::try_from(syns).unwrap_or(u32::MAX));
         }
     }
 
-    /// Removes the oldest newcomer at the first data of any flow.
-    pub(super) fn on_first_data(&mut self, now: Time, tau: f64) {
+    /// Removes the oldest newcomers at the first data of `flows` flows.
+    pub(super) fn on_first_data(&mut self, now: Time, tau: f64, flows: u64) {
         self.settle(now, tau);
-        if let Some(oldest) = self.ages.iter_mut().rev().find(|n| **n > 0) {
-            *oldest -= 1;
+        let mut left = u32::try_from(flows).unwrap_or(u32::MAX);
+        for oldest in self.ages.iter_mut().rev() {
+            let removed = left.min(*oldest);
+            *oldest -= removed;
+            left -= removed;
         }
     }
 
@@ -86,11 +89,11 @@ mod tests {
     #[test]
     fn a_burst_counts_half_at_once_and_nothing_when_it_has_reported() {
         let mut newcomers = Newcomers::new(Time::ZERO);
-        (0..100).for_each(|_| newcomers.on_syn(at(1.0), 0.5));
+        (0..100).for_each(|_| newcomers.on_syns(at(1.0), 0.5, 1));
         assert_eq!(newcomers.excess(at(1.0), 0.5), 50.0);
-        (0..100).for_each(|_| newcomers.on_first_data(at(1.1), 0.5));
+        (0..100).for_each(|_| newcomers.on_first_data(at(1.1), 0.5, 1));
         assert_eq!(newcomers.excess(at(1.1), 0.5), 0.0);
-        newcomers.on_first_data(at(1.2), 0.5);
+        newcomers.on_first_data(at(1.2), 0.5, 1);
         assert_eq!(newcomers.waiting(), 0.0, "more first data than SYNs");
     }
 
@@ -99,9 +102,9 @@ mod tests {
         let mut newcomers = Newcomers::new(Time::ZERO);
         for i in 0..4000 {
             let now = at(f64::from(i) / 1000.0);
-            newcomers.on_syn(now, 0.5);
+            newcomers.on_syns(now, 0.5, 1);
             if i >= 100 {
-                newcomers.on_first_data(now, 0.5);
+                newcomers.on_first_data(now, 0.5, 1);
             }
         }
         assert_eq!(newcomers.waiting(), 100.0);
@@ -111,7 +114,7 @@ mod tests {
     #[test]
     fn syns_without_data_are_forgotten_after_two_reports_time() {
         let mut newcomers = Newcomers::new(Time::ZERO);
-        newcomers.on_syn(at(0.01), 0.5);
+        newcomers.on_syns(at(0.01), 0.5, 1);
         // Timers every 0.05 s, the mean time between reports is 0.1 s.
         for i in 1..=4 {
             newcomers.age(at(0.05 * f64::from(i)), 0.5, 1);
@@ -119,7 +122,7 @@ mod tests {
         assert_eq!(newcomers.waiting(), 1.0, "after 0.19 s");
         newcomers.age(at(0.25), 0.5, 1);
         assert_eq!(newcomers.waiting(), 0.0);
-        newcomers.on_syn(at(0.3), 0.5);
+        newcomers.on_syns(at(0.3), 0.5, 1);
         newcomers.age(at(9.0), 0.5, 1_000_000);
         assert_eq!(newcomers.waiting(), 0.0);
     }

@@ -1,9 +1,8 @@
 //! The constants of BDR with their sources.
 
-use crate::parameter::{Problem, Reading, flag, number, time_from, whole, word};
+use crate::parameter::{Problem, Reading, flag, number, time_from, word};
 use crate::rate::PortParameters;
-use crate::rate::kit::parameters::ENTRIES;
-use crate::rate::uniform::{MAX_FLOWS, Signal};
+use crate::rate::uniform::Signal;
 use crate::units::Span;
 
 const SHORTEST: Span = Span::from_millis(1);
@@ -52,11 +51,9 @@ crate::parameters! {
         /// Maximum time that counts from a report. Idle or false senders may report more. One report counts as at
         /// most this time divided by tau flows.
         pub t_rep_max: Span = Span::from_secs(2), time_from(SHORTEST, LONGEST).from("ours");
-        /// How rates reach senders: in headers, as published, or in ACKs with BRF's option. An ACK carries a rate,
-        /// not a gain, so ACKs require resolved mode.
+        /// How rates reach senders: in headers, as published, or in ACKs with BRF's option, from senders `brf` with
+        /// `designate`. An ACK carries a rate, not a gain, so ACKs require resolved mode.
         pub signal: Signal = Signal::Header, word(Signal::WORDS).from("ours");
-        /// Maximum number of flows that the port reports on, with `signal = "ack"`.
-        pub max_flows: usize = MAX_FLOWS, whole(1, ENTRIES).from("ours");
     }
 }
 

@@ -16,7 +16,7 @@ pub struct Port {
 }
 
 impl Port {
-    pub(super) fn of(port: &PortCounters) -> Self {
+    pub(in crate::rate) fn of(port: &PortCounters) -> Self {
         Port { capacity: port.capacity.unwrap_or_default(), queued: rated(&port.queued), limit: port.limit() }
     }
 }

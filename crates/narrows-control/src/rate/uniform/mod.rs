@@ -1,6 +1,6 @@
 //! Laws that give every flow of a port the same rate, on switches that see no congestion headers.
 //!
-//! RCP's and BDR's routers use a header in each packet ("the header form"), which stock hosts do
+//! RCP's routers use a header in each packet ("the header form"), which stock hosts do
 //! not send. In "the stamped form" the port measures what the headers would contain, and writes the
 //! rate into the flows' ACKs with BRF's option and rules (sender `brf`; the smallest value on the
 //! path stands, BRF-61). Every ACK carries the rate: a rate that all flows share needs no gate.
@@ -8,7 +8,7 @@
 //! | module | idea |
 //! | --- | --- |
 //! | [`Law`] | the interface of a law |
-//! | `rcp::stamped`, `bdr::stamped` | the two laws, based on a port's counts |
+//! | `rcp::stamped` | RCP's law, based on a port's counts |
 //! | `port` | the adapter of a law to `PerFlowController` |
 //! | `table` | the flows: bounded, each with its RTT and last report |
 //! | `lifecycle` | packets that begin, confirm and end flows; ageing |
@@ -30,6 +30,7 @@ pub use law::{Law, Passed, Port};
 pub(super) use params::MAX_FLOWS;
 pub use params::Signal;
 pub use port::Uniform;
+pub(super) use port::{Meter, stamp};
 
 #[cfg(test)]
 mod harness;

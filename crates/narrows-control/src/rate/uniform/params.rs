@@ -1,4 +1,4 @@
-//! The parameters that both laws share.
+//! The parameters of laws with one rate for all flows.
 
 crate::words! {
     /// How a port's rate reaches the senders.

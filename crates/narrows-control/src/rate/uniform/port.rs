@@ -22,7 +22,7 @@ struct Seen {
 
 /// Converts counters into [`Passed`].
 #[derive(Clone, Debug, Default)]
-pub(super) struct Meter {
+pub(in crate::rate) struct Meter {
     /// `None` before the first reading, because the time of the counts until then is unknown.
     seen: Option<Seen>,
     /// Arrivals and departures of other TCP, and of UDP.
@@ -30,7 +30,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    fn read(&mut self, now: Time, link: Rate, port: &PortCounters) -> Passed {
+    pub(in crate::rate) fn read(&mut self, now: Time, link: Rate, port: &PortCounters) -> Passed {
         let seen = Seen { at: now, arrived: port.arrived, departed: port.departed };
         let before = self.seen.replace(seen.clone()).unwrap_or(seen);
         let elapsed = now.since(before.at);
@@ -121,7 +121,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
 
 /// Returns the rate that the port writes into an ACK with this option, if the port's own rate is `rate` (BRF-61).
 /// Values are compared as rates, with the precision of the rate code (BRF-8).
-pub(super) fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
+pub(in crate::rate) fn stamp(rate: Rate, option: RateOption) -> Option<Rate> {
     match option {
         RateOption::Assigned(value) if as_heard(rate) > value => None,
         _ => Some(rate),

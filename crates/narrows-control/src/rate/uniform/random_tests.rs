@@ -46,10 +46,9 @@ fn any_step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn rates_stay_in_bounds_for_any_input(
-        law in prop::sample::select(vec!["rcp", "bdr"]),
         steps in prop::collection::vec(any_step(), 1..200),
     ) {
-        let mut controller = controller(law, 8);
+        let mut controller = controller("rcp", 8);
         let mut port = PortCounters { capacity: Some(mbit(100.0)), ..PortCounters::default() };
         let (mut now, mut actions) = (Time::from_nanos(1), Vec::new());
         controller.on_start(now, &port, &mut actions);

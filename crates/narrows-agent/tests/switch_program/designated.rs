@@ -1,0 +1,180 @@
+//! A port of BDR: designated packets are counted, all flows get the same rate, and no map has an entry for a flow.
+
+use narrows_agent::dataplane::layout::{self, REPORT_UNIT};
+use narrows_agent::dataplane::program::Sizes;
+use narrows_control::feedback::code::RateCode;
+use narrows_control::feedback::option::{Format, read};
+use narrows_control::feedback::report::OptionReport;
+use narrows_control::rate::RateOption;
+use narrows_control::units::{Rate, Span};
+
+use crate::rig::*;
+
+/// The code in the SYN of a sender that designates packets.
+const DESIGNATES: u16 = 65532;
+const COMMON: u64 = 1_250_000;
+
+fn stateless() -> Option<Rig> {
+    let rig = rig_with(Sizes { flows: 1, half_open: 1, services: 1, adverts: 1 }, Default::default())?;
+    rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_STATELESS);
+    rig.data_port().set_report_max(Span::from_secs(2));
+    rig.data_port().set_common(code(COMMON));
+    rig.grant(&[2_000_000, 1_000_000]);
+    Some(rig)
+}
+
+fn report(millis: u64, segments: u8) -> OptionReport {
+    OptionReport { first: false, fin: false, segments, lived: Span::from_millis(millis) }
+}
+
+/// Timestamps behind a mark that the sender applies rates, and a report.
+fn marked(report: Option<OptionReport>) -> Vec<u8> {
+    let mut options = stamps(10, 20);
+    options[..2].copy_from_slice(&[253, 2]);
+    options.extend(report.into_iter().flat_map(OptionReport::to_option));
+    options
+}
+
+fn counted(rig: &Rig) -> (u64, u64, u64, u64) {
+    let c = rig.data_port().counters();
+    (c.reported_us, c.reports, c.first_reports, c.designating_syns)
+}
+
+fn rate_of(packet: &[u8]) -> RateOption {
+    read(&packet[34..], Format::Experimental).option
+}
+
+/// Returns the rate that an ACK of this flow has after the switch, for an ACK that arrived at the port's interface.
+fn ack_rate(rig: &Rig, flow: &Packet) -> RateOption {
+    let tried = rig.send_from(rig.ifindex[usize::from(DATA)], ACKS, &flow.clone().reversed());
+    assert_eq!(tried.verdict, PASS);
+    rate_of(&tried.packet)
+}
+
+fn assigned(rate: u64) -> RateOption {
+    RateOption::Assigned(Rate::from_bytes_per_sec(rate))
+}
+
+fn syn(flow: &Packet, value: u16) -> Packet {
+    flow.clone().flags(SYN).options(&[SYN_OPTIONS, &option(value)].concat())
+}
+
+#[test]
+fn the_reports_of_a_flow_add_up_to_its_lifetime() {
+    let Some(rig) = stateless() else { return };
+    let flow = Packet::new(Shape::V4, 40_000).payload(1000);
+    // TV-D8: the SYN, data after 0.1 and 0.2 s, and the FIN after 0.3 s.
+    rig.send(DATA, &syn(&flow, DESIGNATES).payload(0));
+    let first = OptionReport { first: true, ..report(100, 1) };
+    for said in [first, report(100, 1), OptionReport { fin: true, ..report(100, 1) }] {
+        assert_eq!(rig.send(DATA, &flow.clone().options(&marked(Some(said)))).priority, PRIORITIES[1]);
+    }
+    assert_eq!(counted(&rig), (300_000, 3 * REPORT_UNIT, REPORT_UNIT, 1));
+}
+
+/// The segments of a designated packet count as one report, whether the switch sees them as one packet or as several.
+#[test]
+fn segments_of_a_designated_packet_are_one_report() {
+    for together in [1, 2, 4] {
+        let Some(rig) = stateless() else { return };
+        let flow =
+            Packet::new(Shape::V4, 40_000).options(&marked(Some(report(100, 4)))).payload(500 * together);
+        for _ in 0..4 / together {
+            rig.send_bytes(DATA, if together > 1 { 500 } else { 0 }, &flow.bytes());
+        }
+        assert_eq!(counted(&rig).0, 100_000, "{together}");
+        assert_eq!(counted(&rig).1, REPORT_UNIT, "{together}");
+    }
+}
+
+#[test]
+fn acks_of_designating_flows_get_the_common_rate_and_all_others_pass_unchanged() {
+    let Some(rig) = stateless() else { return };
+    let flow = Packet::new(Shape::V4, 40_000);
+    let other = Packet::new(Shape::V4, 40_001);
+    assert_eq!(ack_rate(&rig, &flow), RateOption::Absent);
+    rig.send(DATA, &flow.clone().options(&marked(Some(report(20, 1)))).payload(1000));
+    assert_eq!(ack_rate(&rig, &flow), assigned(COMMON));
+    assert_eq!(ack_rate(&rig, &other), RateOption::Absent);
+    // An ACK that arrived by another interface belongs to data of another port.
+    let elsewhere = rig.send_from(rig.ifindex[usize::from(ACKS)], ACKS, &flow.clone().reversed());
+    assert_eq!(elsewhere.packet, flow.clone().reversed().bytes());
+    // The smaller rate on the path stands (BRF-61).
+    for (there, leaves) in
+        [(code(900_000), 900_000), (code(9_000_000), COMMON), (RateCode::UNASSIGNED, COMMON)]
+    {
+        let ack = flow.clone().reversed().options(&[&stamps(1, 2)[..], &option(there.to_bits())].concat());
+        let tried = rig.send_from(rig.ifindex[usize::from(DATA)], ACKS, &ack);
+        assert!(checksums_are_correct(&tried.packet, ack.offsets()));
+        assert_eq!(rate_of(&tried.packet), assigned(leaves));
+    }
+}
+
+#[test]
+fn syn_acks_get_the_grants_of_newcomers() {
+    let Some(rig) = stateless() else { return };
+    let granted = |sport: u16, value| {
+        let flow = Packet::new(Shape::V4, sport);
+        rig.send(DATA, &syn(&flow, value));
+        let answer = flow.clone().reversed().flags(SYN | ACK).options(SYN_OPTIONS);
+        let tried = rig.send_from(rig.ifindex[usize::from(DATA)], ACKS, &answer);
+        rate_of(&tried.packet)
+    };
+    assert_eq!(granted(40_000, DESIGNATES), assigned(2_000_000));
+    assert_eq!(granted(40_001, DESIGNATES), assigned(1_000_000));
+    // A sender of BRF asks for rates too, but would not be counted.
+    assert_eq!(granted(40_002, 65535), RateOption::Absent);
+    assert_eq!(counted(&rig).3, 2);
+}
+
+#[test]
+fn only_marked_data_of_designating_flows_joins_the_queue_of_rated_flows() {
+    let Some(rig) = stateless() else { return };
+    let flow = Packet::new(Shape::V4, 40_000).payload(1000);
+    let leaf = |packet: &Packet| rig.send(DATA, packet).priority;
+    assert_eq!(leaf(&flow.clone().options(&marked(None))), PRIORITIES[2], "no designated packet yet");
+    // A sender without a rate reports, so that its ACKs get a rate, but does not mark its data.
+    let unmarked = [&stamps(10, 20)[..], &report(20, 1).to_option()].concat();
+    assert_eq!(leaf(&flow.clone().options(&unmarked)), PRIORITIES[2]);
+    assert_eq!(counted(&rig), (0, 0, 0, 0));
+    assert_eq!(ack_rate(&rig, &flow.clone().payload(0)), assigned(COMMON));
+    assert_eq!(leaf(&flow.clone().options(&marked(None))), PRIORITIES[1]);
+    assert_eq!(leaf(&flow), PRIORITIES[2]);
+}
+
+/// A host off the path can forge a designated packet. The packet adds at most two seconds to the sum of the times.
+#[test]
+fn a_forged_report_counts_for_a_limited_time() {
+    let Some(rig) = stateless() else { return };
+    let flow = Packet::new(Shape::V4, 40_000).payload(1000);
+    rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 1)))));
+    assert_eq!(counted(&rig).0, 2_000_000);
+    // No segments, and a super-packet with more segments than the report states.
+    rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 0)))));
+    rig.send_bytes(DATA, 100, &flow.clone().options(&marked(Some(report(4_000, 1)))).bytes());
+    assert_eq!(counted(&rig), (6_000_000, 3 * REPORT_UNIT, 0, 0));
+    // At other ports, and in options with another length or ExID, reports are not read.
+    rig.send(ACKS, &flow.clone().options(&marked(Some(report(100, 1)))));
+    for wrong in [[253, 6, 0x4E, 0x44, 0, 1, 1, 1], [253, 8, 0x4E, 0x45, 0, 0x41, 0, 0]] {
+        rig.send(DATA, &flow.clone().options(&[marked(None), wrong.to_vec()].concat()));
+    }
+    rig.send(DATA, &flow.clone().flags(RST | ACK).options(&marked(Some(report(100, 1)))));
+    assert_eq!(counted(&rig).0, 6_000_000);
+}
+
+/// However many flows there are, no map has an entry for one, and each gets its rate.
+#[test]
+fn a_thousand_flows_leave_no_entry() {
+    let Some(rig) = stateless() else { return };
+    for sport in 40_000..41_000 {
+        let flow = Packet::new(Shape::V4, sport);
+        rig.send(DATA, &syn(&flow, DESIGNATES));
+        rig.send(DATA, &flow.clone().options(&marked(Some(report(20, 1)))).payload(1000));
+        assert_eq!(ack_rate(&rig, &flow), assigned(COMMON));
+        assert_eq!(rig.slot_of(&flow), None);
+    }
+    let counters = rig.data_port().counters();
+    assert_eq!((counters.no_slot, counters.refused, counters.unconfirmed), (0, 0, 0));
+    assert_eq!(counted(&rig), (20_000_000, 1000 * REPORT_UNIT, 0, 1000));
+    assert!(rig.switch.slots.get(0).is_some_and(|slot| !slot.is_live()) && rig.switch.slots.len() == 1);
+}
