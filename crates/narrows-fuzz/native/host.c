@@ -55,7 +55,7 @@ static void callback(__u32 op)
 static void leave(__u8 flags, __u32 payload)
 {
 	struct bpf_sock_ops ctx;
-	int is_syn = flags & NRW_TCP_SYN;
+	int is_syn = flags & NRW_TCP_SYN, designates = nrw_designate && w.has_conn && w.conn.possible;
 
 	w.header_len = tcp_header(w.header, flags);
 	w.reserved = w.stored = 0;
@@ -63,21 +63,28 @@ static void leave(__u8 flags, __u32 payload)
 	ctx.skb_len = payload;
 	ctx.args[0] = byte() & 1 ? BPF_WRITE_HDR_TCP_CURRENT_MSS : 0;
 	nrw_sockops(&ctx);
-	/* The sender reserves room in handshake segments only, so data segments keep their MSS. */
-	CHECK(is_syn || !w.reserved);
+	/*
+	 * The sender reserves room in handshake segments only, so data segments keep their MSS. A sender that
+	 * designates packets reserves room for a report in data segments, too.
+	 */
+	CHECK(is_syn || !w.reserved || (designates && w.reserved == NRW_REPORT_LEN));
 	nrw_receiver(&ctx);
-	CHECK(is_syn || !payload || !w.reserved);
-	CHECK(ctx.args[0] != BPF_WRITE_HDR_TCP_CURRENT_MSS || !w.reserved);
-	CHECK(w.reserved <= 2 * NRW_OPT_LEN);
+	CHECK(is_syn || !payload || !w.reserved || (designates && w.reserved == NRW_REPORT_LEN));
+	CHECK(ctx.args[0] != BPF_WRITE_HDR_TCP_CURRENT_MSS || !w.reserved || designates);
+	CHECK(w.reserved <= NRW_REPORT_LEN + 2 * NRW_OPT_LEN);
 
 	ctx = context(BPF_SOCK_OPS_WRITE_HDR_OPT_CB);
 	ctx.skb_len = w.header_len + payload;
 	w.may_write = 1;
+	ctx.mss_cache = w.tp.mss_cache;
+	ctx.srtt_us = w.tp.srtt_us;
+	ctx.snd_una = word();
+	ctx.snd_nxt = byte() & 1 ? word() : (__u32)w.header[4] << 24 | w.header[5] << 16 | w.header[6] << 8 | w.header[7];
 	nrw_sockops(&ctx);
-	CHECK(is_syn || !w.stored);
+	CHECK(is_syn || !w.stored || (designates && w.stored == NRW_REPORT_LEN));
 	nrw_receiver(&ctx);
-	CHECK(is_syn || !payload || !w.stored);
-	CHECK(!w.stored || w.stored == sizeof(struct nrw_option));
+	CHECK(is_syn || !payload || !w.stored || (designates && w.stored == NRW_REPORT_LEN));
+	CHECK(!w.stored || w.stored == sizeof(struct nrw_option) || (designates && w.stored == NRW_REPORT_LEN));
 	w.may_write = 0;
 }
 
@@ -309,7 +316,9 @@ int nrw_fuzz_host(const __u8 *data, size_t len)
 	nrw_choice = (settings >> 2 & 3) % 3;
 	nrw_format = settings & 16 ? NRW_FORMAT_PADDING : NRW_FORMAT_INSERT;
 	receiver_ask = settings >> 5 & 1;
-	w.is_foreign = byte() & 1;
+	w.is_foreign = byte();
+	nrw_designate = w.is_foreign >> 1 & 1;
+	w.is_foreign &= 1;
 	nrw_max_rate = 1 + up_to(125000000000ULL - 1);
 	w.is_ours = settings >> 6 & 1;
 	w.tp.inet_conn.icsk_inet.sk.sk_max_pacing_rate = settings & 128 ? ~0UL : up_to(1ULL << 34);

@@ -171,6 +171,7 @@ struct nrw_report_option {
 static __always_inline void nrw_write_report(struct bpf_sock_ops *ctx, struct nrw_conn *conn)
 {
 	struct nrw_report_option option = { .kind = NRW_OPT_KIND, .len = NRW_REPORT_LEN, .exid = bpf_htons(NRW_REPORT_EXID) };
+	struct nrw_reports reports = conn->reports;
 	__u8 *header = ctx->skb_data;
 	int fin = ctx->skb_tcp_flags & NRW_TCP_FIN;
 	__u32 seq, payload, mss = ctx->mss_cache, doff;
@@ -183,12 +184,15 @@ static __always_inline void nrw_write_report(struct bpf_sock_ops *ctx, struct nr
 	payload = ctx->skb_len > doff ? ctx->skb_len - doff : 0;
 	/* new data begins at snd_nxt, which still is the end of the data before this packet */
 	if (seq != ctx->snd_nxt || (!payload && !fin) ||
-	    !nrw_report_is_due(&conn->reports, now, ctx->snd_una, ctx->srtt_us >> 3, fin))
+	    !nrw_report_is_due(&reports, now, ctx->snd_una, ctx->srtt_us >> 3, fin))
 		return;
 	mss = mss > NRW_REPORT_LEN ? mss - NRW_REPORT_LEN : 1;
-	option.value = bpf_htonl(nrw_report(&conn->reports, now, seq, payload > mss ? (payload + mss - 1) / mss : 1, fin));
-	if (!bpf_store_hdr_opt(ctx, &option, sizeof(option), 0))
-		nrw_count(designated);
+	option.value = bpf_htonl(nrw_report(&reports, now, seq, payload > mss ? (payload + mss - 1) / mss : 1, fin));
+	/* there is no room if the report became due after the callback that reserves room */
+	if (bpf_store_hdr_opt(ctx, &option, sizeof(option), 0))
+		return;
+	conn->reports = reports;
+	nrw_count(designated);
 }
 
 static __always_inline void nrw_write_header(struct bpf_sock_ops *ctx)

@@ -151,8 +151,10 @@ fn ports(keys: &mut Keys, old: &mut Switch, new: &Switch) {
     }
     for added in new.ports.iter().skip(old.ports.len()) {
         let name = format!("ports.{}", added.interface);
-        // The new port's rate controller needs the channel to the SDN controller, which only a restart opens.
-        if added.needs_controller && old.controller.is_none() {
+        // The new port's rate controller needs the channel to the SDN controller, or tables of another size. Both need a
+        // restart.
+        let counts_reports = old.ports.first().is_some_and(|port| port.counts_reports);
+        if added.needs_controller && old.controller.is_none() || added.counts_reports != counts_reports {
             keys.restart.push(name);
             return;
         }
@@ -304,6 +306,19 @@ mod tests {
         );
         let expected = "ports.eth1.overhead ports.eth1.encapsulation ports.eth1.capacity";
         assert_eq!((changed.as_str(), restart.as_str()), ("", expected));
+    }
+
+    #[test]
+    fn a_change_to_bdr_or_from_it_waits_for_the_restart() {
+        let bdr = OLD.to_owned() + "rate_controller = 'bdr'\n";
+        assert_eq!(keys(&bdr), (String::new(), "ports.eth1.rate_controller".to_owned()));
+        let two = bdr.clone() + "[[ports]]\ninterface = 'eth2'\nrate = '1gbit'\nrate_controller = 'bdr'\n";
+        assert_eq!(keys(&two).1, "ports.eth1.rate_controller ports.eth2");
+        let back = plan(&bdr, OLD);
+        assert_eq!(
+            (back.changed.len(), back.restart.join(" ")),
+            (0, "ports.eth1.rate_controller".to_owned())
+        );
     }
 
     #[test]

@@ -228,8 +228,13 @@ fn rcp_and_bdr_are_configured() {
         let Config::Switch(switch) = Config::parse(&content, "f").unwrap() else { panic!() };
         let port = &switch.ports[0];
         let (number, signal) = (Value::Number, Value::Word("ack".into()));
-        let expected = [(time, number(1.5e9)), ("max_flows", number(99.0)), ("signal", signal)];
-        assert_eq!(port.params, expected.map(|(key, value)| (key.to_owned(), value)).into());
+        let mut expected = vec![(time, number(1.5e9)), ("signal", signal)];
+        if kind == "rcp" {
+            expected.push(("max_flows", number(99.0)));
+        }
+        let expected = expected.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        assert_eq!(port.params, expected);
+        assert_eq!(switch.keeps_flows(), kind == "rcp");
         assert_eq!(port.rate_controller(0, Bytes::new(1500)).unwrap().name(), kind);
         assert_eq!(port.thresholds(Bytes::new(1500)), None);
         let header = port_problem(&port_of(kind, "params = { signal = 'header' }"));
@@ -252,6 +257,41 @@ fn rcp_and_bdr_are_configured() {
     assert!(
         literal.starts_with("params.mode: found \"literal\", expected resolved if signal is ack"),
         "{literal}"
+    );
+}
+
+/// A switch with BDR has no room for flows, so its other ports cannot keep any.
+#[test]
+fn bdr_controls_all_ports_or_none() {
+    let port = |name: &str, kind: &str| {
+        format!("[[ports]]\ninterface = '{name}'\nrate = '1mbit'\nrate_controller = '{kind}'\n")
+    };
+    let both = |a: &str, b: &str| format!("[switch]\n{}{}", port("a", a), port("b", b));
+    assert!(Config::parse(&both("bdr", "bdr"), "f").is_ok());
+    assert_eq!(
+        problems(&both("brf", "bdr")),
+        [
+            "f.toml: ports: found \"brf\" and \"bdr\", expected bdr at all ports or at none, because a switch with bdr keeps no flows"
+        ]
+    );
+}
+
+/// Designated packets are marked at interfaces, by the program of `brf`.
+#[test]
+fn a_sender_that_designates_packets_needs_interfaces_and_brf() {
+    let sender = |rest: &str| format!("[sender]\ndesignate = true\n{rest}");
+    let Config::Sender(read) = Config::parse(&sender("interfaces = ['a']"), "f").unwrap() else { panic!() };
+    assert!(read.designate);
+    assert_eq!(
+        problems(&sender("")),
+        [
+            "f.toml: sender.designate: found true without interfaces, expected the interfaces by which data leaves"
+        ]
+    );
+    let cap = problems(&sender("interfaces = ['a']\nmode = 'cap'"));
+    assert!(
+        cap.len() == 1 && cap[0].contains("sender.designate: found true together with mode = \"cap\""),
+        "{cap:?}"
     );
 }
 

@@ -2,3 +2,4 @@
 /* Replaces libbpf's header: all processors of this project's builds are little-endian. */
 #define bpf_htons(value)	__builtin_bswap16(value)
 #define bpf_ntohs(value)	__builtin_bswap16(value)
+#define bpf_htonl(value)	__builtin_bswap32(value)
