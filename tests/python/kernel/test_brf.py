@@ -13,6 +13,7 @@ import tomllib
 import pytest
 from narrows import sweep
 from narrows.backends.kernel import agency, agents, record
+from narrows.backends.kernel.backend import check_plan
 from narrows.backends.kernel.layout import lay_out
 from narrows.backends.kernel.spec import source_ports, spec
 from narrows.errors import ScenarioError
@@ -96,6 +97,16 @@ def test_the_sender_designates_packets_if_all_flows_do(plan):
     one = plan(TWO.replace('cc = "brf"', 'cc = { name = "brf", designate = true }', 1))
     with pytest.raises(ScenarioError, match=r"flows.1.cc.designate: found another value than in flows.0"):
         agents_of(one)
+
+
+def test_bdr_needs_a_datapath_that_shows_where_an_ack_arrived(plan):
+    text = TWO.replace('kind = "brf"', 'kind = "bdr"') + 'params = { signal = "ack" }\n'
+    check_plan(plan(text))
+    check_plan(plan(text + '[kernel]\nforwarding = "ovs"\ndatapath = "system"\n'))
+    with pytest.raises(
+        ScenarioError, match=r"rate_controllers.0.kind: found 'bdr' on Open vSwitch's datapath"
+    ):
+        check_plan(plan(text + '[kernel]\nforwarding = "ovs"\n'))
 
 
 def test_signals_that_stock_hosts_do_not_send_are_refused(plan):

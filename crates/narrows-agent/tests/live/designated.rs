@@ -51,7 +51,7 @@ fn mean(of: &[f64]) -> f64 {
 #[test]
 fn two_flows_and_cubic_share_without_a_table() {
     patiently(|| {
-        let Some(net) = Net::star(Forwarding::Router, 3) else { return };
+        let Some(net) = Net::star(Forwarding::Bridge, 3) else { return };
         let switch = Agent::switch_with(&net, "100mbit", "", BDR);
         let sender = Agent::designating_sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
         let first = Flow::from_sender(&net, 1, 5001);

@@ -247,6 +247,22 @@ def _check_kind(controller: ControllerPlan, number: int) -> None:
             )
 
 
+def check_datapath(plan: Plan, layout: Layout) -> None:
+    """Check that the switches of BDR can see the interface at which a packet arrived.
+
+    Raises:
+        ScenarioError: for BDR on Open vSwitch's datapath in user space, whose packets have no such interface.
+    """
+    for number, controller in enumerate(plan["rate_controllers"]):
+        node = plan["links"][controller["link"]]["from"]
+        if controller["kind"] == "bdr" and layout.kinds[node] == "ovs" and layout.datapath != "system":
+            raise ScenarioError(
+                "found 'bdr' on Open vSwitch's datapath in user space, expected kernel.datapath = 'system' "
+                "or another kernel.forwarding: bdr needs the interface at which an ACK arrived",
+                f"rate_controllers.{number}.kind",
+            )
+
+
 def port_rate(plan: Plan, number: int) -> list[tuple[int, int]]:
     """The rate of a controller's port over time: steps of (ns, bytes/s).
 

@@ -25,7 +25,7 @@ from narrows.backends.kernel import (
     sdn,
     soundness,
 )
-from narrows.backends.kernel.agents import BRF, Agent, agents, program
+from narrows.backends.kernel.agents import BRF, Agent, agents, check_datapath, program
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
 from narrows.backends.kernel.layout import WIRE, Layout, lay_out
@@ -168,6 +168,7 @@ def check_plan(plan: Plan) -> Layout:
     if options.tool == iperf3.TOOL:
         iperf3.check(plan)
     control.check_kinds(plan, options.forwarding)
+    check_datapath(plan, layout)
     modules.settings(plan)
     return layout
 
