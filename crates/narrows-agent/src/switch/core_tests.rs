@@ -290,25 +290,23 @@ fn stamped(kind: &str) -> Net {
 
 #[test]
 fn rcp_gives_equal_shares() {
-    for (kind, near) in [("rcp", 0.03)] {
-        let mut net = stamped(kind);
-        let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < near;
-        net.handshake(0, 1);
-        net.run(3000);
-        assert!(near(net.ordered(0), 100.0), "{kind}: {}", net.ordered(0));
-        net.handshake(1, 2);
-        net.run(3000);
-        assert!(
-            near(net.ordered(0), 50.0) && near(net.ordered(1), 50.0),
-            "{kind}: {} {}",
-            net.ordered(0),
-            net.ordered(1)
-        );
-        net.flag(0, Flags(Flags::FIN_SENDER.0 | Flags::FIN_RECEIVER.0));
-        net.run(3000);
-        assert!(near(net.ordered(1), 100.0), "{kind}: {}", net.ordered(1));
-        assert_eq!((net.plane.released.get(), net.switch.work().live), (1, 1), "{kind}");
-    }
+    let mut net = stamped("rcp");
+    let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.03;
+    net.handshake(0, 1);
+    net.run(3000);
+    assert!(near(net.ordered(0), 100.0), "{}", net.ordered(0));
+    net.handshake(1, 2);
+    net.run(3000);
+    assert!(
+        near(net.ordered(0), 50.0) && near(net.ordered(1), 50.0),
+        "{} {}",
+        net.ordered(0),
+        net.ordered(1)
+    );
+    net.flag(0, Flags(Flags::FIN_SENDER.0 | Flags::FIN_RECEIVER.0));
+    net.run(3000);
+    assert!(near(net.ordered(1), 100.0), "{}", net.ordered(1));
+    assert_eq!((net.plane.released.get(), net.switch.work().live), (1, 1));
 }
 
 /// BDR's port gets the sums of designated packets in each tick, and gives one rate for all flows.
@@ -337,23 +335,21 @@ fn bdr_shares_by_its_reports_without_slots() {
 
 #[test]
 fn rcp_releases_forged_flows_and_keeps_other_tcp() {
-    for kind in ["rcp"] {
-        let mut net = stamped(kind);
-        net.open(0, 1, Flags::RATED, true);
-        net.open(1, 2, Flags::default(), true);
-        net.flag(1, Flags(Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0));
-        net.set(0, |s| s.tail.code = RateCode::UNASSIGNED.to_bits());
-        net.plane.slots.borrow_mut()[0].orders = None;
-        for _ in 0..80 {
-            net.set(0, |s| s.orders = s.orders.map(|o| Orders { code: RateCode::UNASSIGNED, ..o }));
-            net.set(1, |s| s.head.bytes += 1500);
-            net.run(100);
-        }
-        assert_eq!((net.plane.released.get(), net.switch.work().live), (1, 1), "{kind}");
-        let slot = net.plane.slots.borrow()[1];
-        assert!(slot.orders.is_none_or(|o| o.code == RateCode::UNASSIGNED && o.leaf == Leaf::OtherTcp));
-        assert!(slot.head.live, "{kind}: the other's slot stays");
+    let mut net = stamped("rcp");
+    net.open(0, 1, Flags::RATED, true);
+    net.open(1, 2, Flags::default(), true);
+    net.flag(1, Flags(Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0));
+    net.set(0, |s| s.tail.code = RateCode::UNASSIGNED.to_bits());
+    net.plane.slots.borrow_mut()[0].orders = None;
+    for _ in 0..80 {
+        net.set(0, |s| s.orders = s.orders.map(|o| Orders { code: RateCode::UNASSIGNED, ..o }));
+        net.set(1, |s| s.head.bytes += 1500);
+        net.run(100);
     }
+    assert_eq!((net.plane.released.get(), net.switch.work().live), (1, 1));
+    let slot = net.plane.slots.borrow()[1];
+    assert!(slot.orders.is_none_or(|o| o.code == RateCode::UNASSIGNED && o.leaf == Leaf::OtherTcp));
+    assert!(slot.head.live, "the other's slot stays");
 }
 
 #[test]
