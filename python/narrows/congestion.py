@@ -18,6 +18,9 @@ EBPF = {
     "bbr-a": "narrows_bbr_a",
     "bbr-b": "narrows_bbr_b",
     "bbr-c": "narrows_bbr_c",
+    "bbq": "narrows_bbq",
+    "bbr2": "narrows_bbr2",
+    "bbr3": "narrows_bbr3",
     "bbr": "narrows_bbr",
 }
 """Names in the kernel of the algorithms that `narrows-agent cc` loads as eBPF programs

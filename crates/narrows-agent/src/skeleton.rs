@@ -13,7 +13,7 @@ macro_rules! skeleton {
             unsafe_code,
             reason = "generated"
         )]
-        mod skeleton {
+        pub mod skeleton {
             include!(concat!(env!("OUT_DIR"), "/", $name, ".skel.rs"));
         }
     };

@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use narrows_agent::cc::{self, CcError, Options, Place, Variant};
+use narrows_agent::cc::{self, CcError, Options, Place, Probe, Variant};
 use narrows_agent::dataplane::cost;
 use narrows_control::congestion::bbr::gain_model;
 use narrows_lab::{Need, can_run};
@@ -47,6 +47,53 @@ fn the_kernel_computes_the_gains_of_the_simulator() {
     assert_eq!(count, gain_model::OMEGA_ONE);
     // BBR v1 has constant gains, whatever the RTT.
     assert!(cc::gains(Variant::V1, omegas()).unwrap().iter().all(|gains| *gains == [320, 192]));
+}
+
+#[test]
+fn the_kernel_decides_about_bbqs_probes_as_the_vectors() {
+    if !can_run(&[Need::Root, Need::Btf]) {
+        return;
+    }
+    let vectors = include_str!("../../../tests/vectors/bbq-probes.csv");
+    let rows: Vec<[u32; 7]> = vectors
+        .lines()
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
+        .map(|row| {
+            let fields: Vec<u32> = row.split(',').map(|field| field.parse().unwrap()).collect();
+            fields.try_into().unwrap()
+        })
+        .collect();
+    assert_eq!(rows.len(), 21);
+    let decided = cc::probe(rows.iter().map(|&[min_rtt, a, b, c, d, ..]| (min_rtt, [a, b, c, d]))).unwrap();
+    for (row, decided) in rows.iter().zip(decided) {
+        let &[.., is_short, length_us] = row;
+        assert_eq!(decided, Probe { is_short: is_short == 1, length_us }, "{row:?}");
+    }
+}
+
+#[test]
+fn a_flow_of_each_algorithm_delivers_its_data() {
+    own("flow", |place| {
+        for variant in Variant::ALL {
+            cc::load(variant, Options::default(), place).unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            setsockopt(&client, sockopt::TcpCongestion, &OsString::from(place.registered(variant))).unwrap();
+            let (server, _) = listener.accept().unwrap();
+            let bytes = 8 << 20;
+            let sending = std::thread::spawn(move || client.write_all(&vec![7; bytes]));
+            let received =
+                std::io::copy(&mut std::io::Read::take(&server, bytes as u64), &mut std::io::sink());
+            assert_eq!(received.unwrap(), bytes as u64, "{variant:?}");
+            sending.join().unwrap().unwrap();
+            drop(server);
+            soon("the connection is closed", || {
+                cc::find(variant, place).unwrap().is_some_and(|loaded| loaded.connections == 0)
+            });
+            assert_eq!(cc::find(variant, place).unwrap().map(|loaded| loaded.begun), Some(1), "{variant:?}");
+            cc::unload(variant, place).unwrap();
+        }
+    });
 }
 
 #[test]
@@ -156,13 +203,13 @@ fn unload_frees_a_name_whose_link_another_process_holds() {
 }
 
 #[test]
-fn all_four_variants_can_be_loaded_together() {
-    own("four", |place| {
+fn all_algorithms_can_be_loaded_together() {
+    own("all", |place| {
         for variant in Variant::ALL {
             cc::load(variant, Options::default(), place).unwrap();
         }
         assert!(Variant::ALL.iter().all(|variant| available(&place.registered(*variant))));
-        assert_eq!(cc::list(place).unwrap().len(), 4);
+        assert_eq!(cc::list(place).unwrap().len(), Variant::ALL.len());
         // Another kernel's verifier may examine more instructions. The bound is far below its limit of a
         // million.
         let mut looked_at = 0;
@@ -174,7 +221,7 @@ fn all_four_variants_can_be_loaded_together() {
                 assert!(cost.verified_instructions < 100_000, "{cost:?}");
             }
         }
-        assert!(looked_at >= 4, "{looked_at}");
+        assert!(looked_at >= Variant::ALL.len(), "{looked_at}");
         for variant in Variant::ALL {
             cc::unload(variant, place).unwrap();
         }
@@ -243,9 +290,14 @@ fn a_too_long_name_is_refused() {
 fn invalid_input_gives_one_line_and_exit_code_2() {
     let agent = || Command::new(env!("CARGO_BIN_EXE_narrows-agent"));
     let said = refused(&run(&mut agent(), &["cc", "load", "bbr-d"]));
-    assert!(said.contains("found \"bbr-d\", expected one of bbr, bbr-a, bbr-b, bbr-c, all"), "{said}");
-    let said = refused(&run(&mut agent(), &["cc", "load", "bbr", "--exit-125"]));
-    assert!(said.contains("exit-125: found with bbr"), "{said}");
+    assert!(
+        said.contains("found \"bbr-d\", expected one of bbr, bbr-a, bbr-b, bbr-c, bbq, bbr2, bbr3, all"),
+        "{said}"
+    );
+    for name in ["bbr", "bbq", "bbr2", "bbr3"] {
+        let said = refused(&run(&mut agent(), &["cc", "load", name, "--exit-125"]));
+        assert!(said.contains(&format!("exit-125: found with {name}, which has no gain model")), "{said}");
+    }
 }
 
 #[test]

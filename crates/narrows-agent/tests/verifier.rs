@@ -13,7 +13,8 @@ use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{PrintLevel, set_print};
-use narrows_agent::cc::Variant;
+use narrows_agent::cc::skeleton::{CcSkelBuilder, OpenCcSkel};
+use narrows_agent::cc::{self, Options, Variant};
 use narrows_lab::{Need, can_run, skip};
 use serde::Deserialize;
 
@@ -28,7 +29,6 @@ macro_rules! skeleton {
 skeleton!(switch);
 skeleton!(sender);
 skeleton!(receiver);
-skeleton!(cc);
 
 /// BPF_LOG_STATS (include/linux/bpf_verifier.h): the log has only the costs.
 const STATISTICS: u32 = 4;
@@ -261,9 +261,9 @@ fn the_congestion_controls_cost_the_verifier_no_more_than_their_baselines() {
         return;
     }
     let mut costs = Costs::new();
-    for (number, variant) in (0..).zip(Variant::ALL) {
-        let found = load!(cc::CcSkelBuilder::default(), |open: &mut cc::OpenCcSkel<'_>| {
-            open.maps.rodata_data.as_deref_mut().expect("constants").nrw_variant = number;
+    for variant in Variant::ALL {
+        let found = load!(CcSkelBuilder::default(), |open: &mut OpenCcSkel<'_>| {
+            cc::configure(open, variant, Options::default());
             open.progs.nrw_cong_control_two.set_autoload(false);
         });
         costs.extend(named(&format!("{}-", variant.name()), found));

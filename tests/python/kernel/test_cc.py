@@ -1,4 +1,4 @@
-"""The algorithms that the agent loads: BBR v1 (compared with the kernel's BBR), BBR-A, BBR-B and BBR-C.
+"""The algorithms that the agent loads: BBR v1 (compared with the kernel's BBR), -A, -B, -C, BBQ, v2 and v3.
 
 Tests that judge figures run in real time, and other work on the machine sometimes disturbs them. These tests
 are repeated (`flaky`), with the same bounds.
@@ -123,11 +123,12 @@ def test_a_flow_gets_the_kernels_name(plan):
 
 def test_they_are_offered_once_if_the_agent_is_installed(monkeypatch, tmp_path):
     available = tmp_path / "available"
-    available.write_text("reno cubic bbr narrows_bbr narrows_bbr_c brf12_0\n")
+    available.write_text("reno cubic bbr narrows_bbr narrows_bbr3 narrows_bbr_c brf12_0\n")
     monkeypatch.setattr(features, "CONGESTION", available)
     monkeypatch.setattr(agents, "find", lambda: tmp_path)
     names = features.congestion_controls()
-    assert names == ["reno", "cubic", "bbr", "brf", "bbr-a", "bbr-b", "bbr-c", "narrows_bbr"]
+    ours = ["bbr-a", "bbr-b", "bbr-c", "bbq", "bbr2", "bbr3", "narrows_bbr"]
+    assert names == ["reno", "cubic", "bbr", "brf", *ours]
     monkeypatch.setattr(agents, "find", lambda: None)
     assert features.congestion_controls() == ["reno", "cubic", "bbr"]
 
@@ -195,7 +196,7 @@ def test_load_list_and_unload(narrows):
 
     for wrong, said in [
         (("load", "bbr-b"), "narrows_bbr_b is loaded already"),
-        (("load", "bbr-d"), 'found "bbr-d", expected one of bbr, bbr-a, bbr-b, bbr-c, all'),
+        (("load", "bbr-d"), 'found "bbr-d", expected one of bbr, bbr-a, bbr-b, bbr-c, bbq, bbr2, bbr3, all'),
         (("unload", "bbr-a"), "narrows_bbr_a is not loaded"),
         (("load",), "Missing argument"),
     ]:
@@ -213,6 +214,9 @@ def test_load_list_and_unload(narrows):
         [
             "narrows_bbr_b is already loaded, with exit-125",
             "narrows_bbr is skipped: it has no gain model",
+            "narrows_bbq is skipped: it has no gain model",
+            "narrows_bbr2 is skipped: it has no gain model",
+            "narrows_bbr3 is skipped: it has no gain model",
             "narrows_bbr_a is loaded",
             "narrows_bbr_c is loaded",
         ],
@@ -260,7 +264,7 @@ def test_concurrent_runs_always_have_their_controllers():
 
 @pytest.mark.flaky(reruns=2)
 @pytest.mark.usefixtures("unloaded", "tidy")
-@pytest.mark.parametrize("name", ["bbr-a", "bbr-b", "bbr-c"])
+@pytest.mark.parametrize("name", ["bbr-a", "bbr-b", "bbr-c", "bbq", "bbr2", "bbr3"])
 def test_a_run_loads_its_controllers_and_unloads_them(name, tmp_path):
     from narrows.backends.kernel.backend import Kernel
 

@@ -7,10 +7,6 @@
 #ifndef NRW_AGGREGATION_H
 #define NRW_AGGREGATION_H
 
-#define NRW_EXTRA_ROUNDS	5	/* length of each of the two bins, in rounds */
-#define NRW_EXTRA_US		100000	/* upper bound of the result of nrw_aggregation_cwnd(), as time at the bandwidth in use */
-#define NRW_EPOCH_LIMIT		(1U << 20)	/* before so many packets are acknowledged, a new epoch begins */
-
 static __always_inline void nrw_begin_epoch(struct nrw_bbr *s, __u64 now)
 {
 	s->epoch_at = now;
@@ -20,22 +16,23 @@ static __always_inline void nrw_begin_epoch(struct nrw_bbr *s, __u64 now)
 static __always_inline void nrw_update_aggregation(struct nrw_bbr *s, const struct tcp_sock *tp,
 						   const struct rate_sample *rs)
 {
+	__u32 rounds = s->full_bw_reached ? nrw_params.extra_rounds : nrw_params.extra_rounds_startup;
 	__u64 expected;
 	__u32 extra;
 
 	if (!rs->acked_sacked || rs->delivered < 0 || rs->interval_us <= 0)
 		return;
-	if (s->round_start && ++s->extra_acked_rounds >= NRW_EXTRA_ROUNDS) {
+	if (s->round_start && ++s->extra_acked_rounds >= rounds) {
 		s->extra_acked_rounds = 0;
 		s->extra_acked_bin ^= 1;
 		s->extra_acked[s->extra_acked_bin & 1] = 0;
 	}
 	expected = ((__u64)nrw_bw(s) * nrw_since(tp->delivered_mstamp, s->epoch_at)) >> NRW_BW_SHIFT;
-	if (s->epoch_acked <= expected || s->epoch_acked + rs->acked_sacked >= NRW_EPOCH_LIMIT) {
+	if (s->epoch_acked <= expected || s->epoch_acked + rs->acked_sacked >= nrw_params.extra_epoch_packets) {
 		nrw_begin_epoch(s, tp->delivered_mstamp);
 		expected = 0;
 	}
-	s->epoch_acked = nrw_min(s->epoch_acked + rs->acked_sacked, NRW_EPOCH_LIMIT - 1);
+	s->epoch_acked = nrw_min(s->epoch_acked + rs->acked_sacked, nrw_params.extra_epoch_packets - 1);
 	extra = nrw_min(s->epoch_acked - expected, tp->snd_cwnd);
 	if (extra > s->extra_acked[s->extra_acked_bin & 1])
 		s->extra_acked[s->extra_acked_bin & 1] = extra;
@@ -44,10 +41,8 @@ static __always_inline void nrw_update_aggregation(struct nrw_bbr *s, const stru
 /* Returns the number of packets that are added to the window for the time before a burst of ACKs. */
 static __always_inline __u32 nrw_aggregation_cwnd(const struct nrw_bbr *s)
 {
-	if (!s->full_bw_reached)
-		return 0;
 	return nrw_min(nrw_max(s->extra_acked[0], s->extra_acked[1]),
-		       ((__u64)nrw_bw(s) * NRW_EXTRA_US) >> NRW_BW_SHIFT);
+		       ((__u64)nrw_bw(s) * nrw_params.extra_us) >> NRW_BW_SHIFT);
 }
 
 #endif

@@ -25,6 +25,7 @@ static __always_inline void nrw_begin(struct nrw_bbr *s, struct tcp_sock *tp)
 	nrw_begin_pacing(s, tp);
 	nrw_lt_reset(s, tp);
 	nrw_begin_epoch(s, now);
+	s->bw_lo = NRW_NO_BOUND;
 	nrw_update_gains(s);
 	/*
 	 * The kernel's BBR writes this field by cmpxchg(), so that the write does not undo a concurrent
@@ -45,13 +46,37 @@ static __always_inline struct nrw_bbr *nrw_state(struct sock *sk)
 	return bpf_sk_storage_get(&nrw_bbrs, sk, NULL, 0);
 }
 
+/* The state that only v2 and v3 have. A connection has both states or none. */
+static __always_inline struct nrw_bounded *nrw_bounded_state(struct sock *sk)
+{
+	return bpf_sk_storage_get(&nrw_boundeds, sk, NULL, 0);
+}
+
+/* Begins a connection. Returns NULL if there is no memory for its state. */
+static __always_inline struct nrw_bbr *nrw_make(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct nrw_bounded *b = NULL;
+	struct nrw_bbr *s;
+
+	if (nrw_is_bounded()) {
+		b = bpf_sk_storage_get(&nrw_boundeds, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!b)
+			return NULL;
+	}
+	s = bpf_sk_storage_get(&nrw_bbrs, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!s)
+		return NULL;
+	nrw_begin(s, tp);
+	if (b)
+		nrw_bounded_begin(s, b, tp);
+	return s;
+}
+
 SEC("struct_ops")
 void BPF_PROG(nrw_init, struct sock *sk)
 {
-	struct nrw_bbr *s = bpf_sk_storage_get(&nrw_bbrs, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-
-	if (s)
-		nrw_begin(s, (struct tcp_sock *)sk);
+	nrw_make(sk);
 }
 
 SEC("struct_ops")
@@ -69,22 +94,30 @@ void BPF_PROG(nrw_release, struct sock *sk)
 	 * socket is destroyed, the kernel frees the state.
 	 */
 	bpf_sk_storage_delete(&nrw_bbrs, sk);
+	if (nrw_is_bounded())
+		bpf_sk_storage_delete(&nrw_boundeds, sk);
 }
 
-static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample *rs)
+static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample *rs, int flag)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct nrw_bbr *s = nrw_state(sk);
+	struct nrw_bounded *b;
 
 	if (!s) {
 		/*
 		 * There was no memory for the state. The window does not change until the state can be
 		 * allocated. BBR then begins with Startup.
 		 */
-		s = bpf_sk_storage_get(&nrw_bbrs, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		s = nrw_make(sk);
 		if (!s)
 			return;
-		nrw_begin(s, tp);
+	}
+	if (nrw_is_bounded()) {
+		b = nrw_bounded_state(sk);
+		if (b)
+			nrw_bounded_ack(s, b, tp, rs, flag);
+		return;
 	}
 	if (nrw_count_round(s, tp, rs)) {
 		nrw_lt_update(s, tp, rs->losses, nrw_app_limited(s, rs));
@@ -104,7 +137,7 @@ static __always_inline void nrw_on_ack(struct sock *sk, const struct rate_sample
 SEC("struct_ops")
 void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
 {
-	nrw_on_ack(sk, rs);
+	nrw_on_ack(sk, rs, flag);
 }
 
 /*
@@ -114,13 +147,15 @@ void BPF_PROG(nrw_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 SEC("struct_ops")
 void BPF_PROG(nrw_cong_control_two, struct sock *sk, const struct rate_sample *rs)
 {
-	nrw_on_ack(sk, rs);
+	/* without the flags of an ACK, each entry to CWR counts as the echo of a mark */
+	nrw_on_ack(sk, rs, FLAG_ECE);
 }
 
 SEC("struct_ops")
 void BPF_PROG(nrw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct nrw_bounded *b;
 	struct nrw_bbr *s;
 
 	/* continue only for the first packet after the application was idle (BBR-23) */
@@ -133,21 +168,37 @@ void BPF_PROG(nrw_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	nrw_begin_epoch(s, tp->tcp_mstamp);
 	if (s->mode == NRW_PROBE_BW)
 		nrw_set_pacing_rate(s, tp, NRW_UNIT);
-	else if (s->mode == NRW_PROBE_RTT)
-		nrw_check_probe_rtt_done(s, tp);
+	else if (s->mode == NRW_PROBE_RTT && nrw_probe_rtt_was_long_enough(s, tp)) {
+		if (!nrw_is_bounded()) {
+			nrw_end_probe_rtt(s, tp);
+			return;
+		}
+		b = nrw_bounded_state(sk);
+		if (b)
+			nrw_bounded_end_probe_rtt(s, b, tp);
+	}
 }
 
 SEC("struct_ops")
 void BPF_PROG(nrw_set_state, struct sock *sk, __u8 new_state)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct nrw_bounded *b;
 	struct nrw_bbr *s;
 
-	if (new_state != NRW_CA_LOSS)
+	if (new_state != NRW_CA_LOSS && !(nrw_is_bounded() && new_state == NRW_CA_CWR))
 		return;
 	s = nrw_state(sk);
 	if (!s)
 		return;
+	if (nrw_is_bounded()) {
+		b = nrw_bounded_state(sk);
+		if (b && new_state == NRW_CA_CWR)
+			b->has_entered_cwr = 1;
+		else if (b)
+			nrw_bounded_timeout(s, b, tp);
+		return;
+	}
 	s->prev_ca_state = NRW_CA_LOSS;
 	s->full_bw = 0;
 	/* a timeout ends the round, and the detector of policers counts the timeout as a loss */
@@ -167,20 +218,25 @@ __u32 BPF_PROG(nrw_ssthresh, struct sock *sk)
 }
 
 /*
- * Restarts the detection of a full pipe and of policers, because the reduction of the window was
- * spurious. Returns the present window, because the end of recovery restores the window.
+ * The reduction of the window was spurious. v1 restarts the detection of a full pipe and of policers, and
+ * returns the present window, because the end of recovery restores the window.
  */
 SEC("struct_ops")
 __u32 BPF_PROG(nrw_undo_cwnd, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct nrw_bbr *s = nrw_state(sk);
+	struct nrw_bounded *b;
 
-	if (s) {
-		s->full_bw = 0;
-		s->full_bw_rounds = 0;
-		nrw_lt_reset(s, tp);
+	if (!s)
+		return tp->snd_cwnd;
+	if (nrw_is_bounded()) {
+		b = nrw_bounded_state(sk);
+		return b ? nrw_bounded_undo(s, b, tp) : tp->snd_cwnd;
 	}
+	s->full_bw = 0;
+	s->full_bw_rounds = 0;
+	nrw_lt_reset(s, tp);
 	return tp->snd_cwnd;
 }
 
@@ -191,13 +247,13 @@ __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 	return 3;
 }
 
-SEC("struct_ops")
-__u32 BPF_PROG(nrw_min_tso_segs, struct sock *sk)
-{
-	return nrw_least_tso_segments(sk);
-}
-
-/* The agent sets the variant's name before load. */
+/*
+ * There is no min_tso_segs(), for the reason in bpf/sender/brf.h. Sometimes the kernel does not call this
+ * callback. It then uses 0, and slow flows send empty segments. Without the callback, a burst has at
+ * least two packets. With it, the kernel's BBR sends single packets below 1.2 Mbit/s.
+ *
+ * The agent sets the variant's name before load.
+ */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops nrw_cc = {
 	.init = (void *)nrw_init,
@@ -208,7 +264,6 @@ struct tcp_congestion_ops nrw_cc = {
 	.set_state = (void *)nrw_set_state,
 	.undo_cwnd = (void *)nrw_undo_cwnd,
 	.sndbuf_expand = (void *)nrw_sndbuf_expand,
-	.min_tso_segs = (void *)nrw_min_tso_segs,
 	/* not restricted: a namespace may make this algorithm the default, and any user may choose it */
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = "narrows_bbr",

@@ -85,7 +85,7 @@ static __always_inline __u32 nrw_gain_up(__u32 variant, __u32 omega)
 		/* 256 (w / 2^10)^(1/4) = (w 2^22)^(1/4) */
 		return 384 - ((nrw_root(nrw_root(w << 22)) + 1) >> 1);
 	default:
-		return NRW_UP_GAIN;
+		return nrw_params.up.pacing;
 	}
 }
 
@@ -102,7 +102,7 @@ static __always_inline __u32 nrw_gain_down(__u32 variant, __u32 omega)
 	case NRW_C:
 		return 256 - ((w * w * w * w + (1ULL << 32) - 1) >> 33);
 	default:
-		return NRW_DOWN_GAIN;
+		return nrw_params.down.pacing;
 	}
 }
 

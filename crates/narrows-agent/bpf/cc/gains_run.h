@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A program that only computes the gains of one omega. Tests run it by BPF_PROG_TEST_RUN, and compare its
- * results with the results of the simulator's functions. It is not loaded with the congestion control
- * algorithms.
+ * Programs that only compute the gains of one omega, or BBQ's decision for a probe. Tests run them by
+ * BPF_PROG_TEST_RUN, and compare their results with the results of the simulator's functions. They are not
+ * loaded with the congestion control algorithms.
  */
 #ifndef NRW_GAINS_RUN_H
 #define NRW_GAINS_RUN_H
@@ -19,6 +19,28 @@ int nrw_gains(struct nrw_gains_run *run)
 {
 	run->up = nrw_gain_up(run->variant, run->omega);
 	run->down = nrw_gain_down(run->variant, run->omega);
+	return 0;
+}
+
+#define NRW_BBQ_ROUNDS	4
+
+struct nrw_bbq_run {
+	__u32 min_rtt_us;
+	__u32 mean_us[NRW_BBQ_ROUNDS];	/* mean RTT of each round before the probe; 0: no more rounds */
+	__u32 is_short;
+	__u32 length_us;
+};
+
+SEC("syscall")
+int nrw_bbq(struct nrw_bbq_run *run)
+{
+	__u32 queued_rounds = 0;
+	int round;
+
+	for (round = 0; round < NRW_BBQ_ROUNDS && run->mean_us[round]; round++)
+		queued_rounds = nrw_queued_rounds(queued_rounds, run->mean_us[round], run->min_rtt_us);
+	run->is_short = nrw_has_standing_queue(queued_rounds);
+	run->length_us = nrw_phase_us(run->is_short, run->min_rtt_us);
 	return 0;
 }
 

@@ -6,9 +6,8 @@
 #ifndef NRW_MODEL_H
 #define NRW_MODEL_H
 
-#define NRW_BW_ROUNDS		10
-#define NRW_PACING_PERCENT	99	/* pacing rate in percent of the estimated bandwidth; below 100, so that a queue does not grow slowly */
-#define NRW_MIN_TSO_RATE	(1200000 / 8)	/* bytes/s */
+/* net.ipv4.tcp_min_tso_segs, the kernel's value for algorithms without min_tso_segs() (bbr.h) */
+#define NRW_LEAST_TSO_SEGMENTS	2
 #define NRW_MOST_TSO_SEGMENTS	0x7f
 /*
  * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. MAX_TCP_HEADER depends on the kernel's configuration (128
@@ -22,9 +21,14 @@ static __always_inline __u32 nrw_max_bw(const struct nrw_bbr *s)
 	return s->max_bw[0].bw;
 }
 
-/* Returns the bandwidth in use: the policer's rate if a policer was detected, otherwise the estimate. */
+/*
+ * Returns the bandwidth in use: the policer's rate if a policer was detected, otherwise the estimate. In
+ * v2 and v3, there is a bound after losses instead of the detector of policers (BBR2-1).
+ */
 static __always_inline __u32 nrw_bw(const struct nrw_bbr *s)
 {
+	if (nrw_is_bounded())
+		return nrw_min(nrw_max_bw(s), s->bw_lo);
 	return s->lt_use_bw ? s->lt_bw : nrw_max_bw(s);
 }
 
@@ -33,7 +37,7 @@ static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 
 {
 	__u64 rate = (bw * tp->mss_cache * gain) >> NRW_UNIT_SHIFT;
 
-	return (rate * (1000000 / 100 * NRW_PACING_PERCENT)) >> NRW_BW_SHIFT;
+	return (rate * (1000000 / 100 * (100 - nrw_params.margin_percent))) >> NRW_BW_SHIFT;
 }
 
 /*
@@ -65,14 +69,19 @@ static __always_inline int nrw_count_round(struct nrw_bbr *s, const struct tcp_s
 	return 1;
 }
 
+static __always_inline __u64 nrw_delivery_rate(const struct rate_sample *rs)
+{
+	return (__u64)rs->delivered * NRW_BW_UNIT / (__u64)rs->interval_us;
+}
+
 /* Puts the sample's delivery rate into the filter (BBR-10). */
 static __always_inline void nrw_update_bw(struct nrw_bbr *s, const struct rate_sample *rs)
 {
-	__u64 bw = (__u64)rs->delivered * NRW_BW_UNIT / (__u64)rs->interval_us;
+	__u64 bw = nrw_delivery_rate(rs);
 
 	/* a sample limited by the application says nothing about the path, unless its rate exceeds the estimate */
 	if (!nrw_app_limited(s, rs) || bw >= nrw_max_bw(s))
-		nrw_max_update(s->max_bw, NRW_BW_ROUNDS, s->round, bw);
+		nrw_max_update(s->max_bw, nrw_params.bw_rounds, s->round, bw);
 }
 
 /*
@@ -84,13 +93,8 @@ static __always_inline __u32 nrw_bdp(const struct nrw_bbr *s, __u32 bw, __u32 ga
 	__u64 packets = (__u64)bw * s->min_rtt_us;
 
 	if (s->min_rtt_us == NRW_NO_RTT)
-		return NRW_INIT_CWND;
+		return nrw_params.initial_cwnd;
 	return (((packets * gain) >> NRW_UNIT_SHIFT) + NRW_BW_UNIT - 1) >> NRW_BW_SHIFT;
-}
-
-static __always_inline __u32 nrw_least_tso_segments(const struct sock *sk)
-{
-	return sk->sk_pacing_rate < NRW_MIN_TSO_RATE ? 1 : 2;
 }
 
 /* Returns the number of packets that leave in one burst at the present pacing rate. */
@@ -99,7 +103,7 @@ static __always_inline __u32 nrw_quantum(const struct tcp_sock *tp)
 	const struct sock *sk = (const struct sock *)tp;
 	/* the mask is for the verifier, which has no bound for a shift by a value from memory */
 	__u64 bytes = nrw_min(sk->sk_pacing_rate >> (sk->sk_pacing_shift & 63), NRW_MOST_TSO_BYTES);
-	__u32 packets = nrw_max(tp->mss_cache ? bytes / tp->mss_cache : 0, nrw_least_tso_segments(sk));
+	__u32 packets = nrw_max(tp->mss_cache ? bytes / tp->mss_cache : 0, NRW_LEAST_TSO_SEGMENTS);
 
 	return nrw_min(packets, NRW_MOST_TSO_SEGMENTS);
 }
@@ -112,7 +116,7 @@ static __always_inline __u32 nrw_quantise(const struct nrw_bbr *s, const struct 
 {
 	packets = (packets + 3 * nrw_quantum(tp) + 1) & ~1U;
 	if (s->mode == NRW_PROBE_BW && s->cycle == 0)
-		packets += 2;
+		packets += nrw_params.probe_segments;
 	return packets;
 }
 

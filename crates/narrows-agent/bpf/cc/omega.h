@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Input of the gain model: omega = T / T_max, the mean RTT of the last round divided by the connection's
+ * The mean RTT of a round, for BBQ's test for a queue and for the gain model. The gain model's input is
+ * omega = T / T_max, the mean RTT of the last round divided by the connection's
  * longest RTT (GAIN-1, GAIN-5).
  */
 #ifndef NRW_OMEGA_H
@@ -12,12 +13,14 @@
  */
 static __always_inline void nrw_observe_rtt(struct nrw_bbr *s, const struct rate_sample *rs)
 {
-	if (nrw_variant == NRW_V1)
+	if (!nrw_has_gain_model() && nrw_variant != NRW_BBQ)
 		return;
 	if (s->round_start && s->rtt_count) {
 		s->rtt_mean = s->rtt_sum / s->rtt_count;
 		s->rtt_sum = 0;
 		s->rtt_count = 0;
+		if (nrw_variant == NRW_BBQ)
+			s->queued_rounds = nrw_queued_rounds(s->queued_rounds, s->rtt_mean, s->min_rtt_us);
 	}
 	if (rs->rtt_us <= 0)
 		return;

@@ -6,8 +6,6 @@
 #ifndef NRW_OUTPUT_H
 #define NRW_OUTPUT_H
 
-#define NRW_NOMINAL_RTT_US	1000
-
 static __always_inline __u64 nrw_pacing_rate(const struct tcp_sock *tp, __u64 bw, __u32 gain)
 {
 	const struct sock *sk = (const struct sock *)tp;
@@ -20,13 +18,13 @@ static __always_inline __u64 nrw_pacing_rate(const struct tcp_sock *tp, __u64 bw
 static __always_inline void nrw_begin_pacing(struct nrw_bbr *s, struct tcp_sock *tp)
 {
 	struct sock *sk = (struct sock *)tp;
-	__u32 rtt_us = NRW_NOMINAL_RTT_US;
+	__u32 rtt_us = nrw_params.nominal_rtt_us;
 
 	if (tp->srtt_us) {
 		rtt_us = nrw_max(tp->srtt_us >> 3, 1);
 		s->has_seen_rtt = 1;
 	}
-	sk->sk_pacing_rate = nrw_pacing_rate(tp, tp->snd_cwnd * NRW_BW_UNIT / rtt_us, NRW_HIGH_GAIN);
+	sk->sk_pacing_rate = nrw_pacing_rate(tp, tp->snd_cwnd * NRW_BW_UNIT / rtt_us, nrw_params.startup.pacing);
 }
 
 static __always_inline void nrw_set_pacing_rate(struct nrw_bbr *s, struct tcp_sock *tp, __u32 gain)
@@ -75,16 +73,19 @@ static __always_inline void nrw_set_cwnd(struct nrw_bbr *s, struct tcp_sock *tp,
 	__u32 target;
 
 	if (rs->acked_sacked && !nrw_recovery_cwnd(s, tp, rs, &cwnd)) {
-		target = nrw_quantise(s, tp, nrw_bdp(s, nrw_bw(s), s->cwnd_gain) + nrw_aggregation_cwnd(s));
+		target = nrw_bdp(s, nrw_bw(s), s->cwnd_gain);
+		if (s->full_bw_reached)
+			target += nrw_aggregation_cwnd(s);
+		target = nrw_quantise(s, tp, target);
 		if (s->full_bw_reached)
 			cwnd = nrw_min(cwnd + rs->acked_sacked, target);
-		else if (cwnd < target || tp->delivered < NRW_INIT_CWND)
+		else if (cwnd < target || tp->delivered < nrw_params.initial_cwnd)
 			cwnd += rs->acked_sacked;
-		cwnd = nrw_max(cwnd, NRW_MIN_CWND);
+		cwnd = nrw_max(cwnd, nrw_params.min_cwnd);
 	}
 	cwnd = nrw_min(cwnd, tp->snd_cwnd_clamp);
 	if (s->mode == NRW_PROBE_RTT)
-		cwnd = nrw_min(cwnd, NRW_MIN_CWND);
+		cwnd = nrw_min(cwnd, nrw_params.min_cwnd);
 	tp->snd_cwnd = cwnd;
 }
 

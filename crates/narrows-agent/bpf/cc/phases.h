@@ -5,14 +5,12 @@
 #ifndef NRW_PHASES_H
 #define NRW_PHASES_H
 
-#define NRW_FULL_BW_GROWTH	(NRW_UNIT * 5 / 4)
-#define NRW_FULL_BW_ROUNDS	3
-
 /* Enters the next phase of ProbeBW. The new phase keeps its gain until the phase ends (GAIN-4). */
 static __always_inline void nrw_advance(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	s->cycle = (s->cycle + 1) & (NRW_CYCLE - 1);
 	s->cycle_at = tp->delivered_mstamp;
+	s->probe_is_short = nrw_variant == NRW_BBQ && s->cycle == 0 && nrw_has_standing_queue(s->queued_rounds);
 	switch (s->cycle) {
 	case 0:
 		s->phase_gain = nrw_gain_up(nrw_variant, nrw_omega(s));
@@ -20,7 +18,7 @@ static __always_inline void nrw_advance(struct nrw_bbr *s, const struct tcp_sock
 		break;
 	case 1:
 		s->phase_gain = nrw_gain_down(nrw_variant, nrw_omega(s));
-		if (nrw_variant != NRW_V1 && nrw_down_needs_loss && !s->probe_lost)
+		if (nrw_has_gain_model() && nrw_down_needs_loss && !s->probe_lost)
 			s->phase_gain = NRW_UNIT;
 		break;
 	default:
@@ -57,18 +55,19 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)
 {
-	int literal = nrw_variant != NRW_V1 && nrw_exit_125 && s->cycle == 0;
-	__u64 length = literal ? 2 * (__u64)s->min_rtt_us : s->min_rtt_us;
+	int literal = nrw_has_gain_model() && nrw_exit_125 && s->cycle == 0;
+	__u64 length = literal ? 2 * (__u64)s->min_rtt_us : nrw_phase_us(s->probe_is_short, s->min_rtt_us);
 	int long_enough = nrw_since(tp->delivered_mstamp, s->cycle_at) > length;
 	__u32 in_network, level;
 	int full;
 
-	if (s->pacing_gain == NRW_UNIT)
+	/* the length alone ends a short probe, which a loss does not shorten further (BBQ-2) */
+	if (s->pacing_gain == NRW_UNIT || s->probe_is_short)
 		return long_enough;
 	in_network = nrw_in_network(s, tp, rs->prior_in_flight);
 	if (s->pacing_gain < NRW_UNIT)
 		return long_enough || in_network <= nrw_inflight(s, tp, nrw_max_bw(s), NRW_UNIT);
-	level = literal ? NRW_UP_GAIN : s->pacing_gain;
+	level = literal ? nrw_params.up.pacing : s->pacing_gain;
 	/* a path with small buffers may never hold so many packets, so a loss also ends the probing phase */
 	full = rs->losses || in_network >= nrw_inflight(s, tp, nrw_max_bw(s), level);
 	return literal ? long_enough || full : long_enough && full;
@@ -90,12 +89,12 @@ static __always_inline void nrw_check_full_pipe(struct nrw_bbr *s, const struct 
 {
 	if (s->full_bw_reached || !s->round_start || nrw_app_limited(s, rs))
 		return;
-	if (nrw_max_bw(s) >= ((__u64)s->full_bw * NRW_FULL_BW_GROWTH) >> NRW_UNIT_SHIFT) {
+	if (nrw_max_bw(s) >= ((__u64)s->full_bw * nrw_params.full_bw_growth) >> NRW_UNIT_SHIFT) {
 		s->full_bw = nrw_max_bw(s);
 		s->full_bw_rounds = 0;
 		return;
 	}
-	s->full_bw_reached = ++s->full_bw_rounds >= NRW_FULL_BW_ROUNDS;
+	s->full_bw_reached = ++s->full_bw_rounds >= nrw_params.full_bw_rounds;
 }
 
 /* Moves from Startup to Drain if the pipe is full, and from Drain to ProbeBW if the queue is empty. */
@@ -116,22 +115,22 @@ static __always_inline void nrw_update_gains(struct nrw_bbr *s)
 {
 	switch (s->mode) {
 	case NRW_STARTUP:
-		s->pacing_gain = NRW_HIGH_GAIN;
-		s->cwnd_gain = NRW_HIGH_GAIN;
+		s->pacing_gain = nrw_params.startup.pacing;
+		s->cwnd_gain = nrw_params.startup.cwnd;
 		break;
 	case NRW_DRAIN:
-		s->pacing_gain = NRW_DRAIN_GAIN;
 		/* the window keeps its gain, so that only pacing drains the queue */
-		s->cwnd_gain = NRW_HIGH_GAIN;
+		s->pacing_gain = nrw_params.drain.pacing;
+		s->cwnd_gain = nrw_params.drain.cwnd;
 		break;
 	case NRW_PROBE_BW:
 		/* probing a policer only causes losses */
 		s->pacing_gain = s->lt_use_bw ? NRW_UNIT : s->phase_gain;
-		s->cwnd_gain = NRW_CWND_GAIN;
+		s->cwnd_gain = nrw_params.cruise.cwnd;
 		break;
 	default:
-		s->pacing_gain = NRW_UNIT;
-		s->cwnd_gain = NRW_UNIT;
+		s->pacing_gain = nrw_params.probe_rtt.pacing;
+		s->cwnd_gain = nrw_params.probe_rtt.cwnd;
 	}
 }
 

@@ -6,11 +6,6 @@
 #ifndef NRW_POLICER_H
 #define NRW_POLICER_H
 
-#define NRW_LT_ROUNDS		4	/* rounds of the shortest interval; the longest has four times as many */
-#define NRW_LT_LOSS		50	/* lowest ratio of lost to delivered packets that indicates a policer, in 1/256 */
-#define NRW_LT_RATIO		(NRW_UNIT / 8)	/* the rates of two intervals are equal if they differ by at most this ratio (in 1/256) ... */
-#define NRW_LT_DIFFERENCE	(4000 / 8)	/* ... or by at most this many bytes/s */
-#define NRW_LT_USE_ROUNDS	48
 #define NRW_LT_LONGEST_MS	(0xffffffffU / 1000)
 
 static __always_inline void nrw_lt_begin_interval(struct nrw_bbr *s, const struct tcp_sock *tp)
@@ -33,8 +28,8 @@ static __always_inline void nrw_lt_end_interval(struct nrw_bbr *s, const struct 
 {
 	__u32 difference = bw > s->lt_bw ? bw - s->lt_bw : s->lt_bw - bw;
 
-	if (s->lt_bw && ((__u64)difference * NRW_UNIT <= (__u64)NRW_LT_RATIO * s->lt_bw ||
-			 nrw_bytes_per_sec(tp, difference, NRW_UNIT) <= NRW_LT_DIFFERENCE)) {
+	if (s->lt_bw && ((__u64)difference * NRW_UNIT <= (__u64)nrw_params.policer_ratio * s->lt_bw ||
+			 nrw_bytes_per_sec(tp, difference, NRW_UNIT) <= nrw_params.policer_difference)) {
 		s->lt_bw = ((__u64)bw + s->lt_bw) >> 1;
 		s->lt_use_bw = 1;
 		s->pacing_gain = NRW_UNIT;
@@ -50,7 +45,7 @@ static __always_inline void nrw_lt_update(struct nrw_bbr *s, const struct tcp_so
 	__u32 lost, delivered, ms;
 
 	if (s->lt_use_bw) {
-		if (s->mode == NRW_PROBE_BW && s->round_start && ++s->lt_rounds >= NRW_LT_USE_ROUNDS) {
+		if (s->mode == NRW_PROBE_BW && s->round_start && ++s->lt_rounds >= nrw_params.policer_use_rounds) {
 			nrw_lt_reset(s, tp);
 			nrw_enter_probe_bw(s, tp);
 		}
@@ -68,16 +63,16 @@ static __always_inline void nrw_lt_update(struct nrw_bbr *s, const struct tcp_so
 		return;
 	}
 	s->lt_rounds += s->round_start;
-	if (s->lt_rounds > 4 * NRW_LT_ROUNDS) {
+	if (s->lt_rounds > 4 * nrw_params.policer_rounds) {
 		nrw_lt_reset(s, tp);
 		return;
 	}
 	/* an interval ends with a loss, when the bucket is empty again */
-	if (s->lt_rounds < NRW_LT_ROUNDS || !losses)
+	if (s->lt_rounds < nrw_params.policer_rounds || !losses)
 		return;
 	lost = tp->lost - s->lt_lost;
 	delivered = tp->delivered - s->lt_delivered;
-	if (!delivered || (__u64)lost << NRW_UNIT_SHIFT < (__u64)NRW_LT_LOSS * delivered)
+	if (!delivered || (__u64)lost << NRW_UNIT_SHIFT < (__u64)nrw_params.policer_loss * delivered)
 		return;
 	ms = tp->delivered_mstamp / 1000 - s->lt_at_ms;
 	if ((__s32)ms < 1)

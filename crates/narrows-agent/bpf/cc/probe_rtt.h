@@ -6,9 +6,6 @@
 #ifndef NRW_PROBE_RTT_H
 #define NRW_PROBE_RTT_H
 
-#define NRW_MIN_RTT_WINDOW_US	(10 * 1000000ULL)
-#define NRW_PROBE_RTT_US	200000
-
 /* Saves the window before a temporary reduction. */
 static __always_inline void nrw_save_cwnd(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
@@ -18,18 +15,38 @@ static __always_inline void nrw_save_cwnd(struct nrw_bbr *s, const struct tcp_so
 		s->prior_cwnd = nrw_max(s->prior_cwnd, tp->snd_cwnd);
 }
 
-static __always_inline void nrw_check_probe_rtt_done(struct nrw_bbr *s, struct tcp_sock *tp)
+/* Returns whether the minimum time of ProbeRTT has passed. */
+static __always_inline int nrw_probe_rtt_was_long_enough(const struct nrw_bbr *s, const struct tcp_sock *tp)
 {
-	__u64 now = tp->tcp_mstamp;
+	return s->probe_rtt_done_at && tp->tcp_mstamp > s->probe_rtt_done_at;
+}
 
-	if (!s->probe_rtt_done_at || now <= s->probe_rtt_done_at)
-		return;
-	s->min_rtt_at = now;
+static __always_inline void nrw_end_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp)
+{
+	s->min_rtt_at = tp->tcp_mstamp;
 	tp->snd_cwnd = nrw_max(tp->snd_cwnd, s->prior_cwnd);
 	nrw_leave_probe_rtt(s, tp);
 }
 
-static __always_inline void nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp)
+/* Enters ProbeRTT. */
+static __always_inline void nrw_begin_probe_rtt(struct nrw_bbr *s, const struct tcp_sock *tp)
+{
+	/*
+	 * As in Linux, the mode changes before the window is saved. The larger of the present window and
+	 * the window saved before is therefore saved.
+	 */
+	s->mode = NRW_PROBE_RTT;
+	s->slowed_from = tp->delivered;
+	s->has_slowed = 1;
+	nrw_save_cwnd(s, tp);
+	s->probe_rtt_done_at = 0;
+}
+
+/*
+ * Handles an ACK in ProbeRTT. Returns whether ProbeRTT is over: after the minimum time, and a round with at
+ * most `few` packets in flight.
+ */
+static __always_inline int nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp, __u32 few)
 {
 	__u32 in_flight = nrw_in_flight(tp);
 	__u32 until = tp->delivered + in_flight;
@@ -40,41 +57,31 @@ static __always_inline void nrw_probe_rtt(struct nrw_bbr *s, struct tcp_sock *tp
 	else
 		tp->app_limited = until ? until : 1;
 	if (!s->probe_rtt_done_at) {
-		if (in_flight > NRW_MIN_CWND)
-			return;
-		s->probe_rtt_done_at = tp->tcp_mstamp + NRW_PROBE_RTT_US;
+		if (in_flight > few)
+			return 0;
+		s->probe_rtt_done_at = tp->tcp_mstamp + nrw_params.probe_rtt_us;
 		s->probe_rtt_round_done = 0;
 		s->next_round_delivered = tp->delivered;
-		return;
+		return 0;
 	}
 	if (s->round_start)
 		s->probe_rtt_round_done = 1;
-	if (s->probe_rtt_round_done)
-		nrw_check_probe_rtt_done(s, tp);
+	return s->probe_rtt_round_done && nrw_probe_rtt_was_long_enough(s, tp);
 }
 
 static __always_inline void nrw_update_min_rtt(struct nrw_bbr *s, struct tcp_sock *tp, const struct rate_sample *rs)
 {
 	__u64 now = tp->tcp_mstamp;
-	int expired = now > s->min_rtt_at + NRW_MIN_RTT_WINDOW_US;
+	int expired = now > s->min_rtt_at + nrw_params.min_rtt_window_us;
 
 	if (rs->rtt_us >= 0 && (rs->rtt_us < s->min_rtt_us || (expired && !rs->is_ack_delayed))) {
 		s->min_rtt_us = rs->rtt_us;
 		s->min_rtt_at = now;
 	}
-	if (expired && !s->idle_restart && s->mode != NRW_PROBE_RTT) {
-		/*
-		 * As in Linux, the mode changes before the window is saved. The larger of the present
-		 * window and the window saved before is therefore saved.
-		 */
-		s->mode = NRW_PROBE_RTT;
-		s->slowed_from = tp->delivered;
-		s->has_slowed = 1;
-		nrw_save_cwnd(s, tp);
-		s->probe_rtt_done_at = 0;
-	}
-	if (s->mode == NRW_PROBE_RTT)
-		nrw_probe_rtt(s, tp);
+	if (expired && !s->idle_restart && s->mode != NRW_PROBE_RTT)
+		nrw_begin_probe_rtt(s, tp);
+	if (s->mode == NRW_PROBE_RTT && nrw_probe_rtt(s, tp, nrw_params.min_cwnd))
+		nrw_end_probe_rtt(s, tp);
 	if (rs->delivered > 0)
 		s->idle_restart = 0;
 }

@@ -5,28 +5,25 @@
 #ifndef NRW_STATE_H
 #define NRW_STATE_H
 
+#define NRW_NO_BOUND		0xffffffffU
+
 /* Gains are in units of 1/256 (BBR_UNIT in Linux). */
 #define NRW_UNIT_SHIFT		8
 #define NRW_UNIT		(1U << NRW_UNIT_SHIFT)
-#define NRW_HIGH_GAIN		(NRW_UNIT * 2885 / 1000 + 1)	/* 2/ln 2 */
-#define NRW_DRAIN_GAIN		(NRW_UNIT * 1000 / 2885)
-#define NRW_CWND_GAIN		(NRW_UNIT * 2)
-#define NRW_UP_GAIN		(NRW_UNIT * 5 / 4)
-#define NRW_DOWN_GAIN		(NRW_UNIT * 3 / 4)
 
 /* Bandwidths are in packets/us, shifted left by NRW_BW_SHIFT. */
 #define NRW_BW_SHIFT		24
 #define NRW_BW_UNIT		(1ULL << NRW_BW_SHIFT)
 
-#define NRW_CYCLE		8	/* phases of ProbeBW */
-#define NRW_MIN_CWND		4	/* packets */
-#define NRW_INIT_CWND		10	/* TCP_INIT_CWND */
+#define NRW_CYCLE		8	/* phases of ProbeBW in v1 and its variants */
 #define NRW_NO_RTT		0xffffffffU
 
 /* Constants of a variant. The agent sets them before load. */
-enum nrw_variant { NRW_V1, NRW_A, NRW_B, NRW_C };
+enum nrw_variant { NRW_V1, NRW_A, NRW_B, NRW_C, NRW_BBQ, NRW_V2, NRW_V3 };
 const volatile __u32 nrw_variant = NRW_V1;
-/* Alternative readings of the paper (GAIN-4). They have no effect on v1. */
+#define nrw_is_bounded()	(nrw_variant >= NRW_V2)
+#define nrw_has_gain_model()	(nrw_variant >= NRW_A && nrw_variant <= NRW_C)
+/* Alternative readings of the paper (GAIN-4). They have no effect on algorithms without the gain model. */
 const volatile __u32 nrw_exit_125;
 const volatile __u32 nrw_down_needs_loss;
 
@@ -60,7 +57,7 @@ struct nrw_bbr {
 	__u32 next_round_delivered;
 	__u32 full_bw;		/* bandwidth with which Startup compares the next rounds */
 	__u64 min_rtt_at;
-	__u64 probe_rtt_done_at; /* 0: more than NRW_MIN_CWND packets were still in flight */
+	__u64 probe_rtt_done_at; /* 0: too many packets were still in flight */
 	__u64 cycle_at;
 	__u64 epoch_at;
 	__u32 epoch_acked;
@@ -70,7 +67,7 @@ struct nrw_bbr {
 	__u16 cwnd_gain;
 	__u16 phase_gain;	/* gain of the present phase of ProbeBW, set on its entry */
 	__u8 mode;
-	__u8 cycle;		/* 0 probes, 1 drains, the others cruise */
+	__u8 cycle;		/* 0 probes, 1 drains, the others cruise; in v2 and v3, 3 is Refill */
 	__u8 full_bw_rounds;
 	__u8 full_bw_reached;
 	__u8 round_start;
@@ -87,6 +84,7 @@ struct nrw_bbr {
 	__u8 lt_use_bw;
 	__u8 counted;		/* the connection is counted in nrw_cc_facts.connections */
 	__u8 probe_lost;	/* the last probing phase lost packets */
+	__u8 probe_is_short;	/* BBQ: a queue persisted when this probing phase began */
 	__u8 has_slowed;	/* whether the next two fields are valid */
 	__u32 slowed_from;	/* nrw_old: packets that were sent when tp->delivered was from this value ... */
 	__u32 slowed_until;	/* ... to this value were sent in ProbeRTT; their samples do not show the path's capacity */
@@ -96,11 +94,14 @@ struct nrw_bbr {
 	__u32 lt_delivered;
 	__u32 lt_lost;
 
-	/* A, B, C, in us: RTT samples of the present round, mean of the last round, maximum */
+	__u32 bw_lo;		/* v2, v3: short-term bound of the bandwidth; NRW_NO_BOUND: none */
+
+	/* A, B, C, BBQ, in us: RTT samples of the present round, mean of the last round, maximum */
 	__u32 rtt_count;
 	__u64 rtt_sum;
 	__u32 rtt_mean;		/* 0: none yet */
 	__u32 rtt_max;
+	__u32 queued_rounds;	/* BBQ: consecutive rounds with a queue */
 };
 
 struct {

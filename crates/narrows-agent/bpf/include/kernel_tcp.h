@@ -83,6 +83,8 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 snd_cwnd_clamp;
 	__u32 prior_cwnd;
+	__u32 max_packets_out;		/* most packets in flight in the present window */
+	__u8 is_cwnd_limited : 1;	/* the window limited the sender in the present window */
 	__u32 data_segs_out;		/* segments with data sent so far, retransmissions included */
 	__u32 packets_out;
 	__u32 retrans_out;
@@ -130,6 +132,7 @@ struct ack_sample {
 #define FLAG_DATA_ACKED		0x04
 #define FLAG_SYN_ACKED		0x10
 #define FLAG_DATA_SACKED	0x20
+#define FLAG_ECE		0x40
 #define FLAG_SND_UNA_ADVANCED	0x400
 #define FLAG_ACKED		(FLAG_DATA_ACKED | FLAG_SYN_ACKED)
 #define FLAG_FORWARD_PROGRESS	(FLAG_ACKED | FLAG_DATA_SACKED)

@@ -1,6 +1,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::Variant;
 use crate::bpffs;
 
 /// The remedy if the kernel lacks a feature.
@@ -11,11 +12,16 @@ pub(super) const REMEDY: &str = "Linux 6.1 or later with CONFIG_BPF_JIT and CONF
 #[derive(Debug, thiserror::Error)]
 pub enum CcError {
     /// An unknown name.
-    #[error("congestion control: found {0:?}, expected one of bbr, bbr-a, bbr-b, bbr-c, all")]
+    #[error("congestion control: found {0:?}, expected one of {names}, all", names = Variant::names())]
     Unknown(String),
-    /// An option that BBR v1 does not have.
-    #[error("{0}: found with bbr, which has no gain model; expected bbr-a, bbr-b or bbr-c")]
-    Pointless(&'static str),
+    /// An option of the gain model with an algorithm that has none.
+    #[error("{option}: found with {name}, which has no gain model; expected bbr-a, bbr-b or bbr-c")]
+    Pointless {
+        /// The option.
+        option: &'static str,
+        /// The algorithm.
+        name: &'static str,
+    },
     /// A name that the kernel would truncate.
     #[error("found the name {0:?}, expected at most 15 characters (TCP_CA_NAME_MAX)")]
     Long(String),

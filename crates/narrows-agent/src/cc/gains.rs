@@ -1,13 +1,14 @@
-//! Runs the gain model in the kernel, for tests that compare it with the simulator's model.
+//! Runs the gain model and BBQ's test for a queue in the kernel, for tests that compare them with the simulator's.
 
 use std::mem::MaybeUninit;
 
-use libbpf_rs::ProgramInput;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{ProgramInput, ProgramMut};
 
 use super::error::REMEDY;
-use super::load::{CcSkelBuilder, check};
-use super::{CcError, Variant};
+use super::load::skeleton::{CcSkel, CcSkelBuilder};
+use super::load::{check, configure};
+use super::{CcError, Options, Variant};
 
 /// Returns P_up and P_down, in units of 1/256, for each omega, in units of 1/1024. The kernel computes them with the
 /// congestion control algorithms' own functions.
@@ -15,29 +16,62 @@ use super::{CcError, Variant};
 /// # Errors
 /// If the kernel refuses the programs. The message is one line.
 pub fn gains(variant: Variant, omegas: impl IntoIterator<Item = u32>) -> Result<Vec<[u32; 2]>, CcError> {
+    // struct nrw_gains_run
+    let inputs = omegas.into_iter().map(|omega| [variant.number(), omega, 0, 0]);
+    let results = run(variant, "nrw_gains", |skel| &mut skel.progs.nrw_gains, inputs)?;
+    Ok(results.into_iter().map(|[.., up, down]| [up, down]).collect())
+}
+
+/// BBQ's decision when a probe begins.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Whether only the time ends the probe.
+    pub is_short: bool,
+    /// Minimum length, us.
+    pub length_us: u32,
+}
+
+/// Returns BBQ's decision for a propagation time and the mean RTTs of up to four rounds before the probe (0: fewer
+/// rounds), all in us. The kernel decides with the functions of the congestion control algorithm.
+///
+/// # Errors
+/// If the kernel refuses the programs. The message is one line.
+pub fn probe(cases: impl IntoIterator<Item = (u32, [u32; 4])>) -> Result<Vec<Probe>, CcError> {
+    // struct nrw_bbq_run
+    let inputs = cases.into_iter().map(|(min_rtt, [a, b, c, d])| [min_rtt, a, b, c, d, 0, 0]);
+    let results = run(Variant::Bbq, "nrw_bbq", |skel| &mut skel.progs.nrw_bbq, inputs)?;
+    Ok(results
+        .into_iter()
+        .map(|[.., is_short, length_us]| Probe { is_short: is_short != 0, length_us })
+        .collect())
+}
+
+/// Loads one program, and runs it once for each input. Its context is a structure of `N` words. Returns the
+/// structures after the runs.
+fn run<const N: usize>(
+    variant: Variant,
+    name: &str,
+    program: impl for<'a, 'o> Fn(&'a mut CcSkel<'o>) -> &'a mut ProgramMut<'o>,
+    inputs: impl Iterator<Item = [u32; N]>,
+) -> Result<Vec<[u32; N]>, CcError> {
     check()?;
-    let what = "running the gain model in the kernel";
-    let refused = || CcError::refused(what, REMEDY);
+    let refused = || CcError::refused("running a program in the kernel", REMEDY);
     let mut storage = MaybeUninit::uninit();
     let mut open = CcSkelBuilder::default().open(&mut storage).map_err(refused())?;
     open.maps.nrw_cc.set_autocreate(false).map_err(refused())?;
     for mut program in open.open_object_mut().progs_mut() {
-        let wanted = program.name() == "nrw_gains";
+        let wanted = program.name() == name;
         program.set_autoload(wanted);
     }
-    let skel = open.load().map_err(refused())?;
-    let mut gains = Vec::new();
-    for omega in omegas {
-        // struct nrw_gains_run
-        let mut words: Vec<u8> =
-            [variant.number(), omega, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let input = ProgramInput { context_in: Some(&mut words), ..ProgramInput::default() };
-        skel.progs.nrw_gains.test_run(input).map_err(refused())?;
-        let word = |at: usize| {
-            let bytes = words.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
-            bytes.map_or(0, u32::from_ne_bytes)
-        };
-        gains.push([word(8), word(12)]);
+    configure(&mut open, variant, Options::default());
+    let mut skel = open.load().map_err(refused())?;
+    let mut results = Vec::new();
+    for words in inputs {
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let input = ProgramInput { context_in: Some(&mut bytes), ..ProgramInput::default() };
+        program(&mut skel).test_run(input).map_err(refused())?;
+        let mut words = bytes.chunks_exact(4).filter_map(|word| word.try_into().ok().map(u32::from_ne_bytes));
+        results.push([(); N].map(|()| words.next().unwrap_or(0)));
     }
-    Ok(gains)
+    Ok(results)
 }

@@ -12,6 +12,7 @@ use narrows_control::units::Span;
 
 use super::error::REMEDY;
 use super::form::{Form, kernel_form};
+use super::params::params;
 use super::place::{ELEMENT, FACTS, LINK};
 use super::registered::{Registered, is_registered};
 use super::{CcError, Options, Place, Variant};
@@ -19,7 +20,7 @@ use crate::{bpffs, clock, privileges};
 
 skeleton!("cc");
 
-pub(super) use skeleton::CcSkelBuilder;
+use skeleton::{CcSkelBuilder, OpenCcSkel};
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -66,10 +67,10 @@ pub(super) fn check() -> Result<(), CcError> {
 /// # Errors
 /// If the algorithm cannot be loaded with these options, or is loaded already. The message is one line.
 pub fn loadable(variant: Variant, options: Options, place: &Place) -> Result<(), CcError> {
-    if variant == Variant::V1
-        && let Some(name) = options.names().first()
+    if !variant.has_gain_model()
+        && let Some(option) = options.names().first()
     {
-        return Err(CcError::Pointless(name));
+        return Err(CcError::Pointless { option, name: variant.name() });
     }
     check()?;
     let name = place.registered(variant);
@@ -104,6 +105,17 @@ pub fn load(variant: Variant, options: Options, place: &Place) -> Result<Loaded,
     Ok(Loaded { variant, name, options, connections: 0, begun: 0, pin_is_visible: true })
 }
 
+/// Sets the constants of the programs for a variant, before they are loaded.
+#[doc(hidden)]
+pub fn configure(open: &mut OpenCcSkel<'_>, variant: Variant, options: Options) {
+    if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
+        constants.nrw_variant = variant.number();
+        constants.nrw_params = params(variant);
+        constants.nrw_exit_125 = u32::from(options.exit_125);
+        constants.nrw_down_needs_loss = u32::from(options.down_needs_loss);
+    }
+}
+
 fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Result<(), CcError> {
     let mut storage = MaybeUninit::uninit();
     let opening = "opening the congestion control's programs";
@@ -114,6 +126,7 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
     }
     open.struct_ops.nrw_cc_mut().name = letters;
     open.progs.nrw_gains.set_autoload(false);
+    open.progs.nrw_bbq.set_autoload(false);
     let form = kernel_form()?;
     match form {
         Form::Old => {
@@ -123,11 +136,9 @@ fn register(variant: Variant, options: Options, name: &str, folder: &Path) -> Re
         }
         Form::New => open.progs.nrw_cong_control_two.set_autoload(false),
     }
+    configure(&mut open, variant, options);
     if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
-        constants.nrw_variant = variant.number();
         constants.nrw_old = u32::from(form == Form::Old);
-        constants.nrw_exit_125 = u32::from(options.exit_125);
-        constants.nrw_down_needs_loss = u32::from(options.down_needs_loss);
     }
     if let Some(facts) = open.maps.bss_data.as_deref_mut() {
         facts.nrw_cc_facts.options = options.to_bits();

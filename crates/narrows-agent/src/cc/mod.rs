@@ -1,5 +1,5 @@
-//! Loads congestion control algorithms from papers into a stock kernel, where any program can use them (`bpf/cc`):
-//! BBR-A, BBR-B, BBR-C, and BBR v1 for comparison.
+//! Loads congestion control algorithms of the BBR family into a stock kernel, where any program can use them (`bpf/cc`):
+//! BBR-A, BBR-B, BBR-C, BBQ, BBR v2 and v3. BBR v1 is for comparison.
 //!
 //! Each algorithm is registered under its own name (`net.ipv4.tcp_available_congestion_control`). A pinned link or
 //! map in bpffs holds the algorithm. The algorithm therefore outlives the process that loaded it.
@@ -8,15 +8,20 @@ mod error;
 mod form;
 mod gains;
 mod load;
+mod params;
 mod place;
 mod registered;
 
 pub use error::CcError;
-pub use gains::gains;
+pub use gains::{Probe, gains, probe};
 pub use load::{Loaded, Tidied, find, list, load, loadable, tidy, unload, unloadable};
+#[doc(hidden)]
+pub use load::{configure, skeleton};
+#[doc(hidden)]
+pub use params::params;
 pub use place::Place;
 
-/// A variant of BBR.
+/// A member of the BBR family.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// BBR v1, the same algorithm as the kernel's own `bbr`.
@@ -27,11 +32,18 @@ pub enum Variant {
     B,
     /// BBR-C: both gains are gamma corrections.
     C,
+    /// BBQ: probes are short while a queue persists.
+    Bbq,
+    /// BBR v2: v1's model with bounds from losses.
+    V2,
+    /// BBR v3: v2's successor.
+    V3,
 }
 
 impl Variant {
     /// All variants, in the order of `bpf/cc/state.h`.
-    pub const ALL: [Variant; 4] = [Variant::V1, Variant::A, Variant::B, Variant::C];
+    pub const ALL: [Variant; 7] =
+        [Variant::V1, Variant::A, Variant::B, Variant::C, Variant::Bbq, Variant::V2, Variant::V3];
 
     /// Returns the short name, as on the command line and in scenarios.
     pub fn name(self) -> &'static str {
@@ -40,6 +52,9 @@ impl Variant {
             Variant::A => "bbr-a",
             Variant::B => "bbr-b",
             Variant::C => "bbr-c",
+            Variant::Bbq => "bbq",
+            Variant::V2 => "bbr2",
+            Variant::V3 => "bbr3",
         }
     }
 
@@ -50,13 +65,26 @@ impl Variant {
             Variant::A => "BBR v1 with BBR-A's pacing gains",
             Variant::B => "BBR v1 with BBR-B's pacing gains",
             Variant::C => "BBR v1 with BBR-C's pacing gains",
+            Variant::Bbq => "BBR v1 with short probes while a queue persists",
+            Variant::V2 => "BBR v2 (Google's alpha) without its reaction to ECN",
+            Variant::V3 => "BBR v3 (draft-ietf-ccwg-bbr-06)",
         }
+    }
+
+    /// Returns whether the variant's pacing gains depend on the RTT. Only these variants have [`Options`].
+    pub fn has_gain_model(self) -> bool {
+        matches!(self, Variant::A | Variant::B | Variant::C)
     }
 
     /// Returns the variant with this short name or kernel name.
     pub fn named(name: &str) -> Option<Variant> {
         let place = Place::default();
         Variant::ALL.into_iter().find(|v| name == v.name() || name == place.registered(*v))
+    }
+
+    /// Returns the short names of all variants, separated by commas.
+    pub fn names() -> String {
+        Variant::ALL.map(Variant::name).join(", ")
     }
 
     /// Returns the variant's number in `enum nrw_variant`.

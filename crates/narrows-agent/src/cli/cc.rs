@@ -20,7 +20,7 @@ pub(super) enum CcCommand {
     },
     /// Unregister algorithms that no connection uses
     Unload {
-        /// bbr, bbr-a, bbr-b, bbr-c, or all for every loaded algorithm
+        /// bbr, bbr-a, bbr-b, bbr-c, bbq, bbr2, bbr3, or all for every loaded algorithm
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
@@ -28,7 +28,7 @@ pub(super) enum CcCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(super) struct LoadArgs {
-    /// bbr, bbr-a, bbr-b, bbr-c, or all for every algorithm that is not loaded
+    /// bbr, bbr-a, bbr-b, bbr-c, bbq, bbr2, bbr3, or all for every algorithm that is not loaded
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     /// End the probing phase at 1.25 BDP in flight, independently of its gain (bbr-a, bbr-b, bbr-c)
@@ -103,7 +103,7 @@ fn there(place: &Place) -> Result<Vec<Variant>, CcError> {
 /// Returns the variants that are not loaded and accept these options.
 fn rest(options: Options, place: &Place) -> Result<Vec<Variant>, CcError> {
     let there = there(place)?;
-    let fits = |variant: &Variant| *variant != Variant::V1 || options == Options::default();
+    let fits = |variant: &Variant| variant.has_gain_model() || options == Options::default();
     Ok(Variant::ALL.into_iter().filter(|variant| !there.contains(variant) && fits(variant)).collect())
 }
 
@@ -117,8 +117,14 @@ fn left(there: &[Loaded], options: Options, place: &Place) -> Vec<String> {
         .iter()
         .map(|loaded| format!("{} is already loaded, {}", loaded.name, with(loaded.options)))
         .collect();
-    if options != Options::default() && there.iter().all(|loaded| loaded.variant != Variant::V1) {
-        lines.push(format!("{} is skipped: it has no gain model", place.registered(Variant::V1)));
+    if options != Options::default() {
+        let is_skipped = |variant: &Variant| {
+            !variant.has_gain_model() && there.iter().all(|loaded| loaded.variant != *variant)
+        };
+        let skipped = Variant::ALL.into_iter().filter(is_skipped);
+        lines.extend(
+            skipped.map(|variant| format!("{} is skipped: it has no gain model", place.registered(variant))),
+        );
     }
     lines
 }

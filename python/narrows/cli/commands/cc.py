@@ -10,8 +10,8 @@ from narrows.cli.commands.values import KERNEL_CONTROLLERS, beginning
 from narrows.congestion import EBPF
 
 cc = typer.Typer(
-    help="Load congestion controllers into this kernel.\n\nBBR-A, -B, -C and BBR v1 are then available to "
-    "any program, e.g. iperf3 -C narrows_bbr_c.",
+    help="Load congestion controllers into this kernel.\n\nBBR-A, -B, -C, BBQ, BBR v2, v3 and v1 are then "
+    "available to any program, e.g. iperf3 -C narrows_bbr_c.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -51,6 +51,23 @@ fn a_queue_persists_after_two_consecutive_rounds_above_1_ms_and_5_per_cent() {
     assert!(stands(10_000, &[11_001; 4]));
 }
 
+/// Checks the vectors that a test of the eBPF program uses too.
+#[test]
+fn probes_are_those_of_the_vectors() {
+    let vectors = include_str!("../../../../../tests/vectors/bbq-probes.csv");
+    let rows = vectors.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let mut count = 0;
+    for row in rows {
+        let row: Vec<u64> = row.split(',').map(|field| field.parse().unwrap_or(u64::MAX)).collect();
+        let &[min_rtt, ref rounds @ .., is_short, length] = &row[..] else { panic!("{row:?}") };
+        let rounds: Vec<u64> = rounds.iter().copied().filter(|rtt| *rtt > 0).collect();
+        let end = if is_short == 1 { ProbeEnd::Time } else { ProbeEnd::Both };
+        assert_eq!(probe(&mut after(min_rtt, &rounds), min_rtt), (length, end), "{row:?}");
+        count += 1;
+    }
+    assert_eq!(count, 21);
+}
+
 /// The length is decided when the probe begins. If the queue drains during the probe, the probe does not
 /// become longer.
 #[test]
