@@ -97,6 +97,7 @@ pub fn action(port: &str, repetitions: &mut Repetitions, action: &Action) {
         Action::Log { event, flow: Some(flow), value } => {
             tracing::debug!(port, event, flow = %flow_name(flow), value);
         }
+        Action::State { state, value } => tracing::trace!(port, event = state, value),
         Action::Record { flow: _, features, joined: _, rate, limited } => {
             record(port, features, *rate, *limited)
         }

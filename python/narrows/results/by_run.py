@@ -81,7 +81,7 @@ def read_runs(results: Results, factors: Mapping[str, str] | None = None) -> Run
     names = {key: name for name, key in (factors or {}).items()}
     # The runs of an interrupted sweep are not numbered consecutively.
     count = max((int(row["run"]) for row in rows), default=-1) + 1
-    columns = {name: Columns(results, name, count) for name in SCHEMAS if name != "events"}
+    columns = {name: Columns(results, name, count) for name in SCHEMAS}
     # A key is a factor only if it has several values in the sweep or a name in `factors`.
     keys = [key for key in results.factors if key in names or len({row.get(key) for row in rows}) > 1]
     runs, soundness = [], results.soundness

@@ -259,7 +259,7 @@ impl Runner {
                     }
                 }
                 // Stock hosts accept rates in ACKs only.
-                Action::ToSource { .. } | Action::Record { .. } => {}
+                Action::ToSource { .. } | Action::Record { .. } | Action::State { .. } => {}
                 Action::Log { event, .. } => match *event {
                     "congestion-queue" => port.congestion = "queue",
                     "congestion-burst" => port.congestion = "burst",

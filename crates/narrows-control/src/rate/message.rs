@@ -29,11 +29,19 @@ pub enum Action<K: FlowIdentity = FlowKey> {
     },
     /// Write to the log of the run: an event, the flow and a value.
     Log {
-        /// A fixed word, e.g. `congestion-theta1`.
+        /// A fixed word, e.g. `congestion-queue`.
         event: &'static str,
         /// The flow concerned.
         flow: Option<K>,
         /// Value in SI units (bytes/s, seconds, count).
+        value: f64,
+    },
+    /// Write to the log of the run: from now on the port is in this state. A port changes its state many times per
+    /// second, so a host need not show these events to its operator.
+    State {
+        /// A fixed word, e.g. `state-measure`.
+        state: &'static str,
+        /// Number of flows with a rate.
         value: f64,
     },
     /// Write to the flow records, from which bandwidth models are trained (BRF-31): a flow that has ended.

@@ -129,14 +129,18 @@ impl World<'_> {
                 let cells = row![link, joined.as_secs_f64(), rate.as_f64() * 8.0, u32::from(limited)];
                 self.recorder.flow_records.push(cells.into_iter().chain(features.values().map(Cell::from)));
             }
-            Action::Log { event, flow, value } => {
-                let entity = match flow {
-                    Some(key) => self.name_of(&key),
-                    None => self.plan.links[link as usize].name.clone(),
-                };
-                self.recorder.events.push(row![self.now.as_secs_f64(), event, entity.as_str(), value]);
-            }
+            Action::State { state, value } => self.record_event(state, link, None, value),
+            Action::Log { event, flow, value } => self.record_event(event, link, flow, value),
         }
+    }
+
+    /// Records an event of the port at `link`, about this flow or about the port.
+    fn record_event(&mut self, event: &str, link: u32, flow: Option<FlowIndex>, value: f64) {
+        let entity = match flow {
+            Some(key) => self.name_of(&key),
+            None => self.plan.links[link as usize].name.clone(),
+        };
+        self.recorder.events.push(row![self.now.as_secs_f64(), event, entity.as_str(), value]);
     }
 
     /// Handles a switch's timer, and the start or end of an outage.

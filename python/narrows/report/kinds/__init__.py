@@ -15,6 +15,7 @@ from narrows.report.kinds.queue import queue_shares
 from narrows.report.kinds.ranking import ranking
 from narrows.report.kinds.split import split
 from narrows.report.kinds.spread import cdf, ellipses
+from narrows.report.kinds.states import states
 from narrows.report.kinds.time import delay, rates, shares, stack
 from narrows.results.runs import Runs
 from narrows.studies.model import FigureSpec
@@ -37,6 +38,7 @@ KINDS: dict[str, Callable[[FigureSpec, Runs], Figure]] = {
     "shares": shares,
     "split": split,
     "stack": stack,
+    "states": states,
 }
 
 

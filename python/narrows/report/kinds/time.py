@@ -249,12 +249,17 @@ def stack(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 def queue_of(run: Run, patterns: list[str]) -> tuple[Any, Any]:
+    """Sum of the packets in the named queues over time, thinned for a figure of the whole run."""
+    return thin(*queued(run, patterns))
+
+
+def queued(run: Run, patterns: list[str]) -> tuple[Any, Any]:
     """Sum of the packets in the named queues over time."""
     t, total = np.empty(0), np.empty(0)
     for row in sorted({int(row) for pattern in patterns for row in run.links(pattern)}):
         at, packets = run.link_series(row, "queue_packets")
         t, total = (at, packets) if total.size == 0 else (at, total + packets)
-    return thin(t, total)
+    return t, total
 
 
 def _stacked(

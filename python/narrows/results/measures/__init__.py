@@ -1,6 +1,6 @@
 """Measures of runs, by name. Importing this package registers those that need only the tables of a run."""
 
-from narrows.results.measures import allocation, crowds, general, queues, signalling
+from narrows.results.measures import allocation, crowds, general, queues, signalling, states
 from narrows.results.measures.registry import (
     MEASURES,
     Measure,
@@ -22,4 +22,5 @@ __all__ = [
     "measure_run",
     "queues",
     "signalling",
+    "states",
 ]

@@ -5,6 +5,7 @@ use super::allocate::{AppClass, equal_share_literal};
 use super::congestion::{burst_factor, burst_factor_literal, queue_factor, queue_factor_literal};
 use super::judge::{self, Judge};
 use super::port::{STALE, TICK_MIN};
+use super::state::State;
 use super::table::{Flow, FlowId, List, Meter};
 use super::{Brf, Params, obedience};
 use crate::parameter::Reading;
@@ -51,7 +52,7 @@ impl Phase {
 /// The cycle of a port.
 #[derive(Debug)]
 pub(super) struct Cycle {
-    pub(super) phase: Phase,
+    phase: Phase,
     /// T.
     pub(super) period: Span,
     /// Largest RTT in this cycle.
@@ -77,6 +78,10 @@ impl Cycle {
     fn set_period(&mut self, params: &Params) {
         let rtt = if self.rtt_max > Span::ZERO { self.rtt_max } else { params.rtt_default };
         self.period = rtt.max(params.period_min).min(params.period_max).max(TICK_MIN);
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
     }
 
     /// Begins the first phase.
@@ -114,11 +119,12 @@ impl Cycle {
 
 impl<K: FlowIdentity> Brf<K> {
     /// Sets T (BRF-30) and begins the first phase of a cycle.
-    pub(super) fn begin_cycle(&mut self, now: Time) {
+    pub(super) fn begin_cycle(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
         self.cycle.set_period(&self.params);
         self.extend_period();
         self.table.set_patience(self.idle_after().scale(STALE.0, STALE.1));
         self.cycle.begin(now, self.params.settle);
+        self.report_phase(actions);
     }
 
     /// Raises T to at least the gap between two packets at the equal share (ours). In a shorter T, most flows neither
@@ -145,7 +151,10 @@ impl<K: FlowIdentity> Brf<K> {
             return;
         }
         match self.cycle.phase {
-            Phase::Settle { .. } => self.cycle.begin_window(now),
+            Phase::Settle { .. } => {
+                self.cycle.begin_window(now);
+                self.report_phase(actions);
+            }
             Phase::Measure { from, .. } => {
                 self.end_window(from, now, actions);
                 self.allocate(now, actions);
@@ -204,6 +213,7 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Runs ALLOC (BRF-40) and begins the next cycle.
     fn allocate(&mut self, now: Time, actions: &mut Vec<Action<K>>) {
+        self.report_state(State::Alloc, actions);
         self.update_split(now, actions);
         self.shares.set_floor(self.minimum(self.shares.capacity(), self.shares.flows()));
         self.shares.restore();
@@ -214,7 +224,7 @@ impl<K: FlowIdentity> Brf<K> {
         } else {
             self.shares.settle();
         }
-        self.begin_cycle(now);
+        self.begin_cycle(now, actions);
     }
 
     /// Allocates by the paper's equation 14. A flow without a measurement keeps its allocation.
@@ -300,6 +310,9 @@ impl<K: FlowIdentity> Brf<K> {
             return;
         }
         self.cycle.phase = Phase::Congested;
+        if !congested {
+            self.report_phase(actions);
+        }
         // At most one reduction per T, because the last one has not taken effect yet.
         if self.reductions.reduced_within(now, self.cycle.period) {
             return;

@@ -3,6 +3,7 @@
 use super::allocate::AppClass;
 use super::feedback::Gate;
 use super::newcomer::{initial, literal_factor};
+use super::state::State;
 use super::table::{Flow, FlowId, List, Meter};
 use super::timers::Due;
 use super::{Brf, allocate};
@@ -270,28 +271,28 @@ impl<K: FlowIdentity> Brf<K> {
     pub(super) fn newcomer(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let Some((equal, capacity, flows)) = self.enter(now, id, actions) else { return };
         if self.is_literal() {
-            return self.init_literally(now, id, equal);
+            return self.init_literally(now, id, equal, actions);
         }
         let rate = self.first_rate(equal, self.shares.share_of_newcomer(id.slot), capacity, flows);
         self.shares.set_floor(self.minimum(capacity, flows));
         self.shares.commit(id.slot, rate.as_bytes_per_sec());
         self.shares.tighten();
         self.timers.set(now + self.rtt(id), id, Due::FirstFeedback);
-        self.init(now, id, rate, AppClass::Newcomer);
+        self.init(now, id, rate, AppClass::Newcomer, actions);
     }
 
     /// Performs BW_INIT for a flow that sends already, or again: its next ACK carries the rate (BRF-16, BRF-31 to BRF-33).
     pub(super) fn rejoin(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) {
         let Some((equal, capacity, flows)) = self.enter(now, id, actions) else { return };
         if self.is_literal() {
-            return self.init_literally(now, id, equal);
+            return self.init_literally(now, id, equal, actions);
         }
         let floor = self.minimum(capacity, flows);
         self.shares.set_floor(floor);
         let rate = equal.max(floor);
         self.shares.insert(id.slot, rate.as_bytes_per_sec());
         self.shares.tighten();
-        self.init(now, id, rate, AppClass::Unknown);
+        self.init(now, id, rate, AppClass::Unknown, actions);
     }
 
     /// Moves a flow to the rated ones. Returns the paper's rate, C_BRF, and the number of rated flows.
@@ -306,14 +307,17 @@ impl<K: FlowIdentity> Brf<K> {
         Some((equal, capacity, flows))
     }
 
-    fn init_literally(&mut self, now: Time, id: FlowId, rate: Rate) {
+    fn init_literally(&mut self, now: Time, id: FlowId, rate: Rate, actions: &mut Vec<Action<K>>) {
         self.make_way_literally(rate, id);
         self.shares.insert(id.slot, rate.as_bytes_per_sec());
-        self.init(now, id, rate, AppClass::Unknown);
+        self.init(now, id, rate, AppClass::Unknown, actions);
     }
 
     /// Begins the records of a flow that has just got this rate.
-    fn init(&mut self, now: Time, id: FlowId, rate: Rate, class: AppClass) {
+    fn init(&mut self, now: Time, id: FlowId, rate: Rate, class: AppClass, actions: &mut Vec<Action<K>>) {
+        // BW_INIT takes no time and does not change the phase (BRF-35).
+        self.report_state(State::BwInit, actions);
+        self.report_phase(actions);
         let fair = self.fair_share();
         self.cycle.rtt_max = self.cycle.rtt_max.max(self.rtt(id));
         if let Some(meter) = self.table.meter_mut(id) {

@@ -13,6 +13,7 @@
 //! | `lifecycle` | packets that begin, confirm and end flows |
 //! | `newcomer`, `predictor` | the rate of a new flow |
 //! | `cycle` | the port's phases: settle, measure, allocate, reduce |
+//! | `state` | the port's states as events |
 //! | `judge` | the measured use of a flow, and its demand |
 //! | `allocate`, `layers`, `split` | the rate, queue and class of each flow |
 //! | `subscribers` | shares for subscribers, each divided among the subscriber's flows |
@@ -53,6 +54,7 @@ mod port;
 mod predictor;
 mod reductions;
 mod split;
+mod state;
 mod subscribers;
 mod table;
 mod timers;

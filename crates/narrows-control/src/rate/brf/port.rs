@@ -6,6 +6,7 @@ use super::cycle::Cycle;
 use super::link::Link;
 use super::predictor::{Prediction, Predictor};
 use super::reductions::Reductions;
+use super::state::State;
 use super::table::{FlowId, List, Meter, Table};
 use super::timers::Timers;
 use super::{Params, split};
@@ -228,7 +229,8 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         self.predictor.set_second_of_day(second_of_day(self.params.time_of_day, now));
         self.refresh_link(now, port, actions);
         self.cycle.tick_at = now + self.tick_every();
-        self.begin_cycle(now);
+        self.report_state(State::Init, actions);
+        self.begin_cycle(now, actions);
     }
 
     fn on_data(
@@ -331,7 +333,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
     }
 
     fn next_timer(&self) -> Time {
-        self.cycle.tick_at.min(self.cycle.phase.until()).min(self.timers.next())
+        self.cycle.tick_at.min(self.cycle.phase().until()).min(self.timers.next())
     }
 
     fn allocation(&self, key: &K) -> Option<Rate> {

@@ -248,7 +248,10 @@ impl Network {
                         source.rate = rate;
                     }
                 }
-                Action::Log { .. } | Action::Record { .. } | Action::SetClass { .. } => {}
+                Action::Log { .. }
+                | Action::State { .. }
+                | Action::Record { .. }
+                | Action::SetClass { .. } => {}
             }
         }
     }

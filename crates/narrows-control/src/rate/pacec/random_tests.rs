@@ -177,7 +177,7 @@ proptest! {
         }
         for action in actions {
             match action {
-                Action::ToController(Message::Report(_)) | Action::Log { .. } | Action::Record { .. } => {}
+                Action::ToController(Message::Report(_)) | Action::Log { .. } | Action::State { .. } | Action::Record { .. } => {}
                 Action::ToController(Message::Flow { .. }) => prop_assert!(edge),
                 Action::ToSource { rate, .. } => prop_assert!(!in_band && edge && rate != Rate::MAX),
                 Action::SetClass { rate, ceil, .. } => prop_assert!(in_band && rate <= ceil),
