@@ -61,11 +61,11 @@ def test_a_claim_that_no_item_names_is_found(tool: Any, rows: list[dict[str, Any
 
 
 def test_an_item_is_missing_only_as_long_as_the_study_lacks_it(tool: Any) -> None:
-    row = {"kind": "claim", "name": "X", "says": "mice", "missing": "no study has it"}
+    row = {"kind": "claim", "name": "X", "says": "snails", "missing": "no study has it"}
     (item,) = tool.items_of(BRF, [row])
     assert item.status == "missing: no study has it"
-    mice: Claim = BRF.claims[0].model_copy(update={"id": "M", "says": "Mice are first."})
-    (item,) = tool.items_of(BRF.model_copy(update={"claims": [mice]}), [row])
+    snails: Claim = BRF.claims[0].model_copy(update={"id": "M", "says": "Snails are first."})
+    (item,) = tool.items_of(BRF.model_copy(update={"claims": [snails]}), [row])
     assert item.status == "works" and item.claims == ["M"]
 
 

@@ -31,7 +31,7 @@ CLAIMS, STUDY = "claims.toml", "study.toml"
         ),
         (CLAIMS, '= "goodput"', '= ["goodput"]', "claims.C1.measure: found a list of 1, expected a string"),
         (CLAIMS, 'id = "C2"', 'id = "C1"', "claims: found 2 entries with the id 'C1', expected one"),
-        (CLAIMS, '= "E1"', '= "E11"', "claims.C1.experiment: found 'E11', expected one of E1, E2,"),
+        (CLAIMS, '= "E1"', '= "E21"', "claims.C1.experiment: found 'E21', expected one of E1, E2,"),
         (CLAIMS, 'figure = "', 'figure = "x', "claims.C1.figure: found 'xthroughput-loss', expected one of"),
         (
             STUDY,

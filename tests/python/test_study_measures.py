@@ -69,6 +69,40 @@ def test_convergence_is_read_off_the_tables() -> None:
     assert never.censored and never.value == pytest.approx(1.0)
 
 
+def test_convergence_counts_in_rtts_from_the_syn_or_the_first_data() -> None:
+    run = convergence_run("brf", 1, FAST)
+    run.tables["flows"]["rtt_empty_s"] = np.array([0.1, 0.1])
+    assert measure_run("convergence_rtts", run, link="l").value == pytest.approx(2.0)
+    assert measure_run("convergence_rtts", run, link="l", since="data").value == pytest.approx(1.0)
+    never = convergence_run("bbr", 1, NEVER)
+    never.tables["flows"]["rtt_empty_s"] = np.array([0.1, 0.1])
+    assert measure_run("convergence_rtts", never, link="l").censored
+
+
+def test_the_time_with_a_queue_adds_the_queues_of_a_path() -> None:
+    """Two links of 100 Mbit/s. Their queues of 3 and 4 ms are 7 ms together, in five samples of 100 ms."""
+    t = np.tile(np.round(0.1 * np.arange(1, 11), 9), 2)
+    queued = np.concatenate([np.full(10, 37_500.0), np.where(np.arange(10) < 5, 50_000.0, 0.0)])
+    tables = {
+        "links": {"link": np.array([0, 1]), "name": ["a", "b"]},
+        "link_samples": {
+            "t_s": t,
+            "link": np.repeat([0, 1], 10),
+            "queue_bytes": queued,
+            "capacity_bps": np.full(20, 100e6),
+        },
+    }
+    run = Run({"algorithm": "brf"}, 1, tables)
+
+    def time(links: list[str], above_ms: float, **more: float) -> float:
+        return measure_run("time_with_queue", run, links=links, above_ms=above_ms, **more).value
+
+    assert time(["a", "b"], 5.0) == pytest.approx(0.5)
+    assert time(["a", "b"], 5.0, after_s=0.2, before_s=0.4) == pytest.approx(0.2)
+    assert time(["a"], 5.0) == 0.0
+    assert time(["a"], 2.9) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "compare", "expect", "verdict"),
     [

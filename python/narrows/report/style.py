@@ -40,6 +40,32 @@ _OTHERS: dict[str, tuple[str, Look]] = {
     "prague": ("dctcp", Look("Prague", "#3d7f9c", "#86cbe8", _SOLID, "cross")),
     "brf-gated": ("brf-literal", Look("BRF, gated", "#00879e", "#4cc3d9", _DASHED, "triangle-up")),
     "brf-measured": ("brf-gated", Look("BRF, measured", "#7a4fa0", "#bd94e6", _DASH_DOT, "cross")),
+    "brf-silent": ("brf-measured", Look("BRF, no controller", "#4a6f5f", "#9cc9b5", _DOTTED, "square")),
+    "layers": ("brf-silent", Look("Layers", "#006b52", "#4fd1ac", _SOLID, "triangle-right")),
+    "one-layer": ("layers", Look("One layer", "#5f7f2f", "#b5d67f", _DASHED, "triangle-right")),
+    "printed-layers": (
+        "one-layer",
+        Look("Layers, as printed", "#8a6a1f", "#d9ba72", _DOTTED, "triangle-right"),
+    ),
+    "printed-one-layer": (
+        "printed-layers",
+        Look("One layer, as printed", "#a0522d", "#e0a080", _DASH_DOT, "triangle-right"),
+    ),
+    "controller": ("printed-one-layer", Look("Controller", "#0f6f5a", "#5fcab0", _SOLID, "circle")),
+    "switch": ("controller", Look("Switch", "#55792b", "#acd07a", _DASHED, "square")),
+    "undetected": ("switch", Look("None", "#5b5b8f", "#b0b0e0", _DASH_DOT, "diamond")),
+    "printed-controller": (
+        "undetected",
+        Look("Controller, as printed", "#826318", "#d2b46c", _DOTTED, "circle"),
+    ),
+    "printed-switch": (
+        "printed-controller",
+        Look("Switch, as printed", "#984c28", "#da9a7a", _DASHED, "triangle-up"),
+    ),
+    "printed-undetected": (
+        "printed-switch",
+        Look("None, as printed", "#7f3f6f", "#d297c4", _DASH_DOT, "cross"),
+    ),
     "bdr-plain": ("bdr", Look("BDR, no redistribution", "#967512", "#f0d37a", _DOTTED, "diamond")),
     "bdr-paper": ("bdr-plain", Look("BDR, as in the paper", "#4f3f00", "#fff0a8", _SOLID, "diamond")),
     "reno-10": ("reno", Look("Reno, initial window 10", "#5f6f7f", "#b3c2d1", _DOTTED, "circle")),

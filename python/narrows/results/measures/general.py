@@ -276,6 +276,27 @@ def convergence(
     return Measured(mean.seconds, mean.censored)
 
 
+@measure("Convergence time in RTTs", "", "MET-61, MET-63")
+def convergence_rtts(
+    run: Run,
+    link: str,
+    flows: str = "*",
+    bin_rtts: float = 1.0,
+    quantity: str = "goodput_bps",
+    since: str = "SYN",
+) -> Measured:
+    """Mean convergence time of new flows over the RTT of the empty network, in bins of `bin_rtts` RTTs.
+
+    It counts from the SYN, or from the first data (`since = "data"`), an RTT later.
+    """
+    rtt = float(np.mean(run.column("flows", "rtt_empty_s")[run.flows(flows)]))
+    times = join_times(run, link, flows, bin_rtts * rtt, quantity)
+    if not times:
+        return Measured(math.nan)
+    mean = metrics.mean_censored(times)
+    return Measured(mean.seconds / rtt - (1.0 if since == "data" else 0.0), mean.censored)
+
+
 def join_times(
     run: Run, link: str, flows: str = "*", bin_s: float = 0.1, quantity: str = "goodput_bps"
 ) -> list[metrics.Censored]:

@@ -41,6 +41,28 @@ def in_probe_rtt(run: Run, flows: str, t: Floats, after_s: float) -> np.ndarray:
     return probing & (t > after_s)
 
 
+@measure("Time with a queue", "s", "MET-11")
+def time_with_queue(
+    run: Run, links: list[str], above_ms: float, after_s: float = 0.0, before_s: float = math.inf
+) -> float:
+    """Time from `after_s` to `before_s` in which the links' queues together delay by more than `above_ms`.
+
+    A queue's delay is its length over the capacity. Its length is sampled, so the time is a multiple of the
+    sampling interval.
+    """
+    t, total = np.empty(0), np.empty(0)
+    for name in links:
+        row = run.link(name)
+        t, queued = run.link_series(row, "queue_bytes")
+        _, capacity = run.link_series(row, "capacity_bps")
+        delay = 8e3 * queued / capacity
+        total = delay if total.size == 0 else total + delay
+    if t.size < 2:
+        return math.nan
+    inside = (t > after_s) & (t <= before_s)
+    return float(((total > above_ms) & inside).sum() * np.diff(t).mean())
+
+
 @measure("Share of the queue", "", "GAIN, 4.1")
 def queue_share(
     run: Run, of: str, link: str, probing: str = "", is_probing: bool = True, after_s: float = 5.0
