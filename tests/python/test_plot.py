@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from narrows.errors import OutputError
 from narrows.report import figure, iperf3
+from narrows.results.iperf3 import read
 
 
 def stream(end, socket=5, **more):
@@ -50,7 +51,7 @@ def plot(narrows):
 def panels(path):
     return {
         panel.title: [(row["t"], row["v"]) for row in panel.chart.to_dict()["data"]["values"]]
-        for panel in iperf3.draw(iperf3.read(path)).panels
+        for panel in iperf3.draw(read(path)).whole.panels
     }
 
 
@@ -71,7 +72,7 @@ def test_values_are_in_the_units_of_the_titles(file, monkeypatch):
 
 def test_the_time_axis_covers_all_intervals(file):
     intervals = [{"streams": [stream(end)]} for end in (1, 2, 3)]
-    for panel in iperf3.draw(iperf3.read(file(output(*intervals)))).panels:
+    for panel in iperf3.draw(read(file(output(*intervals)))).whole.panels:
         encoding = panel.chart.to_dict()["encoding"]
         assert encoding["x"]["scale"] == {"domain": [0.0, 3.0], "nice": False}
         whole = panel.title.startswith(("Retransmissions", "MTU"))
@@ -158,10 +159,11 @@ def test_two_files_with_the_same_picture_name_give_a_one_line_error(plot, tmp_pa
 
 
 def test_each_panel_is_also_a_figure_with_the_same_values_and_the_legend(file):
-    trace = iperf3.read(file(output({"streams": [stream(1), stream(1, socket=7)]})))
-    whole, each = iperf3.draw(trace), iperf3.draw_each(trace)
+    drawn = iperf3.draw(read(file(output({"streams": [stream(1), stream(1, socket=7)]}))))
+    whole, each = drawn.whole, drawn.each
     assert [panel.title for panel in whole.panels] == [of.panels[0].title for of in each.values()]
     for of, panel in zip(each.values(), whole.panels, strict=True):
+        assert of.panels[0] is panel, "drawn once"
         assert len(of.panels) == 1 and [key.label for key in of.keys] == ["stream 5", "stream 7"]
         assert of.panels[0].chart.to_dict()["data"] == panel.chart.to_dict()["data"]
 
@@ -270,7 +272,7 @@ def test_any_json_gives_a_picture_or_one_line(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("any") / "x.json"
     path.write_text(json.dumps(data))
     try:
-        iperf3.draw(iperf3.read(path))
+        iperf3.draw(read(path))
     except OutputError as error:
         assert "\n" not in str(error)
 

@@ -10,9 +10,10 @@ import typer
 from narrows import extras
 from narrows.cli.commands.shared import say
 from narrows.errors import OutputError
+from narrows.results.iperf3 import WRITTEN, read
 
 if TYPE_CHECKING:
-    from narrows.report.figure import Figure
+    from narrows.report.iperf3 import Drawn
 
 
 def plot(
@@ -40,12 +41,12 @@ def plot(
     from narrows.report import export  # noqa: PLC0415 (charts take a second to load)
 
     _check_names(files, out)
-    drawn = [(path, *_drawn(path)) for path in files]
-    for path, figure, each, left_out in drawn:
+    ready = [(path, *_drawn(path)) for path in files]
+    for path, drawn, left_out in ready:
         folder = out or path.parent
         try:
-            written = export.write(figure, folder, path.stem)
-            for part, alone in each.items():
+            written = export.write(drawn.whole, folder, path.stem)
+            for part, alone in drawn.each.items():
                 written.append(folder / f"{path.stem}-{part}.pdf")
                 written[-1].write_bytes(export.pdf(alone))
         except OSError as error:
@@ -55,17 +56,15 @@ def plot(
             say(f"{path}: {left_out}")
 
 
-def _drawn(path: Path) -> tuple[Figure, dict[str, Figure], str]:
-    """The figure, a figure of each of its panels, and a line that names its missing panels."""
+def _drawn(path: Path) -> tuple[Drawn, str]:
+    """The figures of a file, and a line that names its missing panels."""
     from narrows.report import iperf3  # noqa: PLC0415
 
     if path.is_dir():
-        raise OutputError(
-            f"{path}: found a folder, expected {iperf3.WRITTEN}; for results: narrows report {path}"
-        )
-    trace = iperf3.read(path)
+        raise OutputError(f"{path}: found a folder, expected {WRITTEN}; for results: narrows report {path}")
+    trace = read(path)
     try:
-        return iperf3.draw(trace), iperf3.draw_each(trace), iperf3.missing(trace)
+        return iperf3.draw(trace), iperf3.missing(trace)
     except OutputError as error:
         raise OutputError(f"{path}: {error}") from None
 

@@ -1,4 +1,4 @@
-"""A figure of iperf3's JSON: the sender's report of each interval (`iperf3 --json` on the client).
+"""Figures of iperf3's JSON, as `narrows.results.iperf3` reads it.
 
 It shows the quantities of Rozinov and Dimitrov's study of Linux's algorithms: data sent, congestion window,
 retransmissions, RTT and its variance, throughput, MTU. iperf3 reads them from Linux's `tcp_info`, in bytes
@@ -7,25 +7,21 @@ and microseconds.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import Enum, auto
-from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import altair as alt
 
-from narrows.errors import OutputError, found, one_line, unreadable
+from narrows.errors import OutputError, found, one_line
 from narrows.report.encode import colour, dash
 from narrows.report.figure import Figure, Key, Panel, inline
 from narrows.report.style import look
+from narrows.results.iperf3 import MOST, Trace, is_number
 
 _LOOKS = ("cubic", "bbr", "brf", "reno", "rcp", "bdr", "xcp", "pacec")
 """Controllers whose colours the streams use. These eight are easy to distinguish."""
-MOST_STREAMS = len(_LOOKS)
 PANEL_HEIGHT = 150
-MOST = 1e18
-"""Largest accepted number of bytes, bit/s or microseconds."""
 
 
 class Of(Enum):
@@ -76,53 +72,6 @@ QUANTITIES = (
 )
 
 
-@dataclass(frozen=True)
-class Trace:
-    """One run of iperf3."""
-
-    title: str
-    streams: dict[str, list[dict[str, Any]]]
-    """Intervals of each stream, in order."""
-    udp: bool = False
-
-
-WRITTEN = "a file that iperf3 --json wrote"
-"""The expected file, in errors."""
-
-
-def read(path: Path) -> Trace:
-    """Read a file of iperf3.
-
-    Raises:
-        OutputError: if it cannot be read or is not from iperf3.
-    """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OutputError(f"{path}: {unreadable(error, WRITTEN)}") from None
-    except (ValueError, RecursionError) as error:
-        raise OutputError(one_line(f"{path}: not JSON: {error}")) from None
-    intervals = data.get("intervals") if isinstance(data, dict) else None
-    if not isinstance(intervals, list):
-        why = f": iperf3 says {data['error']!r}" if isinstance(data, dict) and "error" in data else ""
-        raise OutputError(one_line(f"{path}: found no intervals, expected the output of iperf3 --json{why}"))
-    streams: dict[str, list[dict[str, Any]]] = {}
-    for number, interval in enumerate(intervals):
-        for stream in _list(interval, "streams"):
-            if not isinstance(stream, dict) or not all(_is_number(stream.get(k)) for k in ("start", "end")):
-                raise OutputError(f"{path}: intervals.{number}: found a stream without start and end")
-            if not stream.get("omitted"):
-                name = _drawable(f"stream {stream.get('socket', '?')}")
-                streams.setdefault(name, []).append(stream)
-    if not streams:
-        raise OutputError(f"{path}: found no interval with a stream, expected at least one")
-    if len(streams) > MOST_STREAMS:
-        raise OutputError(f"{path}: found {len(streams)} streams, expected at most {MOST_STREAMS}")
-    if len(streams) == 1:
-        streams = {"": next(iter(streams.values()))}
-    return Trace(_title(data, path), streams, _get(data, "start", "test_start", "protocol") == "UDP")
-
-
 def missing(trace: Trace) -> str:
     """A sentence about the quantities that the trace lacks, empty if it has all."""
     names = [quantity.name for quantity in QUANTITIES if not _values(quantity, trace)]
@@ -137,24 +86,25 @@ def missing(trace: Trace) -> str:
     return f"no {', '.join(names)}: {why}"
 
 
-def draw(trace: Trace) -> Figure:
-    """A panel for each quantity that the trace has.
+@dataclass(frozen=True)
+class Drawn:
+    """The figures of one run of iperf3."""
+
+    whole: Figure
+    """A panel for each quantity that the trace has."""
+    each: dict[str, Figure]
+    """A figure of each panel, by the quantity's part of a file name."""
+
+
+def draw(trace: Trace) -> Drawn:
+    """Draw the quantities that the trace has.
 
     Raises:
         OutputError: for a value that is not a number. The message does not name the file.
     """
     panels, keys = _panels(trace)
-    return Figure("iperf3", trace.title, "", list(panels.values()), keys)
-
-
-def draw_each(trace: Trace) -> dict[str, Figure]:
-    """A figure of each quantity that the trace has, by the quantity's part of a file name.
-
-    Raises:
-        OutputError: for a value that is not a number. The message does not name the file.
-    """
-    panels, keys = _panels(trace)
-    return {file: Figure(f"iperf3-{file}", trace.title, "", [of], keys) for file, of in panels.items()}
+    each = {file: Figure(f"iperf3-{file}", trace.title, "", [of], keys) for file, of in panels.items()}
+    return Drawn(Figure("iperf3", trace.title, "", list(panels.values()), keys), each)
 
 
 def _panels(trace: Trace) -> tuple[dict[str, Panel], list[Key]]:
@@ -217,7 +167,7 @@ def _rows(quantity: Quantity, name: str, intervals: list[dict[str, Any]]) -> lis
         value = interval.get(quantity.key, -1)
         if value == -1:
             continue  # iperf3 writes this for a value that it could not read.
-        if not _is_number(value) or value < 0:
+        if not is_number(value) or value < 0:
             where = f"in the interval that ends at {interval['end']:g} s"
             raise OutputError(
                 one_line(
@@ -231,32 +181,3 @@ def _rows(quantity: Quantity, name: str, intervals: list[dict[str, Any]]) -> lis
         at = (start + end) / 2 if quantity.of is Of.INTERVAL else end
         rows.append({"t": round(at, 6), "v": total * quantity.scale, "s": name})
     return rows
-
-
-def _title(data: dict[str, Any], path: Path) -> str:
-    algorithm = _get(data, "end", "sender_tcp_congestion")
-    host = _get(data, "start", "connecting_to", "host")
-    parts = [path.name, str(algorithm or ""), f"to {host}" if host else ""]
-    return _drawable(", ".join(filter(None, parts)))
-
-
-def _drawable(text: str) -> str:
-    """The text without unpaired surrogates, which JSON allows but a picture does not."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _get(of: Any, *keys: str) -> Any:
-    """The value under these nested keys, or None if a key is missing."""
-    for key in keys:
-        of = of.get(key) if isinstance(of, dict) else None
-    return of
-
-
-def _list(of: Any, key: str) -> list[Any]:
-    found = of.get(key) if isinstance(of, dict) else None
-    return found if isinstance(found, list) else []
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    """Whether the value can be drawn. A whole number in JSON may be too large for a float."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST
