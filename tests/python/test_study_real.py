@@ -17,6 +17,7 @@ from narrows.report import build, write
 from narrows.report.real import side_by_side
 from narrows.scenario.load import expand
 from narrows.studies import Verdict, find_study, judge, load_study
+from narrows.studies.model import Expect, OnKernel, Side
 from narrows.studies.real import OVERHEAD_S, minutes, omit, plan, run_on_both
 from narrows.studies.runner import Outcome
 from sketch import Sketch
@@ -274,3 +275,22 @@ def test_the_page_shows_left_out_parts_and_the_agreement(page: str) -> None:
     table = page[page.index('<section id="real"') :]
     table = table[: table.index("</section>")]
     assert "0 of 3" in table and "3 of 3" in table
+
+
+def test_runs_on_real_stacks_stand_beside_the_model_under_their_own_name(tmp_path: Path) -> None:
+    study = load_study(find_study("bbr-gain"))
+    short = OnKernel(duration="2s", keep={"algorithm": ["bbr"]}, simulated_seeds=2)
+    m1 = study.experiment("M1").model_copy(update={"kernel": short})
+    of_both = next(c for c in study.claims if c.experiment == "M1" and c.a.where.get("by") == "model")
+    side = Side(where={"algorithm": "bbr", "by": "simulation"})
+    claim = of_both.model_copy(
+        update={"a": side, "b": None, "compare": "value", "measure": "goodput", "args": {}}
+    )
+    claim = claim.model_copy(update={"expect": Expect(at_least=0.0), "cannot": ""})
+    study = study.model_copy(update={"experiments": [m1], "claims": [claim]})
+    outcome = run_on_both(study, tmp_path, Fake(), simulator=Sketch())
+    assert outcome.real is not None
+    assert outcome.real.runs["M1"].values("by") == ["kernel", "model"]
+    assert outcome.runs["M1"].values("by") == ["simulation", "model"]
+    found = outcome.real.findings[0]
+    assert found.verdict is Verdict.REPRODUCED and found.claim.a.where["by"] == "kernel"

@@ -25,8 +25,9 @@ from narrows.results.results import SIMULATED, Results, is_finished, left_by
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
 from narrows.studies.choices import judge_choices
-from narrows.studies.computed import with_computed
-from narrows.studies.model import Experiment, Study
+from narrows.studies.computed import BY, SIMULATION, with_computed
+from narrows.studies.judge import Finding
+from narrows.studies.model import Claim, Experiment, Study, instead
 from narrows.studies.runner import (
     Outcome,
     Real,
@@ -126,15 +127,19 @@ def run_on_both(
         found = _in_real_time(pair, _place(out, real, pair), real, jobs, reuse, total, say, stacks)
         total -= pair.seconds if pair in ahead else 0.0
         if found is not None:
-            stacks.runs[identity] = read_runs(found, pair.experiment.factors)
+            measured = read_runs(found, pair.experiment.factors)
+            stacks.runs[identity] = with_computed(pair.experiment, measured, real.name)
             stacks.comparisons[identity] = compare(simulated, found)
     judge_claims(outcome)
     # Real stacks do not run with other values of free inputs. The reason for a verdict mentions this.
-    stacks.findings = [
-        judge_choices(finding.claim, study.experiment(finding.claim.experiment), stacks.runs, {})
-        for finding in outcome.findings
-    ]
+    stacks.findings = [_judged(finding.claim, study, stacks) for finding in outcome.findings]
     return outcome
+
+
+def _judged(claim: Claim, study: Study, stacks: Real) -> Finding:
+    """The verdict on a claim, with runs on real stacks in the place of simulated runs."""
+    asked = instead(claim, BY, SIMULATION, stacks.backend)
+    return judge_choices(asked, study.experiment(claim.experiment), stacks.runs, {})
 
 
 def _none_runs(experiments: list[Experiment], pairs: list[Pair]) -> str:

@@ -53,15 +53,21 @@ def compute(wanted: Computed) -> list[Run]:
         raise ScenarioError(str(error), "computed.args") from None
 
 
-def with_computed(experiment: Experiment, simulated: Runs) -> Runs:
-    """The simulated runs of an experiment, and the runs of its model, if it has one."""
+def with_computed(experiment: Experiment, measured: Runs, by: str = SIMULATION) -> Runs:
+    """The runs of an experiment, and the runs of its model, if it has one.
+
+    Args:
+        experiment: the experiment.
+        measured: its simulated runs, or its runs on real stacks.
+        by: the value of the factor `by` for these runs.
+    """
     if experiment.computed is None:
-        return simulated
+        return measured
     try:
         runs = compute(experiment.computed)
     except ScenarioError as error:
         raise error.at(f"experiments.{experiment.id}").in_source("study.toml") from None
     if not experiment.scenario:
         return Runs(runs)
-    sides = [(SIMULATION, simulated), (MODEL, runs)]
-    return Runs(replace(run, factors={**run.factors, BY: by}) for by, side in sides for run in side)
+    sides = [(by, measured), (MODEL, runs)]
+    return Runs(replace(run, factors={**run.factors, BY: name}) for name, side in sides for run in side)
