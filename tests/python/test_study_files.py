@@ -72,6 +72,16 @@ def test_a_mistake_is_one_line_with_file_and_key(
     assert "\n" not in message and "permitted" not in message and "Value error" not in message
 
 
+def test_a_misspelt_row_of_a_papers_table_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    shutil.copytree(find_study("pacec"), folder)
+    text = (folder / STUDY).read_text()
+    (folder / STUDY).write_text(text.replace("rcp = 46.3", "rpc = 46.3", 1))
+    said = r"study\.toml: tables\.table-2\.columns\.0\.paper: found 'rpc', .*'rcp'"
+    with pytest.raises(NarrowsError, match=said):
+        load_study(folder)
+
+
 def test_a_mistake_in_a_model_is_found_before_anything_runs(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     shutil.copytree(find_study("bbr-gain"), folder)

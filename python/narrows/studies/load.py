@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from narrows import retired
 from narrows.errors import NarrowsError, ScenarioError, choice, found, unreadable
 from narrows.scenario.problems import without_remedy
 from narrows.studies.computed import check
-from narrows.studies.model import Study
+from narrows.studies.model import Experiment, Study
 
 
 def study_folders() -> list[Path]:
@@ -65,8 +66,15 @@ def load_study(folder: Path) -> Study:
             name = "scenario" if experiment.scenario else "printed"
             message = f"found {found(experiment.file)}, expected a file in the study's folder"
             raise _at(ScenarioError(message, f"{key}.{name}"), folder, table)
+    for i, table_ in enumerate(study.tables):
+        known = _values([study.experiment(table_.experiment)], folder, table_.rows)
+        for j, column in enumerate(table_.columns):
+            for row in column.paper if known else ():
+                if row not in known:
+                    key = f"tables.{i}.columns.{j}.paper"
+                    raise _at(ScenarioError(choice(row, known), key), folder, table)
     for i, reading in enumerate(study.readings):
-        values = _values(study, reading.factor)
+        values = _values(study.experiments, folder, reading.factor)
         for name, value in (("repaired", reading.repaired), ("printed", reading.printed)):
             if value not in values:
                 raise _at(ScenarioError(choice(value, values), f"readings.{i}.{name}"), folder, table)
@@ -88,12 +96,12 @@ def _at(error: ScenarioError, folder: Path, table: dict[str, Any]) -> ScenarioEr
     return ScenarioError(error.message, ".".join(parts), str(folder / file))
 
 
-def _values(study: Study, factor: str) -> list[str]:
-    """The names that a factor has in the sweeps of a study's scenarios."""
+def _values(experiments: Iterable[Experiment], folder: Path, factor: str) -> list[str]:
+    """The names that a factor has in the sweeps of experiments."""
     values: list[str] = []
-    for experiment in study.experiments:
+    for experiment in experiments:
         if experiment.scenario:
-            sweep = _read(study.folder / experiment.scenario).get("sweep", {})
+            sweep = _read(folder / experiment.scenario).get("sweep", {})
             key = experiment.factors.get(factor, factor)
             values += [str(case.get("name")) for case in sweep.get("case", [])] if key == "case" else []
             values += [value for value in sweep.get("vary", {}).get(key, []) if isinstance(value, str)]
