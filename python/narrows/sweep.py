@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from narrows import extras
-from narrows.backends import BY_AGENT, Backend, HasClock
+from narrows.backends import BY_AGENT, Backend, HasClock, Performs
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.plan import Plan
 from narrows.results import tables
@@ -118,7 +118,7 @@ def part_of(runs: list[Run], i: int, n: int) -> list[Run]:
     return runs[(i - 1) * len(runs) // n : i * len(runs) // n]
 
 
-def most_jobs(jobs: int | None, backend: Backend | None) -> int:
+def most_jobs(jobs: int | None, backend: Backend | Performs | None) -> int:
     """The number of concurrent runs, at most the backend's maximum (None: one per core)."""
     return min(jobs or cpu_count() or 1, (backend.most_jobs if backend is not None else None) or MAX_JOBS)
 

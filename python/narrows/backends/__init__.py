@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from narrows.plan import Plan
@@ -59,3 +59,23 @@ class HasClock(Protocol):
 
     def active_seconds(self) -> float:
         """Sum of the simulated seconds of all active runs. May be called from any thread."""
+
+
+@runtime_checkable
+class Performs(Protocol):
+    """A backend on real stacks that performs a paper's own experiment."""
+
+    name: str
+    most_jobs: int | None
+
+    def facts(self) -> dict[str, Any]:
+        """Facts about the machine."""
+
+    def perform(self, asked: Any) -> dict[str, Any]:
+        """Perform a `Transfer` or `Pings` (`narrows.backends.kernel`): its report and the ports' counters."""
+
+    def lacking(self, algorithms: Iterable[str]) -> dict[str, str]:
+        """The congestion control algorithms that transfers cannot use, each with the reason."""
+
+    def cancel(self) -> None:
+        """End all transfers soon. May be called from any thread."""

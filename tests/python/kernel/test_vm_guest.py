@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from narrows import sweep
 from narrows.backends.kernel import agents, cc
+from narrows.backends.kernel.pings import Pings
+from narrows.backends.kernel.transfer import Transfer
 from narrows.backends.vm import image, package
 from narrows.backends.vm.backend import Vm
 from narrows.scenario.load import loads
@@ -130,6 +132,16 @@ def test_open_vswitch_forwards_by_module_and_in_user_space(guests, tmp_path, dat
         assert told.startswith(f"{datapath}@ovs-{datapath}:"), told
         hit, missed = (int(n) for n in re.findall(r"(?:hit|missed):(\d+)", told)[:2])
         assert hit > flow["sent_packets"] and missed <= 4, told
+
+
+def test_a_guest_makes_the_surveys_transfers_with_algorithms_that_this_kernel_may_lack(guests):
+    backend = Vm()
+    assert backend.lacking([*sorted(LINUX), "nosuch"]).keys() == {"nosuch"}
+    made = backend.perform(Transfer("bic", 1, "10gbit", 5_000_000, 15_000_000))
+    assert made["report"]["end"]["sender_tcp_congestion"] == "bic"
+    assert made["ports"]["h1-eth0"]["bytes"] > made["report"]["end"]["sum_received"]["bytes"] > 1e7
+    replies = backend.perform(Pings(3, 5, 10))["report"]["pings"]
+    assert [of["received"] for of in replies.values()] == [5, 5, 5]
 
 
 def test_iperf3_makes_the_flows_over_linux_bridges_in_a_guest(guests):

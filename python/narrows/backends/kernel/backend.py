@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,10 @@ from narrows.backends.kernel.agents import BRF, Agent, agents, check_datapath, p
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
 from narrows.backends.kernel.layout import WIRE, Layout, lay_out
+from narrows.backends.kernel.pings import Pings
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.backends.kernel.spec import spec
+from narrows.backends.kernel.transfer import Transfer
 from narrows.errors import ScenarioError
 from narrows.plan import Datapath, Delayer, Forwarding, KernelPlan, Plan, Tool
 
@@ -129,6 +131,22 @@ class Kernel:
             output.get("soundness", {}), complaints, drops, [*domain.notes, *notes]
         )
         return output
+
+    def perform(self, asked: Transfer | Pings) -> dict[str, Any]:
+        """Perform a transfer or an attempt to ping."""
+        features.require(lambda: features.programs(asked.tools))
+        with self._alone:
+            return asked.perform(self._cancel.is_set)
+
+    def lacking(self, algorithms: Iterable[str]) -> dict[str, str]:
+        """The congestion control algorithms that transfers cannot use, each with the reason.
+
+        Modules of the kernel are loaded.
+        """
+        modules.load(set(algorithms) - set(features.congestion_controls()))
+        known = features.congestion_controls()
+        why = f"Linux {os.uname().release} has {', '.join(known)} only ({features.CONGESTION}), and no module"
+        return {name: why for name in algorithms if name not in known}
 
     def _emulate(self, told: dict[str, Any]) -> dict[str, Any]:
         try:

@@ -59,6 +59,7 @@ TOOLS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("bridge", (), "kernel.forwarding = 'bridge'", "install iproute2"),
     ("ovs-vswitchd", (), "kernel.forwarding = 'ovs'", "install openvswitch-switch"),
     ("iperf3", (), "kernel.tool = 'iperf3'", "install iperf3"),
+    ("ping", (), "narrows study survey --as-published", "install iputils-ping"),
     ("tcpdump", (), "looking at packets", "install tcpdump"),
 )
 
@@ -273,8 +274,13 @@ def sdn() -> list[Finding]:
 def asked(options: KernelPlan) -> list[Finding]:
     """The findings about the programs that a scenario's table [kernel] requires."""
     switches = {"bridge": "bridge", "ovs": "ovs-vswitchd"}
-    names = {options.get("tool"), switches.get(options.get("forwarding") or "")}
-    return [replace(finding, needed=("kernel",)) for finding in tools() if finding.name in names]
+    return programs([options.get("tool"), switches.get(options.get("forwarding") or "")])
+
+
+def programs(names: Iterable[str | None]) -> list[Finding]:
+    """The findings about programs that a run requires."""
+    chosen = set(names)
+    return [replace(finding, needed=("kernel",)) for finding in tools() if finding.name in chosen]
 
 
 def require(

@@ -9,8 +9,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from narrows import congestion, locks
@@ -129,6 +130,24 @@ def applied(plan: Plan, wanted: Settings) -> Iterator[None]:
         for module in sorted({_module(chosen(flow)) for flow in plan["flows"]} - {""}):
             stack.enter_context(_using(module, wanted.get(module, {})))
         yield
+
+
+@contextmanager
+def in_use(algorithm: str) -> Iterator[None]:
+    """Share an algorithm's lock while the context lasts, so that no run changes its parameters."""
+    module = _module(algorithm)
+    with ExitStack() as stack:
+        if module:
+            stack.enter_context(_using(module, {}))
+        yield
+
+
+def load(algorithms: Iterable[str]) -> None:
+    """Load the modules of these algorithms, as far as the machine has them."""
+    wanted = sorted({_module(name) for name in algorithms} - {""})
+    for module in wanted:
+        with suppress(FileNotFoundError):
+            subprocess.run(["modprobe", "-q", module], check=False, capture_output=True)
 
 
 @contextmanager

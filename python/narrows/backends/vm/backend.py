@@ -7,13 +7,15 @@ import shlex
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from narrows.backends import BY_AGENT, Output
 from narrows.backends.kernel import cc, features
 from narrows.backends.kernel.backend import check_plan
+from narrows.backends.kernel.pings import Pings
+from narrows.backends.kernel.transfer import Transfer
 from narrows.backends.vm import closure, image, package, wire
 from narrows.backends.vm.errors import VmError
 from narrows.backends.vm.machine import Machine, command, version
@@ -89,12 +91,35 @@ class Vm:
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
+        output: dict[str, Any] = wire.unpack(self._ask(in_guest(plan), plan["duration"] / 1e9))
+        return output
+
+    def perform(self, asked: Transfer | Pings) -> dict[str, Any]:
+        """Perform a transfer or an attempt to ping in a guest."""
+        # The guest runs this machine's programs.
+        features.require(lambda: features.programs(asked.tools))
+        what = {asked.kind: asked.as_data(), "seed": asked.repetition}
+        output: dict[str, Any] = self._ask(what, asked.seconds)
+        return output
+
+    def lacking(self, algorithms: Iterable[str]) -> dict[str, str]:
+        """The congestion control algorithms that transfers cannot use, each with the reason."""
+        saved = self._image
+        known = saved.facts["congestion_controls"]
+        why = f"the guest's Linux {saved.kernel.release} has {', '.join(known)} only"
+        return {name: why for name in algorithms if name not in known}
+
+    def _ask(self, what: Mapping[str, Any], seconds: float) -> Any:
+        """The output of a guest that got this plan or transfer.
+
+        Args:
+            what: the plan or transfer.
+            seconds: its duration in the guest.
+        """
         with tempfile.TemporaryDirectory(prefix="narrows-vm-") as name:
             folder = Path(name)
             plan_file = folder / "plan"
-            plan_file.write_text(
-                json.dumps(in_guest(plan), separators=(",", ":"), allow_nan=False), encoding="utf-8"
-            )
+            plan_file.write_text(json.dumps(what, separators=(",", ":"), allow_nan=False), encoding="utf-8")
             saved = self._image
             words = command(saved.kernel.image, saved.initramfs, folder, plan_file)
             words += ["-incoming", f"exec:cat {shlex.quote(str(saved.state))}"]
@@ -103,13 +128,12 @@ class Vm:
                 Machine(words, folder) as machine,
             ):
                 machine.wake()
-                answer = self._answer(machine, folder / "answer", plan["duration"] / 1e9)
+                answer = self._answer(machine, folder / "answer", seconds)
         if "refused" in answer:
             raise ScenarioError(answer["refused"], answer["key"])
         if "failed" in answer:
             raise VmError(f"in the guest: {answer['failed']}")
-        output: dict[str, Any] = wire.unpack(answer["output"])
-        return output
+        return answer["output"]
 
     def _answer(self, machine: Machine, file: Path, duration: float) -> dict[str, Any]:
         patience = _PATIENCE_SECONDS + _SLOWEST * duration

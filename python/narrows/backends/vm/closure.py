@@ -17,7 +17,16 @@ from narrows.backends.kernel.ovs import SCHEMAS
 
 NEEDED = ("ip", "tc", "bridge", "ethtool", "nsenter", "setpriv", "chrt")
 """Programs that every run of the kernel backend needs."""
-USED = ("iperf3", "ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovsdb-tool")
+USED = (
+    "iperf3",
+    "ping",
+    "ovs-vswitchd",
+    "ovsdb-server",
+    "ovs-vsctl",
+    "ovs-ofctl",
+    "ovs-appctl",
+    "ovsdb-tool",
+)
 """Programs that some scenarios need."""
 
 START = Path(__file__).with_name("start.py")

@@ -14,11 +14,13 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from narrows.backends.kernel import ovs
 from narrows.backends.kernel.agents import BRF
 from narrows.backends.kernel.backend import Kernel, check_plan
+from narrows.backends.kernel.pings import Pings
+from narrows.backends.kernel.transfer import Transfer
 from narrows.backends.vm import wire
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.plan import Plan
@@ -55,13 +57,18 @@ def main() -> None:
     _say(port, {"ready": facts})
     _pause()
     subprocess.run(["modprobe", "qemu_fw_cfg"], check=True)
-    plan: Plan = json.loads(_FIRMWARE.read_bytes())
-    _seed(int(plan["seed"]))
-    _say(port, _answer(kernel, plan))
+    asked: dict[str, Any] = json.loads(_FIRMWARE.read_bytes())
+    _seed(int(asked["seed"]))
+    _say(port, _answer(kernel, asked))
 
 
-def _answer(kernel: Kernel, plan: Plan) -> dict[str, Any]:
+def _answer(kernel: Kernel, asked: dict[str, Any]) -> dict[str, Any]:
     try:
+        for kind in (Transfer, Pings):
+            if kind.kind in asked:
+                subprocess.run(["modprobe", "-a", "bridge", "sch_tbf"], check=True)
+                return {"output": kernel.perform(kind(**asked[kind.kind]))}
+        plan = cast("Plan", asked)
         if ovs.by_module(check_plan(plan)):
             subprocess.run(["modprobe", "openvswitch"], check=True)
         return {"output": wire.pack(kernel.run(plan))}

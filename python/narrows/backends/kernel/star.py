@@ -1,0 +1,141 @@
+"""Hosts at one switch with the machine's defaults, as Mininet's `sudo mn` makes them, and what they do there.
+
+Unlike in runs of plans, nothing is prepared for a comparison with the simulator: segmentation offload,
+buffers and sysctls are the kernel's.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from narrows.backends.kernel import namespaces
+from narrows.backends.kernel.processes import Processes, processes
+from narrows.backends.kernel.shell import KernelError, call, run
+
+SWITCH = "s1"
+NETWORK = "10.0.0.0/8"
+_NAP_SECONDS = 0.02
+
+IsCancelled = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Star:
+    """A network of hosts at a switch."""
+
+    hosts: int
+    tbf: str
+    """The qdisc of every port, as tc(8) reads it (empty: none)."""
+    mtu: int
+    """MTU of every port, bytes."""
+    algorithm: str = ""
+    """Congestion control algorithm of all hosts (empty: the kernel's default)."""
+
+    @property
+    def names(self) -> list[str]:
+        """The hosts' names in Mininet."""
+        return [f"h{number}" for number in range(1, self.hosts + 1)]
+
+    @property
+    def ports(self) -> list[tuple[str, str]]:
+        """Namespace and device of each port: host after host, each with its port at the switch."""
+        return [
+            port
+            for number, name in enumerate(self.names, 1)
+            for port in ((name, f"{name}-eth0"), (SWITCH, f"s1-eth{number}"))
+        ]
+
+
+def address(host: str) -> str:
+    """The address that Mininet gives to a host."""
+    return f"10.0.0.{host.removeprefix('h')}"
+
+
+@dataclass
+class Steps:
+    """Lines for ``ip -batch`` (in the caller's namespace and in others) and ``tc -batch``."""
+
+    outside: list[str] = field(default_factory=list)
+    inside: dict[str, list[str]] = field(default_factory=dict)
+    queues: dict[str, list[str]] = field(default_factory=dict)
+
+
+def steps(star: Star, prefix: str) -> Steps:
+    """The lines that create the network. Pure."""
+    made = Steps([f"netns add {prefix}{name}" for name in (*star.names, SWITCH)])
+    bridge = ["link set lo up", "link add name sw0 type bridge", "link set sw0 up"]
+    # `sysctl net.ipv4.tcp_congestion_control` refuses most algorithms in a namespace. A route accepts them
+    # (RTAX_CC_ALGO), and negotiates ECN if the algorithm needs it.
+    congctl = f" congctl {star.algorithm}" if star.algorithm else ""
+    for host, (_, device), (_, its) in zip(star.names, star.ports[::2], star.ports[1::2], strict=True):
+        sides = [f"{device} netns {prefix}{host}", f"{its} netns {prefix}{SWITCH}"]
+        made.outside.append(
+            f"link add {sides[0]} mtu {star.mtu} type veth peer name {sides[1]} mtu {star.mtu}"
+        )
+        made.inside[prefix + host] = [
+            "link set lo up",
+            f"link set {device} up",
+            f"addr add {address(host)}/8 dev {device} noprefixroute",
+            f"route add {NETWORK} dev {device} src {address(host)}{congctl}",
+        ]
+        bridge.append(f"link set {its} master sw0 up")
+    made.inside[prefix + SWITCH] = bridge
+    if star.tbf:
+        for name, device in star.ports:
+            line = f"qdisc add dev {device} root handle 1: {star.tbf}"
+            made.queues.setdefault(prefix + name, []).append(line)
+    return made
+
+
+@contextmanager
+def built(star: Star) -> Iterator[Processes]:
+    """Create a network for the duration of the context. Yields its programs.
+
+    Raises:
+        KernelError: if the kernel refuses a part. All created objects are removed first.
+    """
+    namespaces.sweep()
+    prefix = namespaces.new_prefix()
+    made = steps(star, prefix)
+    try:
+        with processes(prefix) as programs:
+            call(["ip", "-batch", "-"], made.outside)
+            for name, lines in made.inside.items():
+                call(["ip", "-n", name, "-batch", "-"], lines)
+            for name, lines in made.queues.items():
+                call(["tc", "-n", name, "-batch", "-"], lines)
+            yield programs
+    finally:
+        namespaces.clean(prefix)
+
+
+def wait(what: str, running: subprocess.Popen[bytes], seconds: float, is_cancelled: IsCancelled) -> None:
+    """Wait until a program ends.
+
+    Raises:
+        KernelError: if it does not end in time.
+        KeyboardInterrupt: if the run was cancelled.
+    """
+    until = time.monotonic() + seconds
+    while running.poll() is None:
+        if is_cancelled():
+            raise KeyboardInterrupt
+        if time.monotonic() > until:
+            raise KernelError(f"{what} did not end within {seconds:g} s")
+        time.sleep(_NAP_SECONDS)
+
+
+def drops(star: Star, prefix: str) -> dict[str, dict[str, int]]:
+    """The counters of tbf at each port: bytes, packets and drops."""
+    found = {}
+    for name, device in star.ports:
+        words = ["tc", "-n", prefix + name, "-s", "-j", "qdisc", "show", "dev", device]
+        for qdisc in json.loads(run(words)):
+            if qdisc.get("kind") == "tbf":
+                found[device] = {key: int(qdisc.get(key, 0)) for key in ("bytes", "packets", "drops")}
+    return found

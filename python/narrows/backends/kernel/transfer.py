@@ -1,0 +1,100 @@
+"""One iperf3 transfer between two hosts at a switch. Only iperf3 measures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from narrows.backends.kernel import modules, star
+from narrows.backends.kernel.processes import Processes
+from narrows.backends.kernel.shell import KernelError
+from narrows.backends.kernel.star import IsCancelled, Star, address
+from narrows.errors import one_line
+
+CLIENT, SERVER = "h1", "h2"
+_GRACE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A transfer, as a guest can also read it from JSON."""
+
+    kind: ClassVar[str] = "transfer"
+    tools: ClassVar[tuple[str, ...]] = ("iperf3",)
+
+    algorithm: str
+    """The congestion control algorithm of both hosts."""
+    seconds: int
+    """Duration that iperf3 gets."""
+    rate: str
+    """Rate of tbf at every port, as tc(8) reads it."""
+    burst: int
+    """Size of tbf's bucket, bytes."""
+    limit: int
+    """Maximum length of tbf's queue, bytes."""
+    mtu: int = 1500
+    """MTU of every port, bytes."""
+    repetition: int = 1
+    """Number of the repetition, from 1. It is the seed of a guest's random numbers."""
+
+    def as_data(self) -> dict[str, Any]:
+        """The transfer as JSON can represent it."""
+        return asdict(self)
+
+    @property
+    def star(self) -> Star:
+        """The network of the transfer."""
+        tbf = f"tbf rate {self.rate} burst {self.burst} limit {self.limit}"
+        return Star(2, tbf, self.mtu, self.algorithm)
+
+    @property
+    def commands(self) -> list[tuple[str, list[str]]]:
+        """Host and words of each command.
+
+        `--forceflush` writes the server's readiness to the log at once. The paper's client has no `-t`,
+        because its 10 s are iperf3's default.
+        """
+        client = ["iperf3", "-c", address(SERVER), "-J", "-t", str(self.seconds)]
+        return [(SERVER, ["iperf3", "-s", "--forceflush"]), (CLIENT, client)]
+
+    def perform(self, is_cancelled: IsCancelled = lambda: False) -> dict[str, Any]:
+        """Perform the transfer.
+
+        Returns:
+            `report`, the client's JSON; `ports`, tc's counters of each port.
+
+        Raises:
+            KernelError: if a tool fails, or if the hosts had another algorithm.
+            KeyboardInterrupt: if the run was cancelled.
+        """
+        with modules.in_use(self.algorithm), star.built(self.star) as programs:
+            report = self._measure(programs, is_cancelled)
+            return {"report": report, "ports": star.drops(self.star, programs.prefix)}
+
+    def _measure(self, programs: Processes, is_cancelled: IsCancelled) -> dict[str, Any]:
+        (server, waits), (client, sends) = self.commands
+        log = programs.log("iperf3-server")
+        programs.start(server, "iperf3-server", waits)
+        programs.wait_for("iperf3's server", lambda: "listening" in log.read_text(errors="replace"))
+        running = programs.start(client, "iperf3", sends, may_end=True)
+        star.wait("iperf3", running, self.seconds + _GRACE_SECONDS, is_cancelled)
+        return checked(programs.log("iperf3").read_text("utf-8", "replace"), self.algorithm)
+
+
+def checked(text: str, algorithm: str) -> dict[str, Any]:
+    """The client's report, after a check that iperf3 succeeded with the algorithm. Pure.
+
+    Raises:
+        KernelError: with iperf3's error, or with the algorithm that the sender had.
+    """
+    try:
+        report: dict[str, Any] = json.loads(text)
+    except ValueError:
+        raise KernelError(one_line(f"iperf3 wrote no JSON: {text.strip()[:200]}")) from None
+    if "error" in report:
+        raise KernelError(one_line(f"iperf3: {report['error']}"))
+    had = report.get("end", {}).get("sender_tcp_congestion")
+    if had != algorithm:
+        raise KernelError(f"iperf3 reports the algorithm {had!r}, expected {algorithm!r}")
+    return report
