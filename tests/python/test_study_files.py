@@ -51,7 +51,7 @@ CLAIMS, STUDY = "claims.toml", "study.toml"
         ),
         (STUDY, 'repaired = "brf"', 'repaired = "bfr"', "readings.0.repaired: found 'bfr', expected one of"),
         (STUDY, '"e1.toml"', '"e0.toml"', "experiments.E1.scenario: found 'e0.toml', expected a file in the"),
-        (STUDY, 'scenario = "e1.toml"', "", "experiments.E1: expected scenario, printed or computed"),
+        (STUDY, 'scenario = "e1.toml"', "", "experiments.E1: expected scenario, printed, computed,"),
         (STUDY, "seeds = 2", "seeds = 0", "experiments.E1.quick.seeds: found 0, expected at least 1"),
         (STUDY, 'title = "', 'title = 3 # "', "title: found 3, expected a string in quotes"),
         (STUDY, "[paper]", "[paper", "found no valid TOML: "),

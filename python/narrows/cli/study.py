@@ -10,15 +10,18 @@ from rich.console import Console
 from rich.text import Text
 
 from narrows import extras, sweep
+from narrows.backends import Performs
 from narrows.cli.commands.shared import INTERRUPTED, On, say
 from narrows.cli.console import plain
 from narrows.cli.run import real_stacks
 from narrows.cli.table import Table
 from narrows.data.folder import existing_folder
+from narrows.errors import NarrowsError
 from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
 from narrows.studies.model import Study
+from narrows.studies.published import published, run_published
 from narrows.studies.readings import by_reading, words_of
 from narrows.studies.real import run_on_both
 from narrows.studies.runner import Outcome, Real, chosen, run_study
@@ -38,6 +41,7 @@ def study(
     quick: bool,
     reuse: bool,
     figures: bool,
+    as_published: bool = False,
 ) -> None:
     """Run a study, write its report and print the verdicts; list the studies if `name` is None."""
     if name is None:
@@ -46,26 +50,51 @@ def study(
             console.print(f"{known}: {load_study(find_study(known)).title}")
         return
     loaded = load_study(find_study(name))
+    if as_published and on is On.SIM:
+        raise NarrowsError(f"--as-published: found --on {on}, expected --on kernel or vm")
     # Check this before the runs, because runs take long.
     extras.require("report", "study")
     # Import drawing libraries late: they are slow, and `narrows --help` does not need them.
     from narrows.report import write  # noqa: PLC0415
 
-    folder = out if out is not None else Path("results") / _folder(loaded, quick, on)
+    folder = out if out is not None else Path("results") / _folder(loaded, quick, on, as_published)
     try:
         with terminable():
-            outcome = _run(loaded, folder, quick, only, seeds, jobs, reuse, on, existing_folder(data))
+            if as_published:
+                outcome = _published(loaded, folder, quick, only, seeds, jobs, reuse, on)
+            else:
+                outcome = _run(loaded, folder, quick, only, seeds, jobs, reuse, on, existing_folder(data))
     except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which tells the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
-        say(f"interrupted{came}; --reuse continues after the finished experiments")
+        kept = "transfers" if as_published else "experiments"
+        say(f"interrupted{came}; --reuse continues after the finished {kept}")
         raise typer.Exit(INTERRUPTED) from None
     report = write(outcome, folder, files=figures, say=say)
     _show(outcome, plain())
     print(f"report in {report}")
 
 
-def _folder(loaded: Study, quick: bool, on: On) -> str:
-    return loaded.id + (f"-{on}" if on is not On.SIM else "") + ("-quick" if quick else "")
+def _folder(loaded: Study, quick: bool, on: On, as_published: bool) -> str:
+    parts = ["as-published"] * as_published + [str(on)] * (on is not On.SIM) + ["quick"] * quick
+    return "-".join([loaded.id, *parts])
+
+
+def _published(
+    loaded: Study,
+    folder: Path,
+    quick: bool,
+    only: list[str],
+    seeds: int | None,
+    jobs: int | None,
+    reuse: bool,
+    on: On,
+) -> Outcome:
+    published(loaded, only)  # validate names before booting a guest
+    backend = real_stacks(on)
+    assert isinstance(backend, Performs)
+    return run_published(
+        loaded, folder, backend, quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, say=say
+    )
 
 
 def _run(

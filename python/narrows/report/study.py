@@ -163,6 +163,7 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
                 if name in used
             ],
             numbers=numbers,
+            warmup_s=None if outcome.on == "sim" else 0.0,
         )
     )
 
@@ -194,8 +195,11 @@ def _facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("Mode", "quick" if outcome.quick else "full"),
         ("Runs", f"{len(runs):,}"),
         ("Seeds", f"{seeds[0]} to {seeds[-1]}" if seeds else "none"),
-        ("Events", f"{outcome.events:,}"),
     ]
+    if outcome.on == "sim":
+        facts.append(("Events", f"{outcome.events:,}"))
+    else:
+        facts.append((f"iperf3, {outcome.on}", f"Linux {outcome.kernel}"))
     if outcome.wall_s > 0:
         facts.append(("Simulation time", f"{outcome.wall_s:,.1f} s of one core"))
     if outcome.real is not None:
@@ -219,13 +223,13 @@ def _write_measures(outcome: Outcome, path: Path) -> None:
         table.writerow(
             ["on", "experiment", "factors", "seed", "measure", "arguments", "unit", "value", "lower_bound"]
         )
-        sides = [("sim", outcome.runs)]
+        sides = [(outcome.on, outcome.runs)]
         if outcome.real is not None:
             sides.append((outcome.real.backend, outcome.real.runs))
         for side, found in sides:
             for identity, runs in found.items():
                 unique = {(name, _text(args)): (name, args) for name, args in wanted.get(identity, [])}
-                varied = outcome.varied.get(identity, {}) if side == "sim" else {}
+                varied = outcome.varied.get(identity, {}) if runs is outcome.runs[identity] else {}
                 for group in (runs, *varied.values()):
                     rows = _measure_rows(identity, group, list(unique.values()))
                     table.writerows([side, *row] for row in rows)
@@ -293,9 +297,10 @@ def _write_claims(outcome: Outcome, path: Path) -> None:
         twofold = {finding.claim.id for finding in outcome.second}
         first, second = words_of(outcome.study.readings)
         sides = [
-            ("sim", first if finding.claim.id in twofold else "", finding) for finding in outcome.findings
+            (outcome.on, first if finding.claim.id in twofold else "", finding)
+            for finding in outcome.findings
         ]
-        sides += [("sim", second, finding) for finding in outcome.second]
+        sides += [(outcome.on, second, finding) for finding in outcome.second]
         if outcome.real is not None:
             sides += [(outcome.real.backend, "", finding) for finding in outcome.real.findings]
         for side, reading, finding in sides:

@@ -51,5 +51,13 @@ SAMPLED = {
     "retransmits": Heading("Retransmissions", "packets", 1.0),
     "throughput_bps": Heading("Throughput", "Mbit/s", 1e6),
     "queue_packets": Heading("Queue", "packets", 1.0),
+    # iperf3's quantities, in the units of its report. The window is in KiB, as the paper's script divides it.
+    "bytes": Heading("Data sent", "MB", 1e6),
+    "bits_per_second": Heading("Throughput", "Mbit/s", 1e6),
+    "retransmits_in_interval": Heading("Retransmissions", "packets", 1.0),
+    "snd_cwnd": Heading("Window", "KiB", 1024.0),
+    "rtt": Heading("RTT", "\N{MICRO SIGN}s", 1.0),
+    "rttvar": Heading("Deviation of the RTT", "\N{MICRO SIGN}s", 1.0),
+    "pmtu": Heading("MTU", "bytes", 1.0),
 }
 """Quantities over time by their names in the tables of samples."""

@@ -20,6 +20,14 @@ PRINTED = "printed"
 """Name of the table in a run that holds one row of a table from a paper."""
 COMPUTED = "computed"
 """Name of the table in a run that a model computed: quantities that no simulation has."""
+INTERVALS = "iperf3"
+"""Name of the table in a run of iperf3 that holds the sender's intervals, in the units of iperf3."""
+PINGS = "pings"
+"""Name of the table in a run of pings that holds their RTTs, in microseconds."""
+PAPER = "paper"
+"""Name of the table in a run that holds the paper's figures for the same experiment."""
+DIGESTED = (PRINTED, COMPUTED, INTERVALS, PINGS, "flows")
+"""Tables that distinguish runs."""
 Tables = Mapping[str, Mapping[str, Any]]
 """Values by table and column: numpy arrays, or lists of strings."""
 
@@ -38,16 +46,14 @@ class Run:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of a run's results without its seed: the tables `flows`, `printed` and `computed`.
+        """A digest of a run's results without its seed: the tables in `DIGESTED`.
 
         The values include means and percentiles of RTTs and counts of packets. If two runs agree in all these
         values bit for bit, they are the same sequence of events.
         """
         digest = hashlib.sha256()
         columns = {
-            (table, name): values
-            for table in (PRINTED, COMPUTED, "flows")
-            for name, values in self.tables.get(table, {}).items()
+            (table, name): values for table in DIGESTED for name, values in self.tables.get(table, {}).items()
         }
         for (table, name), values in sorted(columns.items()):
             digest.update(f"{table}.{name}".encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -154,6 +155,8 @@ def _ease(expect: Expect | None, case: Case) -> float:
 
 
 def _cases(claim: Claim, runs: Runs) -> list[Case]:
+    if claim.order:
+        return _pairs(claim, runs)
     starred = [name for name, value in claim.b.where.items() if value == OTHERS] if claim.b else []
     if not starred:
         return _cases_of(claim, runs)
@@ -165,6 +168,21 @@ def _cases(claim: Claim, runs: Runs) -> list[Case]:
             other = claim.b.model_copy(update={"where": {**claim.b.where, name: value}})
             found = _cases_of(claim.model_copy(update={"b": other}), runs)
             cases += [replace(case, factors=((name, value), *case.factors)) for case in found]
+    return cases
+
+
+def _pairs(claim: Claim, runs: Runs) -> list[Case]:
+    """A case for each value of the order and each value of a later group, if both have runs."""
+    factor, cases = claim.order_of, []
+    for earlier, later in itertools.combinations(claim.order, 2):
+        for a, b in itertools.product(earlier, later):
+            sides = {
+                side: Side(where={**claim.a.where, factor: value}, args=claim.a.args)
+                for side, value in (("a", a), ("b", b))
+            }
+            found = _cases_of(claim.model_copy(update={**sides, "order": []}), runs)
+            words = " over ".join(f"{value:g}" if isinstance(value, float) else value for value in (a, b))
+            cases += [replace(case, factors=((factor, words), *case.factors)) for case in found]
     return cases
 
 

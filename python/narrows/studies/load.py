@@ -55,8 +55,9 @@ def load_study(folder: Path) -> Study:
     study._folder = folder
     for experiment in study.experiments:
         key = f"experiments.{experiment.id}"
-        if not experiment.file and experiment.computed is None:
-            raise _at(ScenarioError("expected scenario, printed or computed", key), folder, table)
+        if not experiment.file and experiment.computed is None and not experiment.is_as_published:
+            message = "expected scenario, printed, computed, iperf3 or pings"
+            raise _at(ScenarioError(message, key), folder, table)
         if experiment.computed is not None:
             try:
                 check(experiment.computed)

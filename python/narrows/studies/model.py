@@ -113,6 +113,42 @@ class Computed(_Table):
     args: dict[str, Any] = {}
 
 
+class Transfers(_Table):
+    """An experiment of iperf3 transfers between two hosts, which `--as-published` performs on real stacks."""
+
+    algorithms: list[str] = Field(min_length=1)
+    """Congestion control algorithms, each of which has its own transfers."""
+    seconds: int = Field(default=10, ge=1)
+    """Duration of a transfer."""
+    repetitions: int = Field(default=JUDGED_SEEDS, ge=1)
+    """Transfers of each algorithm. The paper may have fewer, but claims need an interval."""
+    rate: str
+    """Rate of tbf at every port, as tc(8) reads it."""
+    burst: int = Field(ge=1)
+    """Size of tbf's bucket, bytes."""
+    limit: int = Field(ge=1)
+    """Maximum length of tbf's queue, bytes."""
+    mtu: int = Field(default=1500, ge=576)
+    """MTU of every port, bytes."""
+    paper: str = ""
+    """The experiment with the paper's table, whose rows are added to the runs."""
+    quick_seconds: int = Field(default=2, ge=1)
+    """Duration of a transfer with `--quick`, which has one repetition."""
+
+
+class Attempts(_Table):
+    """An experiment of pings between all hosts of a switch, which `--as-published` performs."""
+
+    hosts: list[int] = Field(min_length=1)
+    """Numbers of hosts, each of which has its own attempts."""
+    count: int = Field(default=20, ge=1)
+    """Pings of each host in an attempt."""
+    interval_ms: int = Field(default=50, ge=1)
+    """Time between two pings of a host."""
+    repetitions: int = Field(default=10, ge=1)
+    """Attempts for each number of hosts."""
+
+
 class Experiment(_Table):
     """One experiment: a scenario file with its sweep, and the names of its factors."""
 
@@ -127,6 +163,10 @@ class Experiment(_Table):
     is simulated."""
     computed: Computed | None = None
     """A model whose solutions are runs. With a scenario, the factor `by` is `simulation` or `model`."""
+    iperf3: Transfers | None = None
+    """Transfers, given instead of `scenario`. Only `--as-published` performs them."""
+    pings: Attempts | None = None
+    """Attempts to ping, given instead of `scenario`. Only `--as-published` performs them."""
     factors: dict[str, str] = {}
     """Key of each factor in the sweep (`case` or a dotted key), if it differs from the factor's name."""
     recorded: Recorded | None = None
@@ -142,10 +182,17 @@ class Experiment(_Table):
     def _one_source(self) -> Experiment:
         if self.printed and (self.scenario or self.computed):
             raise Expected("printed without scenario and computed")
+        if self.is_as_published and (self.file or self.computed or (self.iperf3 and self.pings)):
+            raise Expected("one of iperf3 and pings, without scenario, printed and computed")
         for item in self.free:
             if item.key and (item.id in self.factors or item.key in self.factors.values()):
                 raise Expected(f"a free input that no run varies instead of {item.id!r}")
         return self
+
+    @property
+    def is_as_published(self) -> bool:
+        """Whether only `--as-published` runs it."""
+        return self.iperf3 is not None or self.pings is not None
 
     @property
     def file(self) -> str:
@@ -272,6 +319,13 @@ class Claim(_Table):
     args: dict[str, Any] = {}
     a: Side = Side()
     b: Side | None = None
+    order: list[list[str | float]] = []
+    """Values of a factor in a published order, the largest measurement first, given instead of `b`.
+
+    There is a case for each value and each one of a later group. Values of one group are not compared.
+    """
+    order_of: str = "algorithm"
+    """The factor of `order`."""
     compare: Literal["value", "difference", "ratio", "gain"] = "value"
     """The number that is computed from `a` and `b` for each seed. gain: 100 (a/b - 1) percent (MET-7)."""
     across: Literal["every", "any"] = "every"
@@ -284,7 +338,9 @@ class Claim(_Table):
 
     @model_validator(mode="after")
     def _complete(self) -> Claim:
-        if (self.b is None) != (self.compare == "value"):
+        if self.b is not None and self.order:
+            raise Expected("either `b` or `order`")
+        if (self.b is None and not self.order) != (self.compare == "value"):
             raise Expected("`b` with difference, ratio and gain, and only with them")
         if (self.expect is None) != bool(self.cannot):
             raise Expected("either `expect` or `cannot`, the reason for no verdict")
@@ -401,6 +457,9 @@ class Study(_Table):
                 free = self.experiment(figure.experiment).free
                 _known(figure.free, [item.id for item in free if item.key], f"figures.{figure.id}.free")
         printed = [experiment.id for experiment in self.experiments if experiment.printed]
+        for experiment in self.experiments:
+            if experiment.iperf3 is not None and experiment.iperf3.paper:
+                _known(experiment.iperf3.paper, printed, f"experiments.{experiment.id}.iperf3.paper")
         for table in self.tables:
             if table.printed or any(column.printed for column in table.columns):
                 _known(table.printed, printed, f"tables.{table.id}.printed")

@@ -78,7 +78,11 @@ class Outcome:
     """Simulation time, summed over threads."""
     events: int = 0
     real: Real | None = None
-    """The outcome on real stacks, if the study ran on them."""
+    """The outcome on real stacks, if the study ran on them and in the simulator."""
+    on: str = "sim"
+    """The place of `runs`: the simulator, or the backend of iperf3's transfers."""
+    kernel: str = ""
+    """Release of the kernel of transfers."""
     second: list[Finding] = field(default_factory=list)
     """Findings on the second reading, for the claims that name an algorithm with two readings."""
     varied: dict[str, dict[str, Runs]] = field(default_factory=dict)
@@ -274,14 +278,21 @@ def take_without_runs(study: Study, experiment: Experiment, outcome: Outcome) ->
 def chosen(study: Study, only: Iterable[str]) -> list[Experiment]:
     """The experiments with these ids, or all if there are no ids, in the study's order.
 
+    Experiments that only `--as-published` runs are left out (`narrows.studies.published`).
+
     Raises:
         NarrowsError: for an id that the study does not have.
     """
-    wanted, known = list(only), [experiment.id for experiment in study.experiments]
+    experiments = [experiment for experiment in study.experiments if not experiment.is_as_published]
+    wanted, known = list(only), [experiment.id for experiment in experiments]
     for identity in wanted:
+        if any(identity == other.id for other in study.experiments if other.is_as_published):
+            raise NarrowsError(
+                f"--only {identity}: it needs real stacks; add --as-published --on kernel or vm"
+            )
         if identity not in known:
             raise NarrowsError(f"--only: {choice(identity, known)}")
-    return [experiment for experiment in study.experiments if not wanted or experiment.id in wanted]
+    return [experiment for experiment in experiments if not wanted or experiment.id in wanted]
 
 
 _REMEMBERED = "study.json"

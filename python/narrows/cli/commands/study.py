@@ -56,6 +56,13 @@ def study(
         ),
     ] = On.SIM,
     reuse: Annotated[bool, typer.Option("--reuse", help="Keep the tables of an earlier call.")] = False,
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published",
+            help="Run the paper's own experiment with iperf3 instead (survey; needs --on kernel or vm).",
+        ),
+    ] = False,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -73,4 +80,16 @@ def study(
     """
     from narrows.cli import study as work  # noqa: PLC0415
 
-    work.study(name, out, only or [], seeds, jobs, on, data, quick=quick, reuse=reuse, figures=figures)
+    work.study(
+        name,
+        out,
+        only or [],
+        seeds,
+        jobs,
+        on,
+        data,
+        quick=quick,
+        reuse=reuse,
+        figures=figures,
+        as_published=as_published,
+    )

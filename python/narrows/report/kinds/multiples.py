@@ -1,4 +1,4 @@
-"""A small chart for each controller, all on the same axes."""
+"""A small chart for each controller, by default all on the same axes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import altair as alt
 import numpy as np
 
-from narrows.report.encode import ALGORITHM, axis, first_seed, note_bursts, note_cut
+from narrows.report.encode import ALGORITHM, CUT, axis, first_seed, note_bursts, note_cut
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.series import POINTS, binned, rows, thin
 from narrows.report.style import GREY, look, order
@@ -25,7 +25,7 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
     """A sampled quantity of the first flow over time: a small chart per controller, all on the same axis.
 
     The study's args: quantity, bin_s (bins of a rate), rule (a line to compare with), capacity_mbit (the
-    link's rate: the caption explains goodput above it).
+    link's rate: the caption explains goodput above it), own_axis (whether each chart has an axis of its own).
     """
     args = spec.args
     quantity = str(args["quantity"])
@@ -43,11 +43,15 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
     if not drawn:
         return Figure(spec.id, spec.title, spec.caption, [])
     values = np.concatenate([y for _, y in drawn.values()])
-    top = max(float(np.quantile(values, PEAK_OF)) * 1.15, float(args.get("rule", 0.0)) * 1.05, 1e-9)
+    rule_at = float(args.get("rule", 0.0))
+    top = _top(values, rule_at)
     rate = float(args.get("capacity_mbit", math.inf))
-    caption = spec.caption + note_cut(values, 0.0, top) + note_bursts(values, rate)
+    owns = bool(args.get("own_axis"))
+    cut = any(note_cut(y, 0.0, _top(y, rule_at) if owns else top) for _, y in drawn.values())
+    caption = spec.caption + (CUT if cut else "") + note_bursts(values, rate)
     panels = []
     for name in order(list(drawn)):
+        top = _top(drawn[name][1], rule_at) if owns else top
         t, y = thin(*drawn[name], POINTS // 2)
         shown = look(name)
         line = (
@@ -64,3 +68,8 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
             layers.insert(0, rule.mark_rule(color=GREY, strokeDash=[3, 3]).encode(y="y:Q"))
         panels.append(Panel(shown.label, alt.layer(*layers), height=HEIGHT))
     return Figure(spec.id, spec.title, caption, panels, columns=3)
+
+
+def _top(values: np.ndarray, rule: float) -> float:
+    """The end of an axis for these values and the line to compare with."""
+    return max(float(np.quantile(values, PEAK_OF)) * 1.15, rule * 1.05, 1e-9)

@@ -13,9 +13,10 @@ from narrows import metrics
 from narrows.report.encode import ALGORITHM, algorithms, axis
 from narrows.report.figure import Figure, Panel, inline
 from narrows.report.intervals import CUT_WHISKERS, Frame, legible, possible, reach, within
-from narrows.report.style import GREY, INK, look
+from narrows.report.style import GREY, INK, PAPER, look
 from narrows.results.factors import Factor
 from narrows.results.measures import find_measure, measure_run
+from narrows.results.runs import PAPER as PAPER_TABLE
 from narrows.results.runs import Run, Runs
 from narrows.studies.model import FigureSpec
 
@@ -116,9 +117,10 @@ def column_title(column: Mapping[str, Any]) -> str:
 def ranking(spec: FigureSpec, runs: Runs) -> Figure:
     """A panel per measure: controllers from the best (top) to the worst, with intervals over seeds.
 
-    The study's args: columns (of `places`; title; rule, a line to compare with), without (controllers).
+    The study's args: columns (of `places`; title; rule, a line to compare with; paper, a column of the
+    paper's table, whose figures get a marker), without (controllers).
     """
-    panels, cut = [], False
+    panels, cut, is_compared = [], False, False
     for column in spec.args["columns"]:
         ranked = places(runs, column, spec.args.get("without", []))
         if not ranked:
@@ -140,7 +142,12 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
         ]
         colours = [str(row["c"]) for row in data]
         rule = float(column.get("rule", 0.0))
-        high = max(rule, *(reach(row["y"], row["hi"], row["n"]) for row in data)) or 1.0
+        printed = _printed(runs, ranked, str(column.get("paper", "")))
+        is_compared = is_compared or bool(printed)
+        high = (
+            max(rule, *(row["p"] for row in printed), *(reach(row["y"], row["hi"], row["n"]) for row in data))
+            or 1.0
+        )
         low = min(0.0, *(row["y"] for row in data))
         high += _LABEL * (high - low)
         cut = Frame(low, high, _LABEL).end(data) or cut
@@ -168,11 +175,34 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
             base.mark_rule(color=INK, strokeWidth=1.4).encode(x="from:Q", x2="upto:Q"),
             *legible(base.encode(x="at:Q", text="t:N"), align="left", dx=5, fontSize=10.5),
         ]
+        if printed:
+            mark = alt.Chart(inline(printed)).mark_point(
+                shape="diamond", size=42, filled=True, color=PAPER, stroke=INK, strokeWidth=1.3, opacity=1
+            )
+            layers.append(
+                mark.encode(
+                    x=alt.X("p:Q"),
+                    y=alt.Y("label:N", sort=labels),
+                    tooltip=[alt.Tooltip("label:N", title=" "), alt.Tooltip("p:Q", title="the paper")],
+                )
+            )
         if rule:
             line = alt.Chart(inline([{"r": rule}]))
             layers.append(line.mark_rule(color=GREY, strokeDash=[3, 3]).encode(x="r:Q"))
         panels.append(Panel(column_title(column), alt.layer(*layers), height=19 * len(ranked) + 12))
-    return Figure(spec.id, spec.title, spec.caption + (CUT_WHISKERS if cut else ""), panels)
+    note = " Diamonds are the paper's figures." if is_compared else ""
+    return Figure(spec.id, spec.title, spec.caption + note + (CUT_WHISKERS if cut else ""), panels)
+
+
+def _printed(runs: Runs, ranked: Sequence[Place], column: str) -> list[dict[str, Any]]:
+    """The paper's figure of each controller, if runs have it."""
+    found = []
+    for place in ranked:
+        run = runs.where({ALGORITHM: place.algorithm})[0]
+        values = run.tables.get(PAPER_TABLE, {})
+        if column in values:
+            found.append({"label": look(place.algorithm).label, "p": float(values[column][0])})
+    return found
 
 
 def _ticks(low: float, high: float, limits: tuple[float, float]) -> dict[str, Any]:

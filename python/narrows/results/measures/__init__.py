@@ -1,6 +1,6 @@
 """Measures of runs, by name. Importing this package registers those that need only the tables of a run."""
 
-from narrows.results.measures import allocation, crowds, general, queues, signalling, states
+from narrows.results.measures import allocation, crowds, general, iperf3, queues, signalling, states
 from narrows.results.measures.registry import (
     MEASURES,
     Measure,
@@ -18,6 +18,7 @@ __all__ = [
     "crowds",
     "find_measure",
     "general",
+    "iperf3",
     "measure",
     "measure_run",
     "queues",

@@ -1,0 +1,83 @@
+"""Measures of a paper's own experiment on real stacks: iperf3 transfers, and pings.
+
+Those of iperf3 are means over its intervals of a second, as the survey's table has them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from narrows.results.measures.registry import measure
+from narrows.results.runs import INTERVALS, PINGS, Run
+
+_SOURCE = "iperf3, mean over intervals"
+
+
+def _mean(run: Run, quantity: str) -> float:
+    return float(np.mean(run.column(INTERVALS, quantity)))
+
+
+@measure("Throughput", "Mbit/s", _SOURCE)
+def iperf3_throughput(run: Run) -> float:
+    """Rate at which iperf3 wrote data into its socket."""
+    return _mean(run, "bits_per_second") / 1e6
+
+
+@measure("Window", "KiB", _SOURCE)
+def iperf3_window(run: Run) -> float:
+    """Congestion window at the ends of the intervals."""
+    return _mean(run, "snd_cwnd") / 1024
+
+
+@measure("RTT", "\N{MICRO SIGN}s", _SOURCE)
+def iperf3_rtt(run: Run) -> float:
+    """Linux's smoothed RTT at the ends of the intervals."""
+    return _mean(run, "rtt")
+
+
+@measure("RTT variance", "\N{MICRO SIGN}s", _SOURCE)
+def iperf3_rtt_variance(run: Run) -> float:
+    """Linux's mean deviation of the RTT at the ends of the intervals, which iperf3 calls variance."""
+    return _mean(run, "rttvar")
+
+
+@measure("MTU", "bytes", _SOURCE)
+def iperf3_mtu(run: Run) -> float:
+    """Path MTU at the ends of the intervals."""
+    return _mean(run, "pmtu")
+
+
+@measure("Retransmissions", "packets", "iperf3")
+def iperf3_retransmits(run: Run) -> float:
+    """Number of segments that the sender transmitted again."""
+    return float(run.column(INTERVALS, "retransmits").sum())
+
+
+@measure("Drops of the ports", "packets", "tc")
+def tbf_drops(run: Run) -> float:
+    """Number of packets that tbf dropped at all ports of hosts and switch."""
+    return float(run.column("ports", "drops").sum())
+
+
+@measure("RTT of pings", "\N{MICRO SIGN}s", "ping")
+def ping_rtt(run: Run) -> float:
+    """Mean RTT of the pings of all hosts."""
+    return float(np.mean(run.column(PINGS, "rtt")))
+
+
+@measure("Deviation of the RTT of pings, divided by its mean", "", "ping")
+def ping_deviation(run: Run) -> float:
+    """Standard deviation of the RTTs of the pings of all hosts, divided by their mean."""
+    rtts = run.column(PINGS, "rtt")
+    return float(np.std(rtts, ddof=1) / np.mean(rtts))
+
+
+@measure("Failed attempts", "%", "the paper, 3.6")
+def ping_failed(run: Run, lost: float = 0.2) -> float:
+    """100 if a host got no reply to at least the part `lost` of its pings, otherwise 0.
+
+    The mean over attempts is the paper's relative value of the error.
+    """
+    sent, received = run.column("pinging", "sent"), run.column("pinging", "received")
+    # Not 1 - received / sent: 1 - 16 / 20 is below 0.2.
+    return 100.0 if np.any(sent - received >= lost * sent) else 0.0
