@@ -274,6 +274,9 @@ def test_diagrams_have_the_papers_figures_beside_ours(tmp_path: Path) -> None:
     assert len(figure.panels) == 4 and figure.caption.endswith("Diamonds are the paper's figures.")
     text = json.dumps(figure.panels[1].chart.to_dict())
     assert "1285.8" in text, "the RTT of BIC in the paper"
+    rows = {row["label"]: row for row in figure.panels[1].chart.to_dict()["layer"][0]["data"]["values"]}
+    assert rows["BBR"]["at"] == 82.7, "the label is to the right of the marker, which would cover it"
+    assert rows["BIC"]["at"] < 100
 
 
 def test_an_order_has_a_case_for_each_pair_of_groups(tmp_path: Path) -> None:

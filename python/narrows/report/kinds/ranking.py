@@ -151,6 +151,7 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
         low = min(0.0, *(row["y"] for row in data))
         high += _LABEL * (high - low)
         cut = Frame(low, high, _LABEL).end(data) or cut
+        _make_room(data, printed, _LABEL * (high - low))
         base = alt.Chart(inline(data)).encode(
             y=alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(domain=False, ticks=False, grid=False))
         )
@@ -192,6 +193,15 @@ def ranking(spec: FigureSpec, runs: Runs) -> Figure:
         panels.append(Panel(column_title(column), alt.layer(*layers), height=19 * len(ranked) + 12))
     note = " Diamonds are the paper's figures." if is_compared else ""
     return Figure(spec.id, spec.title, spec.caption + note + (CUT_WHISKERS if cut else ""), panels)
+
+
+def _make_room(data: Sequence[dict[str, Any]], printed: Sequence[dict[str, Any]], room: float) -> None:
+    """Move the labels that the paper's markers would cover to the right of these markers, in place."""
+    markers = {row["label"]: row["p"] for row in printed}
+    for row in data:
+        at = markers.get(row["label"], math.inf)
+        if 0 <= at - row["at"] <= room:
+            row["at"] = at
 
 
 def _printed(runs: Runs, ranked: Sequence[Place], column: str) -> list[dict[str, Any]]:
