@@ -268,7 +268,7 @@ def test_the_page_has_the_papers_diagrams_charts_and_table(tmp_path: Path) -> No
 
 
 def test_diagrams_have_the_papers_figures_beside_ours(tmp_path: Path) -> None:
-    outcome, _ = run(tmp_path, Fake(), seeds=2)
+    outcome, _ = run(tmp_path, Fake(), seeds=1)
     spec = next(spec for spec in STUDY.figures if spec.id == "iperf3-diagrams")
     figure = draw(spec, outcome.runs["P1"])
     assert len(figure.panels) == 4 and figure.caption.endswith("Diamonds are the paper's figures.")
