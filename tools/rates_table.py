@@ -14,7 +14,16 @@ from narrows import markdown
 from pages import fill
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "rate-controllers.md"
-CONTROLLERS = ("brf", "pacec", "rcp", "xcp", "bdr", "cubic")
+CONTROLLERS = {
+    "brf": "BRF",
+    "pacec": "PACEC",
+    "rcp": "RCP",
+    "rcp-published": "RCP, beta 0.4",
+    "xcp": "XCP",
+    "xcp-paced": "XCP, paced",
+    "bdr": "BDR",
+    "cubic": "CUBIC",
+}
 ROWS = (
     ("R1", "four flows, 4 s apart"),
     ("R2", "200 flows"),
@@ -26,6 +35,7 @@ ROWS = (
     ("R8", "radio link"),
     ("R9", "capacity halved for 10 s"),
     ("R10", "four flows each way"),
+    ("R11", "mesh of 20 flows"),
 )
 FIGURES = {
     "utilisation": ("utilisation, %", 100.0, 0),
@@ -36,7 +46,7 @@ FIGURES = {
     "allocation_error": ("error of the allotted rate, %", 1.0, 1),
     "time_above_capacity": ("time with allotted rates above the capacity, %", 1.0, 1),
     "slowdown": ("slowdown, mean / p99", 1.0, 1),
-    "drop_rate": ("drops, %", 1.0, 1),
+    "drop_rate": ("drops, %", 1.0, 2),
     "signalling_bytes": ("signalling, % of bytes", 1.0, 2),
     "signalling_work": ("messages / packets rewritten, 1/s", 1.0, 0),
 }
@@ -68,7 +78,7 @@ def table(results: Path) -> str:
                 known = not all(math.isnan(part) for part in parts)
                 cells.append(" / ".join(f"{scale * part:.{digits}f}" for part in parts) if known else "-")
             rows.append([title, name, *cells])
-    return markdown.table(["scenario", "figure", *(c.upper() for c in CONTROLLERS)], rows, "llr")
+    return markdown.table(["scenario", "figure", *CONTROLLERS.values()], rows, "llr")
 
 
 def main() -> None:

@@ -133,7 +133,7 @@ def test_one_verdict_of_many_cases(
     [
         ({"at_least": 1.0}, "smallest of 2 runs: 20, 1 needed"),
         ({"at_most": 99.0}, "largest of 2 runs: 92, 99 allowed"),
-        ({"at_least": 40.0}, "does not hold in 2 of 3 cases; smallest of 2 runs: 20, 40 needed"),
+        ({"at_least": 40.0}, "loss 0.1: smallest of 2 runs: 20, 40 needed"),
     ],
 )
 def test_the_case_closest_to_the_limit_represents_all(expect: dict[str, float], said: str) -> None:
@@ -550,6 +550,41 @@ def test_the_number_of_seeds_can_be_chosen(tmp_path: Path) -> None:
     assert len(run(3, reuse=True).runs["E3"]) == len(runs) and "E3: read" in said[0]
     assert {found.seed for found in run(4, reuse=True).runs["E3"]} == {1, 2, 3, 4}
     assert {found.seed for found in run(None, reuse=True).runs["E3"]} == {1, 2, 3, 4}
+
+
+def test_an_experiment_may_set_keys_of_another_ones_scenario(tmp_path: Path) -> None:
+    study = load_study(find_study("bbr-gain"))
+    g0, g1 = (runner.prepare(study, study.experiment(name), quick=False)[0] for name in ("G0", "G1"))
+    changed = {key for key, value in g0.raw().items() if g1.raw()[key] != value}
+    assert changed == {"name", "duration", "probes", "sweep"}
+    assert g0.duration == 24e9 and g0.probes.interval == 5e6
+    assert g0.sweep is not None and g0.sweep.vary == {"flows.*.cc": ["bbr"]}
+    text = runner.scenario_text(study, study.experiment("G0"))
+    assert '# Keys that G0 sets:\n# name = "bbr-gain-g0"\n# duration = "24s"\n' in text
+    wrong = study.experiment("G0").model_copy(update={"set": {"links.tigth.queue": "1bdp"}})
+    with pytest.raises(
+        NarrowsError, match=r"experiments\.G0\.set: links\.tigth\.queue: found 'tigth', expected"
+    ):
+        runner.read_scenario(study, wrong)
+
+
+def test_the_work_ahead_counts_each_run_with_its_own_duration() -> None:
+    scenario = loads(
+        """
+        duration = "10s"
+        [[links]]
+        between = ["A", "B"]
+        rate = "10mbit"
+        delay = "1ms"
+        [[flows]]
+        from = "A"
+        to = "B"
+        [sweep]
+        seeds = 3
+        vary = { duration = ["10s", "60s"], "flows.0.cc" = ["cubic", "reno"] }
+        """
+    )
+    assert runner.amount([scenario], "simulated") == "12 runs, 420 s of simulated time"
 
 
 def test_an_unknown_experiment_gives_a_one_line_error_with_the_known_ones(narrows, tmp_path):

@@ -49,6 +49,12 @@ CLAIMS, STUDY = "claims.toml", "study.toml"
             'printed = "brff-',
             "readings.0.printed: found 'brff-literal', expected",
         ),
+        (
+            STUDY,
+            "[[readings]]",
+            '[[readings]]\nrepaired = "bbr"\nprinted = "brf-literal"\nlabel = "as in 2019"\n[[readings]]',
+            "readings.1.label: found 'as printed', expected one of as in 2019",
+        ),
         (STUDY, 'repaired = "brf"', 'repaired = "bfr"', "readings.0.repaired: found 'bfr', expected one of"),
         (STUDY, '"e1.toml"', '"e0.toml"', "experiments.E1.scenario: found 'e0.toml', expected a file in the"),
         (STUDY, 'scenario = "e1.toml"', "", "experiments.E1: expected scenario, printed, computed,"),

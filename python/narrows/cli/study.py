@@ -153,7 +153,8 @@ def _show(outcome: Outcome, console: Console) -> None:
 def _verdict(finding: Finding | None) -> Text:
     if finding is None:
         return Text()
-    return Text.assemble((finding.words, _STYLE[finding.verdict]), "\n", (finding.why, "dim"))
+    why = "; ".join(filter(None, [finding.grade, finding.why]))
+    return Text.assemble((finding.words, _STYLE[finding.verdict]), "\n", (why, "dim"))
 
 
 def _show_real(real: Real, console: Console) -> None:

@@ -6,7 +6,7 @@ import math
 
 from narrows import metrics
 from narrows.report.claims import number
-from narrows.report.encode import ALGORITHM
+from narrows.report.encode import ALGORITHM, algorithms
 from narrows.report.style import look
 from narrows.report.tables import DASH, PLUS_MINUS, Cell, Column, Table
 from narrows.results.factors import Factor
@@ -25,7 +25,8 @@ def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
     if runs is None:
         return None
     chosen = runs.where(spec.where)
-    names = [value for value in chosen.values(spec.rows) if _has_row(spec, str(value), outcome)]
+    values = algorithms(chosen) if spec.rows == ALGORITHM else chosen.values(spec.rows)
+    names = [value for value in values if _has_row(spec, str(value), outcome)]
     columns = [Column("", number=False)]
     for column in spec.columns:
         unit = find_measure(column.measure).unit
@@ -58,19 +59,20 @@ def _paper(spec: TableSpec, column: TableColumn, name: str, outcome: Outcome) ->
     return None
 
 
+def mean_of(column: TableColumn, runs: Runs, factor: str, name: Factor) -> metrics.Interval:
+    """The mean over seeds of a column's measure in a row, with its 95 % interval."""
+    chosen = runs.where({**column.where, factor: name})
+    return metrics.mean_ci([measure_run(column.measure, run, **column.args).value for run in chosen])
+
+
 def _measured(column: TableColumn, runs: Runs, factor: str, name: Factor) -> Cell:
     """The mean over seeds, with the half width of its 95 % interval."""
-    found = [
-        measure_run(column.measure, run, **column.args).value
-        for run in runs.where({**column.where, factor: name})
-    ]
-    interval = metrics.mean_ci(found)
+    interval = mean_of(column, runs, factor, name)
     if math.isnan(interval.mean):
         return Cell(DASH)
-    half = interval.half_width
-    return Cell(
-        number(interval.mean), "" if math.isnan(half) else f"{PLUS_MINUS}\N{NO-BREAK SPACE}{number(half)}"
-    )
+    half = number(interval.half_width) if interval.n > 1 else "0"
+    # An interval without a width says nothing, e.g. that of a count that is 0 in every run.
+    return Cell(number(interval.mean), "" if half == "0" else f"{PLUS_MINUS}\N{NO-BREAK SPACE}{half}")
 
 
 def _text(value: float | str) -> str:

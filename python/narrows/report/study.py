@@ -14,6 +14,7 @@ from narrows.report import folder, network, page
 from narrows.report.claims import both_tallies, claim_rows, tally
 from narrows.report.figure import VALIDATE, Figure
 from narrows.report.kinds import draw
+from narrows.report.overview import overview
 from narrows.report.paper import paper_table
 from narrows.report.real import agreement, side_by_side
 from narrows.report.tables import Table, sentence
@@ -29,14 +30,19 @@ from narrows.studies.readings import words_of
 from narrows.studies.runner import Outcome, read_scenario
 
 Say = Callable[[str], None]
+OVERVIEW = "overview"
+"""Section of the figure that compares algorithms in all experiments."""
 
 
 def figures(outcome: Outcome) -> dict[str, list[Figure]]:
-    """The figures of each experiment that ran. Figures without data are left out."""
-    drawn: dict[str, list[Figure]] = {
-        identity: _network(outcome.study, outcome.study.experiment(identity)) for identity in outcome.runs
-    }
+    """The overview, and the figures of each experiment that ran. Figures without data are left out."""
+    drawn: dict[str, list[Figure]] = {}
     with debug_mode(VALIDATE):
+        whole = overview(outcome)
+        if whole is not None:
+            drawn[OVERVIEW] = [whole]
+        for identity in outcome.runs:
+            drawn[identity] = _network(outcome.study, outcome.study.experiment(identity))
         for spec in outcome.study.figures:
             sides = [(spec, outcome.runs)]
             if outcome.real is not None:
@@ -93,7 +99,7 @@ def write(outcome: Outcome, out: Path, *, files: bool = True, say: Say = lambda 
     _write_measures(outcome, out / "measures.csv")
     _write_claims(outcome, out / "claims.csv")
     if files:
-        titles = {
+        titles = {OVERVIEW: "Overview"} | {
             experiment.id: f"{experiment.id} {experiment.title}" for experiment in outcome.study.experiments
         }
         shown = [(figure, titles[identity]) for identity, group in drawn.items() for figure in group]
@@ -105,7 +111,8 @@ def _page(outcome: Outcome, drawn: dict[str, list[Figure]]) -> str:
     study = outcome.study
     shown = {figure.id for group in drawn.values() for figure in group}
     numbers = {identity: i + 1 for i, identity in enumerate(f.id for group in drawn.values() for f in group)}
-    sections = [
+    sections = [page.Section(OVERVIEW, "Overview", "", "", drawn[OVERVIEW])] if OVERVIEW in drawn else []
+    sections += [
         page.Section(
             experiment.id,
             f"{experiment.id}  {experiment.title}",

@@ -126,20 +126,18 @@ def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
 
 
 def overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
-    """The verdict on a claim that has several cases."""
+    """The verdict on a claim, and the reason in the case that decides it (`Finding.grade` counts cases)."""
     good = [case for case in cases if case.verdict is Verdict.REPRODUCED]
     bad = [case for case in cases if case.verdict is Verdict.NOT_REPRODUCED]
     unsettled = [case for case in cases if case.verdict is Verdict.UNJUDGED]
     decisive = good or unsettled or bad if claim.across == "any" else bad or unsettled or good
     first = min(decisive, key=lambda case: _ease(claim.expect, case))
-    if len(cases) == 1:
-        return first.verdict, first.why
-    words = {
-        Verdict.REPRODUCED: "holds",
-        Verdict.NOT_REPRODUCED: "does not hold",
-        Verdict.UNJUDGED: "is open",
-    }
-    return first.verdict, f"{words[first.verdict]} in {len(decisive)} of {len(cases)} cases; {first.why}"
+    return first.verdict, first.why if len(cases) == 1 else f"{_where(first)}: {first.why}"
+
+
+def _where(case: Case) -> str:
+    """The factors of a case in words."""
+    return ", ".join(f"{name} {v:,g}" if isinstance(v, float) else f"{name} {v}" for name, v in case.factors)
 
 
 def _ease(expect: Expect | None, case: Case) -> float:

@@ -158,6 +158,8 @@ class Experiment(_Table):
     text: str = ""
     scenario: str = ""
     """The scenario file."""
+    set: dict[str, Any] = {}
+    """Keys of the scenario (dotted) that differ from the file, and their values."""
     printed: str = ""
     """A CSV table of the paper, given instead of `scenario`. The rows of the table are the runs, and nothing
     is simulated."""
@@ -184,6 +186,8 @@ class Experiment(_Table):
             raise Expected("printed without scenario and computed")
         if self.is_as_published and (self.file or self.computed or (self.iperf3 and self.pings)):
             raise Expected("one of iperf3 and pings, without scenario, printed and computed")
+        if self.set and not self.scenario:
+            raise Expected("set with scenario")
         for item in self.free:
             if item.key and (item.id in self.factors or item.key in self.factors.values()):
                 raise Expected(f"a free input that no run varies instead of {item.id!r}")
@@ -247,6 +251,29 @@ class TableSpec(_Table):
     columns: list[TableColumn] = Field(min_length=1)
     printed: str = ""
     """The experiment with the paper's table, for columns with `printed`."""
+
+
+class OverviewPanel(_Table):
+    """A panel of a study's overview: a column of the experiments' tables."""
+
+    column: str
+    """Title of the column. Experiments whose tables do not have it are left out."""
+    title: str
+    scale: list[float] = Field(min_length=3, max_length=3)
+    """Values with the shades for bad, neutral and good."""
+    log: bool = False
+    """Whether shades follow the logarithm of the value."""
+    percent: bool = False
+    """Whether a part of one is written in percent."""
+
+
+class Overview(_Table):
+    """One figure of the algorithms in all experiments."""
+
+    id: str = "overview"
+    title: str
+    caption: str
+    panels: list[OverviewPanel] = Field(min_length=1)
 
 
 class Side(_Table):
@@ -413,7 +440,9 @@ class Study(_Table):
     experiments: list[Experiment]
     figures: list[FigureSpec] = []
     tables: list[TableSpec] = []
-    """Tables of the paper."""
+    """Tables of measures by algorithm, e.g. those of the paper."""
+    overview: Overview | None = None
+    """The figure at the top of the page (None: none)."""
     claims: list[Claim] = []
     _folder: Path = PrivateAttr(default=Path())
 
@@ -448,6 +477,11 @@ class Study(_Table):
         _unique(self.tables, "tables")
         experiments = [experiment.id for experiment in self.experiments]
         figures = [figure.id for figure in self.figures]
+        if self.overview is not None:
+            figures.append(self.overview.id)
+            titles = [column.title for table in self.tables for column in table.columns]
+            for i, panel in enumerate(self.overview.panels):
+                _known(panel.column, titles, f"overview.panels.{i}.column")
         kinds = (("figures", self.figures), ("claims", self.claims), ("tables", self.tables))
         for kind, users in kinds:
             for user in users:
@@ -466,6 +500,10 @@ class Study(_Table):
         for claim in self.claims:
             if claim.figure is not None:
                 _known(claim.figure, figures, f"claims.{claim.id}.figure")
+        for i, reading in enumerate(self.readings):
+            # The report has one pair of words for all algorithms with two forms.
+            _known(reading.claims, [self.readings[0].claims], f"readings.{i}.claims")
+            _known(reading.label, [self.readings[0].label], f"readings.{i}.label")
         for experiment in self.experiments:
             _unique(experiment.free, f"experiments.{experiment.id}.free")
             for item in experiment.free:

@@ -38,6 +38,7 @@ from narrows.studies.runner import (
     judge_claims,
     minutes,
     read_scenario,
+    scenario_text,
     shorten,
     take_without_runs,
 )
@@ -118,7 +119,7 @@ def run_on_both(
         if pair.real is None:
             say(f"{identity}: left out: {' '.join(pair.left_out)}")
             continue
-        outcome.scenarios[identity] = (study.folder / pair.experiment.scenario).read_text(encoding="utf-8")
+        outcome.scenarios[identity] = scenario_text(study, pair.experiment)
         simulated = _results(pair.simulated, out / SIMULATED / identity, simulator, jobs, reuse, _quiet)
         runs = read_runs(simulated, pair.experiment.factors)
         outcome.runs[identity] = with_computed(pair.experiment, runs)

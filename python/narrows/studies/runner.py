@@ -229,9 +229,7 @@ def _take(planned: _Sweep, outcome: Outcome, jobs: int | None, backend: Backend 
         _remember(folder, outcome.quick, planned.notes)
     outcome.runs[experiment.id] = with_computed(experiment, runs)
     outcome.version = str(results.metadata.get("narrows", "unknown"))
-    outcome.scenarios[experiment.id] = (outcome.study.folder / experiment.scenario).read_text(
-        encoding="utf-8"
-    )
+    outcome.scenarios[experiment.id] = scenario_text(outcome.study, experiment)
 
 
 def amount(scenarios: Iterable[Scenario], kind: str) -> str:
@@ -357,11 +355,30 @@ def prepare(
 
 
 def read_scenario(study: Study, experiment: Experiment) -> dict[str, Any]:
-    """An experiment's scenario file as tables. The table `sweep` always exists."""
+    """An experiment's scenario as tables, with the keys that it sets. The table `sweep` always exists.
+
+    Raises:
+        ScenarioError: if a key that it sets names nothing.
+    """
     path = study.folder / experiment.scenario
     data = retired.scenario(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
     data.setdefault("sweep", {})
+    for key, value in experiment.set.items():
+        try:
+            override(data, key, value)
+        except ScenarioError as error:
+            place = f"experiments.{experiment.id}.set"
+            raise ScenarioError(f"{key}: {error.message}", place, str(study.folder / "study.toml")) from None
     return data
+
+
+def scenario_text(study: Study, experiment: Experiment) -> str:
+    """The text of an experiment's scenario file, followed by the keys that the experiment sets."""
+    text = (study.folder / experiment.scenario).read_text(encoding="utf-8")
+    if not experiment.set:
+        return text
+    changes = [f"# {key} = {json.dumps(value)}" for key, value in experiment.set.items()]
+    return "\n".join([text.rstrip("\n"), "", f"# Keys that {experiment.id} sets:", *changes, ""])
 
 
 def shorten(data: dict[str, Any], experiment: Experiment, shorter: Shorter) -> None:

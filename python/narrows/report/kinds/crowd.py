@@ -44,6 +44,7 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
     panels = []
     for title, group in panels_of(runs, args.get("panels")):
         values: list[dict[str, Any]] = []
+        ideal_values: list[dict[str, Any]] = []
         most = 2.0
         for name in names:
             found = [
@@ -64,16 +65,23 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
                     values += rows(
                         x=[size], y=[1e3 * float(times[chosen].mean())], s=name, n=int(chosen.sum())
                     )
-        x = alt.X(**axis("x", "Flow size (packets)", log=True, grid=False, format="~s"))
-        y = alt.Y(**axis("y", "Mean completion time (ms)", log=True, format=NUMBERS))
-        layers: list[Any] = []
         ideal = args.get("ideal")
         if ideal:
             grid = np.geomspace(1.0, most, 60)
             left = 1e6 * float(ideal["capacity_mbit"]) * (1.0 - float(ideal["load"])) / 8.0
-            shared = 1e3 * (2.0 * float(ideal["rtt_s"]) + grid * packet / left)
+            ideal_values = rows(x=grid, y=1e3 * (2.0 * float(ideal["rtt_s"]) + grid * packet / left))
+        # The axes end with the data, because a whole decade without a value is mostly empty.
+        drawn = values + ideal_values
+        x = alt.X(
+            **axis("x", "Flow size (packets)", log=True, grid=False, format="~s", domain=_around(drawn, "x"))
+        )
+        y = alt.Y(
+            **axis("y", "Mean completion time (ms)", log=True, format=NUMBERS, domain=_around(drawn, "y"))
+        )
+        layers: list[Any] = []
+        if ideal_values:
             layers.append(
-                alt.Chart(inline(rows(x=grid, y=shared)))
+                alt.Chart(inline(ideal_values))
                 .mark_line(color=GREY, opacity=0.45, strokeWidth=5)
                 .encode(x=x, y=y)
             )
@@ -98,6 +106,12 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
     if args.get("ideal"):
         legend.append(Key("two RTTs plus processor sharing", neutral(GREY), area=True))
     return Figure(spec.id, spec.title, spec.caption, panels, legend)
+
+
+def _around(values: list[dict[str, Any]], field: str) -> list[float]:
+    """The ends of a logarithmic axis with a small margin around the values."""
+    found = [float(row[field]) for row in values] or [1.0, 10.0]
+    return [min(found) / 1.1, max(found) * 1.1]
 
 
 def flow_count(spec: FigureSpec, runs: Runs) -> Figure:

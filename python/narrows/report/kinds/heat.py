@@ -50,6 +50,13 @@ class Value:
     mean: float
     half: float
     text: str
+    level: float | None = None
+    """The number that decides the shade, e.g. a logarithm (None: the mean)."""
+
+    @property
+    def shade(self) -> float:
+        """The number that decides the shade."""
+        return self.mean if self.level is None else self.level
 
 
 @dataclass(frozen=True)
@@ -76,16 +83,21 @@ def heat_map(
     unit: Unit,
 ) -> Figure:
     """A heat map. Cells without a value are empty. The heading has the unit: files have no caption."""
-    heading = f"{title} ({unit.name})" if unit.name else title
+    panel = heat_panel(f"{title} ({unit.name})" if unit.name else title, sides, values, scale, unit)
+    return Figure(identity, title, caption, [panel], _keys(scale, unit), columns=1)
+
+
+def heat_panel(heading: str, sides: Sides, values: Sequence[Value], scale: Ramp, unit: Unit) -> Panel:
+    """The panel of a heat map."""
     data = [
         {
             "r": value.row,
             "c": value.column,
-            "f": scale.fill(value.mean),
+            "f": scale.fill(value.shade),
             "m": unit.times * value.mean,
             "h": None if math.isnan(value.half) else unit.times * value.half,
             "t": value.text,
-            "k": scale.text(value.mean),
+            "k": scale.text(value.shade),
         }
         for value in values
         if not math.isnan(value.mean)
@@ -123,8 +135,7 @@ def heat_map(
         "height": ROW_HEIGHT * max(1, len(sides.rows)),
         "width": COLUMN_WIDTH * max(1, len(sides.columns)),
     }
-    panel = Panel(heading, alt.layer(*layers), **size)
-    return Figure(identity, title, caption, [panel], _keys(scale, unit), columns=1)
+    return Panel(heading, alt.layer(*layers), **size)
 
 
 def _keys(scale: Ramp, unit: Unit) -> list[Key]:
@@ -160,7 +171,7 @@ def heat(spec: FigureSpec, runs: Runs) -> Figure:
                 text = _text(interval.mean, unit)
                 values.append(Value(look(name).label, title, interval.mean, interval.half_width, text))
     sides = Sides([look(name).label for name in names], [title for title, _ in points], "", "")
-    figure = heat_map(spec.id, spec.title, spec.caption, sides, values, _scale(args["scale"]), unit)
+    figure = heat_map(spec.id, spec.title, spec.caption, sides, values, ramp(args["scale"]), unit)
     return figure if values else replace(figure, panels=[])
 
 
@@ -175,7 +186,7 @@ def number_text(value: float) -> str:
     return "0" if float(text) == 0 else text.replace("-", "\N{MINUS SIGN}")
 
 
-def _scale(ends: Sequence[float]) -> Ramp:
+def ramp(ends: Sequence[float]) -> Ramp:
     """The scale from bad through neutral to good; good may be the largest or the smallest value."""
     bad, neutral, good = (float(end) for end in ends)
     if bad < good:

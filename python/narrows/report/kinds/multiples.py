@@ -22,10 +22,11 @@ PEAK_OF = 0.995
 
 
 def multiples(spec: FigureSpec, runs: Runs) -> Figure:
-    """A sampled quantity of the first flow over time: a small chart per controller, all on the same axis.
+    """A sampled quantity of the first flow or of a link over time: a small chart per controller, on one axis.
 
-    The study's args: quantity, bin_s (bins of a rate), rule (a line to compare with), capacity_mbit (the
-    link's rate: the caption explains goodput above it), own_axis (whether each chart has an axis of its own).
+    The study's args: quantity, link (None: the first flow), bin_s (bins of a rate), rule (a line to compare
+    with), capacity_mbit (the link's rate: the caption explains goodput above it), own_axis (whether each chart
+    has an axis of its own).
     """
     args = spec.args
     quantity = str(args["quantity"])
@@ -33,7 +34,8 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
     drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     last = 0.0
     for run in first_seed(runs):
-        t, y = run.flow_series(0, quantity)
+        link = args.get("link")
+        t, y = run.flow_series(0, quantity) if link is None else run.link_series(run.link(link), quantity)
         last = max(last, float(t[~np.isnan(y)].max(initial=0.0)))
         if "bin_s" in args:
             t, y = binned(t, y, float(args["bin_s"]))
@@ -48,7 +50,8 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
     rate = float(args.get("capacity_mbit", math.inf))
     owns = bool(args.get("own_axis"))
     cut = any(note_cut(y, 0.0, _top(y, rule_at) if owns else top) for _, y in drawn.values())
-    caption = spec.caption + (CUT if cut else "") + note_bursts(values, rate)
+    caption = spec.caption + (CUT if cut else "")
+    caption += note_bursts(values, rate) if quantity == "goodput_bps" else ""
     panels = []
     for name in order(list(drawn)):
         top = _top(drawn[name][1], rule_at) if owns else top

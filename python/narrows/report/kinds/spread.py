@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
@@ -26,33 +28,33 @@ from narrows.report.figure import Figure, Panel, inline
 from narrows.report.series import rows
 from narrows.report.style import look
 from narrows.results.measures import find_measure, measure_run
-from narrows.results.runs import Runs
+from narrows.results.measures.crowds import PACKET_BYTES, completions
+from narrows.results.runs import Run, Runs
 from narrows.studies.model import FigureSpec
 
 
 def cdf(spec: FigureSpec, runs: Runs) -> Figure:
-    """Cumulative distribution of the queueing delay.
+    """Cumulative distribution of the queueing delay of a flow, or of the completion times of all flows.
 
-    Each quantile is a mean over seeds. The study's args: panels, flow (row).
+    Each quantile is a mean over seeds. The study's args: panels, of (`queueing` or `completion`), flow (row,
+    for `queueing`), after_s (only flows that began later count, for `completion`).
     """
     names = algorithms(runs)
     looks = [look(name) for name in names]
-    flow = int(spec.args.get("flow", 0))
+    distribution = _DISTRIBUTIONS[str(spec.args.get("of", "queueing"))]
     found: list[tuple[str, list[dict[str, Any]]]] = []
-    top = 1.0
+    low, top = math.inf, 1.0
     for title, group in panels_of(runs, spec.args.get("panels")):
         values: list[dict[str, Any]] = []
         for name in names:
             curves = []
             for run in group.where({ALGORITHM: name}):
-                levels, rtt = run.distribution("flow", int(run.column("flows", "flow")[flow]), "rtt")
-                if levels.size:
-                    curves.append(
-                        1e3 * (np.interp(_LEVELS, levels, rtt) - run.column("flows", "rtt_empty_s")[flow])
-                    )
+                curve = distribution.quantiles(run, spec.args)
+                if curve.size:
+                    curves.append(curve)
             if curves:
                 mean = np.maximum(np.mean(curves, axis=0), FLOOR_MS)
-                top = max(top, float(mean.max()))
+                low, top = min(low, float(mean.min())), max(top, float(mean.max()))
                 values += rows(x=mean, y=_LEVELS, s=name, i=np.arange(_LEVELS.size))
         found.append((title, values))
     panels = []
@@ -64,14 +66,14 @@ def cdf(spec: FigureSpec, runs: Runs) -> Figure:
                 x=alt.X(
                     **axis(
                         "x",
-                        "Queueing delay (ms)",
+                        distribution.x,
                         log=True,
-                        domain=[FLOOR_MS, top * 1.3],
+                        domain=[distribution.floor or low / 1.1, top * 1.3],
                         format=NUMBERS,
                         grid=False,
                     )
                 ),
-                y=alt.Y(**axis("y", "Share of the ACKs", domain=[0, 1], format="%")),
+                y=alt.Y(**axis("y", distribution.y, domain=[0, 1], format="%")),
                 order="i:Q",
                 color=colour(names, looks),
                 strokeDash=dash(names, looks),
@@ -82,6 +84,40 @@ def cdf(spec: FigureSpec, runs: Runs) -> Figure:
 
 
 _LEVELS = np.concatenate([np.linspace(0.0, 0.98, 50), [0.99, 0.995, 1.0]])
+
+
+def _queueing(run: Run, args: Mapping[str, Any]) -> NDArray[np.float64]:
+    """The quantiles of a flow's RTT above the empty path's, in ms."""
+    flow = int(args.get("flow", 0))
+    levels, rtt = run.distribution("flow", int(run.column("flows", "flow")[flow]), "rtt")
+    if not levels.size:
+        return levels
+    empty = float(run.column("flows", "rtt_empty_s")[flow])
+    return np.asarray(1e3 * (np.interp(_LEVELS, levels, rtt) - empty), dtype=np.float64)
+
+
+def _completion(run: Run, args: Mapping[str, Any]) -> NDArray[np.float64]:
+    """The quantiles of the completion times of finished flows, in ms."""
+    _, times = completions(run, PACKET_BYTES, float(args.get("after_s", 3.0)))
+    return 1e3 * np.quantile(times, _LEVELS) if times.size else times
+
+
+@dataclass(frozen=True)
+class _Distribution:
+    """A quantity whose distribution is drawn."""
+
+    x: str
+    y: str
+    floor: float | None
+    """Start of the axis (None: the smallest value)."""
+    quantiles: Callable[[Run, Mapping[str, Any]], NDArray[np.float64]]
+    """The values at `_LEVELS`, in ms (empty: the run has none)."""
+
+
+_DISTRIBUTIONS = {
+    "queueing": _Distribution("Queueing delay (ms)", "Share of the ACKs", FLOOR_MS, _queueing),
+    "completion": _Distribution("Completion time (ms)", "Share of the flows", None, _completion),
+}
 
 
 _STATISTICS = {"p95": "95th percentile", "p99": "99th percentile", "mean": "mean", "p50": "median"}

@@ -28,7 +28,7 @@ from narrows.report.encode import (
     note_cut,
     panels_of,
 )
-from narrows.report.figure import Figure, Key, Panel, inline
+from narrows.report.figure import PANEL_HEIGHT, Figure, Key, Panel, inline
 from narrows.report.series import POINTS, binned, rows, thin
 from narrows.report.style import GREY, INK, Look, look, looks_of, neutral, order, shades
 from narrows.results.figures import SAMPLED
@@ -48,11 +48,12 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
     """Goodput of each flow over time.
 
     The study's args: panels, bin_s, until_s, fair (draw the fair share of goodput), capacity_mbit, parts
-    (label to pattern of flows: the labels replace the names of the flows).
+    (label to pattern of flows: the labels replace the names of the flows), small (small panels, three in a
+    row).
     """
     args = spec.args
     chosen = panels_of(Runs(first_seed(runs)), args.get("panels"))
-    until = float(args.get("until_s", math.inf))
+    until, small = float(args.get("until_s", math.inf)), bool(args.get("small"))
     parts = {str(label): str(pattern) for label, pattern in args.get("parts", {}).items()}
     drawn, top = [], 0.0
     flow_names: list[str] = []
@@ -94,13 +95,13 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
                 .mark_line(color=INK, strokeDash=[3, 3], strokeWidth=1, interpolate="step-after", opacity=0.7)
                 .encode(x="t:Q", y="y:Q")
             )
-        panels.append(Panel(title, alt.layer(*layers)))
+        panels.append(Panel(title, alt.layer(*layers), height=150 if small else PANEL_HEIGHT))
     labels = [_called(name, parts) for name in flow_names]
     legend, said = _told_apart(labels, [looks for _, _, looks, _ in drawn])
     if args.get("fair"):
         legend.append(Key("fair share", neutral(INK, (3, 3))))
     caption = spec.caption + said + note_cut([top], *domain) + note_bursts([top], rate)
-    return Figure(spec.id, spec.title, caption, panels, legend)
+    return Figure(spec.id, spec.title, caption, panels, legend, columns=3 if small else 2)
 
 
 def _called(name: str, parts: dict[str, str]) -> str:

@@ -2,7 +2,7 @@
 //! (GAIN-1, GAIN-2, GAIN-10).
 //!
 //! Source: Yang et al., "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model" (Sensors
-//! 23(9):4431, 2023), equations 12 to 15. GAIN-2 reconstructs BBR-B's P_down.
+//! 23(9):4431, 2023), equations 12 to 14. GAIN-2 reconstructs BBR-B's P_down.
 //!
 //! The code uses only arithmetic that an eBPF program can use: `u64`, no floats, loops with a fixed number of
 //! iterations. Omega is in 1/1024, gains in 1/256. Every function rounds to the nearest unit, with halves rounded up.
