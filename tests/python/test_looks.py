@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+import tomllib
+
 import pytest
 from narrows.report import style
 from narrows.report.shade import contrast
 from narrows.report.style import dark_of, look, looks, order, shades
+from narrows.studies import find_study
 
 
 def test_controllers_that_are_drawn_together_differ_by_more_than_colour() -> None:
@@ -20,6 +25,34 @@ def test_colours_have_contrast_on_their_page() -> None:
     for name, entry in looks().items():
         assert contrast(entry.light, "#ffffff") >= 3.0, name
         assert contrast(entry.dark, "#16181b") >= 3.0, name
+
+
+def oklab(colour: str) -> tuple[float, float, float]:
+    """The colour in OKLab (Ottosson 2020), in which distances are as large as the colours look different."""
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    l_ = (0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b) ** (1 / 3)
+    m_ = (0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b) ** (1 / 3)
+    s_ = (0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b) ** (1 / 3)
+    return (
+        0.2104542553 * l_ + 0.7936177850 * m_ - 0.0040720468 * s_,
+        1.9779984951 * l_ - 2.4285922050 * m_ + 0.4505937099 * s_,
+        0.0259040371 * l_ + 0.7827717662 * m_ - 0.8086757660 * s_,
+    )
+
+
+@pytest.mark.parametrize(
+    ("study", "file"),
+    [("rates", "few"), ("pacec", "p1"), ("pacec", "line"), ("bdr", "b1-100"), ("bdr", "b3")],
+)
+def test_bars_of_one_chart_have_different_colours(study: str, file: str) -> None:
+    """Bars have neither dash nor marker. Three browns and two blues once had distances from 0.039 on."""
+    text = (find_study(study) / f"{file}.toml").read_text(encoding="utf-8")
+    names = [case["name"] for case in tomllib.loads(text)["sweep"]["case"]]
+    assert len(names) > 2
+    for a, b in itertools.combinations(names, 2):
+        assert math.dist(oklab(look(a).light), oklab(look(b).light)) >= 0.07, (a, b)
+        assert math.dist(oklab(look(a).dark), oklab(look(b).dark)) >= 0.07, (a, b)
 
 
 def test_names_without_a_look_of_their_own_never_look_alike(monkeypatch: pytest.MonkeyPatch) -> None:
