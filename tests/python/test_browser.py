@@ -17,6 +17,7 @@ import narrows
 import pytest
 from narrows import sweep
 from narrows.report import single, write
+from narrows.report.style import look
 from narrows.studies import find_study, load_study
 from narrows.studies.real import run_on_both
 from narrows.studies.runner import run_study
@@ -159,4 +160,30 @@ def test_the_theme_can_be_switched(browser: Any, report: Path) -> None:
     after, page_after = set(page.evaluate(colours)), page.evaluate(background)
     assert page_before != page_after
     assert before and after and not before & after
+    page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_all_charts_are_printed_on_white(browser: Any, plain: Path, theme: str, tmp_path: Path) -> None:
+    """Charts below the window are printed, too, and a dark page is printed in the colours for white paper."""
+    page = browser.new_context(viewport={"width": 1200, "height": 400}, color_scheme=theme).new_page()
+    strokes = "[...document.querySelectorAll('.chart .mark-line path')].map(p => p.getAttribute('stroke'))"
+    page.add_init_script(
+        f"""window.requestIdleCallback = () => 0;  // nothing is drawn in idle time
+        window.addEventListener('afterprint', () => {{
+          const drawn = document.querySelectorAll('.chart svg').length;
+          window.printed = [drawn, {strokes}, getComputedStyle(document.body).backgroundColor];
+        }});"""
+    )
+    page.goto(plain.as_uri())
+    page.wait_for_timeout(500)
+    whole = page.evaluate("document.querySelectorAll('.chart').length")
+    assert page.evaluate("document.querySelectorAll('.chart svg').length") < whole
+    page.pdf(path=tmp_path / "page.pdf")
+    printed, colours, paper = page.evaluate("window.printed")
+    assert printed == whole and paper == "rgb(255, 255, 255)"
+    assert {look("cubic").light, look("bbr").light} <= set(colours)
+    page.wait_for_timeout(1500)
+    seen = look("cubic").dark if theme == "dark" else look("cubic").light
+    assert seen in page.evaluate(strokes)
     page.close()

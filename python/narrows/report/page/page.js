@@ -1,4 +1,4 @@
-// Draws each chart when it comes near the window, and draws it again when the theme changes.
+// Draws each chart when it comes near the window or before it is printed, and draws it again when the theme changes.
 (() => {
   "use strict";
   const specs = JSON.parse(document.getElementById("charts").textContent);
@@ -45,7 +45,7 @@
   places.forEach((place) => watcher.observe(place));
 
   // Charts out of view are drawn one by one in idle time, so that a page that is searched, saved or captured as a
-  // whole has no gaps. Before printing all are drawn at once.
+  // whole has no gaps.
   const idle = window.requestIdleCallback ?? ((task) => setTimeout(task, 50));
   const next = () => {
     const place = places.find((p) => !begun.has(p));
@@ -53,8 +53,25 @@
   };
   idle(next);
   const rest = () => Promise.all(places.filter((place) => !place.dataset.drawn).map(draw));
-  window.addEventListener("beforeprint", rest);
   window.narrowsDrawAll = rest;
+
+  // The browser runs all pending promises before it prints, and drawing needs nothing else. So charts that are missing
+  // or dark are drawn in time, in the colours for white paper.
+  let before;
+  window.addEventListener("beforeprint", () => {
+    const dark = isDark();
+    before = root.dataset.theme;
+    root.dataset.theme = "light";
+    places.filter((place) => dark || !place.dataset.drawn).forEach((place) => {
+      begun.add(place);
+      draw(place);
+    });
+  });
+  window.addEventListener("afterprint", () => {
+    if (before) root.dataset.theme = before;
+    else delete root.dataset.theme;
+    if (isDark()) redraw();
+  });
 
   const redraw = () => places.filter((place) => place.dataset.drawn).forEach(draw);
   system.addEventListener("change", () => { if (!root.dataset.theme) redraw(); });
