@@ -88,12 +88,29 @@ def test_a_table_may_take_the_papers_values_from_its_file() -> None:
     spec = a_table(printed="throughput_mbit").model_copy(update={"printed": "T1"})
     table = paper_table(spec, an_outcome(E=runs, T1=printed))
     assert table is not None
-    assert [row[1].text for row in table.rows] == ["1,150", "802"]
+    assert [row[1].text for row in table.rows] == ["802", "1,150"]  # in the order of legends
 
 
 def test_a_paper_without_its_table_leaves_the_rows_out() -> None:
     runs = Runs([a_run("bbr", 1, 90)])
     assert paper_table(a_table(printed="x").model_copy(update={"printed": "T1"}), an_outcome(E=runs)) is None
+
+
+def test_a_column_without_values_of_a_paper_has_ours_alone() -> None:
+    runs = Runs([a_run(name, seed, 90 + seed) for name in ("bbr", "brf") for seed in (1, 2, 3)])
+    ours = paper_table(a_table(), an_outcome(E=runs))
+    assert ours is not None and [column.unit for column in ours.columns] == ["", "Mbit/s"]
+    assert [[cell.text for cell in row] for row in ours.rows] == [["BBR", "92"], ["BRF", "92"]]
+    assert ours.rows[0][1].half.endswith("2.48")
+    alike = Runs([a_run("bbr", seed, 90 + 1e-3 * seed) for seed in (1, 2, 3)])
+    narrow = paper_table(a_table(), an_outcome(E=alike))
+    assert narrow is not None and [cell.half for cell in narrow.rows[0]] == ["", ""]
+    beside = a_table(paper={"brf": 95.5})
+    both = beside.model_copy(update={"columns": [*beside.columns, *a_table().columns]})
+    table = paper_table(both, an_outcome(E=runs))
+    assert table is not None and [[cell.text for cell in row] for row in table.rows] == [
+        ["BRF", "95.5", "92", "92"]
+    ]
 
 
 # --- grades

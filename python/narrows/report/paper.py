@@ -15,6 +15,9 @@ from narrows.results.runs import PRINTED, Runs
 from narrows.studies.model import TableColumn, TableSpec
 from narrows.studies.runner import Outcome
 
+_LAST_DIGIT = 5e-4
+"""Half of the last digit of a mean, relative to the mean."""
+
 
 def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
     """A row for each value of the table's factor, and two columns for each of the paper's.
@@ -70,9 +73,10 @@ def _measured(column: TableColumn, runs: Runs, factor: str, name: Factor) -> Cel
     interval = mean_of(column, runs, factor, name)
     if math.isnan(interval.mean):
         return Cell(DASH)
-    half = number(interval.half_width) if interval.n > 1 else "0"
-    # An interval without a width says nothing, e.g. that of a count that is 0 in every run.
-    return Cell(number(interval.mean), "" if half == "0" else f"{PLUS_MINUS}\N{NO-BREAK SPACE}{half}")
+    # The mean has three digits. An interval that is narrower than the last digit says nothing.
+    known = interval.half_width >= _LAST_DIGIT * abs(interval.mean) and interval.half_width > 0
+    half = f"{PLUS_MINUS}\N{NO-BREAK SPACE}{number(interval.half_width)}" if known else ""
+    return Cell(number(interval.mean), half)
 
 
 def _text(value: float | str) -> str:
