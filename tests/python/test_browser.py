@@ -6,6 +6,7 @@ Without Chromium the tests are skipped with a warning, or fail if NARROWS_REQUIR
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import warnings
@@ -16,12 +17,16 @@ from typing import Any
 import narrows
 import pytest
 from narrows import sweep
+from narrows.report import page as page_of
 from narrows.report import single, write
+from narrows.report.kinds import draw as draw_kind
 from narrows.report.style import look
-from narrows.studies import find_study, load_study
+from narrows.studies import Runs, find_study, load_study
+from narrows.studies.model import FigureSpec
 from narrows.studies.real import run_on_both
 from narrows.studies.runner import run_study
 from sketch import Sketch
+from test_study import a_run
 
 
 def chromium() -> str:
@@ -186,4 +191,29 @@ def test_all_charts_are_printed_on_white(browser: Any, plain: Path, theme: str, 
     page.wait_for_timeout(1500)
     seen = look("cubic").dark if theme == "dark" else look("cubic").light
     assert seen in page.evaluate(strokes)
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "is_inclined"), [(1360, False), (390, True)])
+def test_labels_of_bars_do_not_overlap(browser: Any, tmp_path: Path, width: int, is_inclined: bool) -> None:
+    names = ["cubic", "reno", "brf", "pacec", "pacec-equal", "pacec-literal", "rcp", "rcp-published", "xcp"]
+    runs = Runs([a_run(name, seed, 50 + seed) for name in names for seed in (1, 2)])
+    spec = FigureSpec(id="f", experiment="E", kind="bars", title="T", caption="C.", args={"y": "goodput"})
+    report = tmp_path / "page.html"
+    section = page_of.Section("E", "E", "", "", [draw_kind(spec, runs)])
+    report.write_text(page_of.render(page_of.Page("T", "", "", [section])), encoding="utf-8")
+    page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+    page.goto(report.as_uri())
+    page.evaluate("narrowsDrawAll()")
+    page.wait_for_selector(".chart[data-drawn]")
+    labels = page.evaluate(
+        """[...document.querySelectorAll('.chart .role-axis-label text')].map(t => {
+          const box = t.getBoundingClientRect();
+          return [t.textContent, box.left, box.right, t.getAttribute('transform') || ''];
+        }).filter(([text]) => /[A-Z]/.test(text))"""
+    )
+    assert len(labels) == len(names)
+    assert {"rotate(-40)" in transform for *_, transform in labels} == {is_inclined}
+    if not is_inclined:
+        assert all(left[2] < right[1] for left, right in itertools.pairwise(labels))
     page.close()

@@ -45,6 +45,8 @@ def _axis_title(spec: FigureSpec, factor: float) -> str:
 
 _MOST_BARS = 8
 """Largest number of bars whose labels do not overlap in a panel of normal width."""
+_LABEL_CHARACTER = 6.0
+"""Approximate width of a character of a bar's label, in px."""
 _LABEL = 0.08
 """Height of a bar's label, as a part of the panel's height."""
 
@@ -186,16 +188,22 @@ def _bars(
     looks = [look(name) for name in names]
     y = axis("v", title, log=log, domain=[low, high], format=NUMBERS)
     labels = [item.label for item in looks]
+    # In a narrow place on the page, e.g. on a phone, labels that would overlap are inclined. Files have no
+    # container, and their panels are wide enough.
+    widest = max((len(part) for label in labels for part in label.split(", ")), default=0)
+    narrow = f"isFinite(containerSize()[0]) && width < {len(labels) * (widest * _LABEL_CHARACTER + 4):.0f}"
     x = alt.X(
         "label:N",
         sort=labels,
         title=None,
         axis=alt.Axis(
-            labelAngle=0,
+            labelAngle=alt.ExprRef(f"{narrow} ? -40 : 0"),
+            labelAlign=alt.ExprRef(f"{narrow} ? 'right' : 'center'"),
+            labelBaseline="top",
             domain=low != 0,
             ticks=False,
-            labelLimit=90,
-            labelExpr="split(datum.label, ', ')",
+            labelLimit=140,
+            labelExpr=f"{narrow} ? datum.label : split(datum.label, ', ')",
         ),
     )
     base = alt.Chart(inline(values)).encode(x=x)
