@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from narrows import metrics
 from narrows.errors import NarrowsError
+from narrows.scenario.load import loads
 from narrows.studies import Claim, Run, Runs, Verdict, find_study, judge, load_study, runner
 from narrows.studies.computed import compute
 from narrows.studies.judge import Bound, judge_bound

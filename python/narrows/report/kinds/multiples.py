@@ -25,8 +25,8 @@ def multiples(spec: FigureSpec, runs: Runs) -> Figure:
     """A sampled quantity of the first flow or of a link over time: a small chart per controller, on one axis.
 
     The study's args: quantity, link (None: the first flow), bin_s (bins of a rate), rule (a line to compare
-    with), capacity_mbit (the link's rate: the caption explains goodput above it), own_axis (whether each chart
-    has an axis of its own).
+    with), capacity_mbit (the link's rate: the caption explains goodput above it), own_axis (whether each
+    chart has an axis of its own).
     """
     args = spec.args
     quantity = str(args["quantity"])
