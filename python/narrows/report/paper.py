@@ -1,4 +1,4 @@
-"""The tables of a paper, with our values next to the paper's."""
+"""Tables of measures by algorithm, next to a paper's values if the paper has such a table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LAST_DIGIT = 5e-4
 
 
 def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
-    """A row for each value of the table's factor, and two columns for each of the paper's.
+    """A row for each value of the table's factor. A column of the paper has two columns: its values and ours.
 
     None if the experiment was not run, or if no run has a row.
     """
@@ -33,23 +33,31 @@ def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
     columns = [Column("", number=False)]
     for column in spec.columns:
         unit = find_measure(column.measure).unit
-        columns += [Column(column.title, "paper"), Column("", f"measured{f', {unit}' if unit else ''}")]
+        if _has_paper(column):
+            columns += [Column(column.title, "paper"), Column("", f"measured{f', {unit}' if unit else ''}")]
+        else:
+            columns.append(Column(column.title, unit))
     rows = []
     for name in names:
         cells = [Cell(look(str(name)).label if spec.rows == ALGORITHM else str(name))]
         for column in spec.columns:
-            paper = _paper(spec, column, str(name), outcome)
-            cells += [
-                Cell(DASH if paper is None else _text(paper)),
-                _measured(column, chosen, spec.rows, name),
-            ]
+            if _has_paper(column):
+                paper = _paper(spec, column, str(name), outcome)
+                cells.append(Cell(DASH if paper is None else _text(paper)))
+            cells.append(_measured(column, chosen, spec.rows, name))
         rows.append(cells)
     notes = [spec.caption] if spec.caption else []
     return Table(spec.title, columns, rows, notes) if rows else None
 
 
+def _has_paper(column: TableColumn) -> bool:
+    return bool(column.paper or column.printed)
+
+
 def _has_row(spec: TableSpec, name: str, outcome: Outcome) -> bool:
-    return any(_paper(spec, column, name, outcome) is not None for column in spec.columns)
+    """Whether the paper has a value in the row. A table without values of a paper has all rows."""
+    of_paper = [column for column in spec.columns if _has_paper(column)]
+    return not of_paper or any(_paper(spec, column, name, outcome) is not None for column in of_paper)
 
 
 def _paper(spec: TableSpec, column: TableColumn, name: str, outcome: Outcome) -> float | str | None:

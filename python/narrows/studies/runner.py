@@ -233,9 +233,16 @@ def _take(planned: _Sweep, outcome: Outcome, jobs: int | None, backend: Backend 
 
 
 def amount(scenarios: Iterable[Scenario], kind: str) -> str:
-    """The number of runs of scenarios and their total time, e.g. `240 runs, 14,400 s of simulated time`."""
-    counts = [(len(expand(scenario)), scenario.duration / 1e9) for scenario in scenarios]
-    runs, seconds = sum(count for count, _ in counts), sum(count * each for count, each in counts)
+    """The number of runs of scenarios and their total time, e.g. `240 runs, 14,400 s of simulated time`.
+
+    Checks each point of a sweep once, because a wrong point must not cost the runs before it.
+    """
+    runs, seconds = 0, 0.0
+    for scenario in scenarios:
+        seeds = scenario.sweep.seeds if scenario.sweep is not None else 1
+        points = expand(scenario, 1)
+        runs += seeds * len(points)
+        seconds += seeds * sum(point.scenario.duration for point in points) / 1e9
     return f"{runs:,} run{'s' * (runs != 1)}, {seconds:,.0f} s of {kind} time"
 
 
@@ -409,7 +416,7 @@ def check_choices(study: Study, experiment: Experiment) -> None:
                     f"{place}: ours: found {found(item.ours)}, expected the value of {item.key} in "
                     f"{experiment.scenario}"
                 )
-            expand(with_other_values(study, experiment, item, quick=False))
+            expand(with_other_values(study, experiment, item, quick=False), 1)
         except ScenarioError as error:
             raise NarrowsError(f"{place}: {error}") from None
 
