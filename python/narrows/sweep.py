@@ -189,8 +189,7 @@ def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) 
         "narrows": release(),
         "backend": backend.name,
         **backend.facts(),
-        # Results are the same with other expectations.
-        "scenario": {key: value for key, value in scenario.full().items() if key != "expect"},
+        "scenario": scenario.facts(),
         "traces": traces.digests((item.scenario for item in runs), Path(scenario.source).parent),
         "warmup_s": plan["warmup"] / 1e9,
         "factors": factors,

@@ -91,6 +91,17 @@ class _Drawing:
             return 4 + 14 * ((self.t + self.random.random()) % 0.6 < 0.2) * (self.t % 10 > 0.3)
         return 0.1 + 0.1 * self.random.random(self.t.size)
 
+    def events(self) -> dict[str, Any]:
+        """States of a port at each link."""
+        kinds = ["state-bw-init", "state-measure", "state-congestion", "state-alloc", "state-measure"]
+        names = [link["name"] for link in self.plan["links"]]
+        return {
+            "t_s": [self.end * (i + 1) / 8 for _ in names for i in range(len(kinds))],
+            "kind": kinds * len(names),
+            "entity": [name for name in names for _ in kinds],
+            "value": [0.0] * len(kinds) * len(names),
+        }
+
     def output(self) -> dict[str, Any]:
         """All tables."""
         begins = np.array([flow["start"] for flow in self.flows])
@@ -116,7 +127,7 @@ class _Drawing:
             "links": self._links(rates, queue),
             "link_samples": self._link_samples(rates, queue),
             "distributions": self._distributions(queue),
-            "events": {},
+            "events": self.events(),
             "run": {
                 "events": 1000,
                 "packet_hops": 5000,

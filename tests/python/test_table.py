@@ -131,6 +131,7 @@ WITHOUT = {
     "vm": "prints paths",
     "validate": "its tables have a separate test",
     "train": "prints sentences",
+    "merge": "prints a sentence",
 }
 
 

@@ -16,6 +16,7 @@ fn rates() -> Vec<u64> {
         .args(["-O2", "-Wall", "-Werror", "-o"])
         .arg(&program)
         .arg(format!("-I{}", here.join("bpf/sender").display()))
+        .arg(format!("-I{}", here.join("bpf/include").display()))
         .arg(here.join("tests/native/silence.c"))
         .output()
         .expect("clang, which also compiles the eBPF programs");

@@ -257,6 +257,10 @@ class Scenario(Table):
         """The given keys with units, as a scenario file would hold them."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
+    def facts(self) -> dict[str, Any]:
+        """All keys that determine the results, with units: `full` without the expectations."""
+        return {key: value for key, value in self.full().items() if key != "expect"}
+
     def full(self) -> dict[str, Any]:
         """All keys with units, including those with default values."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -191,7 +191,7 @@ def _kept(scenario: Scenario, folder: Path, reuse: bool) -> Results | None:
     if not reuse or not is_finished(folder):
         return None
     earlier = Results.read(folder)
-    return earlier if earlier.metadata.get("scenario") == scenario.full() else None
+    return earlier if earlier.metadata.get("scenario") == scenario.facts() else None
 
 
 def _place(out: Path, real: Backend, pair: Pair) -> Path:

@@ -203,7 +203,8 @@ mod tests {
         let error = names(&["all", "bbr_d"], &[]).unwrap_err();
         assert_eq!(
             error,
-            "congestion control: found \"bbr_d\", expected one of bbr, bbr-a, bbr-b, bbr-c, all"
+            "congestion control: found \"bbr_d\", expected one of bbr, bbr-a, bbr-b, bbr-c, \
+             bbq, bbr2, bbr3, all"
         );
     }
 
@@ -221,7 +222,10 @@ mod tests {
         let stays = "narrows_bbr_b is already loaded, with exit-125";
         assert_eq!(left(core::slice::from_ref(&b), Options::default(), &place), [stays]);
         let lines = left(&[b], Options { down_needs_loss: true, ..Options::default() }, &place);
-        assert_eq!(lines, [stays, "narrows_bbr is skipped: it has no gain model"]);
+        let skipped = ["bbr", "bbq", "bbr2", "bbr3"]
+            .map(|name| format!("narrows_{name} is skipped: it has no gain model"));
+        assert_eq!(lines[0], stays);
+        assert_eq!(lines[1..], skipped);
     }
 
     #[test]
@@ -238,7 +242,7 @@ mod tests {
         };
         let text = shown(core::slice::from_ref(&loaded), &place, false).unwrap();
         let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines.len(), 4);
+        assert_eq!(lines.len(), Variant::ALL.len());
         assert!(lines[0].starts_with("bbr    narrows_bbr ") && lines[0].ends_with("not loaded"), "{text}");
         assert!(lines[2].ends_with("loaded (down-needs-loss), 2 connections now, 3 begun"), "{text}");
         let rows: serde_json::Value =

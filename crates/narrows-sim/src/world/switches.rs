@@ -136,11 +136,11 @@ impl World<'_> {
 
     /// Records an event of the port at `link`, about this flow or about the port.
     fn record_event(&mut self, event: &str, link: u32, flow: Option<FlowIndex>, value: f64) {
-        let entity = match flow {
-            Some(key) => self.name_of(&key),
-            None => self.plan.links[link as usize].name.clone(),
-        };
-        self.recorder.events.push(row![self.now.as_secs_f64(), event, entity.as_str(), value]);
+        // BRF has several events per period, so an event of a port must not allocate its name.
+        let plan = self.plan;
+        let named = flow.map(|key| self.name_of(&key));
+        let entity = named.as_deref().unwrap_or(&plan.links[link as usize].name);
+        self.recorder.events.push(row![self.now.as_secs_f64(), event, entity, value]);
     }
 
     /// Handles a switch's timer, and the start or end of an outage.
