@@ -14,7 +14,6 @@
 #define SK_PACING_NONE		0
 #define SK_PACING_NEEDED	1
 
-enum nrw_format { NRW_FORMAT_INSERT };
 
 struct sock {
 	unsigned long sk_pacing_rate, sk_max_pacing_rate;
