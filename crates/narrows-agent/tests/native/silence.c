@@ -13,6 +13,7 @@
 #define BPF_F_NO_PREALLOC	1
 #define SK_PACING_NONE		0
 #define SK_PACING_NEEDED	1
+#define barrier_var(variable)
 
 
 struct sock {
