@@ -39,7 +39,7 @@ def test_the_network_is_the_papers() -> None:
     for host, address in (("h1", "10.0.0.1"), ("h2", "10.0.0.2")):
         route = f"route add 10.0.0.0/8 dev {host}-eth0 src {address} congctl cubic"
         assert route in made.inside[f"x-{host}"]
-    assert not any("congctl" in line for line in made.inside["x-s1"]), "a switch has no TCP flow (SUR-34)"
+    assert not any("congctl" in line for line in made.inside["x-s1"]), "a switch has no TCP flow"
     server, client = ASKED.commands
     assert server[0] == "h2" and server[1][:2] == ["iperf3", "-s"]
     assert client == ("h1", ["iperf3", "-c", "10.0.0.2", "-J", "-t", "10"])
