@@ -92,14 +92,15 @@ class _Drawing:
         return 0.1 + 0.1 * self.random.random(self.t.size)
 
     def events(self) -> dict[str, Any]:
-        """States of a port at each link."""
-        kinds = ["state-bw-init", "state-measure", "state-congestion", "state-alloc", "state-measure"]
+        """States of a port at each link, which change forty times in a run."""
+        states = ["state-measure", "state-alloc", "state-settle", "state-congestion"]
+        times = [self.end * i / 40 for i in range(40)]
         names = [link["name"] for link in self.plan["links"]]
         return {
-            "t_s": [self.end * (i + 1) / 8 for _ in names for i in range(len(kinds))],
-            "kind": kinds * len(names),
-            "entity": [name for name in names for _ in kinds],
-            "value": [0.0] * len(kinds) * len(names),
+            "t_s": times * len(names),
+            "kind": [states[i % len(states)] for _ in names for i in range(len(times))],
+            "entity": [name for name in names for _ in times],
+            "value": [0.0] * len(times) * len(names),
         }
 
     def output(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import altair as alt
 
 from narrows.report.encode import ALGORITHM, axis, colour, dash, first_seed, panels_of
 from narrows.report.figure import Figure, Panel, inline
-from narrows.report.kinds.time import queued
+from narrows.report.kinds.time import FLOWS_APART, queued
 from narrows.report.series import rows
 from narrows.report.style import INK, look, shades
 from narrows.results.measures.states import visits
@@ -52,7 +52,8 @@ def states(spec: FigureSpec, runs: Runs) -> Figure:
     ]
     for (_, run), values in zip(chosen, paces, strict=True):
         names = [str(run.tables["flows"]["name"][int(row)]) for row in run.flows()]
-        looks = shades(str(run.factors[ALGORITHM]), len(names))
+        kind = str(run.factors[ALGORITHM])
+        looks = shades(kind, len(names)) if len(names) <= FLOWS_APART else [look(kind)] * len(names)
         more = {"color": colour(names, looks), "strokeDash": dash(names, looks)}
         y = axis("y", "Pacing rate (Mbit/s)", domain=[0.0, tops[0] * 1.05], tickCount=4, minExtent=84)
         panels.append(Panel("", _line(values, y, across, "", **more), height=110))
