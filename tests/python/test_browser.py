@@ -109,7 +109,7 @@ def test_the_report_is_drawn(browser: Any, report: Path, width: int, theme: str)
 
 @THEMES
 def test_the_report_of_both_sides_is_drawn(browser: Any, both: Path, width: int, theme: str) -> None:
-    assert draw(browser, both, width, theme) == 22
+    assert draw(browser, both, width, theme) == 30
 
 
 @THEMES
