@@ -6,14 +6,17 @@
 //!   ([`Room`]) for their test.
 //! - [`with_own_mounts`]: a mount namespace that ends with the test.
 //! - [`patiently`]: repeats measurements that a disturbed machine may have spoiled.
+//! - [`run_before_others`]: a thread that does not wait for a processor.
 
 mod hosts;
 mod mounts;
 mod need;
 mod patience;
+mod priority;
 mod watch;
 
 pub use hosts::{Hosts, Room, must, says};
 pub use mounts::{mount_bpffs, with_own_mounts};
 pub use need::{Need, can_run, skip};
 pub use patience::patiently;
+pub use priority::run_before_others;

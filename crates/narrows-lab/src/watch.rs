@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::priority::{Priority, run_first};
+
 const TICK_NS: u64 = 1_000_000;
 /// If a thread of the highest priority wakes this late, the delay does not come from other threads.
 const LATE_NS: u64 = 4_000_000;
@@ -85,16 +87,15 @@ fn processors() -> usize {
 
 /// Binds the calling thread to this processor with the highest priority. Without the permission for
 /// this priority, the thread is late more often.
-#[allow(unsafe_code, reason = "no wrapper of ours has these")]
+#[allow(unsafe_code, reason = "no wrapper of ours has it")]
 fn prefer(processor: usize) {
-    // SAFETY: plain system calls for the calling thread; the structures live until they return.
+    // SAFETY: a plain system call for the calling thread; the set lives until it returns.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(processor, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
-        let highest = libc::sched_param { sched_priority: libc::sched_get_priority_max(libc::SCHED_FIFO) };
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const highest);
     }
+    run_first(Priority::Highest);
 }
 
 /// `steal` of the first line of /proc/stat; 0 where there is none.

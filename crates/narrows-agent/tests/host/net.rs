@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use narrows_agent::host::{Namespace, Scope};
 use narrows_agent::netns::Netns;
-use narrows_lab::{Hosts, Need, Room};
+use narrows_lab::{Hosts, Need, Room, run_before_others};
 
 use super::switch::{Behaviour, Switch};
 
@@ -71,6 +71,8 @@ impl Net {
     /// A network with this delay in each direction.
     pub(super) fn with_delay(delay_ns: u64, behaviour: Behaviour) -> Self {
         cgroup();
+        // Senders, receivers and the switch are started by this thread.
+        run_before_others();
         let mut hosts = Hosts::new("nrwh", Room::Whole);
         hosts.add("s");
         for (side, address) in [("a", A), ("b", B)] {

@@ -1,0 +1,30 @@
+//! Threads that run before those of other programs.
+
+/// Priority among the threads that run before all normal ones (`SCHED_FIFO` of sched(7)).
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Priority {
+    Lowest,
+    Highest,
+}
+
+/// Lets the calling thread run before all threads of other programs, also the threads and programs that it starts.
+///
+/// Tests that measure a rate need it: if the sender or a switch in user space waits for a processor, the rate is too
+/// low. Such a thread must sleep most of the time, because nothing else runs while it works. Without the permission
+/// (CAP_SYS_NICE), nothing changes.
+pub fn run_before_others() {
+    run_first(Priority::Lowest);
+}
+
+#[allow(unsafe_code, reason = "no wrapper of ours has these")]
+pub(crate) fn run_first(priority: Priority) {
+    // SAFETY: plain system calls for the calling thread; the parameters live until they return.
+    unsafe {
+        let sched_priority = match priority {
+            Priority::Lowest => libc::sched_get_priority_min(libc::SCHED_FIFO),
+            Priority::Highest => libc::sched_get_priority_max(libc::SCHED_FIFO),
+        };
+        let parameters = libc::sched_param { sched_priority };
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters);
+    }
+}
