@@ -20,6 +20,9 @@ from importlib.util import find_spec
 NOT_INSTALLED = 1
 CANNOT_INSTALL = 2
 
+APT = ["apt-get", "-o", "DPkg::Lock::Timeout=300"]
+"""apt-get that waits up to this many seconds: on a new machine, automatic upgrades often hold the lock."""
+
 SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 """Folders of ip, tc and ovs-vswitchd that Debian does not put into the PATH of an ordinary user."""
 
@@ -143,9 +146,9 @@ def install_packages(packages: list[str]) -> list[str]:
     if not packages:
         return []
     print(f"installing {' '.join(packages)}", flush=True)
-    if reason := failure(["apt-get", "update", "-qq"]):
+    if reason := failure([*APT, "update", "-qq"]):
         return [f"`apt-get update` failed: {reason}"]
-    get = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
+    get = [*APT, "install", "-y", "-qq", "--no-install-recommends"]
     if not failure([*get, *packages]):
         return []
     # apt-get installs either all packages or none, so one unknown name would prevent all others.

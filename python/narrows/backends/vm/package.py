@@ -84,8 +84,10 @@ def install(names: list[str], say: Callable[[str], None]) -> None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise VmError(f"found no {', '.join(names)}, which guests need; run as root: {' '.join(words)}")
     say(f"installing {', '.join(packages)} ...")
-    _call(["apt-get", "update", "--quiet"])
-    _call(words, DEBIAN_FRONTEND="noninteractive")
+    # On a new machine, automatic upgrades often hold the lock.
+    wait = ("-o", "DPkg::Lock::Timeout=300")
+    _call(["apt-get", *wait, "update", "--quiet"])
+    _call([words[0], *wait, *words[1:]], DEBIAN_FRONTEND="noninteractive")
 
 
 def fetch(say: Callable[[str], None]) -> Kernel:
