@@ -117,6 +117,8 @@ class FlowPlan(_FlowPlan):
     """Time between the starts of two successive flows of the group."""
     start: Time
     """Time of the first SYN (TCP) or packet (UDP)."""
+    start_jitter: NotRequired[Span]
+    """Each flow of the group starts later by a random time of up to this length."""
     stop: NotRequired[Time | None]
     """Time at which the application stops sending; `None`: the end of the run."""
     to: int
@@ -410,6 +412,15 @@ class ParetoSizePlan(TypedDict):
     """Shape parameter of the distribution, above 1."""
 
 
+class EmpiricalSizePlan(TypedDict):
+    """Flow sizes have a measured distribution."""
+
+    kind: Literal["empirical"]
+    points: list[tuple[float, float]]
+    """Sizes in bytes, each with the share of flows that are at most as large. Both rise; the shares start
+    at 0 and end at 1. Between two points, all sizes are equally likely."""
+
+
 class TcpTransportPlan(TypedDict):
     """TCP."""
 
@@ -445,6 +456,9 @@ class Plan(TypedDict):
 
     duration: Span
     """Duration of the run."""
+    ecmp: NotRequired[bool]
+    """Whether each flow takes a random one of its equal shortest paths, in each direction. Otherwise all
+    flows between two nodes take the same path."""
     flows: list[FlowPlan]
     """Flows and sources of flows."""
     kernel: NotRequired[KernelPlan | None]
@@ -482,7 +496,7 @@ QueuePlan: TypeAlias = FifoQueuePlan | CodelQueuePlan | FqCodelQueuePlan | Prior
 """The queue of a port. The packet in transmission does not count as waiting."""
 RatePlan: TypeAlias = StepsRatePlan | OpportunitiesRatePlan
 """How a link serves packets over time."""
-SizePlan: TypeAlias = FixedSizePlan | ExponentialSizePlan | ParetoSizePlan
+SizePlan: TypeAlias = FixedSizePlan | ExponentialSizePlan | ParetoSizePlan | EmpiricalSizePlan
 """Distribution of flow sizes in bytes."""
 TransportPlan: TypeAlias = TcpTransportPlan | UdpTransportPlan
 """Transport of a flow."""

@@ -363,9 +363,16 @@ def _first_cc(plan):
     return plan["flows"][0]["transport"]["cc"]
 
 
+TOGETHER = (
+    "note: 2 flows start at the same time, which can decide their shares; start_jitter = '1ms' gives each a "
+    "random start"
+)
+
+
 def test_check(narrows, tmp_path):
     code, out, _ = narrows("check", "demo.toml")
-    assert (code, out) == (0, "demo.toml: 1 run of 30s, 6 nodes, 5 links, 2 flows\n")
+    assert code == 0
+    assert out.splitlines() == ["demo.toml: 1 run of 30s, 6 nodes, 5 links, 2 flows", TOGETHER]
     (tmp_path / "link.toml").write_text(
         '[[links]]\nbetween = ["a", "b"]\nrate = "1mbit"\n[[flows]]\nfrom="a"\nto="b"'
     )
@@ -392,12 +399,20 @@ def test_run_says_that_no_rate_controller_answers_a_sender(narrows, tmp_path):
     note = "note: brf asks the network for its rate, but no [[rate_controllers]] of kind 'brf' exists: "
     for command in ("check", "run"):
         out = narrows(command, "demo.toml", "--set", "flows.0.cc=brf")[1]
-        assert out.count("note: ") == 1 and note in out
-        assert "note" not in narrows(command, "demo.toml")[1]
+        assert out.count("note: ") == 2 and note in out
+        assert "note: brf" not in narrows(command, "demo.toml")[1]
     (tmp_path / "served.toml").write_text(
         TEXT.replace('"bbr"', '"brf-literal"') + '[[rate_controllers]]\nkind = "brf"\nlink = "bottleneck"'
     )
-    assert "note" not in narrows("check", "served.toml")[1]
+    assert "note: brf" not in narrows("check", "served.toml")[1]
+
+
+def test_run_says_that_flows_start_together(narrows):
+    for command in ("check", "run"):
+        assert TOGETHER in narrows(command, "demo.toml")[1].splitlines()
+        apart = narrows(command, "demo.toml", "--set", "flows.1.start=1us")[1]
+        random = narrows(command, "demo.toml", "--set", "flows.1.start_jitter=1us")[1]
+        assert "start at the same time" not in apart + random
 
 
 MARKS = {
@@ -417,7 +432,7 @@ def test_run_says_that_no_queue_marks_for_dctcp(narrows, tmp_path, backend, queu
     note = f"note: dctcp reacts to ECN marks, but {why}"
     for command in ("check", "run"):
         out = narrows(command, "marked.toml")[1]
-        assert (note in out.splitlines()) == (not MARKS[queue]) == ("note" in out)
+        assert (note in out.splitlines()) == (not MARKS[queue]) == ("note: dctcp" in out)
 
 
 def test_a_queue_anywhere_that_marks_is_enough(tmp_path):
@@ -474,7 +489,7 @@ def test_list_and_check_print_json(narrows):
     code, out, _ = narrows("check", "demo.toml", "--set", "flows.0.cc=brf", "--json")
     told = json.loads(out)
     assert code == 0
-    assert len(told.pop("notes")) == 1
+    assert len(told.pop("notes")) == 2
     assert told == {
         "scenario": "demo.toml",
         "runs": 1,

@@ -49,6 +49,10 @@ pub struct Plan {
     /// missing segment take memory from the buffer.
     #[serde(default)]
     pub receive_memory: bool,
+    /// Whether each flow takes a random one of its equal shortest paths, in each direction. Otherwise all flows
+    /// between two nodes take the same path.
+    #[serde(default)]
+    pub ecmp: bool,
     /// The samples that the run records.
     #[serde(default)]
     pub probes: ProbePlan,
@@ -325,6 +329,9 @@ pub struct FlowPlan {
     /// Time between the starts of two successive flows of the group.
     #[serde(default)]
     pub spacing: Span,
+    /// Each flow of the group starts later by a random time of up to this length.
+    #[serde(default)]
+    pub start_jitter: Span,
     /// Class for priority and HTB queues, and the packets' mark for BRF's `share = "mark"`.
     #[serde(default)]
     pub class: u8,
@@ -350,6 +357,7 @@ impl FlowPlan {
             stop: None,
             count: 1,
             spacing: Span::ZERO,
+            start_jitter: Span::ZERO,
             class: 0,
             service: None,
             transport: TransportPlan::Tcp {
@@ -468,6 +476,12 @@ pub enum SizePlan {
         mean: f64,
         /// Shape parameter of the distribution, above 1.
         shape: f64,
+    },
+    /// Flow sizes have a measured distribution.
+    Empirical {
+        /// Sizes in bytes, each with the share of flows that are at most as large. Both rise; the shares start at 0
+        /// and end at 1. Between two points, all sizes are equally likely.
+        points: Vec<(f64, f64)>,
     },
 }
 

@@ -134,7 +134,7 @@ fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
     let longest = link.delay.iter().map(|d| d.1).max().unwrap_or(Span::ZERO);
     require(&format!("{at}.delay"), longest, longest <= MAX_DELAY, "at most 1000 s")?;
     let jitter = link.jitter.as_ref().map_or(Span::ZERO, |j| j.max);
-    require(&format!("{at}.jitter.max"), jitter, jitter <= MAX_DELAY, "at most 1000 s")?;
+    require(&format!("{at}.start_jitter.max"), jitter, jitter <= MAX_DELAY, "at most 1000 s")?;
     require(&format!("{at}.duplicate"), link.duplicate, is_probability(link.duplicate), "0 to 1")?;
     let steps = format_args!("{} steps", link.loss.len());
     require(&format!("{at}.loss"), steps, is_ordered(&link.loss), "steps in order of time")?;
@@ -165,6 +165,8 @@ fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: &dyn Controll
     let stop = flow.stop.is_none_or(|s| s > flow.start);
     require(&format!("{at}.stop"), flow.stop.unwrap_or(Time::NEVER), stop, "after the start")?;
     require(&format!("{at}.count"), flow.count, flow.count > 0, "at least 1")?;
+    let is_even = flow.start_jitter == Span::ZERO || !matches!(flow.app, AppPlan::Poisson { .. });
+    require(&format!("{at}.start_jitter"), flow.start_jitter, is_even, "0 for a Poisson source")?;
     match &flow.transport {
         TransportPlan::Tcp { cc, mss, receive_window, initial_window, .. } => {
             check_congestion(&format!("{at}.cc"), cc, controllers)?;
@@ -198,21 +200,31 @@ fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: &dyn Controll
             require(&format!("{at}.count"), flow.count, flow.count == 1, "1 for a Poisson source")?;
             let rate = per_sec.is_finite() && *per_sec > 0.0 && *per_sec <= 1e7;
             require(&format!("{at}.arrivals.per_sec"), per_sec, rate, "above 0, at most 1e7")?;
-            let is_valid = match *size {
-                SizePlan::Fixed { bytes } => bytes.is_finite() && bytes >= 1.0,
-                SizePlan::Exponential { mean } => mean.is_finite() && mean >= 1.0,
-                SizePlan::Pareto { mean, shape } => {
-                    mean.is_finite() && mean >= 1.0 && shape.is_finite() && shape > 1.0
+            let (is_valid, expected) = match size {
+                SizePlan::Fixed { bytes } => (is_size(*bytes), "at least 1 byte"),
+                SizePlan::Exponential { mean } => (is_size(*mean), "a mean of at least 1 byte"),
+                SizePlan::Pareto { mean, shape } => (
+                    is_size(*mean) && shape.is_finite() && *shape > 1.0,
+                    "a mean of at least 1 byte, a shape above 1",
+                ),
+                SizePlan::Empirical { points } => {
+                    (is_distribution(points), "rising sizes, and rising shares from 0 to 1")
                 }
             };
-            require(
-                &format!("{at}.arrivals.size"),
-                size,
-                is_valid,
-                "a mean of at least 1 byte, a shape above 1",
-            )
+            require(&format!("{at}.arrivals.size"), size, is_valid, expected)
         }
     }
+}
+
+fn is_size(bytes: f64) -> bool {
+    bytes.is_finite() && bytes >= 1.0
+}
+
+/// Whether the points define a distribution: see [`SizePlan::Empirical`].
+fn is_distribution(points: &[(f64, f64)]) -> bool {
+    let rises = |pair: &[(f64, f64)]| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1;
+    let [Some(first), Some(last)] = [points.first(), points.last()] else { return false };
+    first.0 >= 0.0 && last.0.is_finite() && [first.1, last.1] == [0.0, 1.0] && points.windows(2).all(rises)
 }
 
 fn check_congestion(at: &str, choice: &Choice, controllers: &dyn Controllers) -> Result<(), Error> {

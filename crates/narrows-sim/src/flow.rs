@@ -5,7 +5,7 @@ use narrows_control::rate::{FlowIdentity, Host, Proto};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::error::Error;
-use crate::net::{Paths, Service, step_at};
+use crate::net::{BothWays, Paths, Service, step_at};
 use crate::packet::{HEADER_BYTES, Packet, Template, UDP_HEADER_BYTES, flag};
 use crate::plan::{FlowPlan, Plan, TransportPlan};
 use crate::tcp::{Io, Receiver, Segment, Sender};
@@ -193,7 +193,7 @@ impl EmptyPath {
         plan.flows
             .iter()
             .map(|flow| {
-                let (forward, reverse) = paths.both_ways(plan, flow)?;
+                let BothWays { forward, reverse } = paths.both_ways(plan, flow)?;
                 let link = |l: u32| {
                     let delay = step_at(&plan.links[l as usize].delay, flow.start);
                     (services[l as usize].mean_rate(flow.start, end), delay)
@@ -217,6 +217,7 @@ pub(crate) struct Meta {
     pub(crate) start: Time,
     pub(crate) stop: Time,
     pub(crate) size: u64,
+    pub(crate) paths: BothWays,
     pub(crate) empty: EmptyPath,
     /// Whether the flow gets samples and a histogram. Flows of a Poisson source get neither.
     pub(crate) is_sampled: bool,

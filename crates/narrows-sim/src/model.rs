@@ -6,4 +6,4 @@ pub use crate::flow::EmptyPath;
 pub use crate::net::{Fate, Impairments, Service, step_at};
 pub use crate::probe::{Cell, Histogram, Recorder};
 pub use crate::tcp::{App, Chunk};
-pub use crate::world::Arrivals;
+pub use crate::world::{Arrivals, starts};

@@ -1,4 +1,4 @@
-"""Expands entries of [[flows]] that stand for several flows: a traffic matrix or a topology's groups."""
+"""Expands entries of [[flows]] that stand for several flows: patterns, matrices, groups of topologies."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 from narrows import units
 from narrows.errors import ScenarioError, found
-from narrows.scenario import demands
+from narrows.scenario import demands, patterns
 from narrows.scenario.model import Scenario
 from narrows.scenario.named import LEAST_RATE, RATES, Named
 from narrows.scenario.traffic import SNDLIB, App, Flow
 from narrows.topology.facts import Demand
 
 MAX_ENTRIES = 100_000
-"""Maximum number of flows in a traffic matrix."""
+"""Maximum number of flows that entries expand to; each may have a `count`."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,13 @@ class Entry:
     """One flow of the plan."""
 
     flow: Flow
-    """The flow with its own `from` and `to`."""
+    """The flow. Its `from` and `to` are those of the entry."""
     index: int
     """Number of the entry in the scenario's list of flows."""
+    source: str | None
+    """Sending node; None: the topology's default."""
+    to: str | None
+    """Receiving node; None: the topology's default."""
     ends: str = ""
     """Key that defines both ends, if they do not come from the flow's own keys."""
     file: str = ""
@@ -55,13 +59,29 @@ def entries(scenario: Scenario) -> list[Entry]:
     for index, flow in enumerate(scenario.flows):
         if flow.groups is not None:
             found_entries += _groups(scenario, flow, index)
+        elif flow.has_pairs:
+            found_entries += _pairs(scenario, flow, index)
         elif flow.demands is not None:
             found_entries += _matrix(scenario, flow, index, folder)
         else:
-            found_entries.append(Entry(flow, index))
+            found_entries.append(Entry(flow, index, _one(flow.source), _one(flow.to)))
     if len(found_entries) > MAX_ENTRIES:
         raise ScenarioError(f"found {len(found_entries)} flows, expected at most {MAX_ENTRIES}", "flows")
     return found_entries
+
+
+def _one(end: str | list[str] | None) -> str | None:
+    assert not isinstance(end, list), "an entry with lists has pairs"
+    return end
+
+
+def _pairs(scenario: Scenario, flow: Flow, index: int) -> list[Entry]:
+    pairs = patterns.pairs(scenario, flow, index)
+    if len(pairs) > MAX_ENTRIES:
+        raise ScenarioError(
+            f"found {len(pairs)} pairs of hosts, expected at most {MAX_ENTRIES}", f"flows.{index}"
+        )
+    return [Entry(_made(flow, f"{a}-{b}"), index, a, b) for a, b in pairs]
 
 
 def _groups(scenario: Scenario, flow: Flow, index: int) -> list[Entry]:
@@ -73,11 +93,7 @@ def _groups(scenario: Scenario, flow: Flow, index: int) -> list[Entry]:
             f"found {found(flow.groups)}, expected groups only with the topology gfc-1 or gfc-2", key
         )
     return [
-        Entry(
-            _made(flow, group.name, source=group.source, to=group.to, count=group.count, groups=None),
-            index,
-            key,
-        )
+        Entry(_made(flow, group.name, count=group.count, groups=None), index, group.source, group.to, key)
         for group in facts.groups
     ]
 
@@ -100,7 +116,7 @@ def _matrix(scenario: Scenario, flow: Flow, index: int, folder: Path) -> list[En
         listed = demands.read(file, folder, key)
     scale = 1.0 if flow.scale is None else flow.scale
     return [
-        Entry(_limited(flow, demand, scale, index), index, where, file)
+        Entry(_limited(flow, demand, scale, index), index, demand.source, demand.to, where, file)
         for demand, where in listed
         if demand.mbit > 0
     ]
@@ -116,7 +132,7 @@ def _limited(flow: Flow, demand: Demand, scale: float, index: int) -> Flow:
         )
     app = App.model_construct(rate=rate)
     name = f"{demand.source}-{demand.to}"
-    return _made(flow, name, source=demand.source, to=demand.to, app=app, demands=None, scale=None)
+    return _made(flow, name, app=app, demands=None, scale=None)
 
 
 def _made(flow: Flow, name: str, **changes: object) -> Flow:

@@ -25,6 +25,15 @@ class Path:
     """Path of the flow's data."""
     back: list[int]
     """Path of the flow's ACKs."""
+    also_forth: frozenset[int] = frozenset()
+    """Other links that data may take, because its path is one of several equal ones (ECMP)."""
+    also_back: frozenset[int] = frozenset()
+    """Other links that ACKs may take."""
+
+    @property
+    def data_links(self) -> list[int]:
+        """All links that data may take."""
+        return [*self.forth, *sorted(self.also_forth)]
 
 
 def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Sequence[Path]) -> None:
@@ -71,7 +80,7 @@ def _guarantees(link: Direction) -> None:
 
 def _crossed(path: Path) -> list[int]:
     """The links that a flow's data or ACKs cross, each once."""
-    return list(dict.fromkeys(path.forth + path.back))
+    return list(dict.fromkeys([*path.data_links, *path.back, *sorted(path.also_back)]))
 
 
 def _class(flow: Flow, key: str, links: Sequence[Direction]) -> None:
@@ -106,7 +115,7 @@ def _every_rtt_is_used(scenario: Scenario, entries: Sequence[Entry]) -> None:
     used: set[str] = set()
     for entry in entries:
         pair = entry.index % n + 1
-        used |= {entry.flow.source or f"s{pair}", entry.flow.to or f"d{pair}"}
+        used |= {entry.source or f"s{pair}", entry.to or f"d{pair}"}
     idle = [pair for pair in range(1, n + 1) if not used & {f"s{pair}", f"d{pair}"}]
     if idle and scenario.flows:
         raise ScenarioError(
@@ -121,7 +130,7 @@ def largest_packets(flows: Sequence[Flow], paths: Sequence[Path]) -> dict[int, i
     largest: dict[int, int] = {}
     for flow, path in zip(flows, paths, strict=True):
         size = flow.packet if flow.transport == "udp" else flow.mss + HEADERS
-        for link in path.forth:
+        for link in path.data_links:
             largest[link] = max(largest.get(link, 0), size)
     return largest
 

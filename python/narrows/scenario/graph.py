@@ -199,6 +199,10 @@ class Graph:
         """The links of the shortest path from one node to another. None if there is no path."""
         return self._routes.between(source, to)
 
+    def equal(self, source: int, to: int) -> frozenset[int]:
+        """The links of all shortest paths from one node to another (ECMP)."""
+        return self._routes.equal(source, to)
+
     def hop(self, source: int, to: int) -> int | None:
         """The link from a node to its neighbour. None if `to` is not a neighbour."""
         return self._routes.hop(source, to)

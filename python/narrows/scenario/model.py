@@ -208,6 +208,10 @@ class Scenario(Table):
     """Nodes; nodes that links mention need no entry."""
     links: Annotated[list[Link], Field(max_length=MAX_LINKS)] = []
     """Links in addition to the topology's links."""
+    ecmp: Flag = False
+    """Whether flows are spread over equal paths, as by switches that hash addresses and ports. Each flow
+    draws one of the shortest paths, and another one for its ACKs. Otherwise all flows between two nodes take
+    the same path. Simulator only."""
     flows: Annotated[list[Flow], Field(max_length=100_000)] = []
     """Flows of the scenario."""
     rate_controllers: Annotated[list[RateController], Field(max_length=1024)] = []

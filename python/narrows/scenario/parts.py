@@ -12,6 +12,7 @@ from narrows.errors import ScenarioError, found
 from narrows.parameters import Value, in_base_units
 from narrows.plan import AppPlan, LossPlan, SizePlan, StepsRatePlan, TransportPlan
 from narrows.scenario.network import Bernoulli, Change, GilbertElliott
+from narrows.scenario.sizes import MEASURED
 from narrows.scenario.traffic import MAX_FLOWS, Flow, SizeDistribution
 
 MAX_UDP_PACKETS = 10_000_000_000
@@ -146,11 +147,15 @@ def app(flow: Flow, duration: int, key: str) -> AppPlan:
 
 
 def _size(size: SizeDistribution) -> SizePlan:
-    mean = float(size.mean)
+    measured = MEASURED.get(size.distribution)
+    if measured is not None:
+        return {"kind": "empirical", "points": measured.scaled(size.mean)}
+    # The scenario's check requires a mean of all other distributions.
+    mean = float(size.mean or 0)
     match size.distribution:
         case "fixed":
             return {"kind": "fixed", "bytes": mean}
         case "exponential":
             return {"kind": "exponential", "mean": mean}
-        case "pareto":
+        case _:
             return {"kind": "pareto", "mean": mean, "shape": size.shape}

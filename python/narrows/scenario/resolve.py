@@ -130,7 +130,7 @@ class _Resolver:
         self.rate_controllers = rate_controllers
         self.entries = entries(scenario)
         flows = [entry.flow for entry in self.entries]
-        ends = [end for flow in flows for end in (flow.source, flow.to) if end is not None]
+        ends = [end for entry in self.entries for end in (entry.source, entry.to) if end is not None]
         self.graph = Graph(scenario, Path(scenario.source).parent, ends)
         self.names = parts.names(flows)
         self.flows = [self._flow(i, entry) for i, entry in enumerate(self.entries)]
@@ -169,6 +169,7 @@ class _Resolver:
             "sdn": None,
             "receive_buffer": named if isinstance(named, int) else buffers.receive_buffer(links, self.paths),
             "receive_memory": named is not None,
+            "ecmp": scenario.ecmp,
             "probes": self._probes([c["link"] for c in rate_controllers], total),
         }
         if scenario.sdn is not None:
@@ -196,7 +197,7 @@ class _Resolver:
         longest: dict[int, int] = {}
         for path in self.paths:
             rtt = sum(self.graph.links[link].delay for link in path.forth + path.back)
-            for link in path.forth:
+            for link in path.data_links:
                 longest[link] = max(longest.get(link, 0), rtt)
         return longest
 
@@ -204,13 +205,20 @@ class _Resolver:
         entry = self.entries[i]
         try:
             forth = self._route(flow["from"], flow["to"], entry.end("to"))
+            also_forth = self._equal(flow["from"], flow["to"])
             return_path = flow["return_path"]
             if not return_path:
-                return fitting.Path(forth, self._route(flow["to"], flow["from"], entry.end("from")))
+                back = self._route(flow["to"], flow["from"], entry.end("from"))
+                return fitting.Path(forth, back, also_forth, self._equal(flow["to"], flow["from"]))
         except ScenarioError as error:
             raise entry.misplaced(error) from None
         pairs = itertools.pairwise(return_path)
-        return fitting.Path(forth, [self._hop(a, b, f"{entry.key}.return_path") for a, b in pairs])
+        back = [self._hop(a, b, f"{entry.key}.return_path") for a, b in pairs]
+        return fitting.Path(forth, back, also_forth)
+
+    def _equal(self, source: int, to: int) -> frozenset[int]:
+        """The links of the paths among which ECMP chooses; empty without ECMP."""
+        return self.graph.equal(source, to) if self.scenario.ecmp else frozenset()
 
     def _route(self, source: int, to: int, key: str) -> list[int]:
         route = self.graph.route(source, to)
@@ -313,10 +321,10 @@ class _Resolver:
 
     def _ends(self, entry: Entry) -> list[int]:
         """The flow's sending and receiving nodes."""
-        flow, endpoints = entry.flow, self.graph.endpoints
+        endpoints = self.graph.endpoints
         default = endpoints[entry.index % len(endpoints)] if endpoints else (None, None)
         ends = []
-        for given, usual, which in ((flow.source, default[0], "from"), (flow.to, default[1], "to")):
+        for given, usual, which in ((entry.source, default[0], "from"), (entry.to, default[1], "to")):
             name = usual if given is None else given
             if name is None:
                 raise ScenarioError("found nothing, expected a node", entry.end(which))
@@ -350,13 +358,16 @@ class _Resolver:
                 f"found {found(units.format_duration(flow.start))}, expected less than the duration",
                 f"{key}.start",
             )
-        if flow.start + (flow.count - 1) * flow.spacing >= duration:
-            last = units.format_duration(flow.start + (flow.count - 1) * flow.spacing)
-            raise ScenarioError(
-                f"found {found(units.format_duration(flow.spacing))} (the last flow would start at {last}), "
-                f"expected all to start within the duration",
-                f"{key}.spacing",
-            )
+        last = flow.start + (flow.count - 1) * flow.spacing
+        for name, added in (("spacing", 0), ("start_jitter", flow.start_jitter)):
+            if last + added >= duration:
+                value = found(units.format_duration(getattr(flow, name)))
+                at = units.format_duration(last + added)
+                raise ScenarioError(
+                    f"found {value} (the last flow would start at {at}), "
+                    "expected all to start within the duration",
+                    f"{key}.{name}",
+                )
         if flow.transport == "tcp" and self.ccs and flow.cc.name not in self.ccs:
             raise ScenarioError(self._unknown(flow.cc.name), f"{key}.cc")
         return {
@@ -368,6 +379,7 @@ class _Resolver:
             "stop": None if flow.stop is None or flow.stop >= duration else flow.stop,
             "count": flow.count,
             "spacing": flow.spacing,
+            "start_jitter": flow.start_jitter,
             "class": flow.class_,
             "service": flow.service,
             "transport": parts.transport(flow, duration, key),

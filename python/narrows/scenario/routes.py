@@ -8,13 +8,14 @@ without a path.
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 
 
 class Routes:
     """Paths between the nodes of a graph.
 
     Hosts with one neighbour are never in the middle of a path, so the search skips them. A star or a dumbbell
-    with thousands of hosts takes one small search.
+    with thousands of hosts takes one small search, and a fat tree one search for each of its edge switches.
 
     Args:
         nodes: number of nodes.
@@ -28,7 +29,7 @@ class Routes:
             self._out[source].append((index, to, delay))
             self._direct.setdefault((source, to), index)
         self._core = [[link for link in out if len(self._out[link[1]]) > 1] for out in self._out]
-        self._found: dict[tuple[int, int], list[int] | None] = {}
+        self._trees: dict[int, _Tree] = {}
 
     def hop(self, source: int, to: int) -> int | None:
         """The link from a node to its neighbour, or the first of several. None if they are not neighbours."""
@@ -36,6 +37,41 @@ class Routes:
 
     def between(self, source: int, to: int) -> list[int] | None:
         """The links of the path in order, or None."""
+        ends = self._ends(source, to)
+        if ends is None:
+            return None
+        head, source, to, tail = ends
+        tree = self._tree(source)
+        if to != source and not tree.last[to]:
+            return None
+        path: list[int] = []
+        node = to
+        while node != source:
+            link, node = tree.last[node][0]
+            path.append(link)
+        return [*head, *reversed(path), *tail]
+
+    def equal(self, source: int, to: int) -> frozenset[int]:
+        """The links of all paths with the same delay and number of hops as the shortest one."""
+        ends = self._ends(source, to)
+        if ends is None:
+            return frozenset()
+        head, source, to, tail = ends
+        tree = self._tree(source)
+        if to != source and not tree.last[to]:
+            return frozenset()
+        links = {*head, *tail}
+        waiting, seen = [to], {to, source}
+        while waiting:
+            for link, node in tree.last[waiting.pop()]:
+                links.add(link)
+                if node not in seen:
+                    seen.add(node)
+                    waiting.append(node)
+        return frozenset(links)
+
+    def _ends(self, source: int, to: int) -> tuple[list[int], int, int, list[int]] | None:
+        """The links that all paths share at their two ends, and the nodes between which they differ."""
         first, last = self._out[source], self._out[to]
         if not first or not last:
             return None
@@ -47,33 +83,41 @@ class Routes:
             # The only neighbour of a host is on every path to the host.
             neighbour = last[0][1]
             tail, to = [self._direct[neighbour, to]], neighbour
-        middle = self._search(source, to)
-        return None if middle is None else head + middle + tail
+        return head, source, to, tail
 
-    def _search(self, source: int, to: int) -> list[int] | None:
-        if (source, to) in self._found:
-            return self._found[source, to]
+    def _tree(self, source: int) -> _Tree:
+        """The shortest paths from a node to all others that are in the middle of paths."""
+        if source in self._trees:
+            return self._trees[source]
+        if len(self._trees) * len(self._out) > _MOST_REMEMBERED:
+            self._trees.clear()
         best: dict[int, tuple[int, int]] = {source: (0, 0)}
-        came: dict[int, tuple[int, int]] = {}
+        last: list[list[tuple[int, int]]] = [[] for _ in self._out]
         queue = [(0, 0, source)]
         while queue:
             cost, hops, node = heapq.heappop(queue)
-            if node == to:
-                break
             if best[node] != (cost, hops):
                 continue
             for link, neighbour, delay in self._core[node]:
                 candidate = (cost + delay, hops + 1)
                 if neighbour not in best or candidate < best[neighbour]:
                     best[neighbour] = candidate
-                    came[neighbour] = (link, node)
+                    last[neighbour] = [(link, node)]
                     heapq.heappush(queue, (*candidate, neighbour))
-        path: list[int] | None = None
-        if to in best:
-            path, node = [], to
-            while node != source:
-                link, node = came[node]
-                path.append(link)
-            path.reverse()
-        self._found[source, to] = path
-        return path
+                elif candidate == best[neighbour] and neighbour != source:
+                    last[neighbour].append((link, node))
+        self._trees[source] = _Tree(last)
+        return self._trees[source]
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """The shortest paths from a node."""
+
+    last: list[list[tuple[int, int]]]
+    """For each node the last link of its path with the node before it, and after that the ones of equal
+    paths."""
+
+
+_MOST_REMEMBERED = 5_000_000
+"""Maximum number of nodes in all trees together. If a network has more, they are computed again."""

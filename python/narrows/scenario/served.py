@@ -1,10 +1,15 @@
-"""Finds flows that need rates or marks from the network, in scenarios that do not provide them."""
+"""Finds what readers of results should know of a scenario.
+
+Flows may lack the rates or marks that they need, or start together.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from narrows import congestion, rate
+from narrows.scenario.entries import entries
 from narrows.scenario.load import Run
 from narrows.scenario.model import RateController, Scenario
 from narrows.scenario.network import Queue, Threshold
@@ -23,10 +28,34 @@ def marked() -> dict[str, str]:
 def notes(runs: Iterable[Run]) -> list[str]:
     """Notes for readers of the results.
 
-    There is a sentence for each congestion controller that gets no rates or marks, and for each preset.
+    There is a sentence for each congestion controller that gets no rates or marks, for each preset, and for
+    flows that start together.
     """
     known = list(runs)
-    return unserved(known) + unmarked(known) + presets(known)
+    return unserved(known) + unmarked(known) + presets(known) + together(known)
+
+
+def together(runs: Iterable[Run]) -> list[str]:
+    """A sentence if TCP flows start at the same time, with the largest number of them in a run.
+
+    The order in which their first packets arrive then decides, for example, which of them lose packets.
+    """
+    most = max((_most_together(run.scenario) for run in runs), default=0)
+    if most < 2:
+        return []
+    return [
+        f"{most} flows start at the same time, which can decide their shares; start_jitter = '1ms' gives "
+        "each a random start"
+    ]
+
+
+def _most_together(scenario: Scenario) -> int:
+    starts: Counter[int] = Counter()
+    for entry in entries(scenario):
+        flow = entry.flow
+        if flow.transport == "tcp" and flow.arrivals is None and not flow.start_jitter:
+            starts[flow.start] += flow.count if not flow.spacing else 1
+    return max(starts.values(), default=0)
 
 
 def unmarked(runs: Iterable[Run]) -> list[str]:

@@ -21,6 +21,7 @@ from narrows.scenario.fields import (
     Size,
     Table,
 )
+from narrows.scenario.sizes import MEASURED
 
 SNDLIB = "sndlib"
 """The traffic matrix that comes with a topology from SNDlib."""
@@ -52,12 +53,21 @@ class App(Table):
 class SizeDistribution(Table):
     """Sizes of arriving flows, application bytes."""
 
-    distribution: Literal["fixed", "exponential", "pareto"]
-    """Kind of the distribution."""
-    mean: Size
-    """Mean size; for `fixed` the size itself."""
+    distribution: Literal["fixed", "exponential", "pareto", "web-search", "data-mining", "hadoop"]
+    """Kind of the distribution. The last three were measured in data centres: a web search cluster
+    (DCTCP, SIGCOMM 2010), a data mining cluster (VL2, SIGCOMM 2009), and Facebook's Hadoop cluster (Roy et
+    al., SIGCOMM 2015), with the points that pFabric and HPCC use."""
+    mean: Size | None = None
+    """Mean size; for `fixed` the size itself. The sizes of a measured distribution are scaled to it, or used
+    as they are if it is left out."""
     shape: Annotated[Float, Field(gt=1, le=100)] = 1.8
     """Shape of the Pareto distribution, above 1."""
+
+    @model_validator(mode="after")
+    def _with_mean(self) -> SizeDistribution:
+        if self.mean is None and self.distribution not in MEASURED:
+            raise Expected(f"a mean with distribution = '{self.distribution}'")
+        return self
 
 
 def _size(value: object) -> object:
@@ -71,6 +81,12 @@ class Arrivals(Table):
     """Arrival rate, flows per second."""
     size: Annotated[SizeDistribution, BeforeValidator(_size, json_schema_input_type=Size | SizeDistribution)]
     """Their sizes: one size, or a table with a distribution."""
+
+
+def _ends(value: object) -> object:
+    if isinstance(value, list) and (not value or not all(isinstance(name, str) for name in value)):
+        raise Expected("at least one name")
+    return value
 
 
 class Congestion(Table):
@@ -109,15 +125,27 @@ Cc = Annotated[
 """A congestion controller: its name, or a table with its parameters."""
 
 
+Ends = Annotated[
+    Name | list[Name],
+    BeforeValidator(_ends, json_schema_input_type=Name | Annotated[list[Name], Field(min_length=1)]),
+]
+"""A node, or several nodes."""
+
+
 class Flow(Table):
     """A flow, `count` equal flows, or (with `arrivals`) a source of flows."""
 
     name: Name | None = None
     """Name in results; derived from the congestion controller's name if left out."""
-    source: Annotated[Name | None, Field(alias="from")] = None
-    """Sending node; most topologies have a default."""
-    to: Name | None = None
-    """Receiving node."""
+    source: Annotated[Ends | None, Field(alias="from")] = None
+    """Sending node; most topologies have a default. A list makes the entry a flow for each pair of a sender
+    and a receiver. In a list, `*` and `?` match hosts."""
+    to: Ends | None = None
+    """Receiving node, or a list as in `from`."""
+    pattern: Literal["permutation", "all-to-all", "random", "incast"] | None = None
+    """Makes this entry several flows between hosts: from each host to one other, so that each receives once
+    (`permutation`), from each to all others (`all-to-all`), from each to one that is drawn (`random`), or
+    from all to the host `to` (`incast`). `from` and `to` restrict the hosts. The seed draws the pairs."""
     transport: Literal["tcp", "udp"] = "tcp"
     """Transport protocol of the flow."""
     cc: Cc = Congestion(name="cubic")
@@ -134,6 +162,9 @@ class Flow(Table):
     """Number of equal flows."""
     spacing: Duration = 0
     """Time between the starts of consecutive flows."""
+    start_jitter: Duration = 0
+    """Each flow starts later by a random time of up to this. Flows that start at the same time can stay in
+    step, which real ones do not."""
     size: Size | None = None
     """Application bytes to send; unlimited if left out."""
     app: App | None = None
@@ -175,6 +206,8 @@ class Flow(Table):
         self._check_many()
         if self.arrivals is not None and self.count != 1:
             raise Expected("a count of 1 with arrivals")
+        if self.arrivals is not None and self.start_jitter:
+            raise Expected("no start_jitter with arrivals, whose times are random already")
         if self.stop is not None and self.stop <= self.start:
             raise Expected("a stop after its start")
         if self.transport == "udp":
@@ -188,6 +221,14 @@ class Flow(Table):
         many = [key for key in ("demands", "groups") if getattr(self, key) is not None]
         if len(many) > 1:
             raise Expected("one of demands and groups")
+        if many and self.pattern is not None:
+            raise Expected(f"no pattern with {many[0]}")
+        if self.return_path is not None and self.has_pairs:
+            raise Expected("no return_path with several senders or receivers")
+        if self.pattern == "incast" and not isinstance(self.to, str):
+            raise Expected("one receiver, to = 'HOST', with pattern = 'incast'")
+        if self.pattern == "permutation" and self.to is not None:
+            raise Expected("no to with pattern = 'permutation', whose hosts send and receive")
         if self.scale is not None and self.demands is None:
             raise Expected("a scale only with demands")
         for key in many:
@@ -211,6 +252,11 @@ class Flow(Table):
         for key in ("size", "app", "arrivals"):
             if getattr(self, key) is not None:
                 raise Expected(f"no {key} with transport = 'udp'")
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the entry stands for flows between several pairs of nodes."""
+        return self.pattern is not None or isinstance(self.source, list) or isinstance(self.to, list)
 
     @property
     def kind(self) -> str:

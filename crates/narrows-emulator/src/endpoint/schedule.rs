@@ -2,7 +2,7 @@
 //! simulator.
 
 use narrows_control::units::{Bytes, Time};
-use narrows_sim::model::{App, Arrivals};
+use narrows_sim::model::{App, Arrivals, starts};
 use narrows_sim::plan::{AppPlan, Plan};
 
 use crate::error::Error;
@@ -57,8 +57,8 @@ pub(crate) fn members(spec: &Spec) -> Result<Vec<Member>, Error> {
                 }
             }
             None => {
-                for i in 0..(flow.count as usize).min(MAX_FLOWS + 1) {
-                    let start = flow.start + flow.spacing.scale(i as u64, 1);
+                let starts = starts(flow, plan.seed, flow_spec.flow as u64);
+                for (i, start) in starts.into_iter().take(MAX_FLOWS + 1).enumerate() {
                     add(i, start, App::new(&flow.app, start, stop));
                 }
             }

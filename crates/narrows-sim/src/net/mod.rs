@@ -8,7 +8,7 @@ mod service;
 
 pub use impair::{Fate, Impairments};
 pub(crate) use port::{Enqueue, Port, PortTotals};
-pub(crate) use route::{HOST, Paths};
+pub(crate) use route::{BothWays, HOST, Paths};
 pub use service::Service;
 
 use narrows_control::units::{Span, Time};

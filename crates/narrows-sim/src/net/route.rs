@@ -1,5 +1,5 @@
 //! Static shortest-path routing. A route is computed when a flow starts and is shared by all flows between the same
-//! nodes. A packet finds its next link by one table look-up.
+//! nodes, or with ECMP by the flows that chose the same links. A packet finds its next link by one table look-up.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,22 +7,47 @@ use std::collections::BinaryHeap;
 use narrows_control::units::Span;
 use rustc_hash::FxHashMap;
 
+use crate::engine::Random;
 use crate::error::Error;
 use crate::plan::{FlowPlan, Plan};
 
 /// Marks the end of a path. A packet that reads this mark has reached its host.
 pub(crate) const HOST: u32 = u32::MAX;
+/// First element of the keys of paths that are known by their links.
+const BY_LINKS: u32 = u32::MAX - 1;
+
+/// The paths of a flow, as their starts in the table of paths.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct BothWays {
+    /// Path from the sender to the receiver.
+    pub(crate) forward: u32,
+    /// Path from the receiver to the sender.
+    pub(crate) reverse: u32,
+}
 
 /// All paths in use, one after the other, each terminated by [`HOST`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
-    /// Start of each known path: the path along the nodes of the key, or the shortest path between its two nodes.
+    /// Start of each known path: the path along the nodes or links of the key, or the shortest path between its two
+    /// nodes.
     known: FxHashMap<Vec<u32>, u32>,
-    /// (from, to, delay) of each link, and the links that leave each node.
+    /// (from, to, delay) of each link, and the links that leave and enter each node.
     edges: Vec<(u32, u32, Span)>,
     out: Vec<Vec<u32>>,
+    into: Vec<Vec<u32>>,
+    /// The last link of the shortest path to each node, by the node at which the paths start.
+    trees: FxHashMap<u32, Vec<Option<u32>>>,
+    /// For ECMP: the distances of all nodes to a node, by this node.
+    distances: FxHashMap<u32, Vec<Distance>>,
 }
+
+/// Maximum number of elements in all `trees` together, and in all `distances`. If a network needs more, they are
+/// computed again. A fat tree with k = 32 needs 5 million.
+const MOST_REMEMBERED: usize = 16_000_000;
+
+/// Delay and number of hops of a shortest path; `None`: there is no path.
+type Distance = Option<(Span, u32)>;
 
 impl Paths {
     pub(crate) fn new(plan: &Plan) -> Self {
@@ -31,13 +56,15 @@ impl Paths {
             .iter()
             .map(|l| (l.from, l.to, l.delay.first().map_or(Span::ZERO, |&(_, delay)| delay)))
             .collect();
-        let mut out = vec![Vec::new(); plan.nodes.len()];
-        for (i, &(from, ..)) in edges.iter().enumerate() {
-            if let Some(list) = out.get_mut(from as usize) {
-                list.push(i as u32);
+        let [mut out, mut into] = [vec![Vec::new(); plan.nodes.len()], vec![Vec::new(); plan.nodes.len()]];
+        for (i, &(from, to, _)) in edges.iter().enumerate() {
+            for (lists, node) in [(&mut out, from), (&mut into, to)] {
+                if let Some(list) = lists.get_mut(node as usize) {
+                    list.push(i as u32);
+                }
             }
         }
-        Paths { edges, out, ..Paths::default() }
+        Paths { edges, out, into, ..Paths::default() }
     }
 
     /// Returns the link at position `hop` of the table, or [`HOST`].
@@ -52,12 +79,12 @@ impl Paths {
         if let Some(&start) = self.known.get([from, to].as_slice()) {
             return Some(start);
         }
-        let links = self.dijkstra(from, to)?;
+        let links = self.links_between(from, to)?;
         Some(self.add(vec![from, to], &links))
     }
 
-    /// Returns the starts of a flow's paths: towards the receiver, and back.
-    pub(crate) fn both_ways(&mut self, plan: &Plan, flow: &FlowPlan) -> Result<(u32, u32), Error> {
+    /// Returns the paths of a flow between the ends of this flow plan. With ECMP, it is one of several flows' paths.
+    pub(crate) fn both_ways(&mut self, plan: &Plan, flow: &FlowPlan) -> Result<BothWays, Error> {
         let unreachable = |from: u32, to: u32| Error::Unreachable {
             flow: flow.name.clone(),
             from: plan.nodes[from as usize].clone(),
@@ -68,7 +95,81 @@ impl Paths {
             Some(nodes) => self.along(nodes),
             None => self.shortest(flow.to, flow.from),
         };
-        Ok((forward, reverse.ok_or_else(|| unreachable(flow.to, flow.from))?))
+        Ok(BothWays { forward, reverse: reverse.ok_or_else(|| unreachable(flow.to, flow.from))? })
+    }
+
+    /// Returns the paths of a flow that ECMP distributes. `usual` are its paths without ECMP.
+    pub(crate) fn spread(&mut self, flow: &FlowPlan, usual: BothWays, mut random: Random) -> BothWays {
+        let forward = self.one_of_equal(flow.from, flow.to, &mut random).unwrap_or(usual.forward);
+        let reverse = if flow.return_path.is_some() {
+            usual.reverse
+        } else {
+            self.one_of_equal(flow.to, flow.from, &mut random).unwrap_or(usual.reverse)
+        };
+        BothWays { forward, reverse }
+    }
+
+    /// Returns the start of one of the paths with the least delay, and the fewest hops of those.
+    ///
+    /// Each node draws one of its links towards the receiver. Real switches hash the addresses and ports of a packet
+    /// (RFC 2992, section 2), which has the same effect: the packets of a flow stay together, and the choices of
+    /// different switches are independent if their hash functions are.
+    fn one_of_equal(&mut self, from: u32, to: u32, random: &mut Random) -> Option<u32> {
+        // All paths to a host with one neighbour share their last link, so they share the neighbour's distances.
+        let last = match self.into.get(to as usize)?.as_slice() {
+            &[only] if self.edges[only as usize].0 != from => Some(only),
+            _ => None,
+        };
+        let end = last.map_or(to, |link| self.edges[link as usize].0);
+        if !self.distances.contains_key(&end) {
+            let distances = self.distances_to(end);
+            forget_if_many(&mut self.distances, distances.len());
+            self.distances.insert(end, distances);
+        }
+        let distances = &self.distances[&end];
+        let mut key = vec![BY_LINKS];
+        let mut node = from;
+        while node != end {
+            let (delay, hops) = distances[node as usize]?;
+            let next = self.out[node as usize].iter().copied().filter(|&link| {
+                let (_, next, on_link) = self.edges[link as usize];
+                distances[next as usize]
+                    .is_some_and(|(rest, more)| (rest + on_link, more + 1) == (delay, hops))
+            });
+            let choices = next.clone().count().max(1);
+            let chosen = if choices == 1 { 0 } else { (random.bits() % choices as u64) as usize };
+            let link = next.clone().nth(chosen)?;
+            key.push(link);
+            node = self.edges[link as usize].1;
+        }
+        key.extend(last);
+        match self.known.get(&key) {
+            Some(&start) => Some(start),
+            None => Some(self.add(key.clone(), &key[1..])),
+        }
+    }
+
+    /// Returns the distance of each node to this node.
+    fn distances_to(&self, to: u32) -> Vec<Distance> {
+        let mut best: Vec<Distance> = vec![None; self.out.len()];
+        let mut open = BinaryHeap::from([Reverse((Span::ZERO, 0u32, to))]);
+        best[to as usize] = Some((Span::ZERO, 0));
+        while let Some(Reverse((cost, hops, node))) = open.pop() {
+            if best[node as usize] != Some((cost, hops)) {
+                continue;
+            }
+            for &link in &self.into[node as usize] {
+                let (previous, _, delay) = self.edges[link as usize];
+                let candidate = (cost + delay, hops + 1);
+                if let Some(slot) = best.get_mut(previous as usize)
+                    && slot.is_none_or(|known| candidate < known)
+                {
+                    *slot = Some(candidate);
+                    open.push(Reverse((candidate.0, candidate.1, previous)));
+                }
+            }
+        }
+        best
     }
 
     /// Returns the start of the path along these nodes.
@@ -100,8 +201,34 @@ impl Paths {
         start
     }
 
-    fn dijkstra(&self, from: u32, to: u32) -> Option<Vec<u32>> {
-        let mut best: Vec<Option<(Span, u32)>> = vec![None; self.out.len()];
+    fn links_between(&mut self, from: u32, to: u32) -> Option<Vec<u32>> {
+        // All paths from a host with one neighbour share their first link, so they share the neighbour's tree.
+        let first = match self.out.get(from as usize)?.as_slice() {
+            &[only] if from != to => Some(only),
+            _ => None,
+        };
+        let root = first.map_or(from, |link| self.edges[link as usize].1);
+        if !self.trees.contains_key(&root) {
+            let tree = self.dijkstra(root)?;
+            forget_if_many(&mut self.trees, tree.len());
+            self.trees.insert(root, tree);
+        }
+        let last_links = &self.trees[&root];
+        let mut links = Vec::new();
+        let mut node = to;
+        while node != root {
+            let link = last_links.get(node as usize).copied().flatten()?;
+            links.push(link);
+            node = self.edges[link as usize].0;
+        }
+        links.extend(first);
+        links.reverse();
+        Some(links)
+    }
+
+    /// Returns the last link of the shortest path to each node.
+    fn dijkstra(&self, from: u32) -> Option<Vec<Option<u32>>> {
+        let mut best: Vec<Distance> = vec![None; self.out.len()];
         let mut via: Vec<Option<u32>> = vec![None; self.out.len()];
         let mut open = BinaryHeap::new();
         *best.get_mut(from as usize)? = Some((Span::ZERO, 0));
@@ -109,9 +236,6 @@ impl Paths {
         while let Some(Reverse((cost, hops, node))) = open.pop() {
             if best[node as usize] != Some((cost, hops)) {
                 continue;
-            }
-            if node == to {
-                break;
             }
             for &link in &self.out[node as usize] {
                 let (_, next, delay) = self.edges[link as usize];
@@ -124,14 +248,13 @@ impl Paths {
                 }
             }
         }
-        let mut links = Vec::new();
-        let mut node = to;
-        while node != from {
-            let link = via.get(node as usize).copied().flatten()?;
-            links.push(link);
-            node = self.edges[link as usize].0;
-        }
-        links.reverse();
-        Some(links)
+        Some(via)
+    }
+}
+
+/// Empties a memory if another entry of this length would exceed its maximum.
+fn forget_if_many<T>(memory: &mut FxHashMap<u32, Vec<T>>, len: usize) {
+    if (memory.len() + 1) * len > MOST_REMEMBERED {
+        memory.clear();
     }
 }

@@ -1,4 +1,4 @@
-//! A Poisson source: arrival times and sizes of its flows.
+//! When flows start: members of groups, and the arrival times and sizes of Poisson sources.
 
 use narrows_control::units::{Span, Time};
 
@@ -28,10 +28,11 @@ impl Arrivals {
 
     /// Draws the next flow's size in bytes, at least one.
     pub fn draw_size(&mut self) -> u64 {
-        let bytes = match self.size {
-            SizePlan::Fixed { bytes } => bytes,
-            SizePlan::Exponential { mean } => self.random.exponential(mean),
-            SizePlan::Pareto { mean, shape } => self.random.pareto(mean, shape),
+        let bytes = match &self.size {
+            SizePlan::Fixed { bytes } => *bytes,
+            SizePlan::Exponential { mean } => self.random.exponential(*mean),
+            SizePlan::Pareto { mean, shape } => self.random.pareto(*mean, *shape),
+            SizePlan::Empirical { points } => quantile(points, self.random.unit()),
         };
         (bytes.min(1e15) as u64).max(1)
     }
@@ -48,4 +49,24 @@ impl Arrivals {
             })
         })
     }
+}
+
+/// Returns the size below which this share of the flows is, by linear interpolation between two points.
+fn quantile(points: &[(f64, f64)], share: f64) -> f64 {
+    let above = points.partition_point(|&(_, until)| until <= share).clamp(1, points.len() - 1);
+    let [(low, from), (high, to)] = [points[above - 1], points[above]];
+    low + (high - low) * (share - from) / (to - from)
+}
+
+/// Returns the starts of a group's flows in order: at equal distances, each later by a random time of up to the plan's
+/// jitter. `index` is the number of the flow plan.
+pub fn starts(plan: &FlowPlan, seed: u64, index: u64) -> Vec<Time> {
+    let even = (0..u64::from(plan.count)).map(|i| plan.start + plan.spacing.scale(i, 1));
+    if plan.start_jitter == Span::ZERO {
+        return even.collect();
+    }
+    let mut random = Random::new(seed, 5 << 40 | index);
+    let mut starts: Vec<Time> = even.map(|start| start + plan.start_jitter.mul_f64(random.unit())).collect();
+    starts.sort_unstable();
+    starts
 }

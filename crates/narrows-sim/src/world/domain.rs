@@ -10,7 +10,6 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::World;
 use super::flow_table::FlowTable;
-use super::flows::Source;
 use crate::engine::{Kind, Ring};
 use crate::error::Error;
 use crate::flow::FlowIndex;
@@ -121,7 +120,6 @@ fn take_arrived(queue: &mut Ring<(Time, PortId, Message)>, now: Time) -> Option<
 /// The controllers' view of the routes.
 struct Routes<'w> {
     flows: &'w FlowTable,
-    sources: &'w [Source],
     paths: &'w Paths,
     ports: &'w [Port],
 }
@@ -129,7 +127,7 @@ struct Routes<'w> {
 impl Topology<FlowIndex> for Routes<'_> {
     fn path(&self, key: &FlowIndex) -> Vec<PortId> {
         let Some(flow) = self.flows.find(key) else { return Vec::new() };
-        let links = self.paths.links_of(self.sources[flow.meta.plan as usize].forward());
+        let links = self.paths.links_of(flow.meta.paths.forward);
         links.iter().filter_map(|&link| self.ports[link as usize].switch).collect()
     }
 }
@@ -168,14 +166,14 @@ impl World<'_> {
 
     /// Handles the controller's timer, its outages, and messages that arrive at the controller or at a switch.
     fn domain_event(&mut self, index: usize) {
-        let World { domains, flows, sources, paths, ports, switches, now, .. } = self;
+        let World { domains, flows, paths, ports, switches, now, .. } = self;
         let (domain, now) = (&mut domains[index], *now);
         if domain.event_at != now {
             return;
         }
         domain.event_at = Time::NEVER;
         domain.fail_or_recover(now);
-        domain.react(now, &Routes { flows, sources, paths, ports });
+        domain.react(now, &Routes { flows, paths, ports });
         let arrives = now + domain.delay;
         for (port, message) in domain.out.drain(..) {
             if let Some(switch) = switches.get_mut(port as usize) {

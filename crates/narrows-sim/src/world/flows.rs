@@ -3,13 +3,14 @@
 //! The event loop calls this module for events of sources and flows, and for each packet that reaches its host.
 
 use narrows_control::congestion::linux::reno::Reno;
-use narrows_control::units::{Bytes, Time};
+use narrows_control::units::{Bytes, Span, Time};
 
 use super::World;
-use super::arrivals::Arrivals;
+use super::arrivals::{Arrivals, starts};
 use crate::engine::{Kind, Random};
 use crate::error::Error;
 use crate::flow::{Body, Delays, EmptyPath, Flow, FlowIndex, LastSample, Meta, Tcp, Udp};
+use crate::net::BothWays;
 use crate::packet::{Template, flag};
 use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
@@ -24,46 +25,40 @@ pub(super) struct Source {
     /// Whether the Poisson process has begun.
     is_running: bool,
     arrivals: Option<Arrivals>,
-    /// Starts of the paths in both directions, in the table of paths.
-    forward: u32,
-    reverse: u32,
+    /// The starts of a group with jitter.
+    starts: Vec<Time>,
+    /// The paths of its flows, if they do not choose paths themselves (ECMP).
+    paths: BothWays,
     empty: EmptyPath,
-}
-
-impl Source {
-    /// Returns the start of the path from the receiver to the sender, in the table of paths.
-    pub(super) fn reverse(&self) -> u32 {
-        self.reverse
-    }
-
-    /// Returns the start of the path from the sender to the receiver, in the table of paths.
-    pub(super) fn forward(&self) -> u32 {
-        self.forward
-    }
 }
 
 impl World<'_> {
     pub(super) fn start_sources(&mut self) -> Result<(), Error> {
         for (i, plan) in self.plan.flows.iter().enumerate() {
-            let (forward, reverse) = self.paths.both_ways(self.plan, plan)?;
-            let empty = self.empty_path(plan, forward, reverse);
+            let paths = self.paths.both_ways(self.plan, plan)?;
+            let empty = self.empty_path(plan, paths);
+            let starts = if plan.start_jitter == Span::ZERO {
+                Vec::new()
+            } else {
+                starts(plan, self.plan.seed, i as u64)
+            };
+            self.events.push(starts.first().copied().unwrap_or(plan.start), Kind::Source, i as u32);
             self.sources.push(Source {
                 started: 0,
                 is_running: false,
                 arrivals: Arrivals::new(plan, self.plan.seed, i as u64),
-                forward,
-                reverse,
+                starts,
+                paths,
                 empty,
             });
-            self.events.push(plan.start, Kind::Source, i as u32);
             self.events.push(plan.stop.unwrap_or(Time::NEVER), Kind::Source, i as u32);
         }
         Ok(())
     }
 
     /// Returns the properties of a flow's path without other traffic.
-    fn empty_path(&self, plan: &FlowPlan, forward: u32, reverse: u32) -> EmptyPath {
-        let (forward, reverse) = (self.paths.links_of(forward), self.paths.links_of(reverse));
+    fn empty_path(&self, plan: &FlowPlan, paths: BothWays) -> EmptyPath {
+        let (forward, reverse) = (self.paths.links_of(paths.forward), self.paths.links_of(paths.reverse));
         EmptyPath::along(plan, forward, reverse, |link| {
             let port = &self.ports[link as usize];
             let rate = port.service().mean_rate(plan.start, Time::ZERO + self.plan.duration);
@@ -99,7 +94,8 @@ impl World<'_> {
                 let source = &mut self.sources[index as usize];
                 source.started += 1;
                 if source.started < plan.count {
-                    self.events.push(self.now + plan.spacing, Kind::Source, index);
+                    let next = source.starts.get(source.started as usize).copied();
+                    self.events.push(next.unwrap_or(self.now + plan.spacing), Kind::Source, index);
                 }
                 let app = App::new(app, self.now, stop);
                 let size = app.size();
@@ -118,20 +114,24 @@ impl World<'_> {
 
     fn start_flow(&mut self, index: u32, app: App, size: u64) {
         let plan = &self.plan.flows[index as usize];
-        let source = &self.sources[index as usize];
-        let (forward, reverse, member) = (source.forward, source.reverse, source.started - 1);
+        let Source { started, mut paths, mut empty, .. } = self.sources[index as usize];
         let poisson = matches!(plan.app, AppPlan::Poisson { .. });
         let (id, slot, generation) = self.flows.reserve();
+        if self.plan.ecmp {
+            paths = self.paths.spread(plan, paths, Random::new(self.plan.seed, 6 << 40 | u64::from(id)));
+            empty = self.empty_path(plan, paths);
+        }
         let end = Time::ZERO + self.plan.duration;
         let meta = Meta {
             id,
             plan: index,
-            member,
+            member: started - 1,
             key: FlowIndex::new(slot, index, plan),
             start: self.now,
             stop: plan.stop.unwrap_or(end).min(end),
             size,
-            empty: source.empty,
+            paths,
+            empty,
             is_sampled: !poisson && self.plan.probes.flows && id < SAMPLED_FLOWS,
             delivered_at_start: 0,
             delivered_at_stop: None,
@@ -139,8 +139,8 @@ impl World<'_> {
             signal_bytes: 0,
             last: LastSample::default(),
         };
-        let template = Template { flow: slot, generation, flags: 0, hop: forward, class: plan.class };
-        let body = self.body(index, app, template, reverse, &meta);
+        let template = Template { flow: slot, generation, flags: 0, hop: paths.forward, class: plan.class };
+        let body = self.body(index, app, template, &meta);
         let flow = Flow { body, meta, timer_at: Time::NEVER, send_at: Time::NEVER };
         self.flows.insert(slot, flow);
         self.counts.peak_flows = self.counts.peak_flows.max(self.flows.in_use());
@@ -150,12 +150,12 @@ impl World<'_> {
         });
     }
 
-    fn body(&self, index: u32, app: App, template: Template, reverse: u32, meta: &Meta) -> Body {
+    fn body(&self, index: u32, app: App, template: Template, meta: &Meta) -> Body {
         let plan = &self.plan.flows[index as usize];
         match &plan.transport {
             TransportPlan::Tcp { cc, ecn, pacing, receive_window, mss, initial_window } => {
                 let mut random = Random::new(self.plan.seed, 4 << 40 | meta.id as u64);
-                let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
+                let back = Template { hop: meta.paths.reverse, flags: flag::REVERSE, ..template };
                 // `plan::check` has verified that the name exists.
                 let cc = self.controllers.build(cc).unwrap_or_else(|| Box::new(Reno::default()));
                 let exact_ce = cc.needs_exact_ce_echo();

@@ -24,7 +24,7 @@ use crate::net::{Enqueue, HOST, Paths, Port};
 use crate::packet::{Packet, flag};
 use crate::plan::{Plan, check, check_with};
 use crate::probe::{Recorder, Table};
-pub use arrivals::Arrivals;
+pub use arrivals::{Arrivals, starts};
 use domain::Domain;
 use flow_table::FlowTable;
 use flows::Source;

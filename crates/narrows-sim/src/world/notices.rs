@@ -23,11 +23,11 @@ impl World<'_> {
     /// message uses none of their capacity.
     pub(super) fn notify_source(&mut self, port: PortId, key: &FlowIndex, rate: Rate) {
         let Some(flow) = self.flows.find(key) else { return };
-        let plan = flow.meta.plan as usize;
+        let back = flow.meta.paths.reverse;
         let sender = &mut self.switches[port as usize];
         sender.signalling.notices += 1;
         let switch = self.ports[sender.link as usize].from;
-        let path = self.paths.links_of(self.sources[plan].reverse());
+        let path = self.paths.links_of(back);
         let rest = path.iter().skip_while(|&&l| self.ports[l as usize].from != switch);
         let delay: Span = rest.map(|&l| self.ports[l as usize].delay_at(self.now)).sum();
         let notice = Notice { slot: key.slot, generation: self.flows.generation(key.slot), rate };

@@ -20,4 +20,5 @@ mod queues;
 mod rtt_fairness;
 mod runs;
 mod signalling;
+mod spread;
 mod stamped;

@@ -1,0 +1,105 @@
+"""The pairs of hosts between which the flows of an entry with several senders or receivers go."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from random import Random
+
+from narrows.errors import ScenarioError, found, hint
+from narrows.scenario.model import Scenario
+from narrows.scenario.named import Named
+from narrows.scenario.traffic import Flow
+
+Pair = tuple[str, str]
+"""Sender and receiver."""
+
+
+def pairs(scenario: Scenario, flow: Flow, index: int) -> list[Pair]:
+    """The pairs of an entry, in the order of its senders.
+
+    Args:
+        scenario: the scenario, whose seed draws the pairs of the patterns `permutation` and `random`.
+        flow: the entry.
+        index: its number.
+
+    Raises:
+        ScenarioError: if a name matches no host, or if there are too few hosts.
+    """
+    key = f"flows.{index}"
+    known = hosts(scenario)
+    senders = _named(flow.source, known, f"{key}.from")
+    receivers = _named(flow.to, known, f"{key}.to")
+    # random() is the only method whose numbers Python keeps the same in all versions.
+    random = Random(f"{scenario.seed}/{index}")
+    match flow.pattern:
+        case "permutation":
+            if len(senders) < 2:
+                raise ScenarioError(f"found {len(senders)} hosts, expected at least two", f"{key}.from")
+            return list(zip(senders, _cycle(senders, random), strict=True))
+        case "random":
+            return [(a, _drawn([b for b in receivers if b != a], random, key)) for a in senders]
+        case _:
+            listed = [(a, b) for a in senders for b in receivers if a != b]
+            if not listed:
+                raise ScenarioError("found no pair of two different hosts, expected one", f"{key}.to")
+            return listed
+
+
+def hosts(scenario: Scenario) -> list[str]:
+    """The nodes of a scenario that patterns use if it names none.
+
+    These are the hosts of its topology, all nodes of a published network without hosts of its own, or the
+    nodes with one neighbour.
+    """
+    topology = scenario.topology
+    if isinstance(topology, Named):
+        facts = topology.facts()
+        return [node for node in facts.nodes if node in facts.hosts] or list(facts.nodes)
+    if topology is not None:
+        layout = topology.layout(len(scenario.flows), None)
+        return list(dict.fromkeys(end for ends in zip(*layout.endpoints, strict=True) for end in ends))
+    near: dict[str, set[str]] = {}
+    for link in scenario.links:
+        a, b = link.between
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
+    return [node for node, others in near.items() if len(others) == 1]
+
+
+def _named(given: str | list[str] | None, known: Sequence[str], key: str) -> list[str]:
+    """The hosts with these names. `*` and `?` in a name match hosts."""
+    if given is None:
+        return list(known)
+    names: dict[str, None] = {}
+    listed = [given] if isinstance(given, str) else given
+    for i, name in enumerate(listed):
+        where = key if isinstance(given, str) else f"{key}.{i}"
+        if not any(c in name for c in "*?"):
+            # The graph knows all nodes, and gives an error if this is none.
+            names[name] = None
+            continue
+        # Brackets are literal, because names may contain them.
+        matching = [host for host in known if fnmatch.fnmatchcase(host, name.replace("[", "[[]"))]
+        if not matching:
+            raise ScenarioError(f"found {found(name)}, expected a host{hint(name, list(known))}", where)
+        names.update(dict.fromkeys(matching))
+    return list(names)
+
+
+def _cycle(hosts: Sequence[str], random: Random) -> list[str]:
+    """For each host another one, so that each receives once.
+
+    This is Sattolo's algorithm: the hosts form one cycle, and all cycles are equally likely.
+    """
+    order = list(hosts)
+    for i in range(len(order) - 1, 0, -1):
+        j = int(random.random() * i)
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
+def _drawn(hosts: Sequence[str], random: Random, key: str) -> str:
+    if not hosts:
+        raise ScenarioError("found no receiver that is not the sender, expected one", f"{key}.to")
+    return hosts[int(random.random() * len(hosts))]

@@ -1,0 +1,161 @@
+"""Many flows in few lines: pairs of hosts, equal paths, measured sizes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from narrows.backends.sim import Simulator
+from narrows.errors import ScenarioError
+from narrows.scenario import patterns
+from narrows.scenario.load import loads
+from narrows.scenario.resolve import resolve, survey
+from narrows.scenario.routes import Routes
+from narrows.scenario.sizes import MEASURED
+from narrows.sweep import run
+
+TREE = "[topology]\nname = 'fat-tree'\nk = 4\nrate = '100mbit'\n[[flows]]\n"
+
+
+def pairs(flow, seed=1, head=TREE):
+    scenario = loads(f"seed = {seed}\n{head}{flow}")
+    made = resolve(scenario)
+    nodes = made["nodes"]
+    return [(nodes[f["from"]], nodes[f["to"]]) for f in made["flows"]]
+
+
+@given(seed=st.integers(0, 2**63 - 1), k=st.sampled_from([2, 4, 6]))
+@settings(max_examples=30, deadline=None)
+def test_in_a_permutation_each_host_sends_to_another_and_receives_once(seed, k):
+    found = pairs("pattern = 'permutation'", seed, TREE.replace("k = 4", f"k = {k}"))
+    hosts = [f"h{i + 1}" for i in range(k**3 // 4)]
+    assert [a for a, _ in found] == hosts
+    assert sorted(b for _, b in found) == sorted(hosts)
+    assert all(a != b for a, b in found)
+
+
+def test_the_seed_draws_the_pairs():
+    drawn = {tuple(pairs("pattern = 'permutation'", seed)) for seed in range(5)}
+    assert len(drawn) == 5
+    assert pairs("pattern = 'random'", 3) == pairs("pattern = 'random'", 3)
+
+
+def test_patterns_of_pairs():
+    hosts = [f"h{i}" for i in range(1, 17)]
+    everything = [(a, b) for a in hosts for b in hosts if a != b]
+    assert pairs("pattern = 'all-to-all'") == everything
+    assert pairs("pattern = 'incast'\nto = 'h3'") == [(a, "h3") for a in hosts if a != "h3"]
+    drawn = pairs("pattern = 'random'\nto = ['h1', 'h2']")
+    assert [a for a, _ in drawn] == hosts and {b for _, b in drawn} == {"h1", "h2"}
+    assert all(a != b for a, b in drawn)
+
+
+def test_lists_of_ends_and_names_with_wildcards():
+    assert pairs("from = ['h1', 'h2']\nto = 'h9'\ncount = 3") == [("h1", "h9"), ("h2", "h9")]
+    assert pairs("from = ['h1?']\nto = ['h1']") == [(f"h1{i}", "h1") for i in range(7)]
+    made = resolve(loads(f"{TREE}name = 'x'\nfrom = ['h1', 'h2']\nto = 'h9'\ncount = 3"))
+    assert [(f["name"], f["count"]) for f in made["flows"]] == [("x.h1-h9", 3), ("x.h2-h9", 3)]
+
+
+def test_hosts_of_other_networks():
+    star = (
+        "[[links]]\nbetween = ['a', 'm']\nrate = '1mbit'\n[[links]]\nbetween = ['b', 'm']\nrate = '1mbit'\n"
+    )
+    assert patterns.hosts(loads(star)) == ["a", "b"]
+    assert pairs("pattern = 'all-to-all'", head=star + "[[flows]]\n") == [("a", "b"), ("b", "a")]
+    bell = "[topology]\nkind = 'dumbbell'\nrate = '1mbit'\nrtt = '20ms'\n[[flows]]\n"
+    assert pairs("from = ['s*']\nto = ['d*']", head=bell) == [("s1", "d1")]
+    published = "[topology]\nname = 'abilene'\n[[flows]]\n"
+    assert len(pairs("pattern = 'permutation'", head=published)) == 12
+
+
+@pytest.mark.parametrize(("k", "most"), [(2, 1), (4, 4)])
+def test_all_equal_paths_are_known(k, most):
+    """Between two pods of a fat tree there are (k/2)^2 paths, which share only the links of hosts."""
+    text = TREE.replace("k = 4", f"k = {k}") + f"from = 'h1'\nto = 'h{k**3 // 4}'"
+    seen = survey(loads("ecmp = true\n" + text))
+    path = seen.paths[0]
+    up = {seen.graph.links[link].name for link in path.data_links}
+    middle = [name for name in up if name.split("->")[1].startswith("c")]
+    assert len(middle) == most
+    assert set(path.forth) <= set(path.data_links)
+    assert survey(loads(text)).paths[0].also_forth == frozenset()
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_equal_links_are_those_of_all_shortest_paths(data):
+    """Compared with a list of all simple paths of a small random graph."""
+    nodes = data.draw(st.integers(2, 6))
+    ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda ab: ab[0] != ab[1])
+    links = []
+    for a, b in data.draw(st.lists(ends, min_size=1, max_size=9)):
+        delay = data.draw(st.integers(0, 2))
+        links += [(a, b, delay), (b, a, delay)]
+    routes = Routes(nodes, links)
+
+    def simple(node, to, seen):
+        if node == to:
+            yield []
+            return
+        for index, (a, b, _) in enumerate(links):
+            if a == node and b not in seen:
+                yield from ([index, *rest] for rest in simple(b, to, seen | {b}))
+
+    paths = list(simple(0, 1, {0}))
+    cost = {tuple(path): (sum(links[i][2] for i in path), len(path)) for path in paths}
+    best = [path for path in paths if cost[tuple(path)] == min(cost.values())]
+    assert routes.equal(0, 1) == {link for path in best for link in path}
+    found = routes.between(0, 1)
+    assert (found in best) if best else found is None
+
+
+def test_ecmp_spreads_a_permutation_over_the_core():
+    text = "duration = '200ms'\n" + TREE + "pattern = 'permutation'\nstart_jitter = '1ms'"
+    used, carried = {}, {}
+    for ecmp in ("false", "true"):
+        flows = run(loads(f"ecmp = {ecmp}\nprobes.links = 'all'\n{text}"), jobs=1)
+        links = flows.table("links").to_pylist()
+        used[ecmp] = sum(r["name"].startswith("c") and r["offered_packets"] > 0 for r in links)
+        carried[ecmp] = sum(r["goodput_bps"] for r in flows.table("flows").to_pylist())
+    assert used["true"] > used["false"]
+    assert carried["true"] > carried["false"]
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measured_distributions_are_distributions(name):
+    points = MEASURED[name].scaled(None)
+    sizes, shares = zip(*points, strict=True)
+    assert list(sizes) == sorted(set(sizes)) and list(shares) == sorted(set(shares))
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
+    (app,) = [f["app"] for f in resolve(loads(sized(f"'{name}'")))["flows"]]
+    assert app["size"] == {"kind": "empirical", "points": points}
+    assert MEASURED[name].mean == pytest.approx(drawn_mean(points), rel=1e-3)
+    half = dict(enumerate(MEASURED[name].scaled(MEASURED[name].mean / 2)))
+    assert half[1][0] == pytest.approx(points[1][0] / 2)
+
+
+def drawn_mean(points):
+    """The mean by inversion, as the simulator draws sizes."""
+    sizes, shares = zip(*points, strict=True)
+    return np.interp((np.arange(1_000_000) + 0.5) / 1_000_000, shares, sizes).mean()
+
+
+def sized(distribution):
+    return (
+        "[topology]\nkind = 'dumbbell'\nrate = '100mbit'\nrtt = '1ms'\n[[flows]]\n"
+        f"arrivals = {{ rate = 100, size = {{ distribution = {distribution}, mean = '20kB' }} }}"
+    ).replace(", mean = '20kB'", "" if "pareto" not in distribution else ", mean = '20kB'")
+
+
+def test_a_simulation_draws_measured_sizes():
+    results = run(loads("duration = '20s'\n" + sized("'hadoop'")), jobs=1)
+    sizes = [row["size_bytes"] for row in results.table("flows").to_pylist()]
+    small = sum(size <= 1_000 for size in sizes) / len(sizes)
+    assert len(sizes) > 1_500 and small == pytest.approx(0.6, abs=0.05)
+
+
+def test_a_plan_with_a_wrong_distribution_is_refused():
+    plan = resolve(loads(sized("'hadoop'")))
+    plan["flows"][0]["app"]["size"]["points"][-1] = (10_000_000.0, 0.9)
+    with pytest.raises(ScenarioError, match="rising shares from 0 to 1"):
+        Simulator().check(plan)
