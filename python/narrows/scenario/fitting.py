@@ -53,9 +53,11 @@ def check(scenario: Scenario, graph: Graph, entries: Sequence[Entry], paths: Seq
         for i, controller in enumerate(scenario.rate_controllers)
         for link, _ in graph.controlled(controller, f"rate_controllers.{i}")
     }
+    classes = {i: n for i, link in enumerate(graph.links) if i not in controlled and (n := _classes(link))}
     for entry, path in zip(entries, paths, strict=True):
-        crossed = [graph.links[link] for link in _crossed(path) if link not in controlled]
-        _class(entry.flow, f"{entry.key}.class", crossed)
+        if classes or entry.flow.class_:
+            crossed = [(graph.links[link], classes[link]) for link in _crossed(path) if link in classes]
+            _class(entry.flow, f"{entry.key}.class", crossed)
     if scenario.sdn is not None and not scenario.rate_controllers:
         raise ScenarioError("found no [[rate_controllers]], expected at least one that [sdn] can poll", "sdn")
 
@@ -83,9 +85,14 @@ def _crossed(path: Path) -> list[int]:
     return list(dict.fromkeys([*path.data_links, *path.back, *sorted(path.also_back)]))
 
 
-def _class(flow: Flow, key: str, links: Sequence[Direction]) -> None:
-    """Check that a flow's class exists. The simulator would use the last class instead."""
-    with_classes = [(link, n) for link in links if (n := _classes(link))]
+def _class(flow: Flow, key: str, with_classes: Sequence[tuple[Direction, int]]) -> None:
+    """Check that a flow's class exists. The simulator would use the last class instead.
+
+    Args:
+        flow: the flow.
+        key: key of its class.
+        with_classes: the links on its paths whose queues have classes, each with their number.
+    """
     for link, n in with_classes:
         if flow.class_ >= n:
             what = f"0 to {n - 1}" if n > 1 else "0"

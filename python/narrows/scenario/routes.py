@@ -42,7 +42,7 @@ class Routes:
             return None
         head, source, to, tail = ends
         tree = self._tree(source)
-        if to != source and not tree.last[to]:
+        if to != source and to not in tree.last:
             return None
         path: list[int] = []
         node = to
@@ -58,12 +58,12 @@ class Routes:
             return frozenset()
         head, source, to, tail = ends
         tree = self._tree(source)
-        if to != source and not tree.last[to]:
+        if to != source and to not in tree.last:
             return frozenset()
         links = {*head, *tail}
         waiting, seen = [to], {to, source}
         while waiting:
-            for link, node in tree.last[waiting.pop()]:
+            for link, node in tree.last.get(waiting.pop(), ()):
                 links.add(link)
                 if node not in seen:
                     seen.add(node)
@@ -89,10 +89,10 @@ class Routes:
         """The shortest paths from a node to all others that are in the middle of paths."""
         if source in self._trees:
             return self._trees[source]
-        if len(self._trees) * len(self._out) > _MOST_REMEMBERED:
+        if sum(len(tree.last) for tree in self._trees.values()) > _MOST_REMEMBERED:
             self._trees.clear()
         best: dict[int, tuple[int, int]] = {source: (0, 0)}
-        last: list[list[tuple[int, int]]] = [[] for _ in self._out]
+        last: dict[int, list[tuple[int, int]]] = {}
         queue = [(0, 0, source)]
         while queue:
             cost, hops, node = heapq.heappop(queue)
@@ -104,7 +104,7 @@ class Routes:
                     best[neighbour] = candidate
                     last[neighbour] = [(link, node)]
                     heapq.heappush(queue, (*candidate, neighbour))
-                elif candidate == best[neighbour] and neighbour != source:
+                elif candidate == best[neighbour]:
                     last[neighbour].append((link, node))
         self._trees[source] = _Tree(last)
         return self._trees[source]
@@ -114,9 +114,9 @@ class Routes:
 class _Tree:
     """The shortest paths from a node."""
 
-    last: list[list[tuple[int, int]]]
-    """For each node the last link of its path with the node before it, and after that the ones of equal
-    paths."""
+    last: dict[int, list[tuple[int, int]]]
+    """For each node that can be reached, the last link of its path with the node before it, and after that
+    the ones of equal paths."""
 
 
 _MOST_REMEMBERED = 5_000_000

@@ -245,6 +245,13 @@ def test_a_queue_that_is_not_there_gives_a_one_line_error(plan, queue):
         lay_out(plan(THREE.replace('"30kB"', f'"{queue}"')))
 
 
+def test_equal_paths_need_the_simulator(plan):
+    with pytest.raises(
+        ScenarioError, match="found true, expected false: on real stacks, each pair has one path"
+    ):
+        lay_out(plan("ecmp = true\n" + THREE))
+
+
 def test_the_spec_names_every_flow_queue_and_relay(plan):
     given_plan = plan(DUMBBELL)
     layout = lay_out(given_plan)

@@ -212,6 +212,8 @@ def lay_out(plan: Plan, forwarding: str = "route", delay: str = "relay") -> Layo
 
 class _Placement:
     def __init__(self, plan: Plan, forwarding: str, delay: str) -> None:
+        if plan.get("ecmp"):
+            raise ScenarioError("found true, expected false: on real stacks, each pair has one path", "ecmp")
         self.plan = plan
         self.with_netem = delay == "netem"
         self.links = plan["links"]
