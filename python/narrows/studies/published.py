@@ -181,9 +181,10 @@ def _at_hand(experiment: Experiment, backend: Performs, outcome: Outcome, say: S
 
 def commands(asked: Transfer | Pings) -> str:
     """The commands of a transfer or an attempt, as a reader could repeat them."""
-    made = star.steps(asked.star, "")
-    lines = [f"ip {line}" for line in made.outside]
-    lines += [f"ip -n {name} {line}" for name, inside in made.inside.items() for line in inside]
+    made = star.commands(asked.star, "")
+    lines = [f"ip netns add {name}" for name in made.namespaces]
+    lines += [f"ip {line}" for line in made.links]
+    lines += [f"ip -n {name} {line}" for name, inside in made.addresses.items() for line in inside]
     lines += [f"tc -n {name} {line}" for name, inside in made.queues.items() for line in inside]
     lines += [f"ip netns exec {name} {shlex.join(words)}" for name, words in asked.commands]
     return "\n".join(lines) + "\n"
@@ -195,7 +196,7 @@ def _work_ahead(work: Iterable[_Work], backend: Performs, at_once: int) -> list[
     where = "in guests" if in_guest else "on the kernel"
     lines, total = [], 0.0
     for part in work:
-        name, kind = part.experiment.id, f"{part.wanted[0].asked.kind.rstrip('s')}s"
+        name, kind = part.experiment.id, f"{part.wanted[0].asked.noun}s"
         if kept := len(part.wanted) - len(part.ahead):
             lines.append(f"{name}: {kept} of {len(part.wanted)} {kind} are kept from an earlier call")
         if part.ahead:

@@ -23,6 +23,9 @@ class Pings:
     """An attempt, as a guest can also read it from JSON."""
 
     kind: ClassVar[str] = "pings"
+    """Key in JSON."""
+    noun: ClassVar[str] = "attempt"
+    """The word for it in messages."""
     tools: ClassVar[tuple[str, ...]] = ("ping",)
 
     hosts: int
