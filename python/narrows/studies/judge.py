@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from narrows import metrics
 from narrows.errors import NarrowsError
-from narrows.results.factors import Factor, same
-from narrows.results.measures import Measured, find_measure, measure_run
+from narrows.results.factors import Factor, in_words, point_in_words, same
+from narrows.results.measures import Measure, Measured, find_measure, measure_run
 from narrows.results.runs import Run, Runs, fingerprint
 from narrows.studies.identical import same_runs
 from narrows.studies.model import Claim, Expect, Side
@@ -105,13 +105,7 @@ _OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UN
 
 def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
     """The verdict on a claim, given the runs of each experiment."""
-    unit = (
-        "%"
-        if claim.compare == "gain"
-        else ""
-        if claim.compare == "ratio"
-        else find_measure(claim.measure).unit
-    )
+    unit = unit_of(claim.compare, find_measure(claim.measure))
     runs = experiments.get(claim.experiment)
     if not runs:
         return Finding(claim, Verdict.UNJUDGED, f"experiment {claim.experiment} was not run", unit=unit)
@@ -125,6 +119,11 @@ def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
     return Finding(claim, verdict, why, tuple(cases), unit)
 
 
+def unit_of(compare: str, measure: Measure) -> str:
+    """The unit of the number that a claim judges (`Claim.compare`)."""
+    return {"gain": "%", "ratio": ""}.get(compare, measure.unit)
+
+
 def overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
     """The verdict on a claim, and the reason in the case that decides it (`Finding.grade` counts cases)."""
     good = [case for case in cases if case.verdict is Verdict.REPRODUCED]
@@ -132,12 +131,9 @@ def overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
     unsettled = [case for case in cases if case.verdict is Verdict.UNJUDGED]
     decisive = good or unsettled or bad if claim.across == "any" else bad or unsettled or good
     first = min(decisive, key=lambda case: _ease(claim.expect, case))
-    return first.verdict, first.why if len(cases) == 1 else f"{_where(first)}: {first.why}"
-
-
-def _where(case: Case) -> str:
-    """The factors of a case in words."""
-    return ", ".join(f"{name} {v:,g}" if isinstance(v, float) else f"{name} {v}" for name, v in case.factors)
+    return first.verdict, first.why if len(
+        cases
+    ) == 1 else f"{point_in_words(dict(first.factors))}: {first.why}"
 
 
 def _ease(expect: Expect | None, case: Case) -> float:
@@ -179,7 +175,7 @@ def _pairs(claim: Claim, runs: Runs) -> list[Case]:
                 for side, value in (("a", a), ("b", b))
             }
             found = _cases_of(claim.model_copy(update={**sides, "order": []}), runs)
-            words = " over ".join(f"{value:g}" if isinstance(value, float) else value for value in (a, b))
+            words = " over ".join(map(in_words, (a, b)))
             cases += [replace(case, factors=((factor, words), *case.factors)) for case in found]
     return cases
 
@@ -248,7 +244,7 @@ def _case(claim: Claim, key: tuple[tuple[str, Factor], ...], sides: list[list[Me
     ]
     known = [value for value in values if not math.isnan(value)]
     bound = _bound([any(measured.censored for measured in side) for side in sides])
-    level = claim.expect.confidence if claim.expect is not None else 0.95
+    level = claim.expect.confidence if claim.expect is not None else metrics.CONFIDENCE
     interval = metrics.mean_ci(values, level)
     means = (
         tuple(metrics.mean_ci([measured.value for measured in side], level) for side in sides)
