@@ -98,7 +98,8 @@ class Finding:
 
 
 ALIKE = 1e-6
-"""Relative difference below which sides are equal: fairness 1 - 1e-11 is not better than 1 - 2e-11."""
+"""Relative difference below which two sides count as equal. For example, a fairness of 1 - 1e-11 is not
+better than 1 - 2e-11."""
 
 _OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
 
@@ -125,7 +126,7 @@ def unit_of(compare: str, measure: Measure) -> str:
 
 
 def overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
-    """The verdict on a claim, and the reason in the case that decides it (`Finding.grade` counts cases)."""
+    """The verdict on a claim, and the reason of the case that decides it."""
     good = [case for case in cases if case.verdict is Verdict.REPRODUCED]
     bad = [case for case in cases if case.verdict is Verdict.NOT_REPRODUCED]
     unsettled = [case for case in cases if case.verdict is Verdict.UNJUDGED]
@@ -137,9 +138,9 @@ def overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
 
 
 def _ease(expect: Expect | None, case: Case) -> float:
-    """How clearly a case complies with its limit; a larger number is clearer.
+    """A number that is larger if a case complies more clearly with its limit.
 
-    The report shows the case with the smallest number.
+    The report names the case with the smallest number.
     """
     if expect is not None and expect.at_least is not None and not math.isnan(case.least):
         return case.least
@@ -286,7 +287,7 @@ def _judge_known(
 
 
 def _judge_opposite(expect: Expect, interval: metrics.Interval, border: str) -> tuple[Verdict, str]:
-    """The verdict on a claim that is not shown but has a limit beyond which the opposite is shown."""
+    """The verdict on a claim that has the limit `against`, if its interval is not beyond the first limit."""
     assert expect.against is not None
     is_above = expect.above is not None
     side = "below" if is_above else "above"
@@ -312,7 +313,7 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
 def judge_bound(
     expect: Expect, interval: metrics.Interval, least: float, most: float, bound: Bound
 ) -> tuple[Verdict, str]:
-    """The verdict from a bound, which decides a claim only if the bound is already beyond the limit."""
+    """The verdict from a bound. It decides a claim only if the bound itself is already beyond the limit."""
     good, bad = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
     if bound is Bound.LOWER:
         if expect.at_most is not None and most > expect.at_most:
@@ -353,7 +354,7 @@ def _opposite(expect: Expect, limit: float) -> float:
 
 
 def _bound(censored: list[bool]) -> Bound | None:
-    """The kind of bound of a difference or ratio, given which of its sides are lower bounds."""
+    """The kind of bound that a number is, if some of its sides are only lower bounds."""
     if not any(censored):
         return None
     if all(censored) and len(censored) > 1:

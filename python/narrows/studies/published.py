@@ -37,7 +37,7 @@ GUEST_PACE = {"transfer": 10.0, "pings": 5.0}
 """Estimated seconds of a guest for each second of its virtual time. A transfer leaves its processor no idle
 time (measured with other work on the machine: 8 to 20)."""
 QUANTITIES = ("bytes", "bits_per_second", "retransmits", "snd_cwnd", "rtt", "rttvar", "pmtu")
-"""Quantities of each of iperf3's intervals that runs have."""
+"""The quantities that runs take from each of iperf3's intervals."""
 QUICK_ATTEMPTS = 3
 """Attempts to ping for each number of hosts with `--quick`."""
 _MADE = "narrows"
