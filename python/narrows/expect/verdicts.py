@@ -45,7 +45,7 @@ class Verdicts:
 
     @property
     def are_met(self) -> bool:
-        """Whether each expectation is met. One that cannot be judged is not."""
+        """Whether each expectation is met. One that cannot be judged counts as not met."""
         return all(item.verdict is Verdict.REPRODUCED for item in self.judged)
 
     @property

@@ -1,6 +1,6 @@
-"""A paper's experiment as it ran it, on real stacks and without a simulation: iperf3 transfers, or pings.
+"""A paper's own experiment, on real stacks and without a simulation: iperf3 transfers, or pings.
 
-OUT/<backend>/<experiment>/<algorithm or number of hosts>-<repetition>.json  the report, and how it was made
+OUT/<backend>/<experiment>/<algorithm or number of hosts>-<repetition>.json  report, settings, kernel
 
 Each file is written when its transfer or attempt ends. A later call with `reuse` makes the missing ones.
 """
@@ -47,7 +47,7 @@ _NAP_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class _Work:
-    """An experiment, with everything that it wants and the part that is still to be done."""
+    """An experiment with all its transfers or attempts (`wanted`), and those that are not done (`ahead`)."""
 
     experiment: Experiment
     wanted: list[Todo]
@@ -83,7 +83,7 @@ def published(study: Study, only: Iterable[str] = ()) -> list[Experiment]:
 def todo(
     experiment: Experiment, folder: Path, names: Iterable[str], quick: bool, seeds: int | None
 ) -> list[Todo]:
-    """The transfers or attempts of an experiment: one repetition of all, then the next repetition. Pure.
+    """The transfers or attempts of an experiment, one repetition after the other. Pure.
 
     Args:
         experiment: the experiment.
@@ -230,7 +230,7 @@ def _perform(part: _Work, backend: Performs, kernel: str, jobs: int | None, say:
                 left = (time.monotonic() - begun) / done * (len(ahead) - done)
                 say(f"{name}: {item.file.stem}, {done} of {len(ahead)}, about {minutes(left)} left")
     except BaseException:
-        # Also after Ctrl-C: no thread may leave namespaces.
+        # Also after Ctrl-C: no thread may leave its namespaces behind.
         pool.shutdown(wait=False, cancel_futures=True)
         backend.cancel()
         raise

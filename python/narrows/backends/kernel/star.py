@@ -1,4 +1,4 @@
-"""Hosts at one switch with the machine's defaults, as Mininet's `sudo mn` makes them, and what they do there.
+"""Hosts at one switch with the machine's defaults, as Mininet's `sudo mn` makes them.
 
 Unlike in runs of plans, nothing is prepared for a comparison with the simulator: segmentation offload,
 buffers and sysctls are the kernel's.
