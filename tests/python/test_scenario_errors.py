@@ -170,7 +170,7 @@ def attempt(text):
         ("", "links: found no links, expected a [topology] or [[links]]"),
         (BASE.split("[[flows]]", maxsplit=1)[0], "flows: found none, expected at least one entry [[flows]]"),
         (BASE + "count = 9\nspacing = '10s'", "flows.0.spacing: found '10s' (the last flow would start at 80s), expected all to start within the duration"),
-        ("name = '../x'" + BASE, "name: found '../x', expected a name that can be a folder's, without slashes and not beginning with a dot or dash"),
+        ("name = '../x'" + BASE, "name: found '../x', expected a name without slashes that does not begin with a dot or dash"),
         ("seed = 0x" + "f" * 5000 + BASE, "seed: found a huge number, expected at most 9223372036854775807"),
         (BASE + "[sweep.vary]\nseed = [1979-05-27]", "sweep.vary.seed.0: found datetime.date(1979, 5, 27), expected strings, numbers, true, false, lists and tables"),
         (BASE + "[sweep.vary]\nseed = [nan]", "sweep.vary.seed.0: found nan, expected finite numbers"),

@@ -13,8 +13,8 @@ import heapq
 class Routes:
     """Paths between the nodes of a graph.
 
-    Hosts with one neighbour are never in the middle of a path, so the search skips them. A star or a dumbbell
-    with thousands of hosts takes one small search.
+    Hosts with one neighbour are never in the middle of a path, so the search skips them. In a star or a
+    dumbbell with thousands of hosts, all paths need only one small search.
 
     Args:
         nodes: number of nodes.
@@ -35,7 +35,7 @@ class Routes:
         return self._direct.get((source, to))
 
     def between(self, source: int, to: int) -> list[int] | None:
-        """The links of the path in order, or None."""
+        """The links of the path in order (None: there is no path)."""
         first, last = self._out[source], self._out[to]
         if not first or not last:
             return None
