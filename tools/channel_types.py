@@ -55,7 +55,7 @@ def _class(name: str, fields: tuple[str, ...], defined: dict[str, Schema]) -> st
 
 
 def _plain(schema: Schema, defined: dict[str, Schema]) -> Schema:
-    """The schema, in which names of numbers and words are replaced by their definitions."""
+    """The schema, with references to types of numbers and text replaced by the types' definitions."""
     match schema:
         case {"$ref": str(reference)} if (name := reference.rpartition("/")[2]) not in READ:
             return _plain(defined[name], defined)

@@ -101,7 +101,7 @@ def _alias(name: str, type_: str, schema: Schema) -> str:
 
 
 def _class(name: str, schema: Schema) -> str:
-    """A TypedDict. Keys that are reserved words of Python are in a base class, which a call defines."""
+    """A TypedDict. Reserved words of Python cannot be keys of a class, so a base class has them."""
     properties, required = schema["properties"], schema.get("required", ())
     types = {
         key: python_type(inner) if key in required else f"NotRequired[{python_type(inner)}]"

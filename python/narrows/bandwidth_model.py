@@ -1,7 +1,7 @@
 """The file of a bandwidth model (docs/reference/bandwidth-model.md), and the choices of its training.
 
 The Rust module `rate/brf/predictor/read.rs` reads the file. tests/python/test_bandwidth_model.py compares the
-values below with what it accepts.
+limits below with the limits of this module.
 """
 
 from __future__ import annotations

@@ -75,30 +75,38 @@ class Runner:
         override: Mapping[str, Any] | None = None,
         on: str = "sim",
     ) -> Expecting:
-        """Run a scenario with all its variations and seeds.
+        """Run a scenario with all its variations and seeds. Its expectations are checked before the run.
 
         Args:
             scenario: the path of its file, relative to the test's file; TOML text with several lines; or a
                 scenario.
             seeds: number of seeds (default: the scenario's).
-            override: values by dotted key that replace the file's.
+            override: values by dotted key that replace the file's or the text's.
             on: the backend: sim, kernel or vm.
 
         Raises:
-            ScenarioError: if a run is not possible.
+            ScenarioError: if a run is not possible, or if an expectation is not valid.
+            NarrowsError: for an unknown backend, or if this machine or user lacks a requirement of it.
         """
         from narrows import sweep
         from narrows.cli.commands.shared import On
         from narrows.cli.run import real_stacks
+        from narrows.errors import NarrowsError, choice
+        from narrows.expect import claims
         from narrows.scenario.load import load, loads
         from narrows.scenario.model import Scenario
 
+        if on not in list(On):
+            raise NarrowsError(f"on: {choice(on, On)}")
         if isinstance(scenario, str) and "\n" in scenario:
             loaded = loads(scenario, overrides=override)
         elif isinstance(scenario, Scenario):
+            if override:
+                raise TypeError("found override with a scenario, expected it only with a file or a text")
             loaded = scenario
         else:
             loaded = load(self._folder / scenario, override)
+        claims(loaded)
         return Expecting(loaded, sweep.run(loaded, seeds=seeds, backend=real_stacks(On(on))))
 
 

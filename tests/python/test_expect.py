@@ -12,7 +12,7 @@ import narrows
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from narrows import sweep
+from narrows import metrics, sweep
 from narrows.errors import ScenarioError
 from narrows.expect import claims, files, judge_results
 from narrows.studies.judge import Verdict
@@ -131,7 +131,7 @@ def test_a_higher_confidence_widens_the_interval():
         ),
         (
             'measure = "goodput"\nwhere = { "topology.rate" = "30mbit" }\nat_least = 1',
-            "expect.0.where.topology.rate: found 30000000.0, expected a value of the sweep: 2e+07, 5e+07",
+            "expect.0.where.topology.rate: found '30mbit', expected a value of the sweep: 20mbit, 50mbit",
         ),
         (
             'measure = "goodput"\nthan = { args = { flow = "a" } }\ncompare = "ratio"\nabove = 1',
@@ -204,6 +204,53 @@ def test_junit_and_markdown_hold_each_verdict(narrows, monkeypatch, tmp_path):
     assert len(rows) == 2 and all("A \\| B" in row and "| not met |" in row for row in rows)
 
 
+@pytest.mark.parametrize("option", ["--junit", "--markdown"])
+@pytest.mark.parametrize(
+    ("expect", "more", "message"),
+    [
+        ("", (), "found no [[expect]] in {folder}/gate.toml, expected at least one"),
+        (GOOD, ("--shard", "1/2"), "found --shard, expected all runs, because a shard has no verdicts"),
+    ],
+)
+def test_a_file_for_verdicts_needs_verdicts(narrows, monkeypatch, tmp_path, option, expect, more, message):
+    file = tmp_path / "verdicts"
+    code, out, error = run_command(narrows, monkeypatch, tmp_path, expect, option, str(file), *more)
+    assert (code, out) == (2, "")
+    assert error == f"{option}: {message.format(folder=tmp_path)}\n"
+    assert not file.exists() and not (tmp_path / "out").exists()
+
+
+def test_a_shard_prints_how_to_judge_all_runs(narrows, monkeypatch, tmp_path):
+    code, out, _ = run_command(narrows, monkeypatch, tmp_path, BAD, "--shard", "1/2")
+    assert code == 0
+    note = " ".join(out[out.index("note: this is") :].split())
+    assert note.startswith("note: this is a part of the runs, so the expectations are not judged. ")
+    assert "`narrows merge`" in note and "--reuse --out MERGED`" in note
+
+
+def test_the_confidence_is_that_of_all_intervals_unless_it_is_given():
+    plain, given = (
+        claims(scenario(f'measure = "goodput"\nabove = 1{more}'))[0].expect
+        for more in ("", "\nconfidence = 0.9")
+    )
+    assert plain is not None and plain.confidence == metrics.CONFIDENCE
+    assert given is not None and given.confidence == 0.9
+    assert (
+        f"(default: {metrics.CONFIDENCE})"
+        in (
+            narrows.Scenario.model_json_schema()["$defs"]["Expectation"]["properties"]["confidence"][
+                "description"
+            ]
+        )
+    )
+
+
+def test_a_lower_bound_is_shown_as_one():
+    late = 'measure = "filling_time"\nargs = { link = "bottleneck", at_least = 2.0 }\nat_most = "60s"'
+    found = verdicts(scenario(late)).judged[0]
+    assert found.word == "cannot be judged" and found.measured.startswith("> ")
+
+
 def test_a_file_that_cannot_be_written_is_one_line(narrows, monkeypatch, tmp_path):
     code, _, error = run_command(narrows, monkeypatch, tmp_path, GOOD, "--junit", str(tmp_path / "no" / "x"))
     assert (code == 2 and error.splitlines()[-1].startswith("narrows: ")) or str(tmp_path / "no") in error
@@ -218,7 +265,7 @@ def test_the_counts_of_junit_fit_the_verdicts():
 
 
 PYTEST = """
-from narrows.errors import ScenarioError
+from narrows.errors import NarrowsError, ScenarioError
 import pytest
 
 def test_met(narrows_run):
@@ -228,6 +275,15 @@ def test_met(narrows_run):
 
 def test_not_met(narrows_run):
     narrows_run("gate.toml").expect("goodput", at_least="60mbit")
+
+def test_wrong_in_the_file(narrows_run, monkeypatch):
+    monkeypatch.setattr("narrows.sweep.run", lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(ScenarioError, match="nearest is 'goodput'"):
+        narrows_run("gate.toml", override={"expect.0.measure": "godput"})
+
+def test_unknown_backend(narrows_run):
+    with pytest.raises(NarrowsError, match="^on: found 'kernl', expected one of sim, kernel, vm"):
+        narrows_run("gate.toml", on="kernl")
 
 def test_wrong(narrows_run):
     with pytest.raises(ScenarioError, match="nearest is 'goodput'"):
@@ -256,7 +312,7 @@ def test_the_fixture_of_pytest_asserts(tmp_path):
         text=True,
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
     )
-    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 failed, 4 passed" in done.stdout, done.stdout + done.stderr
     assert "Goodput: at least 60mbit: not met: measured 4" in done.stdout
 
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from narrows.backends.kernel.pings import Pings, parsed
 from narrows.backends.kernel.shell import KernelError
-from narrows.backends.kernel.star import steps
+from narrows.backends.kernel.star import commands as network
 from narrows.backends.kernel.transfer import Transfer, checked
 from narrows.errors import NarrowsError, OutputError
 from narrows.report import build, write
 from narrows.report.kinds import draw
 from narrows.results.runs import PAPER
 from narrows.studies import Verdict, find_study, judge, load_study, measure_run
-from narrows.studies.published import Todo, published, read, run_published, todo
+from narrows.studies.published import Todo, commands, published, read, run_published, todo
 from narrows.studies.runner import Outcome, chosen
 
 STUDY = load_study(find_study("survey"))
@@ -27,10 +27,10 @@ ASKED = Transfer("cubic", 10, "10gbit", 5_000_000, 15_000_000)
 
 
 def test_the_network_is_the_papers() -> None:
-    made = steps(ASKED.star, "x-")
-    assert made.outside[:3] == ["netns add x-h1", "netns add x-h2", "netns add x-s1"]
-    assert sum(line.startswith("link add") for line in made.outside) == 2
-    assert all(line.count("mtu 1500") == 2 for line in made.outside[3:])
+    made = network(ASKED.star, "x-")
+    assert made.namespaces == ["x-h1", "x-h2", "x-s1"]
+    assert len(made.links) == 2
+    assert all(line.startswith("link add") and line.count("mtu 1500") == 2 for line in made.links)
     tbf = "root handle 1: tbf rate 10gbit burst 5000000 limit 15000000"
     devices = {"x-h1": ["h1-eth0"], "x-h2": ["h2-eth0"], "x-s1": ["s1-eth1", "s1-eth2"]}
     assert made.queues == {
@@ -38,8 +38,8 @@ def test_the_network_is_the_papers() -> None:
     }
     for host, address in (("h1", "10.0.0.1"), ("h2", "10.0.0.2")):
         route = f"route add 10.0.0.0/8 dev {host}-eth0 src {address} congctl cubic"
-        assert route in made.inside[f"x-{host}"]
-    assert not any("congctl" in line for line in made.inside["x-s1"]), "a switch has no TCP flow"
+        assert route in made.addresses[f"x-{host}"]
+    assert not any("congctl" in line for line in made.addresses["x-s1"]), "a switch has no TCP flow"
     server, client = ASKED.commands
     assert server[0] == "h2" and server[1][:2] == ["iperf3", "-s"]
     assert client == ("h1", ["iperf3", "-c", "10.0.0.2", "-J", "-t", "10"])
@@ -53,9 +53,9 @@ def test_with_more_hosts_each_pings_the_next() -> None:
         ("h3", "10.0.0.1"),
     ]
     assert asked.commands[0][1][:-1] == ["ping", "-n", "-c", "20", "-i", "0.05", "-W", "1"]
-    made = steps(asked.star, "x-")
-    assert len(made.outside) == 4 + 3 and not made.queues
-    assert "congctl" not in str(made.inside)
+    made = network(asked.star, "x-")
+    assert len(made.namespaces) == 4 and len(made.links) == 3 and not made.queues
+    assert "congctl" not in str(made.addresses)
     assert asked.seconds == 1.0
 
 
@@ -172,7 +172,7 @@ def test_a_run_names_the_missing_algorithms_and_keeps_iperf3s_reports(tmp_path: 
     assert outcome.notes == ["P1: without veno, because Linux 6.0-fake has none."] == said[:1]
     assert said[1:4] == [
         "P1: 42 transfers of 10 s on the kernel, 1 at a time, about 8 min",
-        "P2: 60 pings of 1 s on the kernel, 1 at a time, about 2 min",
+        "P2: 60 attempts of 1 s on the kernel, 1 at a time, about 2 min",
         "as published: about 11 min in all",
     ]
     kept = json.loads((tmp_path / "kernel" / "P1" / "bic-2.json").read_text())
@@ -322,6 +322,36 @@ def test_only_as_published_runs_iperf3(tmp_path: Path) -> None:
     study = STUDY.model_copy(update={"experiments": both})
     with pytest.raises(NarrowsError, match="none of the experiment's algorithms"):
         run_published(study, tmp_path, Fake(without="veno"))
+
+
+@pytest.mark.parametrize("hosts", [1, 255])
+def test_a_number_of_hosts_without_pings_or_addresses_is_one_line(tmp_path: Path, hosts: int) -> None:
+    (tmp_path / "study.toml").write_text(
+        'title = "t"\nsummary = "s"\n[[experiments]]\nid = "P"\ntitle = "t"\n'
+        f"pings = {{ hosts = [2, {hosts}] }}\n"
+    )
+    with pytest.raises(NarrowsError) as error:
+        load_study(tmp_path)
+    limit = "at least 2" if hosts == 1 else "at most 254"
+    place = f"{tmp_path}/study.toml: experiments.P.pings.hosts.1"
+    assert str(error.value) == f"{place}: found {hosts}, expected {limit}"
+
+
+def test_the_commands_for_a_reader_are_those_of_the_network() -> None:
+    lines = commands(ASKED).splitlines()
+    assert lines[:3] == ["ip netns add h1", "ip netns add h2", "ip netns add s1"]
+    assert lines[3].startswith("ip link add h1-eth0 netns h1 mtu 1500 type veth")
+    assert (
+        "tc -n h1 qdisc add dev h1-eth0 root handle 1: tbf rate 10gbit burst 5000000 limit 15000000" in lines
+    )
+    assert lines[-1] == "ip netns exec h1 iperf3 -c 10.0.0.2 -J -t 10"
+
+
+@pytest.mark.parametrize("more", [(), ("--as-published",)])
+def test_recorded_traces_are_refused_on_real_stacks(narrows: Any, tmp_path: Path, more: Any) -> None:
+    code, out, err = narrows("study", "survey", "--on", "kernel", "--data", tmp_path, *more)
+    assert (code, out) == (2, "")
+    assert err == "--data: found --on kernel, expected --on sim, which alone uses recorded traces\n"
 
 
 def test_the_simulator_is_refused(narrows: Any) -> None:

@@ -179,7 +179,7 @@ def attempt(text):
         (BASE + "arrivals = { rate = 1, size = { distribution = 'pareto' } }", "flows.0.arrivals.size: expected a mean with distribution = 'pareto'"),
         (BASE + "start_jitter = '1ms'\narrivals = { rate = 1, size = '1kB' }", "flows.0: expected no start_jitter with arrivals, whose times are random already"),
         (BASE + "count = 9\nspacing = '10s'", "flows.0.spacing: found '10s' (the last flow would start at 80s), expected all to start within the duration"),
-        ("name = '../x'" + BASE, "name: found '../x', expected a name that can be a folder's, without slashes and not beginning with a dot or dash"),
+        ("name = '../x'" + BASE, "name: found '../x', expected a name without slashes that does not begin with a dot or dash"),
         ("seed = 0x" + "f" * 5000 + BASE, "seed: found a huge number, expected at most 9223372036854775807"),
         (BASE + "[sweep.vary]\nseed = [1979-05-27]", "sweep.vary.seed.0: found datetime.date(1979, 5, 27), expected strings, numbers, true, false, lists and tables"),
         (BASE + "[sweep.vary]\nseed = [nan]", "sweep.vary.seed.0: found nan, expected finite numbers"),

@@ -91,3 +91,20 @@ def test_the_figure_has_a_column_for_each_controller_with_states():
     assert min(row["t"] for row in values) == 0.25
     assert max(row["to"] for row in values) == 0.75
     assert not draw(spec, Runs([a_run([], "cubic")])).panels
+
+
+def test_a_state_without_a_name_in_the_paper_has_a_lane_below_the_others():
+    spec = FigureSpec(
+        id="f",
+        experiment="E",
+        kind="states",
+        title="",
+        caption="States.",
+        args={"link": "A->B", "until_s": 1.0},
+    )
+    changes = [(0.0, "state-drain"), (0.2, "state-settle"), (0.4, "state-congestion")]
+    (lanes, *_) = draw(spec, Runs([a_run(changes)])).panels
+    chart = lanes.chart.to_dict(validate=False)
+    assert {row["lane"] for row in chart["data"]["values"]} == {"settle", "CONGESTION", "drain"}
+    y = chart["layer"][0]["encoding"]["y"]
+    assert y["sort"] == y["scale"]["domain"] == ["settle", "CONGESTION", "drain"]

@@ -16,6 +16,7 @@ from narrows.scenario.load import loads
 from narrows.studies import Claim, Run, Runs, Verdict, find_study, judge, load_study, runner
 from narrows.studies.computed import compute
 from narrows.studies.judge import Bound, judge_bound
+from narrows.studies.load import read_scenario, scenario_text
 from narrows.studies.model import Expect
 from narrows.studies.printed import printed_rows
 from narrows.studies.runner import Outcome
@@ -563,13 +564,13 @@ def test_an_experiment_may_set_keys_of_another_ones_scenario(tmp_path: Path) -> 
     assert changed == {"name", "duration", "probes", "sweep"}
     assert g0.duration == 24e9 and g0.probes.interval == 5e6
     assert g0.sweep is not None and g0.sweep.vary == {"flows.*.cc": ["bbr"]}
-    text = runner.scenario_text(study, study.experiment("G0"))
+    text = scenario_text(study.folder, study.experiment("G0"))
     assert '# Keys that G0 sets:\n# name = "bbr-gain-g0"\n# duration = "24s"\n' in text
     wrong = study.experiment("G0").model_copy(update={"set": {"links.tigth.queue": "1bdp"}})
     with pytest.raises(
         NarrowsError, match=r"experiments\.G0\.set: links\.tigth\.queue: found 'tigth', expected"
     ):
-        runner.read_scenario(study, wrong)
+        read_scenario(study.folder, wrong)
 
 
 def test_the_work_ahead_counts_each_run_with_its_own_duration() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from narrows.errors import NarrowsError
+from narrows.results.measures import MEASURES, find_measure
 from narrows.studies import Run, Runs, Verdict, judge, measure_run
 from narrows.studies.judge import Bound
 from test_study import a_claim, a_run
@@ -77,6 +79,39 @@ def test_convergence_counts_in_rtts_from_the_syn_or_the_first_data() -> None:
     never = convergence_run("bbr", 1, NEVER)
     never.tables["flows"]["rtt_empty_s"] = np.array([0.1, 0.1])
     assert measure_run("convergence_rtts", never, link="l").censored
+    with pytest.raises(NarrowsError, match="convergence_rtts: since: found 'syn', expected 'SYN' or 'data'"):
+        measure_run("convergence_rtts", run, link="l", since="syn")
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "said"),
+    [
+        ("godput", {}, "found no measure 'godput'; nearest is 'goodput'"),
+        ("goodput", {"flow": "*"}, "measure goodput: flow: found an unknown argument of goodput; nearest"),
+        (
+            "utilisation",
+            {},
+            "measure utilisation: link: found nothing, expected this argument of utilisation",
+        ),
+        ("ping_rtt", {}, "results: table: found 'pings', expected one of flows, flow_samples, links"),
+        ("rtt", {"statistic": "p5"}, "results: table flows: found 'rtt_p5_s', expected a column"),
+    ],
+)
+def test_an_unknown_name_is_one_line(name: str, args: dict[str, Any], said: str) -> None:
+    with pytest.raises(NarrowsError) as error:
+        measure_run(name, convergence_run("a", 1, [50.0]), **args)
+    assert str(error.value).startswith(said) and "\n" not in str(error.value)
+
+
+def test_a_measure_is_computed_once_for_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, calls = convergence_run("a", 1, [50.0]), []
+    counted = replace(find_measure("goodput"), function=lambda run, flows="*": calls.append(flows) or 1.0)
+    monkeypatch.setitem(MEASURES, "goodput", counted)
+    for flows in ("*", "f.0", "*"):
+        assert measure_run("goodput", run, flows=flows).value == 1.0
+    assert calls == ["*", "f.0"]
+    measure_run("goodput", convergence_run("a", 2, [50.0]), flows="*")
+    assert calls == ["*", "f.0", "*"]
 
 
 def test_the_time_with_a_queue_adds_the_queues_of_a_path() -> None:

@@ -25,7 +25,7 @@ class Gate:
         claims(scenario)
 
     def judge(self, results: Results, junit: Path | None, markdown: Path | None) -> Verdicts:
-        """The verdicts. They are also written to the files that are not None."""
+        """The verdicts. They are also written to each file that is given."""
         verdicts = judge_results(self._scenario, results)
         for path, text in ((junit, files.junit), (markdown, files.markdown)):
             if path is not None:

@@ -53,6 +53,21 @@ class Outputs:
     markdown: Path | None = None
     """File for the verdicts on expectations, as Markdown."""
 
+    def check_verdicts(self, loaded: Scenario) -> None:
+        """Check that a run of the scenario has verdicts, if a file is to be written with them.
+
+        Raises:
+            NarrowsError: if it has none.
+        """
+        files = (("--junit", self.junit), ("--markdown", self.markdown))
+        for option in (name for name, path in files if path is not None):
+            if not loaded.expect:
+                raise NarrowsError(f"{option}: found no [[expect]] in {loaded.source}, expected at least one")
+            if self.shard is not None:
+                raise NarrowsError(
+                    f"{option}: found --shard, expected all runs, because a shard has no verdicts"
+                )
+
 
 def run(
     scenario: Path,
@@ -73,6 +88,7 @@ def run(
         raise NarrowsError(f"--no-sim: found --on {on}, expected --on kernel or vm")
     changed = overrides(override, seed)
     loaded = load(scenario, changed)
+    outputs.check_verdicts(loaded)
     gate = expectations(loaded)
     shard = outputs.shard
     if shard is not None:
@@ -110,9 +126,9 @@ def run(
     for note in notes(expand(loaded)):
         console.print(f"note: {note}")
     if shard is not None and loaded.expect:
-        again = f"narrows run {scenario} --reuse --out MERGED"
         console.print(
-            f"note: expectations are not judged in a shard; after narrows merge, {again} judges them"
+            "note: this is a part of the runs, so the expectations are not judged. Merge the parts with "
+            f"`narrows merge`, then judge them with `narrows run {scenario} --reuse --out MERGED`"
         )
     print(f"tables in {folder}{' (earlier results replaced)' if replaced else ''}")
     if simulated is not None:

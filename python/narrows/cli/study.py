@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import TypedDict
 
 import typer
 from rich.console import Console
@@ -24,7 +25,19 @@ from narrows.studies.model import Study
 from narrows.studies.published import published, run_published
 from narrows.studies.readings import by_reading, words_of
 from narrows.studies.real import run_on_both
-from narrows.studies.runner import Outcome, Real, chosen, run_study
+from narrows.studies.runner import Outcome, Real, Say, chosen, run_study
+
+
+class _Options(TypedDict):
+    """Options of all kinds of runs."""
+
+    quick: bool
+    only: list[str]
+    seeds: int | None
+    jobs: int | None
+    reuse: bool
+    say: Say
+
 
 _STYLE = {Verdict.REPRODUCED: "green", Verdict.NOT_REPRODUCED: "red", Verdict.UNJUDGED: "yellow"}
 
@@ -52,21 +65,21 @@ def study(
     loaded = load_study(find_study(name))
     if as_published and on is On.SIM:
         raise NarrowsError(f"--as-published: found --on {on}, expected --on kernel or vm")
+    if data is not None and on is not On.SIM:
+        raise NarrowsError(f"--data: found --on {on}, expected --on sim, which alone uses recorded traces")
     # Check this before the runs, because runs take long.
     extras.require("report", "study")
     # Import drawing libraries late: they are slow, and `narrows --help` does not need them.
     from narrows.report import write  # noqa: PLC0415
 
     folder = out if out is not None else Path("results") / _folder(loaded, quick, on, as_published)
+    options = _Options(quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, say=say)
     try:
         with terminable():
-            if as_published:
-                outcome = _published(loaded, folder, quick, only, seeds, jobs, reuse, on)
-            else:
-                outcome = _run(loaded, folder, quick, only, seeds, jobs, reuse, on, existing_folder(data))
+            outcome = _run(loaded, folder, on, existing_folder(data), as_published, options)
     except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which tells the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
-        kept = "transfers" if as_published else "experiments"
+        kept = "transfers and attempts" if as_published else "experiments"
         say(f"interrupted{came}; --reuse continues after the finished {kept}")
         raise typer.Exit(INTERRUPTED) from None
     report = write(outcome, folder, files=figures, say=say)
@@ -79,44 +92,22 @@ def _folder(loaded: Study, quick: bool, on: On, as_published: bool) -> str:
     return "-".join([loaded.id, *parts])
 
 
-def _published(
-    loaded: Study,
-    folder: Path,
-    quick: bool,
-    only: list[str],
-    seeds: int | None,
-    jobs: int | None,
-    reuse: bool,
-    on: On,
-) -> Outcome:
-    published(loaded, only)  # validate names before booting a guest
-    backend = real_stacks(on)
-    assert isinstance(backend, Performs)
-    return run_published(
-        loaded, folder, backend, quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, say=say
-    )
-
-
 def _run(
-    loaded: Study,
-    folder: Path,
-    quick: bool,
-    only: list[str],
-    seeds: int | None,
-    jobs: int | None,
-    reuse: bool,
-    on: On,
-    data: Path | None,
+    loaded: Study, folder: Path, on: On, data: Path | None, as_published: bool, options: _Options
 ) -> Outcome:
-    chosen(loaded, only)  # validate names before booting a guest
+    """Run the study in the simulator, on real stacks and in the simulator, or as published."""
+    # Validate names before booting a guest.
+    if as_published:
+        published(loaded, options["only"])
+    else:
+        chosen(loaded, options["only"])
     backend = real_stacks(on)
     if backend is None:
-        return run_study(
-            loaded, folder, quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, data=data, say=say
-        )
-    return run_on_both(
-        loaded, folder, backend, quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, say=say
-    )
+        return run_study(loaded, folder, data=data, **options)
+    if not as_published:
+        return run_on_both(loaded, folder, backend, **options)
+    assert isinstance(backend, Performs)
+    return run_published(loaded, folder, backend, **options)
 
 
 def _show(outcome: Outcome, console: Console) -> None:

@@ -1,4 +1,7 @@
-"""The controller's metrics for Prometheus. None is about a single flow, so their number is limited."""
+"""The controller's metrics for Prometheus.
+
+No metric describes a single flow, so the number of metrics is limited.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class _Collector:
         self._runtime, self._watch = runtime, watch
 
     def describe(self) -> list[Metric]:
-        """Returns no names. Without this method, the registry would call `collect` to learn them."""
+        """Returns nothing. Without this method, the registry would call `collect` to find the names."""
         return []
 
     def collect(self) -> Iterator[Metric]:

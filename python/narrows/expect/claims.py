@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint, one_of
 from narrows.results.factors import Factor, Where, factor, same
 from narrows.results.measures import MEASURES, Measure
+from narrows.results.summary import point_text
 from narrows.scenario.expectations import Expectation, Selection
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
+from narrows.studies.judge import unit_of
 from narrows.studies.model import Claim, Expect, Side
 
 EXPERIMENT = "scenario"
@@ -34,23 +35,26 @@ def claims(scenario: Scenario) -> list[Claim]:
     return made
 
 
-def _values(scenario: Scenario) -> dict[str, list[Factor]]:
-    """The values of each factor of the sweep."""
-    values: dict[str, list[Factor]] = {}
+Values = dict[str, dict[Factor, str]]
+"""The values of each factor of a sweep, and how the scenario writes them."""
+
+
+def _values(scenario: Scenario) -> Values:
+    values: Values = {}
     for run in expand(scenario, 1):
         for name, value in run.factors.items():
-            known = values.setdefault(name, [])
-            if (item := factor(value)) not in known:
-                known.append(item)
+            values.setdefault(name, {}).setdefault(factor(value), point_text(value))
     return values
 
 
-def _claim(expectation: Expectation, identity: str, values: Mapping[str, list[Factor]]) -> Claim:
+def _claim(expectation: Expectation, identity: str, values: Values) -> Claim:
     if expectation.measure not in MEASURES:
         raise ScenarioError(one_of(expectation.measure, MEASURES, "a measure", "measures"), "measure")
-    measure = MEASURES[expectation.measure]
-    unit = {"ratio": "", "gain": "%"}.get(expectation.compare or "", measure.unit)
+    measure, compare = MEASURES[expectation.measure], expectation.compare or "value"
+    unit = unit_of(compare, measure)
     limits = {key: _limit(value, unit, key) for key, value in expectation.limits.items()}
+    if expectation.confidence is not None:
+        limits["confidence"] = expectation.confidence
     first = Selection(where=expectation.where, args=expectation.args)
     sides = [_side(first, measure, values, "")]
     if expectation.than is not None:
@@ -62,47 +66,37 @@ def _claim(expectation: Expectation, identity: str, values: Mapping[str, list[Fa
         id=identity,
         group="ours",
         source="",
-        says=expectation.says or _sentence(expectation, measure),
+        says=expectation.says or _sentence(expectation, measure, unit),
         experiment=EXPERIMENT,
         measure=measure.name,
         a=sides[0],
         b=sides[1] if len(sides) > 1 else None,
-        compare=expectation.compare or "value",
-        expect=Expect(**limits, confidence=expectation.confidence),
+        compare=compare,
+        expect=Expect(**limits),
     )
 
 
-def _side(selection: Selection, measure: Measure, values: Mapping[str, list[Factor]], place: str) -> Side:
-    parameters = list(inspect.signature(measure.function).parameters.values())[1:]
-    names = [parameter.name for parameter in parameters]
-    for name in selection.args:
-        if name not in names:
-            message = f"found an unknown argument of {measure.name}{hint(name, names)}"
-            raise ScenarioError(message, f"{place}args.{name}")
-    for parameter in parameters:
-        if parameter.default is parameter.empty and parameter.name not in selection.args:
-            raise ScenarioError(
-                f"found nothing, expected this argument of {measure.name}", f"{place}args.{parameter.name}"
-            )
+def _side(selection: Selection, measure: Measure, values: Values, place: str) -> Side:
+    try:
+        measure.check(selection.args)
+    except ScenarioError as error:
+        raise error.at(f"{place}args") from None
     where: Where = {}
     for name, wanted in selection.where.items():
         if name not in values:
             message = f"found an unknown factor of the sweep{hint(name, values)}"
             raise ScenarioError(message, f"{place}where.{name}")
-        options = [factor(item) for item in wanted] if isinstance(wanted, list) else [factor(wanted)]
+        options = wanted if isinstance(wanted, list) else [wanted]
         for option in options:
-            if not any(same(option, value) for value in values[name]):
-                listed = ", ".join(_plain(value) for value in values[name])
+            if not any(same(factor(option), value) for value in values[name]):
+                listed = ", ".join(values[name].values())
                 message = f"found {found(option)}, expected a value of the sweep: {listed}"
                 raise ScenarioError(message, f"{place}where.{name}")
         # Tables of results have no factor with one value.
         if len(values[name]) > 1:
-            where[name] = options if isinstance(wanted, list) else options[0]
+            chosen = [factor(option) for option in options]
+            where[name] = chosen if isinstance(wanted, list) else chosen[0]
     return Side(where=where, args=dict(selection.args))
-
-
-def _plain(value: Factor) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 _PARSERS: dict[str, tuple[Callable[[object], float], float]] = {
@@ -133,14 +127,11 @@ _WORDS = {"at_least": "at least", "at_most": "at most"}
 _COMPARED = {"difference": "minus", "ratio": "divided by", "gain": "gain over"}
 
 
-def _sentence(expectation: Expectation, measure: Measure) -> str:
+def _sentence(expectation: Expectation, measure: Measure, unit: str) -> str:
     """The expectation in words."""
     limits = expectation.limits
     within = f" \N{PLUS-MINUS SIGN} {limits.pop('within')}" if "within" in limits else ""
     ((key, value),) = limits.items()
-    unit = (
-        measure.unit if expectation.compare in (None, "difference") else "%" * (expectation.compare == "gain")
-    )
     stated = f" {unit}" if unit and not isinstance(value, str) else ""
     other = ""
     if expectation.than is not None:

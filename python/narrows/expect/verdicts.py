@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from narrows.expect.claims import EXPERIMENT, claims
-from narrows.metrics import Interval
 from narrows.results.by_run import read_runs
-from narrows.results.factors import Factor, factor
+from narrows.results.factors import Factor, factor, point_in_words
 from narrows.results.results import Results
-from narrows.results.summary import point_text
 from narrows.scenario.model import Scenario
-from narrows.studies.judge import Case, Finding, Verdict, judge
+from narrows.studies.judge import Bound, Case, Finding, Verdict, judge
 
 
 @dataclass(frozen=True)
@@ -24,23 +23,16 @@ class Judged:
     factors: dict[str, Any]
     """The point of the sweep, written as in the scenario (empty: there is only one point)."""
     verdict: Verdict
+    word: str
+    """The verdict in words."""
     measured: str
-    """The mean over seeds with its unit, and half of the width of its confidence interval."""
+    """The mean over seeds and half the width of its confidence interval, with the unit."""
     why: str
-
-    @property
-    def word(self) -> str:
-        """The verdict in one or two words."""
-        return _WORDS[self.verdict]
 
     @property
     def name(self) -> str:
         """The expectation with its point of the sweep, in words."""
-        point = ", ".join(f"{name} {point_text(value)}" for name, value in self.factors.items())
-        return f"{self.says} [{point}]" if point else self.says
-
-
-_WORDS = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
+        return f"{self.says} [{point_in_words(self.factors)}]" if self.factors else self.says
 
 
 @dataclass(frozen=True)
@@ -53,14 +45,15 @@ class Verdicts:
 
     @property
     def are_met(self) -> bool:
-        """Whether each expectation is met. One that cannot be judged is not."""
+        """Whether each expectation is met. One that cannot be judged counts as not met."""
         return all(item.verdict is Verdict.REPRODUCED for item in self.judged)
 
     @property
     def line(self) -> str:
         """The counts in one line."""
-        counts = {verdict: sum(item.verdict is verdict for item in self.judged) for verdict in Verdict}
-        parts = [f"{n} {_WORDS[verdict]}" for verdict, n in counts.items() if n]
+        counts = Counter(item.verdict for item in self.judged)
+        words = {item.verdict: item.word for item in self.judged}
+        parts = [f"{counts[verdict]} {words[verdict]}" for verdict in Verdict if verdict in words]
         return f"expectations: {', '.join(parts)}"
 
     @property
@@ -103,19 +96,22 @@ def judge_results(scenario: Scenario, results: Results) -> Verdicts:
     for claim in wanted:
         finding = judge(claim, {EXPERIMENT: runs})
         judged += [_judged(finding, case, written) for case in finding.cases] or [
-            Judged(claim.says, {}, finding.verdict, "-", finding.why)
+            Judged(claim.says, {}, finding.verdict, finding.words, "-", finding.why)
         ]
     return Verdicts(scenario.name, tuple(judged))
 
 
 def _judged(finding: Finding, case: Case, written: dict[tuple[str, Factor], Any]) -> Judged:
     factors = {name: written.get((name, value), value) for name, value in case.factors}
-    return Judged(finding.claim.says, factors, case.verdict, _measured(case.interval, finding.unit), case.why)
+    words = finding.words_of(case.verdict)
+    return Judged(finding.claim.says, factors, case.verdict, words, _measured(case, finding.unit), case.why)
 
 
-def _measured(interval: Interval, unit: str) -> str:
+def _measured(case: Case, unit: str) -> str:
+    interval = case.interval
     if math.isnan(interval.mean):
         return "-"
+    bound = f"{case.bound.value} " if case.bound in (Bound.LOWER, Bound.UPPER) else ""
     half = interval.half_width
     spread = "" if math.isnan(half) else f" \N{PLUS-MINUS SIGN} {half:.2g}"
-    return f"{interval.mean:.4g}{spread}{f' {unit}' if unit else ''}"
+    return f"{bound}{interval.mean:.4g}{spread}{f' {unit}' if unit else ''}"

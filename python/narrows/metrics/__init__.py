@@ -42,9 +42,10 @@ from narrows.metrics.power import log_score, normalised_power, power
 from narrows.metrics.rates import bin_width, gain, payload_efficiency, rebin, throughput, utilisation
 from narrows.metrics.signalling import feedback_rate, feedback_share
 from narrows.metrics.smoothness import Smoothness, coefficient_of_variation, smoothness
-from narrows.metrics.statistics import Interval, mean_ci, paired_difference, t_quantile
+from narrows.metrics.statistics import CONFIDENCE, Interval, mean_ci, paired_difference, t_quantile
 
 __all__ = [
+    "CONFIDENCE",
     "Censored",
     "DelaySummary",
     "Interval",

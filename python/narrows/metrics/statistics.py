@@ -9,6 +9,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+CONFIDENCE = 0.95
+"""Level of a confidence interval if no other level is given."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -32,7 +35,7 @@ class Interval:
         return self.low > value or self.high < value
 
 
-def mean_ci(values: ArrayLike, level: float = 0.95) -> Interval:
+def mean_ci(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
     """Mean and Student-t interval over seeds (MET-90).
 
     NaN values are left out, and ``n`` is the number of the other values. Give one value per seed, because
@@ -49,7 +52,7 @@ def mean_ci(values: ArrayLike, level: float = 0.95) -> Interval:
     return Interval(mean, mean - half, mean + half, int(x.size))
 
 
-def paired_difference(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Interval:
+def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> Interval:
     """Interval of the mean of ``a - b``, seed by seed (MET-91).
 
     "A above B" holds if the interval lies above zero.

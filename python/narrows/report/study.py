@@ -25,9 +25,10 @@ from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import survey
 from narrows.studies.choices import with_input
 from narrows.studies.identical import same_in_experiment, same_in_two
+from narrows.studies.load import read_scenario
 from narrows.studies.model import Experiment, FigureSpec, Study
 from narrows.studies.readings import words_of
-from narrows.studies.runner import Outcome, read_scenario
+from narrows.studies.runner import Outcome
 
 Say = Callable[[str], None]
 OVERVIEW = "overview"
@@ -64,7 +65,7 @@ def _network(study: Study, experiment: Experiment) -> list[Figure]:
     """The network of an experiment's first run. Its sweep may change rates, delays and queues."""
     if not experiment.scenario:
         return []
-    scenario = Scenario(**read_scenario(study, experiment)).with_source(
+    scenario = Scenario(**read_scenario(study.folder, experiment)).with_source(
         str(study.folder / experiment.scenario)
     )
     return [network.figure(f"network-{experiment.id}", survey(expand(scenario, 1)[0].scenario))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,16 @@ def factor(value: Any) -> Factor:
         except Expected:
             continue
     return value
+
+
+def in_words(value: Any) -> str:
+    """A value of a factor in words. Numbers have at most six digits."""
+    return f"{value:,g}" if isinstance(value, float) else str(value)
+
+
+def point_in_words(factors: Mapping[str, Any]) -> str:
+    """A point of a sweep in words, e.g. ``buffer 100, loss 0.01``."""
+    return ", ".join(f"{name} {in_words(value)}" for name, value in factors.items())
 
 
 def same(a: Factor, b: Factor) -> bool:

@@ -239,7 +239,7 @@ class Results:
 
     @property
     def flow_records(self) -> pa.Table:
-        """A row per run, port with BRF and ended flow (simulations only)."""
+        """A row for each run, port with BRF, and flow that ended there (simulations only)."""
         return self.table("flow_records")
 
     @property
@@ -254,7 +254,7 @@ class Results:
 
     @property
     def traces(self) -> pa.Table:
-        """State of controllers, if it was recorded."""
+        """The state of controllers over time, if it was recorded."""
         return self.table("traces")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.errors import NarrowsError
+from narrows.errors import NarrowsError, choice, one_of
 from narrows.results.factors import Factor, Where, same
 
 Floats = NDArray[np.float64]
@@ -45,6 +45,11 @@ class Run:
     """Reasons not to trust a run in real time (empty: it is sound, or a simulation)."""
 
     @cached_property
+    def measured(self) -> dict[tuple[str, str], Any]:
+        """Values of measures, by measure and arguments (`narrows.results.measures`)."""
+        return {}
+
+    @cached_property
     def digest(self) -> str:
         """A digest of a run's results without its seed: the tables in `DIGESTED`.
 
@@ -61,12 +66,27 @@ class Run:
         return digest.hexdigest()
 
     def column(self, table: str, name: str) -> Floats:
-        """A numeric column as floats."""
-        return np.asarray(self.tables[table][name], dtype=np.float64)
+        """A numeric column as floats.
+
+        Raises:
+            NarrowsError: if the run does not have the table or the column.
+        """
+        return np.asarray(self._values(table, name), dtype=np.float64)
 
     def names(self, table: str, name: str) -> list[str]:
-        """The values of a table's column of strings."""
-        return [str(value) for value in self.tables[table][name]]
+        """The values of a table's column of strings.
+
+        Raises:
+            NarrowsError: if the run does not have the table or the column.
+        """
+        return [str(value) for value in self._values(table, name)]
+
+    def _values(self, table: str, name: str) -> Any:
+        if table not in self.tables:
+            raise NarrowsError(f"results: table: {choice(table, self.tables)}")
+        if name not in self.tables[table]:
+            raise NarrowsError(f"results: table {table}: {one_of(name, self.tables[table], 'a column')}")
+        return self.tables[table][name]
 
     def flows(self, pattern: str = "*") -> NDArray[np.int64]:
         """The rows of the table `flows` in which name, source or controller matches the glob `pattern`."""

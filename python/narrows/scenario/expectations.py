@@ -11,44 +11,47 @@ from narrows.scenario.fields import Data, Float, Quantity, Table
 
 
 class Selection(Table):
-    """The runs and flows that one side of a comparison measures."""
+    """One side of a comparison."""
 
     where: dict[str, Data] = {}
-    """A value, or a list of values, for factors of the sweep. Each value of another factor is judged."""
+    """Points of the sweep: a value, or a list of values, for each of some factors (default: all points)."""
     args: dict[str, Data] = {}
-    """Arguments of the measure, for this side only."""
+    """Arguments of the measure."""
 
 
 class Expectation(Table):
-    """A condition that the results must meet."""
+    """A condition that the results must meet. Each point of the sweep has its own verdict."""
 
     says: str = ""
-    """The expectation in words, for reports. If left out: the measure and its limit."""
+    """The expectation in words, for reports (default: the measure and its limit)."""
     measure: str
     """Name of the measure (`narrows list measures`)."""
     args: dict[str, Data] = {}
     """Arguments of the measure, e.g. `{ flows = "a*" }`."""
     where: dict[str, Data] = {}
-    """A value, or a list of values, for factors of the sweep. Each value of another factor is judged."""
+    """Points of the sweep: a value, or a list of values, for each of some factors, e.g.
+    `{ "topology.rate" = "50mbit" }` (default: all points)."""
     than: Selection | None = None
-    """The other side of a comparison. Its keys are added to `where` and `args`."""
+    """The second side of a comparison. It has the `where` and `args` of the first side, except for the keys
+    that it gives."""
     compare: Literal["difference", "ratio", "gain"] | None = None
-    """The number that is computed from both sides for each seed. gain: how much larger the first side is, in
-    percent."""
+    """How the two sides become one number for each seed: the difference (first minus second), the ratio
+    (first divided by second), or the gain (by how many percent the first is larger)."""
     at_least: Quantity | None = None
-    """Lower limit of the value in each run."""
+    """The smallest value that a run may have."""
     at_most: Quantity | None = None
-    """Upper limit of the value in each run."""
+    """The largest value that a run may have."""
     above: Quantity | None = None
-    """Limit below the confidence interval of the mean over seeds."""
+    """The confidence interval of the mean over seeds must lie above this value."""
     below: Quantity | None = None
-    """Limit above the confidence interval of the mean over seeds."""
+    """The confidence interval of the mean over seeds must lie below this value."""
     about: Quantity | None = None
-    """Middle of the range that contains the confidence interval of the mean over seeds."""
+    """The confidence interval of the mean over seeds must lie between `about` - `within` and `about` +
+    `within`."""
     within: Quantity | None = None
-    """Half of the width of this range."""
-    confidence: Annotated[Float, Field(ge=0.5, le=0.9999)] = 0.95
-    """Level of the confidence interval."""
+    """The largest permitted deviation from `about`."""
+    confidence: Annotated[Float, Field(ge=0.5, le=0.9999)] | None = None
+    """Level of the confidence interval (default: 0.95)."""
 
     @property
     def limits(self) -> dict[str, float | str]:

@@ -91,7 +91,7 @@ def _name(value: object) -> str:
 
 def _file_name(value: str) -> str:
     if "/" in value or "\\" in value or value.startswith((".", "-")):
-        raise Expected("a name that can be a folder's, without slashes and not beginning with a dot or dash")
+        raise Expected("a name without slashes that does not begin with a dot or dash")
     return value
 
 
@@ -207,7 +207,7 @@ Name = Annotated[
 ]
 """A name of a node, link or flow."""
 FileName = Annotated[Name, AfterValidator(_file_name)]
-"""A name that can be a folder's."""
+"""A name that is also valid as the name of a folder."""
 Quantity = Annotated[
     float | str,
     BeforeValidator(_quantity),

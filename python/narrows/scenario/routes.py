@@ -15,7 +15,7 @@ class Routes:
     """Paths between the nodes of a graph.
 
     Hosts with one neighbour are never in the middle of a path, so the search skips them. A star or a dumbbell
-    with thousands of hosts takes one small search, and a fat tree one search for each of its edge switches.
+    with thousands of hosts needs one small search, and a fat tree one search for each of its edge switches.
 
     Args:
         nodes: number of nodes.
@@ -36,7 +36,7 @@ class Routes:
         return self._direct.get((source, to))
 
     def between(self, source: int, to: int) -> list[int] | None:
-        """The links of the path in order, or None."""
+        """The links of the path in order (None: there is no path)."""
         ends = self._ends(source, to)
         if ends is None:
             return None

@@ -93,7 +93,7 @@ def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
 def _other_values(item: FreeInput, finding: Finding, elsewhere: Elsewhere) -> list[str]:
     """Sentences about values of an input with which no case has the opposite verdict.
 
-    A case may be open with a value, or with our value alone. Neither is the same verdict.
+    If a case is open with one of the two values only, its verdict is not the same.
     """
     same_, open_, decided = [], [], []
     for value, verdicts in elsewhere.items():

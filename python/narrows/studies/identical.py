@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from narrows.results.factors import Factor
+from narrows.results.factors import Factor, in_words
 from narrows.results.runs import PRINTED, Runs, fingerprint
 
 Point = tuple[Mapping[str, Factor], str]
@@ -26,7 +26,7 @@ def same_runs(points: Sequence[Point]) -> list[str]:
                 groups.setdefault(rest, {}).setdefault(print_, []).append(factors[name])
         sets = Counter(tuple(same) for alike in groups.values() for same in alike.values() if len(same) > 1)
         for values, count in sets.items():
-            listed = " and ".join(f"{v:,g}" if isinstance(v, float) else str(v) for v in values)
+            listed = " and ".join(map(in_words, values))
             where = "" if count == len(groups) else f" in {count} of {len(groups)} cases"
             sentences.append(f"the runs with {name} {listed} are identical{where}")
     return sentences

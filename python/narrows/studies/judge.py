@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from narrows import metrics
 from narrows.errors import NarrowsError
-from narrows.results.factors import Factor, same
-from narrows.results.measures import Measured, find_measure, measure_run
+from narrows.results.factors import Factor, in_words, point_in_words, same
+from narrows.results.measures import Measure, Measured, find_measure, measure_run
 from narrows.results.runs import Run, Runs, fingerprint
 from narrows.studies.identical import same_runs
 from narrows.studies.model import Claim, Expect, Side
@@ -98,20 +98,15 @@ class Finding:
 
 
 ALIKE = 1e-6
-"""Relative difference below which sides are equal: fairness 1 - 1e-11 is not better than 1 - 2e-11."""
+"""Relative difference below which two sides count as equal. For example, a fairness of 1 - 1e-11 is not
+better than 1 - 2e-11."""
 
 _OWN = {Verdict.REPRODUCED: "met", Verdict.NOT_REPRODUCED: "not met", Verdict.UNJUDGED: "cannot be judged"}
 
 
 def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
     """The verdict on a claim, given the runs of each experiment."""
-    unit = (
-        "%"
-        if claim.compare == "gain"
-        else ""
-        if claim.compare == "ratio"
-        else find_measure(claim.measure).unit
-    )
+    unit = unit_of(claim.compare, find_measure(claim.measure))
     runs = experiments.get(claim.experiment)
     if not runs:
         return Finding(claim, Verdict.UNJUDGED, f"experiment {claim.experiment} was not run", unit=unit)
@@ -125,25 +120,27 @@ def judge(claim: Claim, experiments: Mapping[str, Runs]) -> Finding:
     return Finding(claim, verdict, why, tuple(cases), unit)
 
 
+def unit_of(compare: str, measure: Measure) -> str:
+    """The unit of the number that a claim judges (`Claim.compare`)."""
+    return {"gain": "%", "ratio": ""}.get(compare, measure.unit)
+
+
 def overall(claim: Claim, cases: list[Case]) -> tuple[Verdict, str]:
-    """The verdict on a claim, and the reason in the case that decides it (`Finding.grade` counts cases)."""
+    """The verdict on a claim, and the reason of the case that decides it."""
     good = [case for case in cases if case.verdict is Verdict.REPRODUCED]
     bad = [case for case in cases if case.verdict is Verdict.NOT_REPRODUCED]
     unsettled = [case for case in cases if case.verdict is Verdict.UNJUDGED]
     decisive = good or unsettled or bad if claim.across == "any" else bad or unsettled or good
     first = min(decisive, key=lambda case: _ease(claim.expect, case))
-    return first.verdict, first.why if len(cases) == 1 else f"{_where(first)}: {first.why}"
-
-
-def _where(case: Case) -> str:
-    """The factors of a case in words."""
-    return ", ".join(f"{name} {v:,g}" if isinstance(v, float) else f"{name} {v}" for name, v in case.factors)
+    return first.verdict, first.why if len(
+        cases
+    ) == 1 else f"{point_in_words(dict(first.factors))}: {first.why}"
 
 
 def _ease(expect: Expect | None, case: Case) -> float:
-    """How clearly a case complies with its limit; a larger number is clearer.
+    """A number that is larger if a case complies more clearly with its limit.
 
-    The report shows the case with the smallest number.
+    The report names the case with the smallest number.
     """
     if expect is not None and expect.at_least is not None and not math.isnan(case.least):
         return case.least
@@ -179,7 +176,7 @@ def _pairs(claim: Claim, runs: Runs) -> list[Case]:
                 for side, value in (("a", a), ("b", b))
             }
             found = _cases_of(claim.model_copy(update={**sides, "order": []}), runs)
-            words = " over ".join(f"{value:g}" if isinstance(value, float) else value for value in (a, b))
+            words = " over ".join(map(in_words, (a, b)))
             cases += [replace(case, factors=((factor, words), *case.factors)) for case in found]
     return cases
 
@@ -248,7 +245,7 @@ def _case(claim: Claim, key: tuple[tuple[str, Factor], ...], sides: list[list[Me
     ]
     known = [value for value in values if not math.isnan(value)]
     bound = _bound([any(measured.censored for measured in side) for side in sides])
-    level = claim.expect.confidence if claim.expect is not None else 0.95
+    level = claim.expect.confidence if claim.expect is not None else metrics.CONFIDENCE
     interval = metrics.mean_ci(values, level)
     means = (
         tuple(metrics.mean_ci([measured.value for measured in side], level) for side in sides)
@@ -290,7 +287,7 @@ def _judge_known(
 
 
 def _judge_opposite(expect: Expect, interval: metrics.Interval, border: str) -> tuple[Verdict, str]:
-    """The verdict on a claim that is not shown but has a limit beyond which the opposite is shown."""
+    """The verdict on a claim that has the limit `against`, if its interval is not beyond the first limit."""
     assert expect.against is not None
     is_above = expect.above is not None
     side = "below" if is_above else "above"
@@ -316,7 +313,7 @@ def _wanted(expect: Expect) -> tuple[float, float, str]:
 def judge_bound(
     expect: Expect, interval: metrics.Interval, least: float, most: float, bound: Bound
 ) -> tuple[Verdict, str]:
-    """The verdict from a bound, which decides a claim only if the bound is already beyond the limit."""
+    """The verdict from a bound. It decides a claim only if the bound itself is already beyond the limit."""
     good, bad = Verdict.REPRODUCED, Verdict.NOT_REPRODUCED
     if bound is Bound.LOWER:
         if expect.at_most is not None and most > expect.at_most:
@@ -357,7 +354,7 @@ def _opposite(expect: Expect, limit: float) -> float:
 
 
 def _bound(censored: list[bool]) -> Bound | None:
-    """The kind of bound of a difference or ratio, given which of its sides are lower bounds."""
+    """The kind of bound that a number is, if some of its sides are only lower bounds."""
     if not any(censored):
         return None
     if all(censored) and len(censored) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from narrows import retired
 from narrows.errors import NarrowsError, ScenarioError, choice, found, unreadable
+from narrows.scenario.load import override
 from narrows.scenario.problems import without_remedy
 from narrows.studies.computed import check
 from narrows.studies.model import Experiment, Study
@@ -42,10 +44,10 @@ def load_study(folder: Path) -> Study:
     Raises:
         NarrowsError: a line with file, key, value found and value expected.
     """
-    table = _read(folder / "study.toml")
+    table = _tables(folder / "study.toml")
     claims = folder / "claims.toml"
     if claims.is_file():
-        table["claims"] = _read(claims).get("claims", [])
+        table["claims"] = _tables(claims).get("claims", [])
     try:
         study = Study.model_validate({"id": folder.resolve().name, **table})
     except ValidationError as error:
@@ -102,19 +104,53 @@ def _values(experiments: Iterable[Experiment], folder: Path, factor: str) -> lis
     values: list[str] = []
     for experiment in experiments:
         if experiment.scenario:
-            sweep = _read(folder / experiment.scenario).get("sweep", {})
+            sweep = read_scenario(folder, experiment)["sweep"]
             key = experiment.factors.get(factor, factor)
             values += [str(case.get("name")) for case in sweep.get("case", [])] if key == "case" else []
             values += [value for value in sweep.get("vary", {}).get(key, []) if isinstance(value, str)]
     return list(dict.fromkeys(values))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_scenario(folder: Path, experiment: Experiment) -> dict[str, Any]:
+    """An experiment's scenario as tables, with the keys that it sets. The table `sweep` always exists.
+
+    Args:
+        folder: the study's folder.
+        experiment: an experiment with a scenario.
+
+    Raises:
+        ScenarioError: if the file cannot be read, or if a key that the experiment sets does not exist.
+    """
+    path = folder / experiment.scenario
+    data = retired.scenario(_toml(path), str(path))
+    data.setdefault("sweep", {})
+    for key, value in experiment.set.items():
+        try:
+            override(data, key, value)
+        except ScenarioError as error:
+            place = f"experiments.{experiment.id}.set"
+            raise ScenarioError(f"{key}: {error.message}", place, str(folder / "study.toml")) from None
+    return data
+
+
+def scenario_text(folder: Path, experiment: Experiment) -> str:
+    """The text of an experiment's scenario file, followed by the keys that the experiment sets."""
+    text = (folder / experiment.scenario).read_text(encoding="utf-8")
+    if not experiment.set:
+        return text
+    changes = [f"# {key} = {json.dumps(value)}" for key, value in experiment.set.items()]
+    return "\n".join([text.rstrip("\n"), "", f"# Keys that {experiment.id} sets:", *changes, ""])
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    """The tables of a study's file, with retired keys under their current names."""
+    return retired.study(_toml(path), str(path))
+
+
+def _toml(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(unreadable(error, "a file of a study"), "", str(path)) from None
-    try:
-        return retired.study(tomllib.loads(text), str(path))
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"found no valid TOML: {error}", "", str(path)) from None

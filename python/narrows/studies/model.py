@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
+from narrows import metrics
 from narrows.errors import Expected, ScenarioError, choice, found
 from narrows.results.factors import Factor, Where, same
 
@@ -16,6 +17,8 @@ JUDGED_SEEDS = 3
 """Default number of seeds on real stacks, if a claim needs a confidence interval. Two runs have one degree of
 freedom, so that the interval is 9 standard deviations wide on each side (Student's t, 95 %); with three runs
 it is 2.5."""
+MAX_HOSTS = 254
+"""Largest number of hosts of an attempt to ping: their addresses differ in the last byte."""
 REPAIRED = "repaired"
 """The repaired form of an algorithm in words."""
 
@@ -139,7 +142,7 @@ class Transfers(_Table):
 class Attempts(_Table):
     """An experiment of pings between all hosts of a switch, which `--as-published` performs."""
 
-    hosts: list[int] = Field(min_length=1)
+    hosts: list[Annotated[int, Field(ge=2, le=MAX_HOSTS)]] = Field(min_length=1)
     """Numbers of hosts, each of which has its own attempts."""
     count: int = Field(default=20, ge=1)
     """Pings of each host in an attempt."""
@@ -303,7 +306,7 @@ class Expect(_Table):
     about: float | None = None
     within: float | None = None
     against: float | None = None
-    confidence: float = Field(default=0.95, gt=0.0, lt=1.0)
+    confidence: float = Field(default=metrics.CONFIDENCE, gt=0.0, lt=1.0)
     """Level of the confidence interval."""
 
     @property

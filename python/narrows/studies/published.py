@@ -1,6 +1,6 @@
-"""A paper's experiment as it ran it, on real stacks and without a simulation: iperf3 transfers, or pings.
+"""A paper's own experiment, on real stacks and without a simulation: iperf3 transfers, or pings.
 
-OUT/<backend>/<experiment>/<algorithm or number of hosts>-<repetition>.json  the report, and how it was made
+OUT/<backend>/<experiment>/<algorithm or number of hosts>-<repetition>.json  report, settings, kernel
 
 Each file is written when its transfer or attempt ends. A later call with `reuse` makes the missing ones.
 """
@@ -37,7 +37,7 @@ GUEST_PACE = {"transfer": 10.0, "pings": 5.0}
 """Estimated seconds of a guest for each second of its virtual time. A transfer leaves its processor no idle
 time (measured with other work on the machine: 8 to 20)."""
 QUANTITIES = ("bytes", "bits_per_second", "retransmits", "snd_cwnd", "rtt", "rttvar", "pmtu")
-"""Quantities of each of iperf3's intervals that runs have."""
+"""The quantities that runs take from each of iperf3's intervals."""
 QUICK_ATTEMPTS = 3
 """Attempts to ping for each number of hosts with `--quick`."""
 _MADE = "narrows"
@@ -47,7 +47,7 @@ _NAP_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class _Work:
-    """An experiment, with everything that it wants and the part that is still to be done."""
+    """An experiment with all its transfers or attempts (`wanted`), and those that are not done (`ahead`)."""
 
     experiment: Experiment
     wanted: list[Todo]
@@ -83,7 +83,7 @@ def published(study: Study, only: Iterable[str] = ()) -> list[Experiment]:
 def todo(
     experiment: Experiment, folder: Path, names: Iterable[str], quick: bool, seeds: int | None
 ) -> list[Todo]:
-    """The transfers or attempts of an experiment: one repetition of all, then the next repetition. Pure.
+    """The transfers or attempts of an experiment, one repetition after the other. Pure.
 
     Args:
         experiment: the experiment.
@@ -181,9 +181,10 @@ def _at_hand(experiment: Experiment, backend: Performs, outcome: Outcome, say: S
 
 def commands(asked: Transfer | Pings) -> str:
     """The commands of a transfer or an attempt, as a reader could repeat them."""
-    made = star.steps(asked.star, "")
-    lines = [f"ip {line}" for line in made.outside]
-    lines += [f"ip -n {name} {line}" for name, inside in made.inside.items() for line in inside]
+    made = star.commands(asked.star, "")
+    lines = [f"ip netns add {name}" for name in made.namespaces]
+    lines += [f"ip {line}" for line in made.links]
+    lines += [f"ip -n {name} {line}" for name, inside in made.addresses.items() for line in inside]
     lines += [f"tc -n {name} {line}" for name, inside in made.queues.items() for line in inside]
     lines += [f"ip netns exec {name} {shlex.join(words)}" for name, words in asked.commands]
     return "\n".join(lines) + "\n"
@@ -195,7 +196,7 @@ def _work_ahead(work: Iterable[_Work], backend: Performs, at_once: int) -> list[
     where = "in guests" if in_guest else "on the kernel"
     lines, total = [], 0.0
     for part in work:
-        name, kind = part.experiment.id, f"{part.wanted[0].asked.kind.rstrip('s')}s"
+        name, kind = part.experiment.id, f"{part.wanted[0].asked.noun}s"
         if kept := len(part.wanted) - len(part.ahead):
             lines.append(f"{name}: {kept} of {len(part.wanted)} {kind} are kept from an earlier call")
         if part.ahead:
@@ -229,7 +230,7 @@ def _perform(part: _Work, backend: Performs, kernel: str, jobs: int | None, say:
                 left = (time.monotonic() - begun) / done * (len(ahead) - done)
                 say(f"{name}: {item.file.stem}, {done} of {len(ahead)}, about {minutes(left)} left")
     except BaseException:
-        # Also after Ctrl-C: no thread may leave namespaces.
+        # Also after Ctrl-C: no thread may leave its namespaces behind.
         pool.shutdown(wait=False, cancel_futures=True)
         backend.cancel()
         raise

@@ -27,6 +27,7 @@ from narrows.scenario.model import Scenario
 from narrows.studies.choices import judge_choices
 from narrows.studies.computed import BY, SIMULATION, with_computed
 from narrows.studies.judge import Finding
+from narrows.studies.load import read_scenario, scenario_text
 from narrows.studies.model import Claim, Experiment, Study, instead
 from narrows.studies.runner import (
     Outcome,
@@ -37,8 +38,6 @@ from narrows.studies.runner import (
     chosen,
     judge_claims,
     minutes,
-    read_scenario,
-    scenario_text,
     shorten,
     take_without_runs,
 )
@@ -119,7 +118,7 @@ def run_on_both(
         if pair.real is None:
             say(f"{identity}: left out: {' '.join(pair.left_out)}")
             continue
-        outcome.scenarios[identity] = scenario_text(study, pair.experiment)
+        outcome.scenarios[identity] = scenario_text(study.folder, pair.experiment)
         simulated = _results(pair.simulated, out / SIMULATED / identity, simulator, jobs, reuse, _quiet)
         runs = read_runs(simulated, pair.experiment.factors)
         outcome.runs[identity] = with_computed(pair.experiment, runs)
@@ -235,7 +234,7 @@ def plan(
     """The scenarios of an experiment, for the simulator and for real stacks."""
     asked = experiment.kernel
     shorter = asked.quick if quick else asked
-    data = read_scenario(study, experiment)
+    data = read_scenario(study.folder, experiment)
     shorten(data, experiment, shorter)
     data["sweep"]["seeds"] = seeds or (shorter.seeds if quick else study.real_seeds(experiment))
     source = str(study.folder / experiment.scenario)

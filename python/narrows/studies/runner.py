@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import time
-import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from narrows import retired, sweep
+from narrows import sweep
 from narrows.backends import Backend
 from narrows.data.folder import data_folder
 from narrows.errors import NarrowsError, ScenarioError, choice, found
@@ -28,6 +27,7 @@ from narrows.scenario.model import Scenario
 from narrows.studies.choices import judge_choices
 from narrows.studies.computed import with_computed
 from narrows.studies.judge import Finding
+from narrows.studies.load import read_scenario, scenario_text
 from narrows.studies.model import Claim, Experiment, FreeInput, Shorter, Study
 from narrows.studies.printed import printed_rows
 from narrows.studies.readings import second_reading
@@ -80,9 +80,9 @@ class Outcome:
     real: Real | None = None
     """The outcome on real stacks, if the study ran on them and in the simulator."""
     on: str = "sim"
-    """The place of `runs`: the simulator, or the backend of iperf3's transfers."""
+    """The place of `runs`: the simulator, or the backend with `--as-published`."""
     kernel: str = ""
-    """Release of the kernel of transfers."""
+    """Release of the kernel with `--as-published`."""
     second: list[Finding] = field(default_factory=list)
     """Findings on the second reading, for the claims that name an algorithm with two readings."""
     varied: dict[str, dict[str, Runs]] = field(default_factory=dict)
@@ -229,7 +229,7 @@ def _take(planned: _Sweep, outcome: Outcome, jobs: int | None, backend: Backend 
         _remember(folder, outcome.quick, planned.notes)
     outcome.runs[experiment.id] = with_computed(experiment, runs)
     outcome.version = str(results.metadata.get("narrows", "unknown"))
-    outcome.scenarios[experiment.id] = scenario_text(outcome.study, experiment)
+    outcome.scenarios[experiment.id] = scenario_text(outcome.study.folder, experiment)
 
 
 def amount(scenarios: Iterable[Scenario], kind: str) -> str:
@@ -348,7 +348,7 @@ def prepare(
     """
     path = study.folder / experiment.scenario
     check_choices(study, experiment)
-    data = read_scenario(study, experiment)
+    data = read_scenario(study.folder, experiment)
     notes = []
     if experiment.recorded is not None:
         found, note = _recorded(experiment, data, folder if folder is not None else data_folder())
@@ -359,33 +359,6 @@ def prepare(
     if seeds is not None:
         data["sweep"]["seeds"] = seeds
     return Scenario(**data).with_source(str(path)), notes
-
-
-def read_scenario(study: Study, experiment: Experiment) -> dict[str, Any]:
-    """An experiment's scenario as tables, with the keys that it sets. The table `sweep` always exists.
-
-    Raises:
-        ScenarioError: if a key that it sets names nothing.
-    """
-    path = study.folder / experiment.scenario
-    data = retired.scenario(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
-    data.setdefault("sweep", {})
-    for key, value in experiment.set.items():
-        try:
-            override(data, key, value)
-        except ScenarioError as error:
-            place = f"experiments.{experiment.id}.set"
-            raise ScenarioError(f"{key}: {error.message}", place, str(study.folder / "study.toml")) from None
-    return data
-
-
-def scenario_text(study: Study, experiment: Experiment) -> str:
-    """The text of an experiment's scenario file, followed by the keys that the experiment sets."""
-    text = (study.folder / experiment.scenario).read_text(encoding="utf-8")
-    if not experiment.set:
-        return text
-    changes = [f"# {key} = {json.dumps(value)}" for key, value in experiment.set.items()]
-    return "\n".join([text.rstrip("\n"), "", f"# Keys that {experiment.id} sets:", *changes, ""])
 
 
 def shorten(data: dict[str, Any], experiment: Experiment, shorter: Shorter) -> None:
@@ -407,7 +380,7 @@ def check_choices(study: Study, experiment: Experiment) -> None:
         if not item.key:
             continue
         place = f"{study.folder}: experiment {experiment.id}: free input {item.id}"
-        data = read_scenario(study, experiment)
+        data = read_scenario(study.folder, experiment)
         written = Scenario(**data)
         try:
             override(data, item.key, item.ours)
@@ -425,7 +398,7 @@ def with_other_values(
     study: Study, experiment: Experiment, item: FreeInput, quick: bool, seeds: int | None = None
 ) -> Scenario:
     """An experiment's scenario with the other values of a free input, and with at most `item.seeds` seeds."""
-    data = read_scenario(study, experiment)
+    data = read_scenario(study.folder, experiment)
     over = experiment.model_copy(update={"factors": {**experiment.factors, item.id: item.key}})
     data["sweep"].setdefault("vary", {})[item.key] = list(item.others)
     for shorter in (experiment.quick, item) if quick else (item,):

@@ -61,4 +61,4 @@ def test_the_command_measures_and_reports_and_resumes(survey, tmp_path):
     assert again.returncode == 0, again.stderr
     assert "P1: 1 of 2 transfers are kept from an earlier call" in again.stderr
     assert "cubic-1, 1 of 1" in again.stderr
-    assert "P2: 18 of 18 pings are kept from an earlier call" in again.stderr
+    assert "P2: 18 of 18 attempts are kept from an earlier call" in again.stderr

@@ -1,8 +1,8 @@
-"""Creates a layout in the kernel, and removes it even after errors."""
+"""Creates a network in the kernel, and removes it even after errors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from narrows.backends.kernel import namespaces, ovs
@@ -19,21 +19,42 @@ def built(layout: Layout) -> Iterator[Processes]:
     Raises:
         KernelError: if the kernel refuses a part. All created objects are removed first.
     """
+
+    def switches(programs: Processes) -> None:
+        # Queues are created after them: ovs-vswitchd removes the qdisc of each port that it takes over.
+        ovs.start(layout, programs)
+
+    with created(lambda prefix: commands(layout, prefix), switches) as programs:
+        yield programs
+
+
+@contextmanager
+def created(
+    todo: Callable[[str], Commands], before_queues: Callable[[Processes], None] = lambda _: None
+) -> Iterator[Processes]:
+    """Create a network for the duration of the context. Yields the programs of the run.
+
+    Args:
+        todo: the commands, for a prefix of the namespaces' names.
+        before_queues: is called when the devices exist, and before the queues are created.
+
+    Raises:
+        KernelError: if the kernel refuses a part. All created objects are removed first.
+    """
     namespaces.sweep()
     prefix = namespaces.new_prefix()
-    todo = commands(layout, prefix)
+    made = todo(prefix)
     try:
         with processes(prefix) as programs:
-            make_network(todo)
-            ovs.start(layout, programs)
-            # Create queues last, because ovs-vswitchd removes the qdisc of each port that it takes over.
-            make_queues(todo)
+            _make_network(made)
+            before_queues(programs)
+            _make_queues(made)
             yield programs
     finally:
         namespaces.clean(prefix)
 
 
-def make_network(todo: Commands) -> None:
+def _make_network(todo: Commands) -> None:
     """Create namespaces, devices, addresses and routes.
 
     Raises:
@@ -51,7 +72,7 @@ def make_network(todo: Commands) -> None:
         call(["bridge", "-n", name, "-batch", "-"], lines)
 
 
-def make_queues(todo: Commands) -> None:
+def _make_queues(todo: Commands) -> None:
     """Create rates and queues.
 
     Raises:

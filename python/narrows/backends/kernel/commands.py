@@ -25,9 +25,10 @@ _ROOT_CLASS = "1:1000"
 
 @dataclass
 class Commands:
-    """The steps that create a layout in namespaces whose names begin with a prefix."""
+    """The commands that create a network in namespaces."""
 
     namespaces: list[str]
+    """Their names, which begin with the prefix of the run."""
     settings: dict[str, list[str]] = field(default_factory=dict)
     """Per namespace: sysctls. They are set before any device exists, because devices copy the `default`
     values."""

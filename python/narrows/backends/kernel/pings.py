@@ -23,6 +23,9 @@ class Pings:
     """An attempt, as a guest can also read it from JSON."""
 
     kind: ClassVar[str] = "pings"
+    """Key in JSON."""
+    noun: ClassVar[str] = "attempt"
+    """The word for it in messages."""
     tools: ClassVar[tuple[str, ...]] = ("ping",)
 
     hosts: int
@@ -84,8 +87,9 @@ class Pings:
     def _warm_up(self, programs: Processes, is_cancelled: IsCancelled) -> None:
         """Ping until there is a reply.
 
-        The switch's ports need some time. A request for a neighbour's address that is lost in this time is
-        repeated after 1 s, and this second would be the RTT of a third of the pings.
+        The switch's ports forward packets only after some time. If a request for a neighbour's address is
+        lost in this time, the kernel repeats it after 1 s. About a third of the pings would have this second
+        in their RTT.
         """
         for host, words in self.commands:
             once = ["ping", "-n", "-c", "1", "-w", str(round(_READY_SECONDS)), words[-1]]

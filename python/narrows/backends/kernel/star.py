@@ -1,4 +1,4 @@
-"""Hosts at one switch with the machine's defaults, as Mininet's `sudo mn` makes them, and what they do there.
+"""Hosts at one switch with the machine's defaults, as Mininet's `sudo mn` makes them.
 
 Unlike in runs of plans, nothing is prepared for a comparison with the simulator: segmentation offload,
 buffers and sysctls are the kernel's.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
-from narrows.backends.kernel import namespaces
-from narrows.backends.kernel.processes import Processes, processes
-from narrows.backends.kernel.shell import KernelError, call, run
+from narrows.backends.kernel.build import created
+from narrows.backends.kernel.commands import BRIDGE, HANDLE, Commands
+from narrows.backends.kernel.processes import Processes
+from narrows.backends.kernel.shell import KernelError, run
 
 SWITCH = "s1"
 NETWORK = "10.0.0.0/8"
@@ -56,62 +57,38 @@ def address(host: str) -> str:
     return f"10.0.0.{host.removeprefix('h')}"
 
 
-@dataclass
-class Steps:
-    """Lines for ``ip -batch`` (in the caller's namespace and in others) and ``tc -batch``."""
-
-    outside: list[str] = field(default_factory=list)
-    inside: dict[str, list[str]] = field(default_factory=dict)
-    queues: dict[str, list[str]] = field(default_factory=dict)
-
-
-def steps(star: Star, prefix: str) -> Steps:
-    """The lines that create the network. Pure."""
-    made = Steps([f"netns add {prefix}{name}" for name in (*star.names, SWITCH)])
-    bridge = ["link set lo up", "link add name sw0 type bridge", "link set sw0 up"]
+def commands(star: Star, prefix: str) -> Commands:
+    """The commands that create the network. Pure."""
+    made = Commands([prefix + name for name in (*star.names, SWITCH)])
+    bridge = ["link set lo up", f"link add name {BRIDGE} type bridge", f"link set {BRIDGE} up"]
     # `sysctl net.ipv4.tcp_congestion_control` refuses most algorithms in a namespace. A route accepts them
     # (RTAX_CC_ALGO), and negotiates ECN if the algorithm needs it.
     congctl = f" congctl {star.algorithm}" if star.algorithm else ""
     for host, (_, device), (_, its) in zip(star.names, star.ports[::2], star.ports[1::2], strict=True):
         sides = [f"{device} netns {prefix}{host}", f"{its} netns {prefix}{SWITCH}"]
-        made.outside.append(
-            f"link add {sides[0]} mtu {star.mtu} type veth peer name {sides[1]} mtu {star.mtu}"
-        )
-        made.inside[prefix + host] = [
+        made.links.append(f"link add {sides[0]} mtu {star.mtu} type veth peer name {sides[1]} mtu {star.mtu}")
+        made.addresses[prefix + host] = [
             "link set lo up",
             f"link set {device} up",
             f"addr add {address(host)}/8 dev {device} noprefixroute",
             f"route add {NETWORK} dev {device} src {address(host)}{congctl}",
         ]
-        bridge.append(f"link set {its} master sw0 up")
-    made.inside[prefix + SWITCH] = bridge
+        bridge.append(f"link set {its} master {BRIDGE} up")
+    made.addresses[prefix + SWITCH] = bridge
     if star.tbf:
         for name, device in star.ports:
-            line = f"qdisc add dev {device} root handle 1: {star.tbf}"
+            line = f"qdisc add dev {device} root handle {HANDLE} {star.tbf}"
             made.queues.setdefault(prefix + name, []).append(line)
     return made
 
 
-@contextmanager
-def built(star: Star) -> Iterator[Processes]:
-    """Create a network for the duration of the context. Yields its programs.
+def built(star: Star) -> AbstractContextManager[Processes]:
+    """Create a network for the duration of the context, which has its programs.
 
     Raises:
         KernelError: if the kernel refuses a part. All created objects are removed first.
     """
-    namespaces.sweep()
-    prefix = namespaces.new_prefix()
-    made = steps(star, prefix)
-    try:
-        with processes(prefix) as programs:
-            call(["ip", "-batch", "-"], made.outside)
-            for name, lines in made.inside.items():
-                call(["ip", "-n", name, "-batch", "-"], lines)
-            for name, lines in made.queues.items():
-                call(["tc", "-n", name, "-batch", "-"], lines)
-            yield programs
-    finally:
-        namespaces.clean(prefix)
+    return created(lambda prefix: commands(star, prefix))
 
 
 def wait(what: str, running: subprocess.Popen[bytes], seconds: float, is_cancelled: IsCancelled) -> None:

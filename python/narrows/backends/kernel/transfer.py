@@ -21,6 +21,9 @@ class Transfer:
     """A transfer, as a guest can also read it from JSON."""
 
     kind: ClassVar[str] = "transfer"
+    """Key in JSON."""
+    noun: ClassVar[str] = "transfer"
+    """The word for it in messages."""
     tools: ClassVar[tuple[str, ...]] = ("iperf3",)
 
     algorithm: str

@@ -60,7 +60,8 @@ def study(
         bool,
         typer.Option(
             "--as-published",
-            help="Run the paper's own experiment with iperf3 instead (survey; needs --on kernel or vm).",
+            help="Run the paper's own experiments with iperf3 and ping instead (survey; needs --on kernel or "
+            "vm).",
         ),
     ] = False,
     data: Annotated[
@@ -68,8 +69,8 @@ def study(
         typer.Option(
             metavar="FOLDER",
             show_default=False,
-            help="Data folder of recorded traces (default: NARROWS_DATA if set, else the user data folder; "
-            "see narrows data).",
+            help="Data folder of recorded traces, with --on sim only (default: NARROWS_DATA if set, else the "
+            "user data folder; see narrows data).",
         ),
     ] = None,
     figures: Figures = True,

@@ -39,7 +39,9 @@ def states(spec: FigureSpec, runs: Runs) -> Figure:
     with_states = Runs(run for run in first_seed(runs) if visits(run, str(args["link"])))
     chosen = [(title, group[0]) for title, group in panels_of(with_states, args.get("panels", ALGORITHM))]
     bands = [_bands(run, str(args["link"]), begin, end) for _, run in chosen]
-    lanes = [name for state, name in LANES.items() if any(row["lane"] == name for b in bands for row in b)]
+    shown = dict.fromkeys(row["lane"] for found in bands for row in found)
+    # A state without a name in the paper has a lane of its own, below the others.
+    lanes = [name for name in dict.fromkeys([*LANES.values(), *shown]) if name in shown]
     paces = [_paces(run, begin, end) for _, run in chosen]
     queues = [_window(*queued(run, list(args.get("queues", ["*"]))), begin, end) for _, run in chosen]
     tops = [

@@ -49,7 +49,7 @@ class Page:
     tallies: list[tuple[str, Tally]] = field(default_factory=list)
     """The tally of the paper's claims for each reading of the algorithms: its name and numbers."""
     readings: list[tuple[str, str]] = field(default_factory=list)
-    """The algorithms with two readings: the form that claims name, and the other one."""
+    """For each algorithm with two readings: the form that claims name, and the other form."""
     reading_words: tuple[str, str] = ("", "")
     """The two readings in words."""
     claims: list[ClaimRow] = field(default_factory=list)

@@ -289,6 +289,8 @@ def convergence_rtts(
 
     It counts from the SYN, or from the first data (`since = "data"`), an RTT later.
     """
+    if since not in ("SYN", "data"):
+        raise NarrowsError(f"convergence_rtts: since: found {since!r}, expected 'SYN' or 'data'")
     rtt = float(np.mean(run.column("flows", "rtt_empty_s")[run.flows(flows)]))
     times = join_times(run, link, flows, bin_rtts * rtt, quantity)
     if not times:

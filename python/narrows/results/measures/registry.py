@@ -6,11 +6,13 @@ existing one fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from narrows.errors import NarrowsError, hint
+from narrows.errors import NarrowsError, ScenarioError, hint
 from narrows.results.runs import Run
 
 
@@ -33,6 +35,28 @@ class Measure:
     """Rule id of its definition: MET-n of docs/reference/results.md."""
     function: Callable[..., float | Measured]
 
+    def check(self, args: Iterable[str]) -> None:
+        """Check the names of arguments.
+
+        Raises:
+            ScenarioError: for an argument that the measure does not have, or that is missing. The key is its
+                name.
+        """
+        given, known = list(args), _parameters(self.function)
+        for name in given:
+            if name not in known:
+                raise ScenarioError(f"found an unknown argument of {self.name}{hint(name, known)}", name)
+        for name, is_needed in known.items():
+            if is_needed and name not in given:
+                raise ScenarioError(f"found nothing, expected this argument of {self.name}", name)
+
+
+@cache
+def _parameters(function: Callable[..., float | Measured]) -> dict[str, bool]:
+    """The arguments of a measure's function after the run, and whether each is needed."""
+    _, *parameters = inspect.signature(function).parameters.values()
+    return {parameter.name: parameter.default is parameter.empty for parameter in parameters}
+
 
 MEASURES: dict[str, Measure] = {}
 
@@ -51,17 +75,30 @@ def measure(title: str, unit: str, source: str) -> Callable[[_Function], _Functi
 
 
 def find_measure(name: str) -> Measure:
-    """The measure with this name."""
+    """The measure with this name.
+
+    Raises:
+        NarrowsError: if there is none.
+    """
     if name not in MEASURES:
-        raise NarrowsError(f"no measure {name!r}{hint(name, MEASURES)}")
+        raise NarrowsError(f"found no measure {name!r}{hint(name, MEASURES)}")
     return MEASURES[name]
 
 
 def measure_run(name: str, run: Run, **args: Any) -> Measured:
-    """The value of a measure for one run."""
+    """The value of a measure for one run. It is computed once and kept with the run.
+
+    Raises:
+        NarrowsError: for an unknown measure, a wrong argument, or a table or column that the run lacks.
+    """
     chosen = find_measure(name)
-    try:
-        result = chosen.function(run, **args)
-    except TypeError as error:
-        raise NarrowsError(f"measure {name}: {error}") from None
-    return result if isinstance(result, Measured) else Measured(float(result))
+    key = (name, repr(sorted(args.items())))
+    if key not in run.measured:
+        try:
+            chosen.check(args)
+            result = chosen.function(run, **args)
+        except (ScenarioError, TypeError) as error:
+            raise NarrowsError(f"measure {name}: {error}") from None
+        run.measured[key] = result if isinstance(result, Measured) else Measured(float(result))
+    value: Measured = run.measured[key]
+    return value

@@ -38,7 +38,7 @@ def outside_range(run: Run, up: Sequence[float], down: Sequence[float]) -> float
 def against_trend(run: Run, gain: str, slope: str) -> float:
     """Number of steps of omega at which a gain rises, or at which its slope does not change as printed.
 
-    `slope` is flatter, if the gain falls less and less, or steeper.
+    `slope` is "flatter" if the printed gain falls less and less, otherwise "steeper".
     """
     steps = np.diff(run.column(COMPUTED, gain))
     turn = np.diff(steps) if slope == "flatter" else -np.diff(steps)
