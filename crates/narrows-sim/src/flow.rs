@@ -217,7 +217,6 @@ pub(crate) struct Meta {
     pub(crate) start: Time,
     pub(crate) stop: Time,
     pub(crate) size: u64,
-    pub(crate) paths: BothWays,
     pub(crate) empty: EmptyPath,
     /// Whether the flow gets samples and a histogram. Flows of a Poisson source get neither.
     pub(crate) is_sampled: bool,
@@ -239,6 +238,22 @@ pub(crate) struct LastSample {
 }
 
 impl Flow {
+    /// Returns the start of the path of the flow's data, in the table of paths.
+    pub(crate) fn forward(&self) -> u32 {
+        match &self.body {
+            Body::Tcp(tcp) => tcp.sender.config.template.hop,
+            Body::Udp(udp) => udp.template.hop,
+        }
+    }
+
+    /// Returns the start of the path of the flow's ACKs, in the table of paths. UDP has none.
+    pub(crate) fn reverse(&self) -> Option<u32> {
+        match &self.body {
+            Body::Tcp(tcp) => Some(tcp.receiver.template().hop),
+            Body::Udp(_) => None,
+        }
+    }
+
     /// Returns the application bytes that have been delivered in order so far (UDP: all payload).
     pub(crate) fn delivered(&self) -> u64 {
         match &self.body {

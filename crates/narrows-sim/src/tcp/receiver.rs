@@ -116,6 +116,11 @@ impl Receiver {
         }
     }
 
+    /// Returns what all its packets have in common.
+    pub(crate) fn template(&self) -> &Template {
+        &self.template
+    }
+
     /// Whether the connection is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.phase == Phase::Closed

@@ -127,7 +127,7 @@ struct Routes<'w> {
 impl Topology<FlowIndex> for Routes<'_> {
     fn path(&self, key: &FlowIndex) -> Vec<PortId> {
         let Some(flow) = self.flows.find(key) else { return Vec::new() };
-        let links = self.paths.links_of(flow.meta.paths.forward);
+        let links = self.paths.links_of(flow.forward());
         links.iter().filter_map(|&link| self.ports[link as usize].switch).collect()
     }
 }

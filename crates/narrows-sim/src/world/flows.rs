@@ -130,7 +130,6 @@ impl World<'_> {
             start: self.now,
             stop: plan.stop.unwrap_or(end).min(end),
             size,
-            paths,
             empty,
             is_sampled: !poisson && self.plan.probes.flows && id < SAMPLED_FLOWS,
             delivered_at_start: 0,
@@ -140,7 +139,7 @@ impl World<'_> {
             last: LastSample::default(),
         };
         let template = Template { flow: slot, generation, flags: 0, hop: paths.forward, class: plan.class };
-        let body = self.body(index, app, template, &meta);
+        let body = self.body(index, app, template, paths.reverse, &meta);
         let flow = Flow { body, meta, timer_at: Time::NEVER, send_at: Time::NEVER };
         self.flows.insert(slot, flow);
         self.counts.peak_flows = self.counts.peak_flows.max(self.flows.in_use());
@@ -150,12 +149,12 @@ impl World<'_> {
         });
     }
 
-    fn body(&self, index: u32, app: App, template: Template, meta: &Meta) -> Body {
+    fn body(&self, index: u32, app: App, template: Template, reverse: u32, meta: &Meta) -> Body {
         let plan = &self.plan.flows[index as usize];
         match &plan.transport {
             TransportPlan::Tcp { cc, ecn, pacing, receive_window, mss, initial_window } => {
                 let mut random = Random::new(self.plan.seed, 4 << 40 | meta.id as u64);
-                let back = Template { hop: meta.paths.reverse, flags: flag::REVERSE, ..template };
+                let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
                 // `plan::check` has verified that the name exists.
                 let cc = self.controllers.build(cc).unwrap_or_else(|| Box::new(Reno::default()));
                 let exact_ce = cc.needs_exact_ce_echo();

@@ -23,7 +23,7 @@ impl World<'_> {
     /// message uses none of their capacity.
     pub(super) fn notify_source(&mut self, port: PortId, key: &FlowIndex, rate: Rate) {
         let Some(flow) = self.flows.find(key) else { return };
-        let back = flow.meta.paths.reverse;
+        let Some(back) = flow.reverse() else { return };
         let sender = &mut self.switches[port as usize];
         sender.signalling.notices += 1;
         let switch = self.ports[sender.link as usize].from;
