@@ -1,5 +1,6 @@
 //! The constants of BDR with their sources.
 
+use crate::feedback::report::LIVED_MAX;
 use crate::parameter::{Problem, Reading, flag, number, time_from, word};
 use crate::rate::PortParameters;
 use crate::rate::uniform::Signal;
@@ -66,6 +67,14 @@ impl PortParameters for Params {
             let expected = "resolved if signal is ack: an ACK carries a rate, and literal BDR gives gains";
             return Err(Problem::relation("mode", "\"literal\"", expected));
         }
+        if self.signal == Signal::Ack && self.t_rep_max > LIVED_MAX {
+            return Err(Problem::longer(
+                "t_rep_max",
+                self.t_rep_max,
+                "the longest time in a report",
+                LIVED_MAX,
+            ));
+        }
         Ok(())
     }
 }
@@ -92,5 +101,11 @@ mod tests {
         assert_eq!(span, "t_rep_max: found 0, expected a time from 1ms to 3600s");
         let order = said(Params { tau_min: Span::from_secs(3), ..d() });
         assert_eq!(order, "tau_min: found 3s, expected a time up to tau_max (2s)");
+        let long = Params { t_rep_max: Span::from_secs(5), ..d() };
+        assert_eq!(long.check(), Ok(()), "headers have room for any time");
+        let report = said(Params { signal: Signal::Ack, ..long });
+        let expected = "expected a time up to the longest time in a report (4194303us)";
+        assert_eq!(report, format!("t_rep_max: found 5s, {expected}"));
+        assert_eq!(Params { signal: Signal::Ack, t_rep_max: LIVED_MAX, ..d() }.check(), Ok(()));
     }
 }
