@@ -261,7 +261,10 @@ mod tests {
         for line in lines.iter().map(begins) {
             assert_eq!(columns(&line.as_str()), first, "{text}");
         }
-        assert!(lines[0].starts_with("bbr   narrows_bbr   BBR ") && lines[0].ends_with("not loaded"), "{text}");
+        assert!(
+            lines[0].starts_with("bbr   narrows_bbr   BBR ") && lines[0].ends_with("not loaded"),
+            "{text}"
+        );
         assert!(lines[2].ends_with("loaded (down-needs-loss), 2 connections now, 3 begun"), "{text}");
         let rows: serde_json::Value =
             serde_json::from_str(&shown(core::slice::from_ref(&loaded), &place, true).unwrap()).unwrap();
