@@ -204,6 +204,13 @@ fn a_forged_report_counts_for_a_limited_time() {
     assert_eq!(counted(&rig).0, 6_000_000);
 }
 
+/// The agent takes over a pinned data plane only if its maps have room for what the rate controllers need.
+#[test]
+fn the_maps_show_whether_the_switch_keeps_flows() {
+    let (Some(with_bdr), Some(with_flows)) = (stateless(), rig()) else { return };
+    assert!(!with_bdr.switch.keeps_flows() && with_flows.switch.keeps_flows());
+}
+
 /// However many flows there are, no map has an entry for one, and each gets its rate.
 #[test]
 fn a_thousand_flows_leave_no_entry() {
