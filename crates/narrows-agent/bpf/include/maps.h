@@ -17,10 +17,14 @@
 
 #define NRW_LEAVES		4	/* the same as narrows_control::rate::Leaf: mouse, elephant, other TCP, UDP */
 #define NRW_GRANTS		16	/* ready grants for the newcomers of one tick */
-#define NRW_SINGLE_GRANTS	8	/* the first grants, which are for one newcomer each; each later grant is for twice as many newcomers as the grant before it */
-#define NRW_REPORT_UNIT		1000	/* a segment of a designated packet with n segments counts as 1000 / n */
 #define NRW_NO_SLOT		0xffffffffU
 #define NRW_NO_PORT		0xffffffffU
+
+/* Constants that the agent needs, too. Unlike macros, they are in the BTF from which its constants are generated. */
+enum nrw_constants {
+	NRW_SINGLE_GRANTS = 8,		/* the first grants, which are for one newcomer each; each later grant is for twice as many newcomers as the grant before it */
+	NRW_REPORT_UNIT = 1 << 16,	/* a segment of a designated packet with n segments counts as this number, divided by n */
+};
 
 /* The agent copies all bytes of these structures, so they must not have padding. */
 #pragma clang diagnostic push
@@ -127,7 +131,7 @@ enum nrw_mode {
 	NRW_MODE_POLICE_SYN = 1U << 3,
 	NRW_MODE_VLANS_ROUTED = 1U << 4,	/* this host routes between VLANs: data and ACKs of a flow have different tags */
 	NRW_MODE_OPEN_GTP = 1U << 5,		/* flows inside GTP-U are handled like all others */
-	NRW_MODE_STATELESS = 1U << 6,		/* no flow of this port gets a slot: designated packets are counted, and all flows get the rate `common` */
+	NRW_MODE_STATELESS = 1U << 6,		/* at all ports or at none: no flow gets a slot, designated packets are counted, and all flows of a port get its rate `common` */
 };
 
 /*
@@ -188,7 +192,7 @@ struct nrw_port {
 	__u64 syns;
 	__u64 watchdog;		/* packets that passed while the agent did not run */
 	__u64 syn_policed;	/* SYNs dropped because they exceeded their share of the link */
-	__u64 reported_us;	/* sum of the times in reports; this and the next three are for NRW_MODE_STATELESS */
+	__u64 reported_ns;	/* sum of the times in reports; this and the next three are for NRW_MODE_STATELESS */
 	__u64 reports;		/* number of reports, in units of 1 / NRW_REPORT_UNIT */
 	__u64 first_reports;	/* number of first reports of flows, in the same unit */
 	__u64 designating_syns;	/* SYNs and SYN-ACKs of senders that designate packets */

@@ -140,23 +140,23 @@ static __always_inline struct nrw_conn *nrw_designating(struct bpf_sock_ops *ctx
  */
 static __always_inline void nrw_reserve(struct bpf_sock_ops *ctx)
 {
-	int mss = ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS;
+	int mss = ctx->args[0] == BPF_WRITE_HDR_TCP_CURRENT_MSS, fin = 0;
 	struct nrw_conn *conn;
 
-	if (!mss && nrw_asks(ctx)) {
-		nrw_option_reserve(ctx);
-		return;
-	}
-	conn = nrw_designating(ctx);
-	if (!conn)
-		return;
 	if (!mss) {
-		int fin = ctx->skb_tcp_flags & NRW_TCP_FIN;
-
-		if ((!ctx->skb_len && !fin) || nrw_is_syn(ctx) || nrw_is_syn_ack(ctx) ||
-		    !nrw_report_is_due(&conn->reports, bpf_ktime_get_ns() / 1000, ctx->snd_una, ctx->srtt_us >> 3, fin))
+		if (nrw_is_syn(ctx) || nrw_is_syn_ack(ctx)) {
+			if (nrw_asks(ctx))
+				nrw_option_reserve(ctx);
+			return;
+		}
+		fin = ctx->skb_tcp_flags & NRW_TCP_FIN;
+		/* most packets without a report are ACKs without data */
+		if (!ctx->skb_len && !fin)
 			return;
 	}
+	conn = nrw_designating(ctx);
+	if (!conn || (!mss && !nrw_report_is_due(&conn->reports, bpf_ktime_get_ns() / 1000, ctx->snd_una, ctx->srtt_us >> 3, fin)))
+		return;
 	bpf_reserve_hdr_opt(ctx, NRW_REPORT_LEN, 0);
 }
 

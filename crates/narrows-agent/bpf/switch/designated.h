@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * BDR's ports (NRW_MODE_STATELESS), which keep no flows (BDR-3): designated packets are counted in the
- * port's record, and all flows get the same rate.
+ * A switch with BDR (NRW_MODE_STATELESS), which keeps no flows (BDR-3): designated packets are counted in
+ * the port's record, and all flows of a port get the same rate.
  *
  * - The rate is written into ACKs that arrived at the interface of the port. The data of these ACKs leaves
  *   by this interface if both directions of the flow use one path.
@@ -20,26 +20,20 @@
 #include "queue.h"
 #include "syn.h"
 
-#define NRW_DESIGNATIONS	(1U << 17)	/* CELLS of crates/narrows-control/src/rate/bdr/stateless.rs */
-#define NRW_DESIGNATED_NS	4000000000ULL	/* FRESH of the same file */
+/* The agent sets these before load, as in narrows_control::rate::bdr. */
+const volatile __u32 designations_mask = 0;	/* number of times in `designations`, which is a power of two, minus one */
+const volatile __u64 designated_ns = 4000000000;	/* a flow whose last designated packet is older than this gets no rate */
 
-/* When a packet of a flow with this hash was last designated, ns. */
+/* When a packet of a flow with this hash was last designated, ns. A switch that keeps flows has only one entry. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, NRW_DESIGNATIONS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
 } designations SEC(".maps");
 
-static __always_inline int nrw_is_stateless(const struct nrw_port *port)
-{
-	const __u32 both = NRW_MODE_CONTROLLED | NRW_MODE_STATELESS;
-
-	return (port->mode & both) == both;
-}
-
-/* Returns the port without flows at whose interface this packet arrived, or NULL. */
-static __always_inline struct nrw_port *nrw_stateless_behind(const struct nrw_here *h, __u32 *port_no)
+/* Returns the controlled port at whose interface this packet arrived, or NULL. */
+static __always_inline struct nrw_port *nrw_port_behind(const struct nrw_here *h, __u32 *port_no)
 {
 	__u32 ifindex = h->skb->ingress_ifindex, *no;
 	struct nrw_port *port;
@@ -51,30 +45,21 @@ static __always_inline struct nrw_port *nrw_stateless_behind(const struct nrw_he
 		return NULL;
 	*port_no = *no;
 	port = nrw_port(*port_no);
-	return port && nrw_is_stateless(port) && nrw_alive(port, h->now) ? port : NULL;
+	return port && nrw_controlled(port) && nrw_alive(port, h->now) ? port : NULL;
 }
 
+/* Returns the place of the time at which a packet of this flow was last designated. */
 static __always_inline __u64 *nrw_designation(const struct nrw_key *key)
 {
-	__u32 at = nrw_hash_key(key) & (NRW_DESIGNATIONS - 1);
+	__u32 at = nrw_hash_key(key) & designations_mask;
 
 	return bpf_map_lookup_elem(&designations, &at);
 }
 
-/* Returns whether a flow with this hash has recently designated a packet. */
-static __always_inline int nrw_designates(const struct nrw_key *key, __u64 now)
+/* Returns whether a flow with this place has recently designated a packet. */
+static __always_inline int nrw_has_designated(const __u64 *at, __u64 now)
 {
-	__u64 *at = nrw_designation(key);
-
-	return at && *at && now - *at <= NRW_DESIGNATED_NS;
-}
-
-static __always_inline void nrw_note_designation(const struct nrw_key *key, __u64 now)
-{
-	__u64 *at = nrw_designation(key);
-
-	if (at)
-		*at = now;
+	return at && *at && now - *at <= designated_ns;
 }
 
 /* Returns whether the sender states in this packet that it applies rates. */
@@ -84,8 +69,18 @@ static __always_inline int nrw_is_marked(const struct nrw_options *o)
 }
 
 /*
+ * Returns whether the sender applies a rate to this packet. Packets with data state this by a mark. A FIN
+ * without data has no mark. It counts as such a packet if the flow has designated packets before, because the
+ * ACKs of these packets had a rate.
+ */
+static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_designated)
+{
+	return nrw_is_marked(&p->options) || (has_designated && !p->payload && (p->flags & NRW_TCP_FIN));
+}
+
+/*
  * Counts a segment of a designated packet (BDR-41). A super-packet has several segments of the designated
- * packet, but at most all of them.
+ * packet, but at most all of them. The unit is rounded to nearest, so the agent rounds the sum, too.
  */
 static __always_inline void nrw_count_report(struct nrw_port *port, const struct nrw_packet *p)
 {
@@ -98,53 +93,66 @@ static __always_inline void nrw_count_report(struct nrw_port *port, const struct
 		here = segments;
 	if (us > port->report_max_us)
 		us = port->report_max_us;
-	unit = NRW_REPORT_UNIT * here / segments;
-	__sync_fetch_and_add(&port->reported_us, us * here / segments);
+	unit = (NRW_REPORT_UNIT * here + segments / 2) / segments;
+	__sync_fetch_and_add(&port->reported_ns, us * NRW_NS_PER_US * here / segments);
 	__sync_fetch_and_add(&port->reports, unit);
 	if (report & NRW_REPORT_FIRST)
 		__sync_fetch_and_add(&port->first_reports, unit);
 }
 
-/* Handles a TCP packet that leaves by a port without flows, and returns its leaf. */
+/* Handles a TCP packet that leaves by a controlled port, and returns its leaf. */
 static __always_inline __u32 nrw_forward_stateless(struct nrw_here *h)
 {
 	const struct nrw_packet *p = h->packet;
 	const struct nrw_options *o = &p->options;
+	int opens = p->flags & NRW_TCP_SYN, has_designated;
+	__u64 *at;
 
-	if (p->flags & NRW_TCP_SYN) {
-		if (!o->has_rate || o->code != NRW_CODE_DESIGNATES)
-			return NRW_LEAF_OTHER_TCP;
-		nrw_note_designation(&p->key, h->now);
+	if ((p->flags & NRW_TCP_RST) || (opens && (!o->has_rate || o->code != NRW_CODE_DESIGNATES)))
+		return NRW_LEAF_OTHER_TCP;
+	/* ACKs without data belong to data of the other direction, whose queue they may join if they carry the option. */
+	if (!opens && !p->payload && !o->has_report)
+		return o->has_rate ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
+	/* data of other senders has neither */
+	if (!opens && !o->has_report && !nrw_is_marked(o))
+		return NRW_LEAF_OTHER_TCP;
+	at = nrw_designation(&p->key);
+	if (opens) {
+		if (at)
+			*at = h->now;
 		nrw_count(h->port->designating_syns);
 		return NRW_LEAF_ELEPHANT;
 	}
-	if (p->flags & NRW_TCP_RST)
-		return NRW_LEAF_OTHER_TCP;
+	has_designated = nrw_has_designated(at, h->now);
+	if (!o->has_report)
+		return has_designated ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
+	if (at)
+		*at = h->now;
 	/* A sender without a rate does not mark its packets. Its report only shows that it can apply rates. */
-	if (o->has_report) {
-		nrw_note_designation(&p->key, h->now);
-		if (nrw_is_marked(o))
-			nrw_count_report(h->port, p);
-	}
-	/* ACKs without data belong to data of the other direction, whose queue they may join if they carry the option. */
-	if (!p->payload && !o->has_report)
-		return o->has_rate ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
-	return nrw_is_marked(o) && nrw_designates(&p->key, h->now) ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
+	if (!nrw_applies_rate(p, has_designated))
+		return NRW_LEAF_OTHER_TCP;
+	nrw_count_report(h->port, p);
+	return NRW_LEAF_ELEPHANT;
 }
 
-/*
- * Chooses the rate for a packet of the reverse direction of a flow that leaves by `port`. `data` is the
- * flow's key.
- */
-static __always_inline void nrw_speak_stateless(struct nrw_here *h, struct nrw_port *port, __u32 port_no,
-						const struct nrw_key *data, struct nrw_word *word)
+/* Chooses the rate for a packet of the reverse direction of a flow that leaves by another port. */
+static __always_inline void nrw_speak_stateless(struct nrw_here *h, struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;
+	struct nrw_port *port;
+	struct nrw_key data;
+	__u32 port_no = 0;
 
-	if (!(p->flags & NRW_TCP_ACK) || (p->flags & NRW_TCP_RST) || !nrw_designates(data, h->now))
+	if (!(p->flags & NRW_TCP_ACK) || (p->flags & NRW_TCP_RST))
+		return;
+	port = nrw_port_behind(h, &port_no);
+	if (!port)
+		return;
+	nrw_reverse(&data, &p->key);
+	if (!nrw_has_designated(nrw_designation(&data), h->now))
 		return;
 	word->port = port;
-	word->code = p->flags & NRW_TCP_SYN ? nrw_grant(port, port_no, data, 1) : port->common;
+	word->code = p->flags & NRW_TCP_SYN ? nrw_grant(port, port_no, &data, 1) : port->common;
 }
 
 #endif

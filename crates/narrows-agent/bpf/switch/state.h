@@ -8,6 +8,10 @@
 /* The agent sets this before load. */
 const volatile __u64 handshake_ns = 3000000000;	/* a SYN without a SYN-ACK is ignored after this time, in ns (BRF-15) */
 
+/* No code uses these two variables. They put the types into the BTF, for the agent's generated constants. */
+const volatile enum nrw_constants nrw_constants_for_btf;
+const volatile enum nrw_code nrw_code_for_btf;
+
 /*
  * Maps an ifindex to the number of its port. The program passes packets of interfaces without an entry
  * unchanged.

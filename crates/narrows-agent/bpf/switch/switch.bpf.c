@@ -10,7 +10,7 @@
  *   and writes a rate into them
  * - packets of a handshake: begins flows (handshake.h)
  *
- * Ports of BDR keep no flows: their packets take the shorter path of designated.h.
+ * A switch with BDR keeps no flows: its packets take the shorter path of designated.h.
  *
  * The program decides nothing: the agent decides rates, leaves and class priorities (maps.h).
  */
@@ -67,13 +67,15 @@ static __always_inline int nrw_syn_passes(struct nrw_here *h)
 }
 
 /* Handles a packet of a flow with slots. Returns whether the packet may pass. */
-static __always_inline int nrw_tcp_slots(struct nrw_here *h, const struct nrw_key *reverse, struct nrw_word *word)
+static __always_inline int nrw_tcp_slots(struct nrw_here *h, struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;
+	struct nrw_key key, *reverse = &key;
 	struct nrw_advert *advert;
 	struct nrw_slot *own = NULL, *other = NULL;
 	__u32 index;
 
+	nrw_reverse(reverse, &p->key);
 	if ((p->flags & (NRW_TCP_SYN | NRW_TCP_RST)) == NRW_TCP_SYN) {
 		if (p->flags & NRW_TCP_ACK)
 			nrw_syn_ack(h, reverse, word);
@@ -108,25 +110,28 @@ static __always_inline int nrw_tcp_slots(struct nrw_here *h, const struct nrw_ke
 	return 1;
 }
 
+/* Handles a packet at a switch that keeps no flows. Returns whether the packet may pass. */
+static __always_inline int nrw_tcp_stateless(struct nrw_here *h, struct nrw_word *word)
+{
+	if (!nrw_syn_passes(h))
+		return 0;
+	nrw_speak_stateless(h, word);
+	if (nrw_controlled(h->port))
+		nrw_steer(h, nrw_forward_stateless(h));
+	return 1;
+}
+
 static __always_inline int nrw_tcp(struct nrw_here *h)
 {
 	struct nrw_word word = { .code = NRW_CODE_UNASSIGNED };
-	struct nrw_port *behind;
-	struct nrw_key reverse;
-	__u32 behind_no = 0;
+	int passes;
 
-	nrw_reverse(&reverse, &h->packet->key);
-	behind = nrw_stateless_behind(h, &behind_no);
-	if (behind || nrw_is_stateless(h->port)) {
-		if (!nrw_syn_passes(h))
-			return TC_ACT_SHOT;
-		if (behind)
-			nrw_speak_stateless(h, behind, behind_no, &reverse, &word);
-		if (nrw_controlled(h->port))
-			nrw_steer(h, nrw_forward_stateless(h));
-	} else if (!nrw_tcp_slots(h, &reverse, &word)) {
+	if (h->port->mode & NRW_MODE_STATELESS)
+		passes = nrw_tcp_stateless(h, &word);
+	else
+		passes = nrw_tcp_slots(h, &word);
+	if (!passes)
 		return TC_ACT_SHOT;
-	}
 	return word.port && nrw_stamp(h, &word) == NRW_BROKEN ? TC_ACT_SHOT : NRW_NEXT;
 }
 

@@ -167,6 +167,13 @@ fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_j
         });
         return Ok(serde_json::to_string_pretty(&rows)? + "\n");
     }
+    // Each column is as wide as its longest entry.
+    let widest = |entry: &dyn Fn(Variant) -> String| {
+        Variant::ALL.into_iter().map(|variant| entry(variant).chars().count()).max().unwrap_or(0)
+    };
+    let names = widest(&|variant| variant.name().to_owned());
+    let registered = widest(&|variant| place.registered(variant));
+    let descriptions = widest(&|variant| variant.what().to_owned());
     let mut text = String::new();
     for variant in Variant::ALL {
         let state = match of(variant) {
@@ -179,8 +186,12 @@ fn shown(loaded: &[Loaded], place: &Place, json: bool) -> Result<String, serde_j
                 format!("loaded{options}, {} connections now, {} begun{pin}", found.connections, found.begun)
             }
         };
-        text +=
-            &format!("{:6} {:14} {:38} {state}\n", variant.name(), place.registered(variant), variant.what());
+        text += &format!(
+            "{:names$} {:registered$} {:descriptions$} {state}\n",
+            variant.name(),
+            place.registered(variant),
+            variant.what()
+        );
     }
     Ok(text)
 }
@@ -243,7 +254,17 @@ mod tests {
         let text = shown(core::slice::from_ref(&loaded), &place, false).unwrap();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), Variant::ALL.len());
-        assert!(lines[0].starts_with("bbr    narrows_bbr ") && lines[0].ends_with("not loaded"), "{text}");
+        let columns = |line: &&str| ["narrows_", "BBR ", "loaded"].map(|word| line.find(word));
+        let first = columns(&lines[2]);
+        assert!(first.iter().all(Option::is_some), "{text}");
+        let begins = |line: &&str| line.replace("not loaded", "loaded    ");
+        for line in lines.iter().map(begins) {
+            assert_eq!(columns(&line.as_str()), first, "{text}");
+        }
+        assert!(
+            lines[0].starts_with("bbr   narrows_bbr   BBR ") && lines[0].ends_with("not loaded"),
+            "{text}"
+        );
         assert!(lines[2].ends_with("loaded (down-needs-loss), 2 connections now, 3 begun"), "{text}");
         let rows: serde_json::Value =
             serde_json::from_str(&shown(core::slice::from_ref(&loaded), &place, true).unwrap()).unwrap();

@@ -117,15 +117,10 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
         );
     }
     let designate = own.get("designate", yes_no).unwrap_or(false);
-    let has_interfaces = match &scope {
-        Scope::Namespaces(all) => all.iter().any(|one| !one.interfaces.is_empty()),
-        Scope::Netns | Scope::Cgroup(_) => !interfaces.is_empty(),
-    };
-    if designate && !has_interfaces {
-        own.problem(
-            "designate",
-            "found true without interfaces, expected the interfaces by which data leaves",
-        );
+    if designate && let Some(place) = without_interfaces(&scope, &interfaces) {
+        let text =
+            format!("found true without interfaces{place}, expected the interfaces by which data leaves");
+        own.problem("designate", text);
     }
     if designate && mode == Mode::Cap {
         own.problem(
@@ -147,6 +142,19 @@ pub(super) fn read_sender(root: &Reader<'_>) -> Option<Sender> {
         designate,
         algorithm,
     })
+}
+
+/// Returns the place whose interfaces are missing, as a part of a sentence: the first namespace without interfaces, or an
+/// empty text for the agent's own namespace. A sender marks its data at the interfaces of all its namespaces.
+fn without_interfaces(scope: &Scope, own: &[String]) -> Option<String> {
+    match scope {
+        Scope::Namespaces(all) => {
+            let one = all.iter().find(|one| one.interfaces.is_empty())?;
+            let path = one.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+            Some(format!(" in the namespace {path:?}"))
+        }
+        Scope::Netns | Scope::Cgroup(_) => own.is_empty().then(String::new),
+    }
 }
 
 /// Checks that a name fits into Linux's field for the name of an algorithm, which has TCP_CA_NAME_MAX bytes with a

@@ -392,7 +392,7 @@ fn params(
                 table.problem("capacity", text);
             }
             let counts_reports =
-                built.into_aggregated().is_some_and(|controller| controller.counts_reports().is_some());
+                built.into_aggregated().is_some_and(|mut controller| controller.report_counter().is_some());
             Some((params, requirements.domain, counts_reports))
         }
     }

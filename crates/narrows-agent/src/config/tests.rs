@@ -253,6 +253,11 @@ fn rcp_and_bdr_are_configured() {
     let expected = "rate_controller: found \"xcp\", which real switches do not support, expected one of \"bdr\", \"brf\", \"pacec\", \"rcp\"";
     assert_eq!(port_problem(&port_of("xcp", "")), expected);
     assert_eq!(port_problem(&port_of("brv", "")), expected.replace("xcp", "brv"));
+    assert_eq!(
+        port_problem(&port_of("bdr", "params = { t_rep_max = '5s' }")),
+        "params.t_rep_max: found 5s, expected a time up to the longest time in a report (4194303us)"
+    );
+    assert_eq!(problems(&port_of("bdr", "params = { t_rep_max = '4s' }")), [""; 0]);
     let literal = port_problem(&port_of("bdr", "params = { mode = 'literal' }"));
     assert!(
         literal.starts_with("params.mode: found \"literal\", expected resolved if signal is ack"),
@@ -288,6 +293,18 @@ fn a_sender_that_designates_packets_needs_interfaces_and_brf() {
             "f.toml: sender.designate: found true without interfaces, expected the interfaces by which data leaves"
         ]
     );
+    // The packets of each namespace leave by its own interfaces.
+    let namespace = |rest: &str| format!("[[namespaces]]\npath = '/run/netns/{rest}\n");
+    let all = [namespace("a'\ninterfaces = ['x']"), namespace("b'"), namespace("c'")].concat();
+    assert_eq!(
+        problems(&sender(&all)),
+        [
+            "f.toml: sender.designate: found true without interfaces in the namespace \"/run/netns/b\", expected the \
+          interfaces by which data leaves"
+        ]
+    );
+    let each = [namespace("a'\ninterfaces = ['x']"), namespace("b'\ninterfaces = ['x']")].concat();
+    assert_eq!(problems(&sender(&each)), [""; 0]);
     let cap = problems(&sender("interfaces = ['a']\nmode = 'cap'"));
     assert!(
         cap.len() == 1 && cap[0].contains("sender.designate: found true together with mode = \"cap\""),

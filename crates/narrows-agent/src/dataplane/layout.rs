@@ -1,15 +1,15 @@
 //! The agent's names for the types and values of `bpf/include/maps.h`, which documents them.
 //!
-//! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are written in C only. The
-//! exceptions are `SINGLE_GRANTS` and `REPORT_UNIT`, which are macros in C and are therefore repeated here.
+//! libbpf-cargo generates the types from the program's BTF, so sizes, offsets and values are written in C only.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{FlowKey, Proto};
 
 use super::memory::bytes;
 pub use super::skeleton::types::nrw_key as Key;
-use super::skeleton::types::{nrw_flags, nrw_format, nrw_mode, nrw_port};
+use super::skeleton::types::{nrw_code, nrw_constants, nrw_flags, nrw_format, nrw_mode, nrw_port};
 
 /// Maximum number of ports of one switch.
 pub const PORTS_MAX: u32 = 64;
@@ -33,10 +33,22 @@ pub const GRANTS: usize = length!(nrw_port, grants);
 pub const UNOPENED: usize = length!(nrw_port, unopened);
 
 /// Number of grants for one newcomer each. Each later grant is for twice as many newcomers as the grant before it.
-const SINGLE_GRANTS: usize = 8;
+const SINGLE_GRANTS: usize = nrw_constants::NRW_SINGLE_GRANTS.0 as usize;
 
 /// The unit of `reports` and `first_reports`: a whole report counts as this number.
-pub const REPORT_UNIT: u64 = 1000;
+pub const REPORT_UNIT: u64 = nrw_constants::NRW_REPORT_UNIT.0 as u64;
+
+/// Returns the whole reports in a sum of `reports` or `first_reports`. The parts of a report may add up to slightly less than
+/// the unit, because each of them is rounded.
+pub const fn whole_reports(sum: u64) -> u64 {
+    sum.saturating_add(REPORT_UNIT / 2) / REPORT_UNIT
+}
+
+// narrows-control has the reference of the codes on the wire.
+const _: () = assert!(nrw_code::NRW_CODE_MAX.0 == RateCode::MAX.to_bits() as u32);
+const _: () = assert!(nrw_code::NRW_CODE_DESIGNATES.0 == RateCode::DESIGNATES.to_bits() as u32);
+const _: () = assert!(nrw_code::NRW_CODE_UNLIMITED.0 == RateCode::UNLIMITED.to_bits() as u32);
+const _: () = assert!(nrw_code::NRW_CODE_UNASSIGNED.0 == RateCode::UNASSIGNED.to_bits() as u32);
 
 /// Returns the number of newcomers in a tick up to and including the last newcomer that gets the grant with the index
 /// `grant`.

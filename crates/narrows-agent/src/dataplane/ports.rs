@@ -64,8 +64,8 @@ counters! {
     watchdog: u64,
     /// SYNs that were dropped because they exceeded their share of the link.
     syn_policed: u64,
-    /// Sum of the times in the reports of designated packets, us.
-    reported_us: u64,
+    /// Sum of the times in the reports of designated packets, ns.
+    reported_ns: u64,
     /// Reports of designated packets, in units of 1 / `layout::REPORT_UNIT`.
     reports: u64,
     /// First reports of flows, in the same unit.

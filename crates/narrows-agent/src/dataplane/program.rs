@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, TC_EGRESS, TcHook, TcHookBuilder};
 use narrows_control::feedback::code::RateCode;
+use narrows_control::rate::bdr;
 use narrows_control::units::{Span, Time};
 
 use super::layout::{Key, PORTS_MAX, addr_bytes};
@@ -31,11 +32,20 @@ pub struct Sizes {
     pub services: u32,
     /// Maximum number of flows that other switches advertise (BRF-63).
     pub adverts: u32,
+    /// Number of times of designated packets that the program remembers, for [`MODE_STATELESS`](super::layout::MODE_STATELESS).
+    /// A power of two.
+    pub designations: u32,
+}
+
+impl Sizes {
+    /// The sizes for a switch that keeps no flows. No map can be empty.
+    pub const STATELESS: Sizes =
+        Sizes { flows: 1, half_open: 1, services: 1, adverts: 1, designations: bdr::CELLS };
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Sizes { flows: 16_384, half_open: 16_384, services: 1024, adverts: 16_384 }
+        Sizes { flows: 16_384, half_open: 16_384, services: 1024, adverts: 16_384, designations: 1 }
     }
 }
 
@@ -44,11 +54,13 @@ impl Default for Sizes {
 pub struct Tunables {
     /// A SYN without an answer expires after this time (BRF-15).
     pub handshake_timeout: Span,
+    /// A flow whose last designated packet is older than this time gets no rate (BDR).
+    pub designated_for: Span,
 }
 
 impl Default for Tunables {
     fn default() -> Self {
-        Tunables { handshake_timeout: Span::from_secs(3) }
+        Tunables { handshake_timeout: Span::from_secs(3), designated_for: bdr::FRESH }
     }
 }
 
@@ -56,7 +68,10 @@ impl Default for Tunables {
 const PROGRAM: &str = "nrw_switch";
 
 /// The names of the maps, which are also the names of their pins.
-const MAPS: [&str; 8] = ["ifaces", "ports", "slots", "flows", "free_slots", "services", "adverts", "bells"];
+const MAPS: [&str; 9] =
+    ["ifaces", "ports", "slots", "flows", "free_slots", "services", "adverts", "bells", "designations"];
+/// The operation that fails if the pinned maps have another layout.
+const TAKE_OVER: &str = "take over the pinned maps of another version (narrows-agent clean removes them)";
 
 /// The attachment of the program to the egress of one interface. Dropping it detaches the program, unless the
 /// attachment is pinned.
@@ -79,7 +94,7 @@ impl Drop for Attachment {
 /// The loaded program and its maps.
 pub struct Switch {
     program: OwnedFd,
-    maps: [MapHandle; 8],
+    maps: [MapHandle; MAPS.len()],
     half_open: MapHandle,
     /// The flow table.
     pub slots: Slots,
@@ -91,10 +106,13 @@ impl Switch {
     /// Loads a new program with empty tables.
     pub fn load(sizes: Sizes, tunables: Tunables) -> Result<Self, Error> {
         let failed = bpf("load the switch program");
+        let designations = sizes.designations.max(1);
         let mut storage = MaybeUninit::uninit();
         let mut open = SwitchSkelBuilder::default().open(&mut storage).map_err(&failed)?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.handshake_ns = tunables.handshake_timeout.as_nanos();
+            rodata.designated_ns = tunables.designated_for.as_nanos();
+            rodata.designations_mask = designations - 1;
             rodata.syn_seed = seed()?;
         }
         for map in [&mut open.maps.ifaces, &mut open.maps.ports] {
@@ -106,6 +124,7 @@ impl Switch {
         open.maps.half_open.set_max_entries(sizes.half_open.max(1)).map_err(&failed)?;
         open.maps.services.set_max_entries(sizes.services.max(1)).map_err(&failed)?;
         open.maps.adverts.set_max_entries(sizes.adverts.max(1)).map_err(&failed)?;
+        open.maps.designations.set_max_entries(designations).map_err(&failed)?;
         let skel = open.load().map_err(&failed)?;
         let handle = |map: &libbpf_rs::MapMut<'_>| MapHandle::try_from(map).map_err(&failed);
         let maps = &skel.maps;
@@ -118,6 +137,7 @@ impl Switch {
             handle(&maps.services)?,
             handle(&maps.adverts)?,
             handle(&maps.bells)?,
+            handle(&maps.designations)?,
         ];
         let half_open = handle(&skel.maps.half_open)?;
         let program = skel
@@ -131,7 +151,7 @@ impl Switch {
         Ok(switch)
     }
 
-    fn over(program: OwnedFd, maps: [MapHandle; 8], half_open: MapHandle) -> Result<Self, Error> {
+    fn over(program: OwnedFd, maps: [MapHandle; MAPS.len()], half_open: MapHandle) -> Result<Self, Error> {
         let [_, ports, slots, flows, free, ..] = &maps;
         // Another version of the agent may have pinned maps with another layout.
         for (map, size) in [
@@ -141,7 +161,7 @@ impl Switch {
         ] {
             if map.value_size() as usize != size {
                 return Err(Error::System {
-                    what: "take over the pinned maps of another version (narrows-agent clean removes them)",
+                    what: TAKE_OVER,
                     source: std::io::ErrorKind::InvalidData.into(),
                 });
             }
@@ -175,8 +195,11 @@ impl Switch {
         let map =
             |name: &str| MapHandle::from_pinned_path(folder.join(name)).map_err(bpf("open a pinned map"));
         let program = sys::open_pinned(&folder.join("program"))?;
-        let [a, b, c, d, e, f, g, h] = MAPS;
-        let maps = [map(a)?, map(b)?, map(c)?, map(d)?, map(e)?, map(f)?, map(g)?, map(h)?];
+        let [a, b, c, d, e, f, g, h, i] = MAPS;
+        if !folder.join(i).exists() {
+            return Err(Error::System { what: TAKE_OVER, source: std::io::ErrorKind::InvalidData.into() });
+        }
+        let maps = [map(a)?, map(b)?, map(c)?, map(d)?, map(e)?, map(f)?, map(g)?, map(h)?, map(i)?];
         let mut switch = Self::over(program, maps, map("half_open")?)?;
         switch.slots.reclaim()?;
         switch.forget_services()?;
@@ -278,6 +301,11 @@ impl Switch {
             }
         }
         Ok(found)
+    }
+
+    /// Returns whether the maps have room for flows, and not for designated packets.
+    pub fn keeps_flows(&self) -> bool {
+        self.maps[8].max_entries() == 1
     }
 
     fn forget_services(&self) -> Result<(), Error> {

@@ -149,6 +149,11 @@ impl<T: FlowTable> Switch<T> {
         &mut self.ports
     }
 
+    /// Returns the flow table, and the ports for changes.
+    pub fn table_and_ports_mut(&mut self) -> (&T, &mut [Port]) {
+        (&self.table, &mut self.ports)
+    }
+
     /// Returns the counters of the work of the last tick.
     pub fn work(&self) -> Work {
         self.work
@@ -247,8 +252,8 @@ impl<T: FlowTable> Switch<T> {
                 port.controller.on_udp(now, port.udp, &port.counters, actions);
                 port.udp = Bytes::ZERO;
             }
-            if port.controller.counts_reports().is_some() {
-                port.controller.on_reports(now, &core::mem::take(&mut port.reports), &port.counters);
+            if let Some(counter) = port.controller.report_counter() {
+                counter.on_reports(now, &core::mem::take(&mut port.reports), &port.counters);
             }
         });
         let mut index = 0;
@@ -439,6 +444,12 @@ impl<T: FlowTable> Switch<T> {
             let (anybody, own) = (controller.grant(None, 1), controller.grant(Some(key), 1));
             own.filter(|own| anybody.is_none_or(|anybody| *own < anybody)).map(RateCode::encode)
         })
+    }
+
+    /// Returns the rate of all flows of a port, if the port's controller keeps no flows.
+    pub fn common_rate(&mut self, now: Time, port: usize) -> Option<RateCode> {
+        let counter = self.ports.get_mut(port)?.controller.report_counter()?;
+        Some(RateCode::encode(counter.common_rate(now)))
     }
 
     /// Returns the ready grants of a port for its next newcomers. Several newcomers may get the same grant. A grant

@@ -25,7 +25,7 @@ use interfaces::Interfaces;
 use super::core::{Asked, Switch};
 use super::link::Link;
 use super::policers;
-use super::reports::Reported;
+use super::reports::{self, Reported};
 use super::view::{self, Meters, UNOPENED};
 use crate::clock;
 use crate::config;
@@ -176,8 +176,11 @@ impl Runner {
         Ok(at)
     }
 
-    /// Adds the designated packets since the last call to each port that counts them.
+    /// Adds the designated packets since the last call to each port, if the switch keeps no flows.
     fn count_reports(&mut self) {
+        if self.config.keeps_flows() {
+            return;
+        }
         let records = &self.switch.table().ports;
         let counted: Vec<_> = (0u8..)
             .zip(&mut self.ports)
@@ -188,13 +191,7 @@ impl Runner {
             })
             .collect();
         for (port, new) in self.switch.ports_mut().iter_mut().zip(counted) {
-            if port.controller.counts_reports().is_some() {
-                let sum = &mut port.reports;
-                sum.syns += new.syns;
-                sum.first += new.first;
-                sum.number += new.number;
-                sum.lived += new.lived;
-            }
+            reports::add(&mut port.reports, &new);
         }
     }
 
@@ -339,6 +336,7 @@ impl Runner {
         let confirmed = flows.saturating_sub(unconfirmed);
         for number in 0..self.ports.len() {
             let grants = self.switch.grants::<GRANTS>(number);
+            let common = self.switch.common_rate(now, number);
             let Some(record) = u8::try_from(number).ok().and_then(|n| self.switch.table().ports.get(n))
             else {
                 continue;
@@ -360,8 +358,9 @@ impl Runner {
             } else {
                 confirmed.max(UNCONFIRMED_MIN)
             });
-            let common = self.switch.ports().get(number).and_then(|port| port.controller.common_rate(now));
-            record.set_common(common.map_or(RateCode::UNASSIGNED, RateCode::encode));
+            if let Some(common) = common {
+                record.set_common(common);
+            }
             record.set_grants(grants);
             record.beat(now);
         }
@@ -403,6 +402,7 @@ impl Runner {
                 view::port(
                     &port.interface,
                     &*core.controller,
+                    self.config.keeps_flows(),
                     &port.stats,
                     port.wanted.map(|(rate, _)| rate),
                     port.congestion,

@@ -91,21 +91,22 @@ pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats
     }
 }
 
-/// Returns the snapshot of a port, without its flows and without the program's counters.
+/// Returns the snapshot of a port, without its flows and without the program's counters. If the switch keeps no flows, the
+/// controller's estimate is the number of its flows that apply rates.
 pub(super) fn port(
     interface: &str,
     controller: &dyn Aggregated,
+    keeps_flows: bool,
     stats: &[LeafStats; LEAVES],
     shares: [Rate; 3],
     congestion: &str,
 ) -> PortStatus {
     let (mut capacity, mut congested, mut subscribers) = (0.0, false, None);
-    // A port without slots has only its estimate of the number of flows that apply rates.
     let mut counted = 0;
     controller.trace(&mut |name, value| match name {
         "link" => capacity = value,
         "congested" => congested = value > 0.0,
-        "flows" if controller.counts_reports().is_some() => counted = (value + 0.5) as u64,
+        "flows" if !keeps_flows => counted = (value + 0.5) as u64,
         "subscribers" => subscribers = Some(value as u64),
         _ => {}
     });
@@ -147,7 +148,7 @@ pub(super) fn counters(counters: &Counters) -> Vec<(String, u64)> {
         ("syn_policed", counters.syn_policed),
         ("implausible", counters.implausible),
         ("unconfirmed", u64::from(counters.unconfirmed)),
-        ("reports", counters.reports / layout::REPORT_UNIT),
+        ("reports", layout::whole_reports(counters.reports)),
         ("designating_syns", counters.designating_syns),
     ];
     counters.into_iter().chain(unopened).map(|(name, value)| (name.to_owned(), value)).collect()

@@ -1,6 +1,6 @@
-//! A port of BDR: designated packets are counted, all flows get the same rate, and no map has an entry for a flow.
+//! A switch with BDR: designated packets are counted, all flows get the same rate, and no map has an entry for a flow.
 
-use narrows_agent::dataplane::layout::{self, REPORT_UNIT};
+use narrows_agent::dataplane::layout::{self, whole_reports};
 use narrows_agent::dataplane::program::Sizes;
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::option::{Format, read};
@@ -11,12 +11,13 @@ use narrows_control::units::{Rate, Span};
 use crate::rig::*;
 
 /// The code in the SYN of a sender that designates packets.
-const DESIGNATES: u16 = 65532;
+const DESIGNATES: u16 = RateCode::DESIGNATES.to_bits();
 const COMMON: u64 = 1_250_000;
 
 fn stateless() -> Option<Rig> {
-    let rig = rig_with(Sizes { flows: 1, half_open: 1, services: 1, adverts: 1 }, Default::default())?;
+    let rig = rig_with(Sizes::STATELESS, Default::default())?;
     rig.data_port().set_mode(layout::MODE_CONTROLLED | layout::MODE_STATELESS);
+    rig.acks_port().set_mode(layout::MODE_STATELESS);
     rig.data_port().set_report_max(Span::from_secs(2));
     rig.data_port().set_common(code(COMMON));
     rig.grant(&[2_000_000, 1_000_000]);
@@ -35,9 +36,10 @@ fn marked(report: Option<OptionReport>) -> Vec<u8> {
     options
 }
 
+/// Returns the sum of the times in us, and the numbers of reports, of first reports and of SYNs.
 fn counted(rig: &Rig) -> (u64, u64, u64, u64) {
     let c = rig.data_port().counters();
-    (c.reported_us, c.reports, c.first_reports, c.designating_syns)
+    (c.reported_ns / 1000, whole_reports(c.reports), whole_reports(c.first_reports), c.designating_syns)
 }
 
 fn rate_of(packet: &[u8]) -> RateOption {
@@ -69,22 +71,62 @@ fn the_reports_of_a_flow_add_up_to_its_lifetime() {
     for said in [first, report(100, 1), OptionReport { fin: true, ..report(100, 1) }] {
         assert_eq!(rig.send(DATA, &flow.clone().options(&marked(Some(said)))).priority, PRIORITIES[1]);
     }
-    assert_eq!(counted(&rig), (300_000, 3 * REPORT_UNIT, REPORT_UNIT, 1));
+    assert_eq!(counted(&rig), (300_000, 3, 1, 1));
 }
 
-/// The segments of a designated packet count as one report, whether the switch sees them as one packet or as several.
+/// The segments of a designated packet count as one report, whether the switch sees them as one super-packet or as several
+/// packets. A report of 2,000 us in 255 segments has 7.8 us per segment.
 #[test]
 fn segments_of_a_designated_packet_are_one_report() {
-    for together in [1, 2, 4] {
+    for (segments, together) in [(3, 1), (3, 3), (4, 2), (45, 1), (45, 15), (45, 45), (255, 1), (255, 255)] {
         let Some(rig) = stateless() else { return };
+        let said = OptionReport { first: true, ..report(2, segments) };
         let flow =
-            Packet::new(Shape::V4, 40_000).options(&marked(Some(report(100, 4)))).payload(500 * together);
-        for _ in 0..4 / together {
-            rig.send_bytes(DATA, if together > 1 { 500 } else { 0 }, &flow.bytes());
+            Packet::new(Shape::V4, 40_000).options(&marked(Some(said))).payload(8 * usize::from(together));
+        for _ in 0..segments / together {
+            rig.send_bytes(DATA, if together > 1 { 8 } else { 0 }, &flow.bytes());
         }
-        assert_eq!(counted(&rig).0, 100_000, "{together}");
-        assert_eq!(counted(&rig).1, REPORT_UNIT, "{together}");
+        let counters = rig.data_port().counters();
+        let lost = 2_000_000 - counters.reported_ns;
+        assert!(lost <= u64::from(segments), "{segments} {together}: {lost} ns");
+        assert_eq!((counted(&rig).1, counted(&rig).2), (1, 1), "{segments} {together}");
+        let packets = counters.arrived_packets[1];
+        assert_eq!(packets, u64::from(segments), "the program counts the segments of a super-packet");
     }
+}
+
+/// A FIN without data has no mark, because senders mark data only. Its report counts if the flow has designated packets
+/// before.
+#[test]
+fn the_report_of_a_fin_without_data_counts() {
+    let Some(rig) = stateless() else { return };
+    let flow = Packet::new(Shape::V4, 40_000);
+    let last = OptionReport { fin: true, ..report(50, 1) };
+    let unmarked = [&stamps(10, 20)[..], &last.to_option()].concat();
+    let fin = flow.clone().flags(FIN | ACK).options(&unmarked);
+    rig.send(DATA, &flow.clone().payload(1000).options(&marked(Some(report(100, 1)))));
+    assert_eq!(rig.send(DATA, &fin).priority, PRIORITIES[1], "it follows the data of its flow");
+    assert_eq!(counted(&rig), (150_000, 2, 0, 0));
+    // Not the report of an ACK without data, and not the FIN of a flow that has not designated packets.
+    rig.send(DATA, &flow.clone().options(&unmarked));
+    let other = Packet::new(Shape::V4, 40_001).flags(FIN | ACK).options(&unmarked);
+    assert_eq!(rig.send(DATA, &other).priority, PRIORITIES[2]);
+    assert_eq!(counted(&rig), (150_000, 2, 0, 0));
+}
+
+/// The mode is one of the whole switch: without it, ports do not look at the times of designated packets.
+#[test]
+fn without_the_mode_nothing_is_counted_and_acks_pass_unchanged() {
+    let Some(rig) = stateless() else { return };
+    let flow = Packet::new(Shape::V4, 40_000);
+    rig.send(DATA, &flow.clone().options(&marked(Some(report(20, 1)))).payload(1000));
+    assert_eq!(ack_rate(&rig, &flow), assigned(COMMON));
+    rig.acks_port().set_mode(0);
+    assert_eq!(ack_rate(&rig, &flow), RateOption::Absent);
+    let before = counted(&rig);
+    rig.data_port().set_mode(layout::MODE_CONTROLLED);
+    rig.send(DATA, &flow.clone().options(&marked(Some(report(20, 1)))).payload(1000));
+    assert_eq!(counted(&rig), before);
 }
 
 #[test]
@@ -152,7 +194,7 @@ fn a_forged_report_counts_for_a_limited_time() {
     // No segments, and a super-packet with more segments than the report states.
     rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 0)))));
     rig.send_bytes(DATA, 100, &flow.clone().options(&marked(Some(report(4_000, 1)))).bytes());
-    assert_eq!(counted(&rig), (6_000_000, 3 * REPORT_UNIT, 0, 0));
+    assert_eq!(counted(&rig), (6_000_000, 3, 0, 0));
     // At other ports, and in options with another length or ExID, reports are not read.
     rig.send(ACKS, &flow.clone().options(&marked(Some(report(100, 1)))));
     for wrong in [[253, 6, 0x4E, 0x44, 0, 1, 1, 1], [253, 8, 0x4E, 0x45, 0, 0x41, 0, 0]] {
@@ -160,6 +202,13 @@ fn a_forged_report_counts_for_a_limited_time() {
     }
     rig.send(DATA, &flow.clone().flags(RST | ACK).options(&marked(Some(report(100, 1)))));
     assert_eq!(counted(&rig).0, 6_000_000);
+}
+
+/// The agent takes over a pinned data plane only if its maps have room for what the rate controllers need.
+#[test]
+fn the_maps_show_whether_the_switch_keeps_flows() {
+    let (Some(with_bdr), Some(with_flows)) = (stateless(), rig()) else { return };
+    assert!(!with_bdr.switch.keeps_flows() && with_flows.switch.keeps_flows());
 }
 
 /// However many flows there are, no map has an entry for one, and each gets its rate.
@@ -175,6 +224,6 @@ fn a_thousand_flows_leave_no_entry() {
     }
     let counters = rig.data_port().counters();
     assert_eq!((counters.no_slot, counters.refused, counters.unconfirmed), (0, 0, 0));
-    assert_eq!(counted(&rig), (20_000_000, 1000 * REPORT_UNIT, 0, 1000));
+    assert_eq!(counted(&rig), (20_000_000, 1000, 0, 1000));
     assert!(rig.switch.slots.get(0).is_some_and(|slot| !slot.is_live()) && rig.switch.slots.len() == 1);
 }

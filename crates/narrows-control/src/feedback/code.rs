@@ -24,6 +24,8 @@ impl RateCode {
     /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN of a source that gets later rates in messages (PAC-3b). Only
     /// the SYN-ACK answers the option.
     pub const BY_MESSAGE: RateCode = RateCode(65533);
+    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN or SYN-ACK of a sender that designates packets (BDR-31).
+    pub const DESIGNATES: RateCode = RateCode(65532);
     /// The largest rate that can be written: 6.552e12 B/s.
     pub const MAX: RateCode = RateCode(65529);
 

@@ -117,18 +117,22 @@ pub trait Aggregated<K: FlowIdentity = FlowKey>: PerFlowController<K> {
     /// this one. With `key` the result is the rate for that flow, otherwise the rate for an unknown flow.
     fn grant(&self, key: Option<&K>, newcomers: u64) -> Option<Rate>;
 
-    /// Returns the maximum time that counts from one report, if the controller keeps no flows. The data plane then takes
-    /// no records of the port's flows, and counts their designated packets instead.
-    fn counts_reports(&self) -> Option<Span> {
+    /// Returns the controller as a counter of reports, if it keeps no flows. The data plane then takes no records of the
+    /// port's flows, and counts their designated packets instead.
+    fn report_counter(&mut self) -> Option<&mut dyn ReportCounter> {
         None
     }
+}
 
-    /// Takes the sums of designated packets. Called in each tick if the controller counts reports.
-    fn on_reports(&mut self, _now: Time, _reports: &Reports, _port: &PortCounters) {}
+/// The part of an [`Aggregated`] controller that keeps no flows (BDR): it takes the sums of designated packets, and gives
+/// all flows one rate.
+pub trait ReportCounter {
+    /// Returns the maximum time that counts from one report.
+    fn report_max(&self) -> Span;
 
-    /// Returns the rate of all flows until the next call of [`on_reports`](Aggregated::on_reports), if the controller
-    /// counts reports.
-    fn common_rate(&self, _now: Time) -> Option<Rate> {
-        None
-    }
+    /// Takes the sums of designated packets. Called in each tick.
+    fn on_reports(&mut self, now: Time, reports: &Reports, port: &PortCounters);
+
+    /// Returns the rate of all flows until the next call of [`on_reports`](ReportCounter::on_reports).
+    fn common_rate(&self, now: Time) -> Rate;
 }

@@ -144,8 +144,7 @@ fn replace(folder: &Path, reason: &str) -> Result<(), Failure> {
 fn new(config: &config::Switch) -> Result<Plane, Failure> {
     let sizes = match config.keeps_flows() {
         true => Sizes { flows: config.max_flows, ..Sizes::default() },
-        // The maps cannot be empty.
-        false => Sizes { flows: 1, half_open: 1, services: 1, adverts: 1 },
+        false => Sizes::STATELESS,
     };
     Ok(Plane::load(sizes, Tunables::default())?)
 }
@@ -161,18 +160,24 @@ fn misfit(plane: &Plane, config: &config::Switch, rtnl: &mut Rtnl) -> Result<Opt
     let wanted: Vec<_> = config.ports.iter().map(|port| port.interface.as_str()).collect();
     let mismatch = port_mismatch(&plane.controlled()?, &wanted, &rtnl.links()?);
     let (wanted, pinned) = (config.max_flows, plane.slots.len());
-    if !config.keeps_flows() {
-        return Ok(mismatch);
+    if plane.keeps_flows() != config.keeps_flows() {
+        return Ok(mismatch.or_else(|| Some(other_kind(config.keeps_flows()).into())));
     }
-    if pinned == 1 && wanted > 1 {
-        return Ok(mismatch.or_else(|| Some("found pinned maps without room for flows".into())));
-    }
-    if mismatch.is_none() && wanted != pinned {
+    if mismatch.is_none() && wanted != pinned && config.keeps_flows() {
         let advice =
             "the pinned table keeps its size; to change it, stop the agent and run narrows-agent clean";
         tracing::warn!(event = "max-flows-kept", wanted, pinned, "{advice}");
     }
     Ok(mismatch)
+}
+
+/// Describes a data plane that was loaded for the other kind of rate controllers.
+fn other_kind(keeps_flows: bool) -> &'static str {
+    if keeps_flows {
+        "found the pinned maps of a switch with bdr, expected maps with room for flows (narrows-agent clean removes them)"
+    } else {
+        "found pinned maps with room for flows, expected those of a switch with bdr (narrows-agent clean removes them)"
+    }
 }
 
 /// Refuses a folder in which another mount hides the pinned data plane of an earlier agent. With a new data plane in

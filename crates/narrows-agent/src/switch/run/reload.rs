@@ -40,10 +40,10 @@ impl Runner {
                 let error = error.to_string();
                 tracing::warn!(event = "reload-failed", port = port.interface, error);
             }
-            if let Some(record) = self.switch.table().ports.get(number) {
-                let core = self.switch.ports().get(usize::from(number));
-                let report_max = core.and_then(|port| port.controller.counts_reports());
-                super::start::prepare(&record, &new, report_max);
+            let (table, cores) = self.switch.table_and_ports_mut();
+            if let (Some(record), Some(core)) = (table.ports.get(number), cores.get_mut(usize::from(number)))
+            {
+                super::start::prepare(&record, &new, &mut *core.controller);
             }
         }
         if let Some(record) = self.switch.table().ports.get(PLAIN) {

@@ -1,8 +1,9 @@
 //! Starts a switch, in this order: loads the program, builds the queues, fills the ports' records, attaches the
 //! program to the interfaces, and connects to the SDN controller.
 
+use narrows_control::rate::aggregate::Aggregated;
 use narrows_control::rate::{LEAVES, Leaf, PortCounters};
-use narrows_control::units::{Bytes, Rate, Span, Time};
+use narrows_control::units::{Bytes, Rate, Time};
 use nix::net::if_::if_indextoname;
 
 use super::controlled::Controlled;
@@ -62,12 +63,12 @@ impl Runner {
                 controlled.take(link, &mut rtnl, &mut services.guardian)?;
             }
             let capacity = controlled.capacity;
-            let controller = port.rate_controller(u32::from(number), mtu)?;
+            let mut controller = port.rate_controller(u32::from(number), mtu)?;
             let counters =
                 PortCounters { capacity, limit_packets: [port.limit; LEAVES], ..PortCounters::default() };
             let record = plane.ports.get(number).ok_or("too many ports")?;
             record.set_unconfirmed_max(UNCONFIRMED_MIN);
-            prepare(&record, config, controller.counts_reports());
+            prepare(&record, config, &mut *controller);
             // A pinned record has the counts of an earlier agent.
             controlled.reported = Reported::of(&record.counters());
             cores.push(Port::new(controller, counters));
@@ -152,9 +153,8 @@ fn existing(
     }
 }
 
-/// Writes the settings of a controlled port into its record. `report_max` is the maximum time that counts from one report, if
-/// the port's controller keeps no flows.
-pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, report_max: Option<Span>) {
+/// Writes the settings of a controlled port into its record.
+pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, controller: &mut dyn Aggregated) {
     record.set_format(match config.format {
         config::Format::Padding => WireFormat::Padding,
         config::Format::Reserved => WireFormat::Reserved,
@@ -167,28 +167,29 @@ pub(super) fn prepare(record: &Record<'_>, config: &config::Switch, report_max: 
     };
     // Policing of UDP stays as it is until the rate controller sets UDP's rate.
     let udp = if record.polices_udp() { layout::MODE_POLICE_UDP } else { 0 };
-    let stateless = if report_max.is_some() { layout::MODE_STATELESS } else { 0 };
-    record.set_report_max(report_max.unwrap_or(Span::ZERO));
-    record.set_mode(
-        layout::MODE_CONTROLLED | udp | layout::MODE_POLICE_SYN | once | stateless | parsing(config),
-    );
+    if let Some(counter) = controller.report_counter() {
+        record.set_report_max(counter.report_max());
+    }
+    record.set_mode(layout::MODE_CONTROLLED | udp | layout::MODE_POLICE_SYN | once | common_mode(config));
     record.set_watchdog(config.watchdog);
     record.beat(clock::now());
 }
 
 /// Writes the settings into the record that all uncontrolled interfaces share.
 pub(super) fn prepare_plain(record: &Record<'_>, config: &config::Switch) {
-    record.set_mode(parsing(config));
+    record.set_mode(common_mode(config));
     record.set_watchdog(config.watchdog);
     record.beat(clock::now());
 }
 
-/// Returns the mode flags for parsing packets. They must be the same at all ports, so that both directions of a flow
-/// have one key.
-fn parsing(config: &config::Switch) -> u32 {
+/// Returns the mode flags that are the same at all ports, controlled or not. Both directions of a flow must have one key,
+/// and a packet may concern flows of two ports, which either both have slots or both have none.
+fn common_mode(config: &config::Switch) -> u32 {
     let routed = match config.vlans {
         config::Vlans::Separate => 0,
         config::Vlans::Routed => layout::MODE_VLANS_ROUTED,
     };
-    routed | if config.gtp { layout::MODE_OPEN_GTP } else { 0 }
+    let gtp = if config.gtp { layout::MODE_OPEN_GTP } else { 0 };
+    let stateless = if config.keeps_flows() { 0 } else { layout::MODE_STATELESS };
+    routed | gtp | stateless
 }

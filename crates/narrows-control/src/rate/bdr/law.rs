@@ -150,12 +150,14 @@ impl Law {
     }
 
     /// Handles the sums of the reports that arrived since the last call, for resolved mode. The reports count as if all of
-    /// them arrived now. Each time in them is at most `t_rep_max`, because the data plane limits it.
+    /// them arrived now. Each time in them is at most `t_rep_max`, because the data plane limits it. Their mean may be
+    /// longer, because the sums also contain parts of reports that are not counted yet.
     pub fn on_reports(&mut self, now: Time, reports: &Reports, queued: Bytes, queue_limit: Option<Bytes>) {
         let (tau, lived) = (self.tau(), reports.lived.as_secs_f64());
         self.count.report(now, lived, tau);
         if reports.number > 0 {
-            self.learn_mean(lived / reports.number as f64, reports.number);
+            let mean = (lived / reports.number as f64).min(self.params.t_rep_max.as_secs_f64());
+            self.learn_mean(mean, reports.number);
         }
         self.newcomers.on_first_data(now, tau, reports.first);
         self.newcomers.on_syns(now, tau, reports.syns);

@@ -33,7 +33,7 @@ mod stateless;
 pub use law::{Law, Recommendation, Report};
 pub use params::{Estimator, Params};
 pub use port::BdrPort;
-pub use stateless::Stateless;
+pub use stateless::{CELLS, FRESH, Stateless};
 
 #[cfg(test)]
 mod process_tests;

@@ -1,5 +1,6 @@
 //! The constants of BDR with their sources.
 
+use crate::feedback::report::LIVED_MAX;
 use crate::parameter::{Problem, Reading, flag, number, time_from, word};
 use crate::rate::PortParameters;
 use crate::rate::uniform::Signal;
@@ -49,7 +50,8 @@ crate::parameters! {
         /// Mean time between reports that is assumed before the first report.
         pub t_rep_initial: Span = Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
         /// Maximum time that counts from a report. Idle or false senders may report more. One report counts as at
-        /// most this time divided by tau flows.
+        /// most this time divided by tau flows. If signal is ack, at most 4.194303 s, which is the longest time that a
+        /// report states.
         pub t_rep_max: Span = Span::from_secs(2), time_from(SHORTEST, LONGEST).from("ours");
         /// How rates reach senders: in headers, as published, or in ACKs with BRF's option, from senders `brf` with
         /// `designate`. An ACK carries a rate, not a gain, so ACKs require resolved mode.
@@ -65,6 +67,14 @@ impl PortParameters for Params {
         if self.signal == Signal::Ack && self.mode == Reading::Literal {
             let expected = "resolved if signal is ack: an ACK carries a rate, and literal BDR gives gains";
             return Err(Problem::relation("mode", "\"literal\"", expected));
+        }
+        if self.signal == Signal::Ack && self.t_rep_max > LIVED_MAX {
+            return Err(Problem::longer(
+                "t_rep_max",
+                self.t_rep_max,
+                "the longest time in a report",
+                LIVED_MAX,
+            ));
         }
         Ok(())
     }
@@ -92,5 +102,11 @@ mod tests {
         assert_eq!(span, "t_rep_max: found 0, expected a time from 1ms to 3600s");
         let order = said(Params { tau_min: Span::from_secs(3), ..d() });
         assert_eq!(order, "tau_min: found 3s, expected a time up to tau_max (2s)");
+        let long = Params { t_rep_max: Span::from_secs(5), ..d() };
+        assert_eq!(long.check(), Ok(()), "headers have room for any time");
+        let report = said(Params { signal: Signal::Ack, ..long });
+        let expected = "expected a time up to the longest time in a report (4194303us)";
+        assert_eq!(report, format!("t_rep_max: found 5s, {expected}"));
+        assert_eq!(Params { signal: Signal::Ack, t_rep_max: LIVED_MAX, ..d() }.check(), Ok(()));
     }
 }

@@ -15,22 +15,19 @@ use rustc_hash::FxBuildHasher;
 
 use super::{Law, Params};
 use crate::feedback::header::Header;
-use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Reports, Standing};
-use crate::rate::kit::classes;
-use crate::rate::uniform::{Meter, Passed, Port, stamp};
+use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, ReportCounter, Reports, Standing};
+use crate::rate::uniform::{Passed, Port, Watch, stamp};
 use crate::rate::{
     Action, Admission, FlowEvent, FlowIdentity, Leaf, PacketInfo, PerFlowController, PortCounters, Proto,
     Queueing, Requirements,
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Number of cells of [`Recent`], as `NRW_DESIGNATIONS` of the switch program.
-const CELLS: usize = 1 << 17;
-/// Flows whose last designated packet is older than this time get no rate (ours, `NRW_DESIGNATED_NS`). The longest time
-/// between two designated packets of a flow with data is two timeouts (BDR-27).
-const FRESH: Span = Span::from_secs(4);
-/// Maximum time between a host's readings.
-const LOOK_MAX: Span = Span::from_millis(200);
+/// Number of times that a port without flows remembers, by a hash of addresses and ports. A power of two.
+pub const CELLS: u32 = 1 << 17;
+/// Flows whose last designated packet is older than this time get no rate (ours). The longest time between two designated
+/// packets of a flow with data is two timeouts (BDR-27).
+pub const FRESH: Span = Span::from_secs(4);
 
 /// The times of designated packets. Flows with the same hash share a cell, so a flow that designates no packets can get a
 /// rate, which its sender ignores.
@@ -39,11 +36,11 @@ struct Recent(Vec<Time>);
 
 impl Recent {
     fn index(key: &impl FlowIdentity) -> usize {
-        FxBuildHasher.hash_one(key) as usize % CELLS
+        FxBuildHasher.hash_one(key) as usize % CELLS as usize
     }
 
     fn note(&mut self, now: Time, key: &impl FlowIdentity) {
-        self.0.resize(CELLS, Time::ZERO);
+        self.0.resize(CELLS as usize, Time::ZERO);
         if let Some(cell) = self.0.get_mut(Self::index(key)) {
             *cell = now;
         }
@@ -59,17 +56,10 @@ impl Recent {
 pub struct Stateless {
     params: Params,
     law: Law,
-    port: Port,
-    meter: Meter,
-    /// The link's rate for which the classes were computed.
-    shaped: Option<Rate>,
-    /// The last known time.
-    at: Time,
-    started: bool,
+    watch: Watch,
     recent: Recent,
-    /// The time of the last reports of a host that counts, and the time between the last two.
+    /// The time of the last reports of a host that counts.
     reported: Time,
-    between_reports: Span,
 }
 
 impl Stateless {
@@ -78,26 +68,9 @@ impl Stateless {
         Stateless {
             law: Law::new(params.clone(), Rate::ZERO, Time::ZERO),
             params,
-            port: Port::default(),
-            meter: Meter::default(),
-            shaped: None,
-            at: Time::ZERO,
-            started: false,
+            watch: Watch::default(),
             recent: Recent::default(),
             reported: Time::ZERO,
-            between_reports: Span::ZERO,
-        }
-    }
-
-    fn look(&mut self, now: Time, port: &PortCounters) {
-        self.at = self.at.max(now);
-        self.port = Port::of(port);
-    }
-
-    fn shape<K: FlowIdentity>(&mut self, actions: &mut Vec<Action<K>>) {
-        if self.shaped != Some(self.port.capacity) {
-            self.shaped = Some(self.port.capacity);
-            classes::set(self.port.capacity, actions);
         }
     }
 
@@ -122,10 +95,8 @@ impl<K: FlowIdentity> PerFlowController<K> for Stateless {
     }
 
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
-        self.look(now, port);
-        (self.meter, self.started) = (Meter::default(), false);
-        self.shape(actions);
-        self.law = Law::new(self.params.clone(), self.port.capacity, now);
+        self.watch.start(now, port, actions);
+        self.law = Law::new(self.params.clone(), self.watch.port.capacity, now);
     }
 
     /// Counts a designated packet (BDR-41), and returns the packet's leaf.
@@ -136,13 +107,13 @@ impl<K: FlowIdentity> PerFlowController<K> for Stateless {
         port: &PortCounters,
         _actions: &mut Vec<Action<K>>,
     ) -> Admission {
-        self.look(now, port);
+        self.watch.look(now, port);
         if packet.key.proto() == Proto::Udp {
             return Admission::Queue(Leaf::Udp);
         }
         if let Header::Bdr(header) = &packet.header {
             self.recent.note(now, &packet.key);
-            self.law.on_report(now, &header.report, self.port.queued, self.port.limit);
+            self.law.on_report(now, &header.report, self.watch.port.queued, self.watch.port.limit);
         }
         let rated = packet.header != Header::None && self.recent.has(now, &packet.key);
         Admission::Queue(if rated { Leaf::Elephant } else { Leaf::OtherTcp })
@@ -157,26 +128,24 @@ impl<K: FlowIdentity> PerFlowController<K> for Stateless {
         if packet.key.proto() == Proto::Udp || packet.flags.rst || !self.recent.has(now, &packet.key) {
             return None;
         }
-        self.at = self.at.max(now);
+        self.watch.pass(now);
         let answers = packet.flags.syn && packet.flags.ack;
         stamp(if answers { self.first_rate(now, 1) } else { self.present_rate(now) }, packet.option)
     }
 
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
-        self.look(now, port);
-        self.shape(actions);
-        let Passed { own, other, .. } = self.meter.read(now, self.port.capacity, port);
+        let Passed { own, other, .. } = self.watch.read(now, port, actions);
+        let Port { capacity, queued, limit } = self.watch.port;
         self.law.on_bytes(own, other);
-        self.law.on_timer(now, self.port.capacity, self.port.queued, self.port.limit);
-        self.started = true;
+        self.law.on_timer(now, capacity, queued, limit);
     }
 
     fn next_timer(&self) -> Time {
-        if self.started { self.law.next() } else { Time::ZERO }
+        if self.watch.has_read() { self.law.next() } else { Time::ZERO }
     }
 
     fn allocation(&self, key: &K) -> Option<Rate> {
-        self.recent.has(self.at, key).then(|| self.present_rate(self.at))
+        self.recent.has(self.watch.at, key).then(|| self.present_rate(self.watch.at))
     }
 
     fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>> {
@@ -184,8 +153,8 @@ impl<K: FlowIdentity> PerFlowController<K> for Stateless {
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
-        self.law.trace(self.at, trace);
-        trace("link", self.port.capacity.as_f64());
+        self.law.trace(self.watch.at, trace);
+        trace("link", self.watch.port.capacity.as_f64());
     }
 }
 
@@ -201,11 +170,11 @@ impl<K: FlowIdentity> Aggregated<K> for Stateless {
         port: &PortCounters,
         _actions: &mut Vec<Action<K>>,
     ) {
-        self.look(now, port);
+        self.watch.look(now, port);
     }
 
     fn on_udp(&mut self, now: Time, _bytes: Bytes, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
-        self.look(now, port);
+        self.watch.look(now, port);
     }
 
     fn on_counts(
@@ -231,23 +200,29 @@ impl<K: FlowIdentity> Aggregated<K> for Stateless {
     }
 
     fn grant(&self, _key: Option<&K>, newcomers: u64) -> Option<Rate> {
-        Some(self.first_rate(self.at, newcomers))
+        Some(self.first_rate(self.watch.at, newcomers))
     }
 
-    fn counts_reports(&self) -> Option<Span> {
-        Some(self.params.t_rep_max)
+    fn report_counter(&mut self) -> Option<&mut dyn ReportCounter> {
+        Some(self)
+    }
+}
+
+impl ReportCounter for Stateless {
+    fn report_max(&self) -> Span {
+        self.params.t_rep_max
     }
 
     fn on_reports(&mut self, now: Time, reports: &Reports, port: &PortCounters) {
-        self.look(now, port);
-        self.between_reports = now.since(self.reported).min(LOOK_MAX);
+        self.watch.look(now, port);
+        self.watch.set_between(now.since(self.reported));
         self.reported = now;
-        self.law.on_reports(now, reports, self.port.queued, self.port.limit);
+        self.law.on_reports(now, reports, self.watch.port.queued, self.watch.port.limit);
     }
 
     /// Returns the rate for the middle of the time until the next reports. The count decays in this time, so a rate for its
     /// beginning would be too low (2.5 % with reports every 10 ms and tau = 200 ms).
-    fn common_rate(&self, now: Time) -> Option<Rate> {
-        Some(self.present_rate(now + self.between_reports.scale(1, 2)))
+    fn common_rate(&self, now: Time) -> Rate {
+        self.present_rate(self.watch.ahead(now))
     }
 }

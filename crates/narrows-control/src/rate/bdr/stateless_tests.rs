@@ -36,18 +36,18 @@ impl Port {
     }
 
     fn reports(&mut self, reports: Reports) {
-        self.controller.on_reports(ms(self.now), &reports, &self.counters);
+        self.controller.report_counter().unwrap().on_reports(ms(self.now), &reports, &self.counters);
         if ms(self.now) >= self.controller.next_timer() {
             self.controller.on_timer(ms(self.now), &self.counters, &mut Vec::new());
         }
     }
 
-    fn rate(&self) -> Rate {
-        self.controller.common_rate(ms(self.now)).unwrap()
+    fn rate(&mut self) -> Rate {
+        self.controller.report_counter().unwrap().common_rate(ms(self.now))
     }
 
     /// The number of flows that the rate is for.
-    fn counted(&self, capacity: f64) -> f64 {
+    fn counted(&mut self, capacity: f64) -> f64 {
         0.98 * mbit(capacity).as_f64() / self.rate().as_f64()
     }
 }
@@ -102,6 +102,27 @@ fn grants_are_the_rates_of_newcomers() {
     port.flows(10, 5_000);
     let [one, ten] = [1, 10].map(|n| port.controller.grant(None, n).unwrap().as_f64());
     assert!((one / ten - 20.0 / 11.0).abs() < 0.02, "{one} {ten}");
+}
+
+/// The last part of a report that was sent as several segments may pass in a later tick than the others. The mean of the
+/// times between reports stays below the limit of one report.
+#[test]
+fn parts_of_reports_do_not_raise_the_mean_above_one_report() {
+    let mean = |reports| {
+        let mut port = Port::new(plain(), 100.0);
+        port.reports(reports);
+        let mut found = 0.0;
+        port.controller.trace(&mut |name, value| {
+            if name == "mean_report" {
+                found = value;
+            }
+        });
+        found
+    };
+    let of = |number, millis| Reports { number, lived: Span::from_millis(millis), ..Reports::default() };
+    assert_eq!(mean(of(1, 3_900)), 2.0);
+    assert_eq!(mean(of(2, 3_900)), 1.95);
+    assert_eq!(mean(of(0, 3_900)), 0.1, "the parameter t_rep_initial");
 }
 
 #[test]
@@ -169,7 +190,7 @@ fn the_answer_to_a_designated_syn_has_the_first_rate() {
 #[test]
 fn an_agents_port_keeps_nothing_of_flows() {
     let mut port = Port::new(plain(), 100.0);
-    assert_eq!(port.controller.counts_reports(), Some(Span::from_secs(2)));
+    assert_eq!(port.controller.report_counter().unwrap().report_max(), Span::from_secs(2));
     port.flows(1_000_000, 1_000);
     let flow: FlowKey = packet(1, 0, ACK, RateOption::Absent).key;
     assert_eq!(port.controller.handle(&flow), None);

@@ -15,8 +15,6 @@ use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, FlowEvent, FlowIdentity, PacketInfo, RateOption, Segment, Side};
 use crate::units::{Rate, Span, Time};
 
-/// Maximum relative change of an allocation with which a measurement stays valid.
-const SAME: f64 = 0.01;
 /// Maximum relative change of a held rate that is ignored.
 const HELD_CHANGE: f64 = 0.002;
 
@@ -480,15 +478,7 @@ impl<K: FlowIdentity> Brf<K> {
     pub(super) fn note_told(&mut self, now: Time, id: FlowId) {
         let Some(meter) = self.table.meter_mut(id) else { return };
         let terms = self.shares.terms(id.slot, meter.app_class);
-        let base = Rate::from_bytes_per_sec(self.shares.base_reduced(terms, meter.demand));
-        let same = (meter.told.as_f64() - base.as_f64()).abs() <= SAME * meter.told.as_f64();
-        if meter.told_at == Time::NEVER || !same {
-            (meter.told, meter.told_at) = (base, now);
-            // The traffic of a flow that is held elsewhere does not depend on its rate here.
-            if meter.app_class != AppClass::Held {
-                meter.drop_evidence();
-            }
-        }
+        meter.note_told(now, Rate::from_bytes_per_sec(self.shares.base_reduced(terms, meter.demand)));
     }
 
     /// Removes a flow from the lists of active ones.

@@ -12,6 +12,9 @@ use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span, Time};
 
+/// Maximum relative change of an allocation with which a measurement stays valid.
+const SAME: f64 = 0.01;
+
 /// The lists. Every record is on exactly one of these lists.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum List {
@@ -119,6 +122,18 @@ impl Meter {
     pub(super) fn enter(&mut self, window: u32) {
         if self.window != window {
             (self.window, self.bytes) = (window, Bytes::ZERO);
+        }
+    }
+
+    /// Records the base allocation that the sender was told. The evidence stays if the allocation is almost the same.
+    pub(super) fn note_told(&mut self, now: Time, base: Rate) {
+        let same = (self.told.as_f64() - base.as_f64()).abs() <= SAME * self.told.as_f64();
+        if self.told_at == Time::NEVER || !same {
+            (self.told, self.told_at) = (base, now);
+            // The traffic of a flow that is held elsewhere does not depend on its rate here.
+            if self.app_class != AppClass::Held {
+                self.drop_evidence();
+            }
         }
     }
 

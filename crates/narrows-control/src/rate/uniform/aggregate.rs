@@ -11,17 +11,7 @@ use super::{Law, Uniform};
 use crate::feedback::code::RateCode;
 use crate::rate::aggregate::{Aggregated, Counts, Decision, FlowHandle, Standing};
 use crate::rate::{Action, FlowEvent, FlowIdentity, Leaf, PortCounters};
-use crate::units::{Bytes, Rate, Span, Time};
-
-/// Maximum time between a host's readings.
-const LOOK_MAX: Span = Span::from_millis(200);
-
-impl<L: Law, K: FlowIdentity> Uniform<L, K> {
-    /// Returns the middle of the time for which a decision made now will stand.
-    fn ahead(&self, now: Time) -> Time {
-        now + self.between_looks.scale(1, 2)
-    }
-}
+use crate::units::{Bytes, Rate, Time};
 
 impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
     fn handle(&self, key: &K) -> Option<FlowHandle> {
@@ -35,7 +25,7 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         port: &PortCounters,
         _actions: &mut Vec<Action<K>>,
     ) {
-        self.look(now, port);
+        self.watch.look(now, port);
         let found = self.on_tcp(now, event);
         if event.has_data
             && let Some(id) = found
@@ -46,7 +36,7 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
     }
 
     fn on_udp(&mut self, now: Time, _bytes: Bytes, port: &PortCounters, _actions: &mut Vec<Action<K>>) {
-        self.look(now, port);
+        self.watch.look(now, port);
     }
 
     fn on_counts(
@@ -57,10 +47,10 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         _actions: &mut Vec<Action<K>>,
     ) -> Standing {
         let id = FlowId::from(flow);
-        self.at = self.at.max(now);
+        self.watch.pass(now);
         let Some(flow) = self.table.get_mut(id) else { return Standing::Gone };
         let before = flow.rtt();
-        self.between_looks = now.since(counts.since).min(LOOK_MAX);
+        self.watch.set_between(now.since(counts.since));
         counts.receiver_half.into_iter().for_each(|sample| flow.life.rtt.receiver_half(sample));
         counts.sender_half.into_iter().for_each(|sample| flow.life.rtt.sender_half(sample));
         let mut changed = flow.rtt() != before;
@@ -75,15 +65,15 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
         let flow = self.table.get(FlowId::from(flow))?;
         let (rated, known) = (flow.is_rated(), flow.rtt());
         let leaf = if rated { Leaf::Elephant } else { Leaf::OtherTcp };
-        let rate = rated.then(|| self.rate_for(self.ahead(now), known));
-        self.at = self.at.max(now);
+        let rate = rated.then(|| self.rate_for(self.watch.ahead(now), known));
+        self.watch.pass(now);
         Some(Decision { rate, leaf, rtt: known.unwrap_or(self.ageing.rtt_default) })
     }
 
     /// Returns a number that changes with the common rate. Only the common rate can change the decisions about many
     /// flows.
     fn version(&self) -> u64 {
-        RateCode::encode(self.law.rate(self.ahead(self.at))).to_bits().into()
+        RateCode::encode(self.law.rate(self.watch.ahead(self.watch.at))).to_bits().into()
     }
 
     fn advertised(&self, _now: Time, _key: &K) -> Option<(Rate, Time)> {
@@ -91,6 +81,6 @@ impl<L: Law + 'static, K: FlowIdentity> Aggregated<K> for Uniform<L, K> {
     }
 
     fn grant(&self, _key: Option<&K>, newcomers: u64) -> Option<Rate> {
-        Some(self.law.grant(self.at, newcomers).max(Rate::from_bytes_per_sec(1)))
+        Some(self.law.grant(self.watch.at, newcomers).max(Rate::from_bytes_per_sec(1)))
     }
 }

@@ -53,7 +53,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         let mut flow = Flow::new(now, event.key, half.permitted, Life::answered(now, half));
         if flow.follows_rates {
             flow.reported = Some(half.syn_at);
-            self.law.on_begin(now, &self.port);
+            self.law.on_begin(now, &self.watch.port);
         }
         self.table.insert(flow)
     }
@@ -117,14 +117,14 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         }
         let Some(since) = flow.reported else {
             (flow.reported, flow.fresh) = (Some(now), true);
-            self.law.on_begin(now, &self.port);
+            self.law.on_begin(now, &self.watch.port);
             return true;
         };
         let lived = now.since(since);
         if lived >= rtt.unwrap_or(self.ageing.rtt_default) {
             let first = core::mem::take(&mut flow.fresh);
             flow.reported = Some(now);
-            self.law.on_report(now, lived, first, false, &self.port);
+            self.law.on_report(now, lived, first, false, &self.watch.port);
         }
         false
     }
@@ -144,7 +144,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
             && counted
         {
             let first = core::mem::take(&mut flow.fresh);
-            self.law.on_report(now, until.since(since), first, true, &self.port);
+            self.law.on_report(now, until.since(since), first, true, &self.watch.port);
         }
     }
 

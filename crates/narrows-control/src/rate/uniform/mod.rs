@@ -10,6 +10,7 @@
 //! | [`Law`] | the interface of a law |
 //! | `rcp::stamped` | RCP's law, based on a port's counts |
 //! | `port` | the adapter of a law to `PerFlowController` |
+//! | `watch` | the adapter's knowledge of its port |
 //! | `table` | the flows: bounded, each with its RTT and last report |
 //! | `lifecycle` | packets that begin, confirm and end flows; ageing |
 //! | `aggregate` | counts instead of packets |
@@ -25,12 +26,14 @@ mod lifecycle;
 mod params;
 mod port;
 mod table;
+mod watch;
 
 pub use law::{Law, Passed, Port};
 pub(super) use params::MAX_FLOWS;
 pub use params::Signal;
 pub use port::Uniform;
-pub(super) use port::{Meter, stamp};
+pub(super) use port::stamp;
+pub(super) use watch::Watch;
 
 #[cfg(test)]
 mod harness;

@@ -1,54 +1,16 @@
 //! A law at a port, in the stamped form: the adapter to [`PerFlowController`].
 
+use super::Law;
 use super::table::Table;
-use super::{Law, Passed, Port};
+use super::watch::Watch;
 use crate::feedback::code::as_heard;
 use crate::rate::aggregate::Aggregated;
-use crate::rate::kit::classes;
 use crate::rate::kit::half_open::HalfOpenTable;
 use crate::rate::{
-    Action, Admission, FlowEvent, FlowIdentity, FlowKey, LEAVES, Leaf, PacketInfo, PerFlowController,
-    PortCounters, Proto, Queueing, RateOption, Requirements, Side, brf,
+    Action, Admission, FlowEvent, FlowIdentity, FlowKey, Leaf, PacketInfo, PerFlowController, PortCounters,
+    Proto, Queueing, RateOption, Requirements, Side, brf,
 };
-use crate::units::{Bytes, Rate, Span, Time};
-
-/// Bytes that a port had counted at the last reading, by leaf.
-#[derive(Clone, Debug)]
-struct Seen {
-    at: Time,
-    arrived: [Bytes; LEAVES],
-    departed: [Bytes; LEAVES],
-}
-
-/// Converts counters into [`Passed`].
-#[derive(Clone, Debug, Default)]
-pub(in crate::rate) struct Meter {
-    /// `None` before the first reading, because the time of the counts until then is unknown.
-    seen: Option<Seen>,
-    /// Arrivals and departures of other TCP, and of UDP.
-    guarantees: [[classes::Guarantee; 2]; 2],
-}
-
-impl Meter {
-    pub(in crate::rate) fn read(&mut self, now: Time, link: Rate, port: &PortCounters) -> Passed {
-        let seen = Seen { at: now, arrived: port.arrived, departed: port.departed };
-        let before = self.seen.replace(seen.clone()).unwrap_or(seen);
-        let elapsed = now.since(before.at);
-        let [arrivals, departures] = &mut self.guarantees;
-        let of =
-            |now: &[Bytes; LEAVES], before: &[Bytes; LEAVES], guarantees: &mut [classes::Guarantee; 2]| {
-                let passed = |leaf: Leaf| now[leaf as usize] - before[leaf as usize];
-                let own = passed(Leaf::Mouse) + passed(Leaf::Elephant);
-                let [tcp, udp] = guarantees;
-                let other = tcp.within(link, elapsed, passed(Leaf::OtherTcp))
-                    + udp.within(link, elapsed, passed(Leaf::Udp));
-                (own, other)
-            };
-        let arrived = of(&port.arrived, &before.arrived, arrivals);
-        let (own, other) = of(&port.departed, &before.departed, departures);
-        Passed { arrived: arrived.0 + arrived.1, own, other }
-    }
-}
+use crate::units::{Rate, Span, Time};
 
 /// A law at a port, in the stamped form.
 pub struct Uniform<L, K = FlowKey> {
@@ -56,16 +18,8 @@ pub struct Uniform<L, K = FlowKey> {
     pub(super) ageing: Ageing,
     pub(super) table: Table<K>,
     pub(super) half_open: HalfOpenTable<K>,
-    /// The state at the last reading.
-    pub(super) port: Port,
-    pub(super) meter: Meter,
-    /// The link's rate for which the classes were computed.
-    pub(super) shaped: Option<Rate>,
-    /// The last known time.
-    pub(super) at: Time,
+    pub(super) watch: Watch,
     pub(super) swept: Time,
-    /// The time between the last two readings of a host that counts.
-    pub(super) between_looks: Span,
 }
 
 /// Timeouts of flows. The values are BRF's (BRF-15, BRF-16).
@@ -92,24 +46,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
                 forget_after: p.forget_after,
                 rtt_default: p.rtt_default,
             },
-            port: Port::default(),
-            meter: Meter::default(),
-            shaped: None,
-            at: Time::ZERO,
+            watch: Watch::default(),
             swept: Time::ZERO,
-            between_looks: Span::ZERO,
-        }
-    }
-
-    pub(super) fn look(&mut self, now: Time, port: &PortCounters) {
-        self.at = self.at.max(now);
-        self.port = Port::of(port);
-    }
-
-    fn shape(&mut self, actions: &mut Vec<Action<K>>) {
-        if self.shaped != Some(self.port.capacity) {
-            self.shaped = Some(self.port.capacity);
-            classes::set(self.port.capacity, actions);
         }
     }
 
@@ -139,10 +77,9 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
     }
 
     fn on_start(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
-        self.look(now, port);
-        (self.meter, self.swept) = (Meter::default(), now);
-        self.shape(actions);
-        self.law.start(now, &self.port);
+        self.watch.start(now, port, actions);
+        self.swept = now;
+        self.law.start(now, &self.watch.port);
     }
 
     fn on_data(
@@ -152,7 +89,7 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
         port: &PortCounters,
         _actions: &mut Vec<Action<K>>,
     ) -> Admission {
-        self.look(now, port);
+        self.watch.look(now, port);
         if packet.key.proto() == Proto::Udp {
             return Admission::Queue(Leaf::Udp);
         }
@@ -179,7 +116,7 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
         if packet.key.proto() == Proto::Udp {
             return None;
         }
-        self.at = self.at.max(now);
+        self.watch.pass(now);
         // The rate is computed before the flow is counted, as in a data plane with prepared grants.
         let answers = packet.flags.syn && packet.flags.ack;
         let granted = answers.then(|| self.law.grant(now, 1).max(Rate::from_bytes_per_sec(1)));
@@ -194,20 +131,18 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
     }
 
     fn on_timer(&mut self, now: Time, port: &PortCounters, actions: &mut Vec<Action<K>>) {
-        self.look(now, port);
-        self.shape(actions);
-        let passed = self.meter.read(now, self.port.capacity, port);
-        self.law.on_timer(now, &self.port, passed);
+        let passed = self.watch.read(now, port, actions);
+        self.law.on_timer(now, &self.watch.port, passed);
         self.sweep(now);
     }
 
     fn next_timer(&self) -> Time {
-        if self.meter.seen.is_none() { Time::ZERO } else { self.law.next() }
+        if self.watch.has_read() { self.law.next() } else { Time::ZERO }
     }
 
     fn allocation(&self, key: &K) -> Option<Rate> {
         let flow = self.table.get(self.table.find(key)?)?;
-        flow.is_rated().then(|| self.rate_for(self.at, flow.rtt()))
+        flow.is_rated().then(|| self.rate_for(self.watch.at, flow.rtt()))
     }
 
     fn into_aggregated(self: Box<Self>) -> Option<Box<dyn Aggregated<K>>> {
@@ -215,8 +150,8 @@ impl<L: Law + 'static, K: FlowIdentity> PerFlowController<K> for Uniform<L, K> {
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
-        self.law.trace(self.at, trace);
-        trace("link", self.port.capacity.as_f64());
+        self.law.trace(self.watch.at, trace);
+        trace("link", self.watch.port.capacity.as_f64());
         trace("flows_known", self.table.len() as f64);
         trace("half_open", self.half_open.len() as f64);
     }

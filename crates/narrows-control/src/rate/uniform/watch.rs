@@ -1,0 +1,121 @@
+//! The adapter's knowledge of its port: the present state, and the traffic since the last reading.
+
+use super::{Passed, Port};
+use crate::rate::kit::classes;
+use crate::rate::{Action, FlowIdentity, LEAVES, Leaf, PortCounters};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Maximum time between a host's readings.
+const BETWEEN_MAX: Span = Span::from_millis(200);
+
+/// Bytes that a port had counted at the last reading, by leaf.
+#[derive(Clone, Debug)]
+struct Seen {
+    at: Time,
+    arrived: [Bytes; LEAVES],
+    departed: [Bytes; LEAVES],
+}
+
+/// Converts counters into [`Passed`].
+#[derive(Clone, Debug, Default)]
+struct Meter {
+    /// `None` before the first reading, because the time of the counts until then is unknown.
+    seen: Option<Seen>,
+    /// Arrivals and departures of other TCP, and of UDP.
+    guarantees: [[classes::Guarantee; 2]; 2],
+}
+
+impl Meter {
+    fn read(&mut self, now: Time, link: Rate, port: &PortCounters) -> Passed {
+        let seen = Seen { at: now, arrived: port.arrived, departed: port.departed };
+        let before = self.seen.replace(seen.clone()).unwrap_or(seen);
+        let elapsed = now.since(before.at);
+        let [arrivals, departures] = &mut self.guarantees;
+        let of =
+            |now: &[Bytes; LEAVES], before: &[Bytes; LEAVES], guarantees: &mut [classes::Guarantee; 2]| {
+                let passed = |leaf: Leaf| now[leaf as usize] - before[leaf as usize];
+                let own = passed(Leaf::Mouse) + passed(Leaf::Elephant);
+                let [tcp, udp] = guarantees;
+                let other = tcp.within(link, elapsed, passed(Leaf::OtherTcp))
+                    + udp.within(link, elapsed, passed(Leaf::Udp));
+                (own, other)
+            };
+        let arrived = of(&port.arrived, &before.arrived, arrivals);
+        let (own, other) = of(&port.departed, &before.departed, departures);
+        Passed { arrived: arrived.0 + arrived.1, own, other }
+    }
+}
+
+/// A port as its adapter sees it.
+#[derive(Clone, Debug, Default)]
+pub(in crate::rate) struct Watch {
+    /// The state at the last reading.
+    pub(in crate::rate) port: Port,
+    /// The last known time.
+    pub(in crate::rate) at: Time,
+    meter: Meter,
+    /// The link's rate for which the classes were computed.
+    shaped: Option<Rate>,
+    /// The time between the last two readings of a host that counts.
+    between: Span,
+}
+
+impl Watch {
+    /// Begins, or begins again, with the port's present state.
+    pub(in crate::rate) fn start<K: FlowIdentity>(
+        &mut self,
+        now: Time,
+        port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    ) {
+        self.look(now, port);
+        self.meter = Meter::default();
+        self.shape(actions);
+    }
+
+    /// Returns whether the port was read since the start.
+    pub(in crate::rate) fn has_read(&self) -> bool {
+        self.meter.seen.is_some()
+    }
+
+    /// Takes the port's present state.
+    pub(in crate::rate) fn look(&mut self, now: Time, port: &PortCounters) {
+        self.pass(now);
+        self.port = Port::of(port);
+    }
+
+    /// Notes that it is `now` or later.
+    pub(in crate::rate) fn pass(&mut self, now: Time) {
+        self.at = self.at.max(now);
+    }
+
+    /// Takes the port's present state, sets its classes, and returns the traffic since the last call.
+    pub(in crate::rate) fn read<K: FlowIdentity>(
+        &mut self,
+        now: Time,
+        port: &PortCounters,
+        actions: &mut Vec<Action<K>>,
+    ) -> Passed {
+        self.look(now, port);
+        self.shape(actions);
+        self.meter.read(now, self.port.capacity, port)
+    }
+
+    /// Sets the time since the last reading of a host that counts.
+    pub(in crate::rate) fn set_between(&mut self, between: Span) {
+        self.between = between.min(BETWEEN_MAX);
+    }
+
+    /// Returns the middle of the time until the next reading of a host that counts. A decision made now stands for this
+    /// time, although a count of flows decays in it.
+    pub(in crate::rate) fn ahead(&self, now: Time) -> Time {
+        now + self.between.scale(1, 2)
+    }
+
+    fn shape<K: FlowIdentity>(&mut self, actions: &mut Vec<Action<K>>) {
+        if self.shaped != Some(self.port.capacity) {
+            self.shaped = Some(self.port.capacity);
+            classes::set(self.port.capacity, actions);
+        }
+    }
+}
