@@ -10,14 +10,11 @@ from os import cpu_count
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from narrows import extras
 from narrows.backends import BY_AGENT, Backend, HasClock, Performs
 from narrows.errors import NarrowsError, ScenarioError
 from narrows.plan import Plan
 from narrows.results import tables
-from narrows.results.arrow import array
 from narrows.results.merge import SHARD
 from narrows.results.results import SOUNDNESS, Results, is_finished
 from narrows.results.store import Folder, Memory, Store
@@ -34,9 +31,6 @@ Progress = Callable[[int, int], None]
 Clock = Callable[[float, int], None]
 """Called several times a second with the simulated seconds of all active runs together, and with the number
 of all runs."""
-
-RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
-"""Counters of a run in the table of runs, for every backend."""
 
 MAX_JOBS = 1024
 """Maximum number of concurrent runs."""
@@ -278,17 +272,6 @@ def _run_one(item: Run, resolver: Resolver, backend: Backend, store: Store) -> N
         output = backend.run(resolver(item.scenario))
     except ScenarioError as error:
         raise error.in_source(item.scenario.source) from None
-    data = tables.tables(item.id, output)
-    data["runs"] = _row(item, output.get("run", {}))
+    data = tables.tables(item.id, item.scenario.seed, item.factors, output)
     store.add(item.id, data, time.monotonic() - started, output.get("soundness"))
     store.keep(item.id, output.get("logs", {}))
-
-
-def _row(item: Run, counts: dict[str, Any]) -> pa.Table:
-    """The run's row in the table of runs: number, factors, seed, counters."""
-    columns: dict[str, Any] = {"run": array([item.id], pa.uint32())}
-    columns |= {name: array([value]) for name, value in item.factors.items()}
-    columns["seed"] = array([item.scenario.seed], pa.uint64())
-    names = [*RUN_COUNTS, *(name for name in counts if name not in RUN_COUNTS)]
-    columns |= {name: array([counts[name]]) if name in counts else pa.nulls(1) for name in names}
-    return pa.table(columns)

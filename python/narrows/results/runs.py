@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from narrows.errors import NarrowsError
 from narrows.results.factors import Factor, Where, same
+from narrows.results.tables import no_column, place
 
 Floats = NDArray[np.float64]
 PRINTED = "printed"
@@ -43,6 +45,8 @@ class Run:
     """The scenario as it ran, for figures and measures that need its parameters."""
     doubts: tuple[str, ...] = ()
     """Reasons not to trust a run in real time (empty: it is sound, or a simulation)."""
+    folder: Path | None = None
+    """Folder of the results, for messages (None: they are in memory)."""
 
     @cached_property
     def digest(self) -> str:
@@ -61,12 +65,26 @@ class Run:
         return digest.hexdigest()
 
     def column(self, table: str, name: str) -> Floats:
-        """A numeric column as floats."""
-        return np.asarray(self.tables[table][name], dtype=np.float64)
+        """A numeric column as floats.
+
+        Raises:
+            OutputError: if there is no such column.
+        """
+        return np.asarray(self._column(table, name), dtype=np.float64)
 
     def names(self, table: str, name: str) -> list[str]:
-        """The values of a table's column of strings."""
-        return [str(value) for value in self.tables[table][name]]
+        """The values of a table's column of strings.
+
+        Raises:
+            OutputError: if there is no such column.
+        """
+        return [str(value) for value in self._column(table, name)]
+
+    def _column(self, table: str, name: str) -> Any:
+        try:
+            return self.tables[table][name]
+        except KeyError:
+            raise no_column(place(self.folder, table), name) from None
 
     def flows(self, pattern: str = "*") -> NDArray[np.int64]:
         """The rows of the table `flows` in which name, source or controller matches the glob `pattern`."""
