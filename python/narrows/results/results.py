@@ -100,6 +100,10 @@ class Results:
             self._loaded[name] = self._read(name)
         return self._loaded[name]
 
+    def in_memory(self) -> Results:
+        """The results with all tables in memory, independent of their folder."""
+        return Results(self.metadata, {name: self.table(name) for name in ("runs", *tables.SCHEMAS)})
+
     def columns(self, name: str) -> list[str]:
         """The names of a table's columns, without reading it."""
         whole = self._whole(name)

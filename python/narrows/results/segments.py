@@ -169,6 +169,11 @@ def discard_stages(folder: Path) -> None:
         shutil.rmtree(stage, ignore_errors=True)
 
 
+def is_written(stage: Path, number: int) -> bool:
+    """Whether the sweep of a stage has the segment with this number."""
+    return (stage.parent / str(number)).is_dir()
+
+
 def put(stage: Path, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
     """Write runs as a segment.
 

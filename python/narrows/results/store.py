@@ -45,9 +45,8 @@ class Store(Protocol):
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
         """Keep the logs of a run, by file name."""
 
-    @property
-    def finished(self) -> int:
-        """Number of finished runs."""
+    def settle(self) -> int:
+        """Stop taking runs, and return the number of finished runs."""
 
     @property
     def kept(self) -> frozenset[int]:
@@ -82,9 +81,8 @@ class Memory:
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
         """Discard the logs, because only a folder can keep them."""
 
-    @property
-    def finished(self) -> int:
-        """Number of finished runs."""
+    def settle(self) -> int:
+        """Return the number of finished runs."""
         return len(self._runs)
 
     @property
@@ -276,9 +274,41 @@ class Folder:
             raise tables.cannot_write(self._path, error) from None
 
     @property
-    def finished(self) -> int:
-        """Number of finished runs."""
-        return len(self._timing)
+    def stage(self) -> Path:
+        """Where workers in other processes write segments."""
+        return self._stage
+
+    def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
+        """Note the runs of a worker in another process.
+
+        Args:
+            seconds: wall times of runs by number.
+            files: the files of segments that the worker could not write into the folder.
+
+        Raises:
+            OutputError: if they cannot be written.
+        """
+        try:
+            for number, content in files.items():
+                segments.put_files(self._stage, number, content)
+        except OSError as error:
+            raise tables.cannot_write(self._path, error) from None
+        with self._lock:
+            self._timing.update(seconds)
+
+    def settle(self) -> int:
+        """Write the runs that wait, stop workers from adding runs, and return the number of finished runs.
+
+        The number includes runs that a worker wrote before it could report them.
+
+        Raises:
+            OutputError: if runs that wait cannot be written, or if a segment cannot be read.
+        """
+        self._write()
+        segments.discard_stages(self._part)
+        finished = segments.runs_in(self._part)
+        self._timing = {run: self._timing.get(run, 0.0) for run in finished}
+        return len(finished)
 
     @property
     def kept(self) -> frozenset[int]:
@@ -288,8 +318,7 @@ class Folder:
     def finish(self, complete: bool) -> Results:
         """Close the store after the last run. The finished runs of an incomplete sweep stay readable."""
         try:
-            self._write()
-            segments.discard_stages(self._part)
+            self.settle()
             lines = [f"{run},{seconds:.6f}" for run, seconds in sorted(self._timing.items())]
             write_text(self._part / "timing.csv", "\n".join(["run,wall_s", *lines]) + "\n")
             if complete:
@@ -339,8 +368,7 @@ class Folder:
         try:
             with contextlib.suppress(OutputError):  # a full disk; the segments that are written stay
                 self._write()
-            segments.discard_stages(self._part)
-            if self._timing and self._part.exists():
+            if self.settle() and self._part.exists():
                 return Results.read(self._put(complete=False))
             shutil.rmtree(self._part, ignore_errors=True)
             for folder in self._made:
