@@ -260,7 +260,7 @@ def _run_all(
     if done and progress is not None:
         progress(done, len(runs))
     batches = Batches(_jobs(runs, resolver, store.kept), len(runs) - done, executor)
-    scratch = store.stage if isinstance(store, Folder) else None
+    scratch = store.stage.absolute() if isinstance(store, Folder) else None
     try:
         for report in executor.perform(_task(runs, backend, store, executor), batches, scratch):
             if report is None:
@@ -319,7 +319,7 @@ def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor) -
     source = runs[0].scenario.source
     if not executor.shares_memory:
         assert isinstance(store, Folder)
-        return Apart(backend, store.stage, source, release())
+        return Apart(backend, store.stage.absolute(), source, release())
 
     def here(batch: Batch) -> Report:
         seconds: dict[int, float] = {}

@@ -11,12 +11,14 @@ from rich.text import Text
 
 from narrows import extras, sweep
 from narrows.backends import Performs
+from narrows.cli import options
 from narrows.cli.commands.shared import INTERRUPTED, On, say
 from narrows.cli.console import plain
 from narrows.cli.run import real_stacks
 from narrows.cli.table import Table
 from narrows.data.folder import existing_folder
 from narrows.errors import NarrowsError
+from narrows.executors import Executor
 from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
@@ -35,6 +37,7 @@ def study(
     only: list[str],
     seeds: int | None,
     jobs: int | None,
+    executor: str,
     on: On,
     data: Path | None,
     *,
@@ -58,12 +61,16 @@ def study(
     from narrows.report import write  # noqa: PLC0415
 
     folder = out if out is not None else Path("results") / _folder(loaded, quick, on, as_published)
+    chosen(loaded, only)
+    maker = options.executor(executor, jobs, on)
     try:
         with terminable():
             if as_published:
                 outcome = _published(loaded, folder, quick, only, seeds, jobs, reuse, on)
             else:
-                outcome = _run(loaded, folder, quick, only, seeds, jobs, reuse, on, existing_folder(data))
+                outcome = _run(
+                    loaded, folder, quick, only, seeds, jobs, maker, reuse, on, existing_folder(data)
+                )
     except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which tells the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
         kept = "transfers" if as_published else "experiments"
@@ -104,6 +111,7 @@ def _run(
     only: list[str],
     seeds: int | None,
     jobs: int | None,
+    executor: Executor | None,
     reuse: bool,
     on: On,
     data: Path | None,
@@ -112,7 +120,16 @@ def _run(
     backend = real_stacks(on)
     if backend is None:
         return run_study(
-            loaded, folder, quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, data=data, say=say
+            loaded,
+            folder,
+            quick=quick,
+            only=only,
+            seeds=seeds,
+            jobs=jobs,
+            executor=executor,
+            reuse=reuse,
+            data=data,
+            say=say,
         )
     return run_on_both(
         loaded, folder, backend, quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, say=say

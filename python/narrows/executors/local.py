@@ -34,7 +34,12 @@ class Threads:
         self.slots = jobs or cores()
         self._pool: futures.Executor | None = None
 
-    def perform(self, task: Task, batches: Iterator[Batch], scratch: Path | None) -> Iterator[Report | None]:  # noqa: ARG002 (protocol)
+    def perform(
+        self,
+        task: Task,
+        batches: Iterator[Batch],
+        scratch: Path | None,  # noqa: ARG002 (protocol)
+    ) -> Iterator[Report | None]:
         """Make all batches."""
         self._pool = futures.ThreadPoolExecutor(self.slots, thread_name_prefix="narrows")
         yield from _reports(self._pool, task, batches, self.slots)
@@ -47,7 +52,7 @@ class Threads:
 
 
 class Processes:
-    """Processes on this machine, e.g. for congestion controllers in Python, which hold the interpreter's lock.
+    """Processes on this machine, e.g. for controllers in Python, which hold the interpreter's lock.
 
     A new interpreter imports the main module, so a script must start its sweep under
     ``if __name__ == "__main__"``.
@@ -62,7 +67,12 @@ class Processes:
         self._pool: futures.Executor | None = None
         self._end: Event | None = None
 
-    def perform(self, task: Task, batches: Iterator[Batch], scratch: Path | None) -> Iterator[Report | None]:  # noqa: ARG002 (protocol)
+    def perform(
+        self,
+        task: Task,
+        batches: Iterator[Batch],
+        scratch: Path | None,  # noqa: ARG002 (protocol)
+    ) -> Iterator[Report | None]:
         """Make all batches.
 
         Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -20,6 +21,8 @@ _AHEAD = 2
 """Batches that are given to Ray for each CPU, so that a worker need not wait for its next batch."""
 _COUNT_SECONDS = 1.0
 """Time after which the CPUs of the cluster are counted again, because nodes come and go."""
+_REACH_SECONDS = 10.0
+"""Longest time that the address of a cluster is waited for."""
 _END_SECONDS = 10.0
 """Longest time that cancelled workers are waited for."""
 
@@ -43,14 +46,15 @@ class Ray:
         self._jobs = jobs
         self._active: list[Any] = []
         self._cpus, self._counted = 1, -_COUNT_SECONDS
-        # A cluster that is started here reports nothing to Ray's developers.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if ray.is_initialized():
             return
+        # A cluster that is started here reports nothing to Ray's developers.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
+            _reach(address)
             ray.init(address, log_to_driver=False, logging_level="ERROR", include_dashboard=None)
         except (RayError, OSError, RuntimeError, ValueError) as error:
-            reason = one_line(str(error).strip().splitlines()[0])
+            reason = getattr(error, "strerror", None) or one_line(str(error).strip().splitlines()[0])
             raise NarrowsError(f"executor {self.name}: found no cluster ({reason})") from None
 
     @property
@@ -63,7 +67,12 @@ class Ray:
             self._counted = time.monotonic()
         return self._cpus
 
-    def perform(self, task: Task, batches: Iterator[Batch], scratch: Path | None) -> Iterator[Report | None]:  # noqa: ARG002 (protocol)
+    def perform(
+        self,
+        task: Task,
+        batches: Iterator[Batch],
+        scratch: Path | None,  # noqa: ARG002 (protocol)
+    ) -> Iterator[Report | None]:
         """Make all batches.
 
         Raises:
@@ -100,6 +109,17 @@ class Ray:
         if self._active:
             ray.wait(self._active, num_returns=len(self._active), timeout=_END_SECONDS)
         self._active = []
+
+
+def _reach(address: str | None) -> None:
+    """Connect to HOST:PORT once, because Ray waits for minutes for an address where nothing listens.
+
+    Raises:
+        OSError: if nothing listens there.
+    """
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), _REACH_SECONDS).close()
 
 
 def _make(task: Task, batch: Batch) -> Report:

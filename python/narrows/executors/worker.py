@@ -82,13 +82,14 @@ class Apart:
         self, jobs: tuple[Job, ...]
     ) -> tuple[dict[int, dict[str, pa.Table]], dict[int, float], Exception | None]:
         """The tables and times of the runs before the first one that fails, and its error."""
-        finished, seconds = {}, {}
+        finished: dict[int, dict[str, pa.Table]] = {}
+        seconds: dict[int, float] = {}
         for job in jobs:
             started = time.monotonic()
             try:
                 output = output_of(job, self.backend, self.source)
                 finished[job.run] = tables.tables(job.run, job.seed, job.factors, output)
-            except Exception as error:  # noqa: BLE001 (reported to the sweep, which raises it)
+            except Exception as error:  # the sweep raises it
                 return finished, seconds, error
             seconds[job.run] = time.monotonic() - started
         return finished, seconds, None
