@@ -1,7 +1,8 @@
-"""A Ray cluster of several nodes on this machine. Each node is a group of processes with its own resources."""
+"""A Ray cluster of several nodes on this machine. Each node has its own processes and resources."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -63,10 +64,8 @@ class Cluster:
         """Kill all processes of a node with SIGKILL."""
         node = self._nodes.pop(name)
         for pid in _family(node.pid):
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         node.wait()
 
     def _start(self, name: str, *options: str) -> None:
