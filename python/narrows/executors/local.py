@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from narrows.errors import NarrowsError
@@ -65,7 +65,7 @@ class Processes:
     def __init__(self, jobs: int | None = None) -> None:
         self.slots = jobs or cores()
         self._pool: futures.Executor | None = None
-        self._end: Event | None = None
+        self._alive: Connection | None = None
 
     def perform(
         self,
@@ -79,9 +79,9 @@ class Processes:
             NarrowsError: if a process dies, e.g. because memory is exhausted.
         """
         context = multiprocessing.get_context("spawn")
-        self._end = context.Event()
+        watched, self._alive = context.Pipe(duplex=False)
         self._pool = futures.ProcessPoolExecutor(
-            self.slots, mp_context=context, initializer=_begin, initargs=(self._end, os.getpid())
+            self.slots, mp_context=context, initializer=_begin, initargs=(watched,)
         )
         try:
             yield from _reports(self._pool, task, batches, self.slots)
@@ -91,18 +91,17 @@ class Processes:
 
     def cancel(self) -> None:
         """End the processes at once."""
-        if self._end is not None and self._pool is not None:
-            self._end.set()
+        if self._alive is not None and self._pool is not None:
+            self._alive.close()
             self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin(end: Event, parent: int) -> None:
-    """Prepare a worker, which ends with the sweep: by request, or because the sweep's process died."""
+def _begin(watched: Connection) -> None:
+    """Prepare a worker. It ends when the sweep closes the other end of the pipe, or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the sweep handles it
 
     def watch() -> None:
-        while not end.wait(1.0) and os.getppid() == parent:
-            pass
+        watched.poll(None)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
