@@ -288,7 +288,7 @@ def test_a_worker_that_outlives_a_killed_sweep_adds_nothing_to_the_next_one(tmp_
 
 
 def test_a_clock_needs_threads():
-    with pytest.raises(NarrowsError, match="^clock: found executor elsewhere, expected local$"):
+    with pytest.raises(NarrowsError, match=r"^clock: found executor elsewhere, expected local$"):
         sweep.run(scenario(), backend=Sketch(), executor=Elsewhere(), clock=lambda *_: None)
 
 
@@ -329,7 +329,7 @@ def test_executors_of_this_machine_have_as_many_slots_as_jobs():
 
 def test_the_option_of_real_stacks_is_local():
     assert options.executor("local", 2, "kernel") is None
-    with pytest.raises(NarrowsError, match="^--executor: found ray with --on vm, expected local"):
+    with pytest.raises(NarrowsError, match=r"^--executor: found ray with --on vm, expected local"):
         options.executor("ray", 2, "vm")
 
 
@@ -410,7 +410,7 @@ def test_ctrl_c_ends_processes_at_once(tmp_path):
 
 
 def test_a_process_that_dies_is_one_line(tmp_path):
-    with pytest.raises(NarrowsError, match="^executor processes: found a dead worker, expected it to live$"):
+    with pytest.raises(NarrowsError, match=r"^executor processes: found a dead worker, expected it to live$"):
         sweep.run(scenario(), out=tmp_path / "a", backend=Dying(), executor=Processes(1))
     assert not (tmp_path / "a").exists()
 

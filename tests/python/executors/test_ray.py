@@ -89,6 +89,6 @@ def test_ctrl_c_ends_remote_runs_and_keeps_finished_ones(tmp_path, cluster, driv
 
 def test_an_address_without_a_cluster_is_one_line(driver):
     process = driver("--out", "ray", "--executor", "ray:127.0.0.1:9")
-    out, err = process.communicate(timeout=LIMIT_SECONDS)
+    _, err = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == 2
     assert err == "executor ray:127.0.0.1:9: found no cluster (Connection refused)\n"
