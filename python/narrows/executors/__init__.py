@@ -40,7 +40,7 @@ Batch = tuple[tuple[Job, ...], ...]
 
 @dataclass(frozen=True)
 class Report:
-    """What a worker has done."""
+    """The outcome of a batch."""
 
     host: str
     """Name of the worker's machine."""
