@@ -6,8 +6,8 @@
 Rust is a loop over seeds that discards the results, on all cores (crates/narrows-sim/benches/seeds.rs, which
 needs cargo). Threads and Ray are whole calls of `narrows run`, with start, tables and merge. The cluster has
 one node on this machine with all cores (extra `ray`). A side whose requirement is missing is left out, with a
-message. The overhead of a run is the time of all cores, less the time of the simulations, divided by the number
-of runs.
+message. The overhead of a run is the time of all cores, less the time of the simulations, divided by the
+number of runs.
 """
 
 import argparse

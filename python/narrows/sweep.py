@@ -226,11 +226,13 @@ def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) 
         "backend": backend.name,
         **backend.facts(),
         "scenario": scenario.facts(),
-        "traces": traces.digests((item.scenario for item in runs), Path(scenario.source).parent),
+        "traces": traces.digests(
+            {id(item.point): item.point for item in runs}.values(), Path(scenario.source).parent
+        ),
         "warmup_s": plan["warmup"] / 1e9,
         "factors": factors,
         "entries": _entries(runs),
-        "runs": [{"run": item.id, "seed": item.scenario.seed, **item.factors} for item in runs],
+        "runs": [{"run": item.id, "seed": item.seed, **item.factors} for item in runs],
     }
 
 
@@ -240,7 +242,7 @@ def _entries(runs: list[Run]) -> list[str]:
     previous: Run | None = None
     for item in runs:
         if previous is None or item.factors != previous.factors:
-            for place, name in enumerate(parts.names(item.scenario.flows)):
+            for place, name in enumerate(parts.names(item.point.flows)):
                 places.setdefault(name, place)
         previous = item
     return sorted(places, key=places.__getitem__)
@@ -311,12 +313,12 @@ def _jobs(runs: Iterable[Run], resolver: Resolver, kept: frozenset[int]) -> Iter
             plan = resolver(item.scenario)
         previous = item
         if item.id not in kept:
-            yield Job(item.id, item.scenario.seed, item.factors, plan)
+            yield Job(item.id, item.seed, item.factors, plan)
 
 
 def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor) -> Task:
     """The work of a worker."""
-    source = runs[0].scenario.source
+    source = runs[0].point.source
     if not executor.shares_memory:
         assert isinstance(store, Folder)
         return Apart(backend, store.stage.absolute(), source, release())
