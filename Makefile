@@ -222,6 +222,7 @@ release: setup ## Build every artifact with checksums into dist/ (PARTS='sdist d
 bench: setup ## Measure speed: the simulator beside ns-3 (libns3-dev), the agent and, as root, its eBPF programs
 	$(BIN)/python benches/run.py
 	$(BIN)/python benches/matrix.py
+	$(BIN)/python benches/throughput.py
 	$(BIN)/python benches/agent.py
 
 docs: setup ## Build the documentation site (site/index.html); ARGS=--no-rust leaves out the crates

@@ -11,7 +11,9 @@ MODULES = {
     "data": ("pooch",),
     "pandas": ("pandas",),
     "polars": ("polars",),
+    "ray": ("ray",),
     "report": ("altair", "jinja2", "markupsafe", "vl_convert"),
+    "slurm": ("submitit",),
     "topologies": ("topohub",),
     "train": ("sklearn",),
 }

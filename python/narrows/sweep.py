@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from os import cpu_count
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from narrows import extras
+from narrows import executors, extras
 from narrows.backends import BY_AGENT, Backend, HasClock, Performs
 from narrows.errors import NarrowsError, ScenarioError
+from narrows.executors import Batch, Executor, Job, Report, Task
+from narrows.executors.batches import Batches
+from narrows.executors.local import Threads, cores
+from narrows.executors.worker import Apart, output_of
 from narrows.plan import Plan
 from narrows.results import tables
-from narrows.results.arrow import array
 from narrows.results.merge import SHARD
 from narrows.results.results import SOUNDNESS, Results, is_finished
 from narrows.results.store import Folder, Memory, Store
@@ -35,14 +36,11 @@ Clock = Callable[[float, int], None]
 """Called several times a second with the simulated seconds of all active runs together, and with the number
 of all runs."""
 
-RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
-"""Counters of a run in the table of runs, for every backend."""
+Hosts = Callable[[str, int, int], None]
+"""Called with the name of a host, and with the number of runs that it finished and that failed."""
 
 MAX_JOBS = 1024
 """Maximum number of concurrent runs."""
-
-_NAP_SECONDS = 0.2
-"""Longest time that the main thread waits for a run before it handles signals."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -65,6 +63,8 @@ def run(
     progress: Progress | None = None,
     clock: Clock | None = None,
     resume: bool = False,
+    executor: str | Executor | None = None,
+    hosts: Hosts | None = None,
 ) -> Results:
     """Run a scenario with all its variations and seeds.
 
@@ -82,6 +82,9 @@ def run(
         clock: called with the simulated time of active runs, if the backend reports it.
         resume: keep the runs that an earlier sweep of the same scenario and version finished in `out`, even
             if that sweep was interrupted or killed.
+        executor: where the runs are made: `local` (threads), `processes`, `ray`, `ray:ADDRESS` or `slurm`,
+            or an executor (default: `local`). All except `local` need the simulator, and have no clock.
+        hosts: called after each batch of an executor.
 
     Raises:
         ScenarioError: if a run is not possible. Nothing is written then.
@@ -101,8 +104,41 @@ def run(
         runs = part_of(runs, *shard)
     if resume and out is not None and (whole := _whole(Path(out), metadata)) is not None:
         return whole
-    store = Memory(metadata) if out is None else Folder(Path(out), metadata, formats, resume=resume)
-    return _run_all(runs, resolver, backend, store, most_jobs(jobs, backend), progress, clock)
+    maker = executor_of(executor, jobs, backend)
+    if not maker.shares_memory and clock is not None:
+        raise NarrowsError(f"clock: found executor {maker.name}, expected local")
+
+    def make(store: Store) -> Results:
+        return _run_all(runs, resolver, backend, store, maker, progress, clock, hosts)
+
+    if out is not None:
+        return make(Folder(Path(out), metadata, formats, resume=resume))
+    if maker.shares_memory:
+        return make(Memory(metadata))
+    with tempfile.TemporaryDirectory(prefix="narrows-") as folder:
+        return make(Folder(Path(folder) / "results", metadata, ("parquet",))).in_memory()
+
+
+def executor_of(executor: str | Executor | None, jobs: int | None, backend: Backend | None) -> Executor:
+    """The executor of a sweep.
+
+    Args:
+        executor: an executor or its name (None: threads).
+        jobs: number of concurrent runs (None: the executor's default).
+        backend: the backend (None: the simulator).
+
+    Raises:
+        NarrowsError: if the backend cannot use the executor.
+    """
+    if executor is None or executor == Threads.name:
+        return Threads(most_jobs(jobs, backend))
+    if backend is not None and backend.name in _KERNELS:
+        name = executor if isinstance(executor, str) else executor.name
+        raise NarrowsError(
+            f"executor: found {name} with runs on {backend.name}, expected local, because real stacks share "
+            "one machine"
+        )
+    return executors.named(executor, jobs) if isinstance(executor, str) else executor
 
 
 def part_of(runs: list[Run], i: int, n: int) -> list[Run]:
@@ -120,7 +156,7 @@ def part_of(runs: list[Run], i: int, n: int) -> list[Run]:
 
 def most_jobs(jobs: int | None, backend: Backend | Performs | None) -> int:
     """The number of concurrent runs, at most the backend's maximum (None: one per core)."""
-    return min(jobs or cpu_count() or 1, (backend.most_jobs if backend is not None else None) or MAX_JOBS)
+    return min(jobs or cores(), (backend.most_jobs if backend is not None else None) or MAX_JOBS)
 
 
 def _whole(folder: Path, metadata: dict[str, Any]) -> Results | None:
@@ -190,11 +226,13 @@ def describe(scenario: Scenario, runs: list[Run], backend: Backend, plan: Plan) 
         "backend": backend.name,
         **backend.facts(),
         "scenario": scenario.facts(),
-        "traces": traces.digests((item.scenario for item in runs), Path(scenario.source).parent),
+        "traces": traces.digests(
+            {id(item.point): item.point for item in runs}.values(), Path(scenario.source).parent
+        ),
         "warmup_s": plan["warmup"] / 1e9,
         "factors": factors,
         "entries": _entries(runs),
-        "runs": [{"run": item.id, "seed": item.scenario.seed, **item.factors} for item in runs],
+        "runs": [{"run": item.id, "seed": item.seed, **item.factors} for item in runs],
     }
 
 
@@ -204,7 +242,7 @@ def _entries(runs: list[Run]) -> list[str]:
     previous: Run | None = None
     for item in runs:
         if previous is None or item.factors != previous.factors:
-            for place, name in enumerate(parts.names(item.scenario.flows)):
+            for place, name in enumerate(parts.names(item.point.flows)):
                 places.setdefault(name, place)
         previous = item
     return sorted(places, key=places.__getitem__)
@@ -215,80 +253,85 @@ def _run_all(
     resolver: Resolver,
     backend: Backend,
     store: Store,
-    jobs: int,
+    executor: Executor,
     progress: Progress | None,
     clock: Clock | None,
+    hosts: Hosts | None,
 ) -> Results:
     done = len(store.kept)
     if done and progress is not None:
         progress(done, len(runs))
-    pool = ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="narrows")
-    waiting = iter([item for item in runs if item.id not in store.kept])
-    active: set[Future[None]] = set()
+    batches = Batches(_jobs(runs, resolver, store.kept), len(runs) - done, executor)
+    scratch = store.stage.absolute() if isinstance(store, Folder) else None
     try:
-        while True:
-            # Submit a run only when a worker is free, so that few plans of a long sweep are in memory.
-            for item in waiting:
-                active.add(pool.submit(_run_one, item, resolver, backend, store))
-                if len(active) >= jobs:
-                    break
-            if not active:
-                break
-            finished: set[Future[None]] = set()
-            while not finished:
-                # Poll, because Ctrl-C may not wake this thread while another one starts a program (1 of 12
-                # tries).
-                finished, active = wait(active, _NAP_SECONDS, FIRST_COMPLETED)
-                if not finished and clock is not None and isinstance(backend, HasClock):
+        for report in executor.perform(_task(runs, backend, store, executor), batches, scratch):
+            if report is None:
+                if clock is not None and isinstance(backend, HasClock):
                     clock(backend.active_seconds(), len(runs))
-            for future in finished:
-                future.result()
-                done += 1
-                if progress is not None:
-                    progress(done, len(runs))
+                continue
+            batches.learn(report)
+            if isinstance(store, Folder) and not executor.shares_memory:
+                store.note(report.seconds, report.segments)
+            done += len(report.seconds)
+            if hosts is not None:
+                hosts(report.host, len(report.seconds), int(report.error is not None))
+            if progress is not None and report.seconds:
+                progress(done, len(runs))
+            if report.error is not None:
+                raise report.error
     except KeyboardInterrupt:
         with undisturbed():
-            _stop(backend, pool)
+            _stop(backend, executor)
             # Some of the active runs may have finished nevertheless.
-            done = store.finished
+            done = store.settle()
             if done == 0:
                 store.abandon()
                 raise Interrupted(Results({}, {}), 0, len(runs)) from None
             raise Interrupted(store.finish(complete=False), done, len(runs)) from None
     except BaseException as error:
         with undisturbed():
-            _stop(backend, pool)
+            _stop(backend, executor)
             left = store.abandon()
         if isinstance(error, NarrowsError):
             error.left = left
         raise
-    pool.shutdown(wait=True)
     return store.finish(complete=True)
 
 
-def _stop(backend: Backend, pool: ThreadPoolExecutor) -> None:
+def _stop(backend: Backend, executor: Executor) -> None:
     """End all runs, and wait until they have cleaned up."""
     backend.cancel()
-    pool.shutdown(wait=True, cancel_futures=True)
+    executor.cancel()
 
 
-def _run_one(item: Run, resolver: Resolver, backend: Backend, store: Store) -> None:
-    started = time.monotonic()
-    try:
-        output = backend.run(resolver(item.scenario))
-    except ScenarioError as error:
-        raise error.in_source(item.scenario.source) from None
-    data = tables.tables(item.id, output)
-    data["runs"] = _row(item, output.get("run", {}))
-    store.add(item.id, data, time.monotonic() - started, output.get("soundness"))
-    store.keep(item.id, output.get("logs", {}))
+def _jobs(runs: Iterable[Run], resolver: Resolver, kept: frozenset[int]) -> Iterator[Job]:
+    """The runs that are not kept, as jobs. Each point is resolved once, because its runs share the plan."""
+    previous: Run | None = None
+    plan: Plan | None = None
+    for item in runs:
+        if plan is None or previous is None or item.factors != previous.factors:
+            plan = resolver(item.scenario)
+        previous = item
+        if item.id not in kept:
+            yield Job(item.id, item.seed, item.factors, plan)
 
 
-def _row(item: Run, counts: dict[str, Any]) -> pa.Table:
-    """The run's row in the table of runs: number, factors, seed, counters."""
-    columns: dict[str, Any] = {"run": array([item.id], pa.uint32())}
-    columns |= {name: array([value]) for name, value in item.factors.items()}
-    columns["seed"] = array([item.scenario.seed], pa.uint64())
-    names = [*RUN_COUNTS, *(name for name in counts if name not in RUN_COUNTS)]
-    columns |= {name: array([counts[name]]) if name in counts else pa.nulls(1) for name in names}
-    return pa.table(columns)
+def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor) -> Task:
+    """The work of a worker."""
+    source = runs[0].point.source
+    if not executor.shares_memory:
+        assert isinstance(store, Folder)
+        return Apart(backend, store.stage.absolute(), source, release())
+
+    def here(batch: Batch) -> Report:
+        seconds: dict[int, float] = {}
+        for job in itertools.chain.from_iterable(batch):
+            started = time.monotonic()
+            output = output_of(job, backend, source)
+            data = tables.tables(job.run, job.seed, job.factors, output)
+            seconds[job.run] = time.monotonic() - started
+            store.add(job.run, data, seconds[job.run], output.get("soundness"))
+            store.keep(job.run, output.get("logs", {}))
+        return Report("", seconds)
+
+    return here

@@ -1,11 +1,13 @@
 """For results of another version, or with a foreign file, a command prints one line that names the file."""
 
 import json
+import re
 import shutil
 
 import pytest
 from narrows import retired, sweep
 from narrows.errors import OutputError
+from narrows.results.by_run import read_runs
 from narrows.results.results import Results
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.load import loads
@@ -110,3 +112,19 @@ def test_metadata_may_lack_a_key(narrows, results, key):
     del data[key]
     (results / "metadata.json").write_text(json.dumps(data))
     assert narrows("report", results)[0] == 0
+
+
+def test_a_column_that_no_table_has_is_named(results):
+    says = "found no column 'x', expected results of this version"
+    expected = f"^{re.escape(str(results))}/flows.parquet: {says}$"
+    with pytest.raises(OutputError, match=expected):
+        Results.read(results).column("flows", "x")
+    run = read_runs(Results.read(results))[0]
+    for read in (run.column, run.names):
+        with pytest.raises(OutputError, match=expected):
+            read("flows", "x")
+    memory = sweep.run(loads(TEXT), backend=Sketch())
+    with pytest.raises(OutputError, match=f"^table flows: {says}$"):
+        memory.column("flows", "x")
+    with pytest.raises(OutputError, match=f"^table flows: {says}$"):
+        read_runs(memory)[0].column("flows", "x")

@@ -15,7 +15,7 @@ from narrows import sweep
 from narrows.errors import ScenarioError
 from narrows.results.exchange import PART
 from narrows.results.results import Results
-from narrows.results.tables import SCHEMAS
+from narrows.results.tables import RUN_COUNTS, SCHEMAS
 from narrows.scenario.graph import Graph
 from narrows.scenario.load import load, loads
 from narrows.scenario.resolve import resolve
@@ -140,7 +140,7 @@ def test_the_columns_match_the_documented_tables():
     output = sweep.simulator().run(plan)
     for name, schema in SCHEMAS.items():
         assert ["run", *output[name]] == schema.names, name
-    assert set(output["run"]) == set(sweep.RUN_COUNTS)
+    assert set(output["run"]) == set(RUN_COUNTS)
 
 
 def test_a_clean_link_is_full_and_fair():

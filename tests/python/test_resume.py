@@ -5,11 +5,12 @@ import time
 
 import pytest
 from narrows import sweep
+from narrows.errors import OutputError
 from narrows.results import exchange, segments
 from narrows.results.results import Results
 from test_sweep import TEXT, files, loads, scenario, stop_after
 
-original = segments.Writer.add
+original = segments.Collected.add
 
 
 def interrupted(folder, backend, after):
@@ -49,7 +50,7 @@ def test_killed_in_the_middle_of_a_run(tmp_path, backend):
     part.parent.mkdir()
     shutil.move(tmp_path / "a", part)
     (part / "timing.csv").unlink()
-    (part / "runs/.3").mkdir()
+    (part / "runs/.stage-0/3-0").mkdir(parents=True)
     backend.plans.clear()
     results = sweep.run(scenario(), out=tmp_path / "b", backend=backend, resume=True)
     assert results.runs["run"].to_pylist() == list(range(6))
@@ -87,8 +88,18 @@ def test_a_finished_run_is_on_disk_soon_even_if_the_next_one_takes_long(tmp_path
             counts.append(segments.count(part))
         return run(plan)
 
-    monkeypatch.setattr(segments.Writer, "add", lambda writer, *at: original(writer, *at) and False)
+    monkeypatch.setattr(segments.Collected, "add", lambda collected, *at: original(collected, *at) and False)
     backend.run = slow
     sweep.run(scenario(), out=tmp_path, backend=backend, jobs=1)
     assert counts == [1]
     assert len(Results.read(tmp_path).runs) == 6
+
+
+def test_a_damaged_segment_of_a_killed_sweep_is_named(tmp_path, backend):
+    interrupted(tmp_path, backend, 2)
+    (path,) = segments.segments(tmp_path, "runs")
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(OutputError) as caught:
+        sweep.run(scenario(), out=tmp_path, backend=backend, resume=True)
+    assert str(caught.value) == f"{path}: cannot be read (not a Parquet file)"
+    assert path.exists()

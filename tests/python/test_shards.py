@@ -74,6 +74,17 @@ def test_what_cannot_be_merged_is_one_line_and_writes_nothing(tmp_path, backend)
     shutil.rmtree(two)
 
 
+@pytest.mark.parametrize("table", ["runs", "flows"])
+def test_a_damaged_part_is_named_in_one_line(tmp_path, backend, narrows, table):
+    one, two = parts(tmp_path, backend, 2)
+    path = two / f"{table}.parquet"
+    path.write_bytes(path.read_bytes()[:-4])
+    code, out, error = narrows("merge", one, two, "--out", tmp_path / "merged")
+    assert (code, out) == (2, "")
+    assert error == f"{path}: cannot be read (not a Parquet file)\n"
+    assert not (tmp_path / "merged").exists()
+
+
 @given(count=st.integers(1, 60), data=st.data())
 def test_the_parts_are_a_division_of_the_runs(count, data):
     n = data.draw(st.integers(1, count))

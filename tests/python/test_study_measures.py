@@ -94,7 +94,11 @@ def test_convergence_counts_in_rtts_from_the_syn_or_the_first_data() -> None:
             "measure utilisation: link: found nothing, expected this argument of utilisation",
         ),
         ("ping_rtt", {}, "results: table: found 'pings', expected one of flows, flow_samples, links"),
-        ("rtt", {"statistic": "p5"}, "results: table flows: found 'rtt_p5_s', expected a column"),
+        (
+            "rtt",
+            {"statistic": "p5"},
+            "table flows: found no column 'rtt_p5_s', expected results of this version",
+        ),
     ],
 )
 def test_an_unknown_name_is_one_line(name: str, args: dict[str, Any], said: str) -> None:

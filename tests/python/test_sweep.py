@@ -17,6 +17,7 @@ from narrows import sweep
 from narrows.errors import OutputError, ScenarioError
 from narrows.results import exchange, segments, summary, tables
 from narrows.results.results import Results
+from narrows.results.store import Folder
 from narrows.results.tables import SCHEMAS
 from narrows.scenario.load import loads
 from texts import TWO_FLOWS
@@ -331,6 +332,57 @@ def test_a_file_that_is_half_written_on_a_full_disk_is_removed(tmp_path, backend
     assert {"metadata.json", "runs"} <= names <= {"metadata.json", "runs", "timing.csv"} - {name}
 
 
+def test_a_disk_that_becomes_full_keeps_the_segments_that_are_written(tmp_path, backend, monkeypatch):
+    put = segments.put
+
+    def on_a_full_disk(stage, runs):
+        if 2 in runs:
+            raise OSError(28, "No space left on device")
+        put(stage, runs)
+
+    monkeypatch.setattr(segments, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(segments, "put", on_a_full_disk)
+    with pytest.raises(OutputError) as caught:
+        sweep.run(scenario(), out=tmp_path / "a", backend=backend, jobs=1)
+    assert str(caught.value) == f"{tmp_path / 'a'}: {FULL}"
+    assert caught.value.left.runs["run"].to_pylist() == [0, 1]
+    assert not list((tmp_path / "a").rglob(".*"))
+
+
+def test_runs_that_cannot_be_written_at_the_end_do_not_cost_the_others(tmp_path, backend, monkeypatch):
+    store = Folder(tmp_path / "a", sweep.describe(scenario(), [], backend, {"warmup": 0}))
+    for run in (0, 1):
+        store.add(run, tables.tables(run, 1, {}, {}), 1.0)
+        if run == 0:
+            store._write()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(segments, "put", full)
+    assert store.abandon().runs["run"].to_pylist() == [0]
+
+
+def test_workers_add_runs_while_a_segment_is_being_written(tmp_path, backend, monkeypatch):
+    put, begun, added = segments.put, threading.Event(), threading.Event()
+
+    def slow(stage, runs):
+        begun.set()
+        assert added.wait(30)
+        put(stage, runs)
+
+    monkeypatch.setattr(segments, "put", slow)
+    store = Folder(tmp_path / "a", sweep.describe(scenario(), [], backend, {"warmup": 0}))
+    store.add(0, tables.tables(0, 1, {}, {}), 1.0)
+    writer = threading.Thread(target=store._write)
+    writer.start()
+    assert begun.wait(30)
+    store.add(1, tables.tables(1, 2, {}, {}), 1.0)
+    added.set()
+    writer.join(30)
+    assert store.finish(complete=True).runs["run"].to_pylist() == [0, 1]
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """Makes file systems of a given size, as root."""
@@ -572,8 +624,8 @@ def test_a_killed_sweep_leaves_no_disturbed_run_marked_sound(backend, tmp_path, 
     seen = []
 
     def rename(path: Path, target: Path) -> None:
-        if path.parent.name == "runs":
-            told = json.loads((path.parents[1] / "metadata.json").read_text())
+        if target.parent.name == "runs":
+            told = json.loads((target.parents[1] / "metadata.json").read_text())
             seen.extend(told["soundness"][str(run)]["sound"] for run in segments.runs_of(path))
         path.replace(target)
 

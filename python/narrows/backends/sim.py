@@ -62,6 +62,10 @@ class Simulator:
         self._clocks: set[_native.Clock] = set()
         self._congestion = dict(congestion or {})
 
+    def __reduce__(self) -> tuple[type[Simulator], tuple[dict[str, type]]]:
+        """A copy in another process has its own runs."""
+        return Simulator, (self._congestion,)
+
     def facts(self) -> dict[str, Any]:
         """The simulator records no facts, because its results do not depend on the machine."""
         return {}

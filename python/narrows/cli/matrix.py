@@ -9,6 +9,7 @@ import typer
 from rich.padding import Padding
 
 from narrows import extras, sweep, units
+from narrows.cli import options
 from narrows.cli.commands.shared import INTERRUPTED, say
 from narrows.cli.console import plain
 from narrows.cli.options import checked_seed, parsed, positive, some_rate
@@ -33,6 +34,7 @@ def matrix(
     seed: int,
     out: Path,
     jobs: int | None,
+    executor: str,
     reuse: bool,
     figures: bool,
 ) -> None:
@@ -67,6 +69,7 @@ def matrix(
         mark,
     )
     replaced = is_finished(out / "results") and not reuse
+    maker = options.executor(executor, jobs)
     with progress_of("matrix", units.parse_duration(duration)) as progress, terminable():
         try:
             results = sweep.run(
@@ -75,7 +78,9 @@ def matrix(
                 jobs=jobs,
                 formats=("parquet",),
                 progress=progress,
-                clock=progress.clock,
+                clock=progress.clock if maker is None else None,
+                hosts=progress.hosts if maker is not None else None,
+                executor=maker,
                 resume=reuse,
             )
         except sweep.Interrupted as stopped:

@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from narrows import units
+from narrows import executors, units
 from narrows.errors import Expected, NarrowsError, found
+from narrows.executors import Executor
+from narrows.executors.local import Threads
 from narrows.results.tables import FORMATS, Format
 from narrows.scenario.limits import MAX_SEED
 from narrows.scenario.load import parse_override
@@ -51,6 +53,21 @@ def overrides(texts: list[str], seed: int | None = None) -> dict[str, Any]:
     """
     values = dict(parse_override(text) for text in texts)
     return values if seed is None else values | {"seed": checked_seed(seed)}
+
+
+def executor(name: str, jobs: int | None, on: str = "sim") -> Executor | None:
+    """The value of `--executor`; None for threads.
+
+    Raises:
+        NarrowsError: if there is no such executor, or if the runs are not simulated.
+    """
+    if name == Threads.name:
+        return None
+    if on != "sim":
+        raise NarrowsError(
+            f"--executor: found {name} with --on {on}, expected local, because real stacks share one machine"
+        )
+    return executors.named(name, jobs)
 
 
 def formats(text: str | None) -> tuple[Format, ...] | None:

@@ -4,15 +4,52 @@ from __future__ import annotations
 
 import math
 import sys
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from narrows.units import NANOS_PER_SEC
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task, TaskID
+
+
+_MOST_HOSTS = 8
+"""Maximum number of hosts that are shown."""
+
+
+class Hosts:
+    """What the hosts of an executor have done."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._done: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+
+    def __call__(self, host: str, done: int, failed: int) -> None:
+        """Note the runs of a batch that its host finished, and those that failed."""
+        self._done[host] += done
+        self._failed[host] += failed
+
+    @property
+    def rate(self) -> float:
+        """Finished runs per second."""
+        return self._done.total() / max(time.monotonic() - self._begun, 1e-9)
+
+    def __str__(self) -> str:
+        """The rate, the failed runs, and the runs of each host; empty without hosts."""
+        if not self._done:
+            return ""
+        hosts = [
+            f"{host} {self._done[host]}" + (f" ({self._failed[host]} failed)" if self._failed[host] else "")
+            for host in sorted(self._done)
+        ]
+        more = [f"{len(hosts) - _MOST_HOSTS} more hosts"] if len(hosts) > _MOST_HOSTS else []
+        shown = ", ".join(hosts[:_MOST_HOSTS] + more)
+        return f", {self.rate:.3g} runs/s, {self._failed.total()} failed ({shown})"
 
 
 class Lines:
@@ -22,11 +59,17 @@ class Lines:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._tenth = 0
+        self.hosts = Hosts()
 
     def __call__(self, done: int, total: int) -> None:
         """Print the number of finished runs, at most ten times in a sweep."""
-        if total > 1 and (done == total or done * 10 // total > (done - 1) * 10 // total):
-            print(f"{self._name}: {done} of {total} runs", file=sys.stderr)
+        tenth = done * 10 // total
+        if total > 1 and tenth > self._tenth:
+            rate = self.hosts.rate
+            left = f", {_time((total - done) / rate)} left" if rate and done < total else ""
+            print(f"{self._name}: {done} of {total} runs{self.hosts}{left}", file=sys.stderr)
+        self._tenth = tenth
 
 
 def simulated(passed_s: float, whole_s: float, left_s: float | None) -> str:
@@ -64,6 +107,7 @@ class Bar:
     """Simulated seconds of all runs. The number never decreases, although a run that ends leaves the
     clock early."""
     has_clock: bool = False
+    hosts: Hosts = field(default_factory=Hosts)
 
     def __call__(self, done: int, total: int) -> None:
         """Show the number of finished runs."""
@@ -86,7 +130,7 @@ class Bar:
         if self.total == 1:
             text = simulated(self.passed_s, whole, self.bar.tasks[self.task].time_remaining)
         else:
-            text = f"{self.done} of {self.total} runs"
+            text = f"{self.done} of {self.total} runs{self.hosts}"
         self.bar.update(self.task, state=text)
 
 

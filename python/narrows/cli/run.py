@@ -16,6 +16,7 @@ from narrows import extras, sweep
 from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.cli import compare as comparison
+from narrows.cli import options
 from narrows.cli.commands.shared import INTERRUPTED, On, say
 from narrows.cli.console import plain
 from narrows.cli.figures import digits, heading, number
@@ -24,6 +25,7 @@ from narrows.cli.options import overrides
 from narrows.cli.progress import progress_of
 from narrows.cli.table import Table
 from narrows.errors import NarrowsError, ScenarioError
+from narrows.executors import Executor
 from narrows.results import summary
 from narrows.results.compare import compare
 from narrows.results.figures import HEADINGS
@@ -76,6 +78,7 @@ def run(
     seeds: int | None,
     override: list[str],
     jobs: int | None,
+    executor: str,
     on: On,
     *,
     no_sim: bool,
@@ -99,8 +102,9 @@ def run(
     if out is None and shard is not None:
         folder = folder.with_name(f"{folder.name}-{shard[0]}-of-{shard[1]}")
     earlier = _metadata(folder)
+    maker = options.executor(executor, jobs, on)
     backend = real_stacks(on)
-    results = _results(loaded, folder, seeds, jobs, backend, outputs, reuse=reuse)
+    results = _results(loaded, folder, seeds, jobs, backend, outputs, maker, reuse=reuse)
     replaced = earlier is not None and not (reuse and earlier == _metadata(folder))
     simulated = None
     if backend is not None and not no_sim:
@@ -169,6 +173,7 @@ def _results(
     jobs: int | None,
     backend: Backend | None,
     outputs: Outputs,
+    executor: Executor | None = None,
     *,
     reuse: bool,
 ) -> Results:
@@ -182,7 +187,9 @@ def _results(
                 jobs=jobs,
                 backend=backend,
                 progress=progress,
-                clock=progress.clock,
+                clock=progress.clock if executor is None else None,
+                hosts=progress.hosts if executor is not None else None,
+                executor=executor,
                 resume=reuse,
                 formats=outputs.formats,
                 shard=outputs.shard,

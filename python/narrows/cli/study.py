@@ -12,12 +12,14 @@ from rich.text import Text
 
 from narrows import extras, sweep
 from narrows.backends import Performs
+from narrows.cli import options as cli_options
 from narrows.cli.commands.shared import INTERRUPTED, On, say
 from narrows.cli.console import plain
 from narrows.cli.run import real_stacks
 from narrows.cli.table import Table
 from narrows.data.folder import existing_folder
 from narrows.errors import NarrowsError
+from narrows.executors import Executor
 from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
@@ -48,6 +50,7 @@ def study(
     only: list[str],
     seeds: int | None,
     jobs: int | None,
+    executor: str,
     on: On,
     data: Path | None,
     *,
@@ -73,10 +76,11 @@ def study(
     from narrows.report import write  # noqa: PLC0415
 
     folder = out if out is not None else Path("results") / _folder(loaded, quick, on, as_published)
+    maker = cli_options.executor(executor, jobs, on)
     options = _Options(quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, say=say)
     try:
         with terminable():
-            outcome = _run(loaded, folder, on, existing_folder(data), as_published, options)
+            outcome = _run(loaded, folder, on, existing_folder(data), as_published, maker, options)
     except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which tells the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
         kept = "transfers and attempts" if as_published else "experiments"
@@ -93,7 +97,13 @@ def _folder(loaded: Study, quick: bool, on: On, as_published: bool) -> str:
 
 
 def _run(
-    loaded: Study, folder: Path, on: On, data: Path | None, as_published: bool, options: _Options
+    loaded: Study,
+    folder: Path,
+    on: On,
+    data: Path | None,
+    as_published: bool,
+    executor: Executor | None,
+    options: _Options,
 ) -> Outcome:
     """Run the study in the simulator, on real stacks and in the simulator, or as published."""
     # Validate names before booting a guest.
@@ -103,7 +113,7 @@ def _run(
         chosen(loaded, options["only"])
     backend = real_stacks(on)
     if backend is None:
-        return run_study(loaded, folder, data=data, **options)
+        return run_study(loaded, folder, data=data, executor=executor, **options)
     if not as_published:
         return run_on_both(loaded, folder, backend, **options)
     assert isinstance(backend, Performs)

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from narrows import extras, sweep
 from narrows.backends import Backend
+from narrows.cli import options
 from narrows.cli.commands.shared import INTERRUPTED, On, say
 from narrows.cli.commands.validate import DURATION, Real
 from narrows.cli.console import plain
@@ -48,6 +49,7 @@ def validate(
     write: Path | None,
     figures: bool,
     jobs: int | None,
+    executor: str,
 ) -> None:
     """Run a validation, write its tables and print errors and verdicts; exit with 1 if a cell failed."""
     if figures or write is not None:
@@ -64,6 +66,7 @@ def validate(
         if duration not in source.durations:
             expected = f"{' or '.join(source.durations)}, the duration of the runs in {source.path.name}"
             raise NarrowsError(f"--duration: found {duration!r}, expected {expected}")
+    maker = options.executor(executor, jobs)
     simulator = sweep.simulator()
     real = None if kept or source is not None else real_stacks(On(on))
     names = _algorithms(algorithms, real, simulator)
@@ -73,7 +76,15 @@ def validate(
         with terminable():
             other = _ns3(ask, jobs) if beside else None
             outcome = runner.run(
-                ask, real, backend, source=source, simulator=simulator, jobs=jobs, other=other, say=say
+                ask,
+                real,
+                backend,
+                source=source,
+                simulator=simulator,
+                jobs=jobs,
+                executor=maker,
+                other=other,
+                say=say,
             )
     except KeyboardInterrupt:
         say(f"interrupted; run the same command again to continue ({out})")

@@ -90,5 +90,5 @@ def read_runs(results: Results, factors: Mapping[str, str] | None = None) -> Run
         values_ = {names.get(key, key): factor(row[key]) for key in keys if row.get(key) is not None}
         tables = {name: part.of(identity) for name, part in columns.items()}
         doubts = tuple(soundness.get(str(identity), {}).get("reasons", ()))
-        runs.append(Run(values_, int(row["seed"]), tables, doubts=doubts))
+        runs.append(Run(values_, int(row["seed"]), tables, doubts=doubts, folder=results.folder))
     return Runs(runs)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import OutputError, found
+from narrows.results import segments, tables
 from narrows.results.results import SOUNDNESS, Results
 from narrows.results.store import Folder
 from narrows.results.tables import Format
@@ -37,6 +38,9 @@ def merge(folders: Sequence[Path], out: Path, formats: tuple[Format, ...] | None
             raise OutputError(
                 f"{part.folder}: {key}: found another sweep's, expected that of {parts[0].folder}"
             )
+        assert part.folder is not None
+        for path in segments.files(part.folder):
+            tables.names(path)  # notice a damaged file before anything is written
         for run in map(int, part.runs["run"].to_numpy()):
             if run in owners:
                 raise OutputError(f"{part.folder}: found run {run}, which {owners[run]} has, too")

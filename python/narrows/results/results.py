@@ -100,6 +100,10 @@ class Results:
             self._loaded[name] = self._read(name)
         return self._loaded[name]
 
+    def in_memory(self) -> Results:
+        """The results with all tables in memory, independent of their folder."""
+        return Results(self.metadata, {name: self.table(name) for name in ("runs", *tables.SCHEMAS)})
+
     def columns(self, name: str) -> list[str]:
         """The names of a table's columns, without reading it."""
         whole = self._whole(name)
@@ -110,9 +114,18 @@ class Results:
         return known
 
     def column(self, name: str, column: str) -> pa.ChunkedArray[Any]:
-        """One column of a table, without reading the others."""
+        """One column of a table, without reading the others.
+
+        Raises:
+            OutputError: if the table cannot be read, or has no such column.
+        """
         whole = self._whole(name)
-        return (tables.read(whole, [column]) if whole is not None else self.table(name))[column]
+        if whole is not None:
+            return tables.read(whole, [column])[column]
+        table = self.table(name)
+        if column not in table.column_names:
+            raise tables.no_column(tables.place(self.folder, name), column)
+        return table[column]
 
     def _whole(self, name: str) -> Path | None:
         """The file of a table, if it is one file and the table is not in memory."""
@@ -128,7 +141,7 @@ class Results:
         if whole is not None:
             return self._complete(whole, name)
         parts = [self._complete(path, name) for path in segments.segments(self.folder, name)]
-        return segments.joined(parts) if parts else tables.empty(name)
+        return segments.joined(name, parts) if parts else tables.empty(name)
 
     def _complete(self, path: Path, name: str) -> pa.Table:
         """The table in a file, checked for missing columns."""

@@ -7,13 +7,15 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.errors import NarrowsError, choice, one_of
+from narrows.errors import NarrowsError, choice
 from narrows.results.factors import Factor, Where, same
+from narrows.results.tables import no_column, place
 
 Floats = NDArray[np.float64]
 PRINTED = "printed"
@@ -43,6 +45,8 @@ class Run:
     """The scenario as it ran, for figures and measures that need its parameters."""
     doubts: tuple[str, ...] = ()
     """Reasons not to trust a run in real time (empty: it is sound, or a simulation)."""
+    folder: Path | None = None
+    """Folder of the results, for messages (None: they are in memory)."""
 
     @cached_property
     def measured(self) -> dict[tuple[str, str], Any]:
@@ -85,7 +89,7 @@ class Run:
         if table not in self.tables:
             raise NarrowsError(f"results: table: {choice(table, self.tables)}")
         if name not in self.tables[table]:
-            raise NarrowsError(f"results: table {table}: {one_of(name, self.tables[table], 'a column')}")
+            raise no_column(place(self.folder, table), name)
         return self.tables[table][name]
 
     def flows(self, pattern: str = "*") -> NDArray[np.int64]:

@@ -1,23 +1,28 @@
 """The tables of finished runs during a sweep: a segment has the tables of several runs.
 
-FOLDER/<number>/<table>.parquet   a segment; it appears complete or not at all
+FOLDER/runs/<number>/<table>.parquet   a segment, with the number of its lowest run; appears at once
+FOLDER/runs/.stage-<token>/            segments that are being written
 
 A sweep of short runs would spend most of its time on files if each run had its own.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
+import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from narrows.errors import OutputError
 from narrows.results import tables
 from narrows.results.arrow import unsigned
 
@@ -29,124 +34,202 @@ _WAIT_BYTES = 64 << 20
 
 
 def segments(folder: Path, name: str) -> list[Path]:
-    """The files of a table in the segments of a sweep's folder, in the order in which they were written."""
+    """The files of a table in the segments of a sweep's folder, in the order of the segments' lowest runs."""
     return sorted((folder / RUNS).glob(f"[0-9]*/{name}.parquet"), key=lambda path: int(path.parent.name))
 
 
 def runs_of(segment: Path) -> NDArray[np.uint32]:
-    """The numbers of a segment's runs."""
-    return unsigned(tables.read(segment / f"{RUNS}.parquet", ["run"])["run"])
+    """The numbers of the runs of a segment, or of merged tables.
+
+    Raises:
+        OutputError: if they cannot be read.
+    """
+    return _runs(tables.read(segment / f"{RUNS}.parquet", ["run"]))
 
 
 def count(folder: Path, name: str = RUNS) -> int:
-    """The number of rows of a table in the segments of a sweep's folder: for `runs`, of finished runs."""
-    return sum(int(pq.read_metadata(path).num_rows) for path in segments(folder, name))
+    """The number of rows of a table in the segments of a sweep's folder: for `runs`, of finished runs.
+
+    Raises:
+        OutputError: if a file is damaged.
+    """
+    return sum(tables.rows(path) for path in segments(folder, name))
+
+
+def files(folder: Path) -> list[Path]:
+    """The Parquet files of a sweep, which is merged or not."""
+    if (folder / f"{RUNS}.parquet").is_file():
+        return sorted(folder.glob("*.parquet"))
+    return sorted((folder / RUNS).glob("[0-9]*/*.parquet"))
 
 
 def runs_in(folder: Path) -> list[int]:
-    """The numbers of the finished runs in the segments of a sweep's folder."""
-    return [int(run) for path in segments(folder, RUNS) for run in runs_of(path.parent)]
+    """The numbers of the finished runs in the segments of a sweep's folder.
+
+    Raises:
+        OutputError: if a file is damaged, or if two segments have the same run.
+    """
+    runs: list[int] = []
+    for path in segments(folder, RUNS):
+        runs += map(int, runs_of(path.parent))
+    if twice := [run for run, times in Counter(runs).items() if times > 1]:
+        raise OutputError(f"{folder / RUNS}: found run {min(twice)} in two segments, expected each run once")
+    return runs
 
 
-def by_run(table: pa.Table) -> pa.Table:
-    """The rows in the order of runs. Rows of a run keep their order."""
-    runs = unsigned(table["run"])
-    return table if np.all(runs[:-1] <= runs[1:]) else table.take(np.argsort(runs, kind="stable"))
+def joined(name: str, parts: Sequence[pa.Table]) -> pa.Table:
+    """Tables of runs as one table, in the order of runs. A column that a part lacks is null there.
 
-
-def joined(parts: Sequence[pa.Table]) -> pa.Table:
-    """Tables of runs as one table, in the order of runs. A column that a part lacks is null there."""
-    return by_run(pa.concat_tables(parts, promote_options="default"))
+    Raises:
+        OutputError: if a column has different types.
+    """
+    order = _unified(name, [part.schema for part in parts]).names
+    whole = pa.concat_tables(parts, promote_options="default").select(order)
+    runs = _runs(whole)
+    return whole if np.all(runs[:-1] <= runs[1:]) else whole.take(np.argsort(runs, kind="stable"))
 
 
 def in_order(parts: Sequence[Path]) -> Iterator[pa.Table]:
-    """The rows of a table's files in the order of runs. Only neighbouring files are in memory at a time."""
-    firsts = [int(runs_of(path.parent).min()) for path in parts]
+    """The rows of a table's files in the order of runs. Only neighbouring files are in memory at a time.
+
+    Raises:
+        OutputError: if a file is damaged.
+    """
+    firsts = [int(path.parent.name) for path in parts]
     # The lowest run of all later files.
     lowest = list(itertools.accumulate(reversed([*firsts[1:], np.inf]), min))[::-1]
     waiting: list[pa.Table] = []
     for path, limit in zip(parts, lowest, strict=True):
-        table = joined([*waiting, tables.read(path)])
-        ready = int(np.searchsorted(unsigned(table["run"]), limit))
+        read = tables.read(path)
+        if "run" not in read.column_names:
+            raise tables.no_column(path, "run")
+        table = joined(path.stem, [*waiting, read])
+        ready = int(np.searchsorted(_runs(table), limit))
         yield table.slice(0, ready)
         waiting = [table.slice(ready)]
 
 
 def schema(parts: Sequence[Path]) -> pa.Schema:
-    """The columns of all files: those of the first one, then all others by name.
+    """The columns of all files of a table, in the table's order.
 
-    The order must not depend on which runs share a segment.
+    Raises:
+        OutputError: if a file is damaged, or if a column has different types.
     """
-    known = [pq.read_schema(path) for path in parts]
-    merged = pa.unify_schemas(known, promote_options="default")
-    first = known[0].names
-    return pa.schema([merged.field(name) for name in (*first, *sorted(set(merged.names) - set(first)))])
+    return _unified(parts[0].stem, [tables.schema(path) for path in parts])
 
 
-class Writer:
-    """Collects the tables of finished runs and writes segments. Callers hold a lock."""
+def _unified(name: str, known: Sequence[pa.Schema]) -> pa.Schema:
+    try:
+        merged = pa.unify_schemas(list(known), promote_options="default")
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise OutputError(f"table {name}: found different types ({reason}), expected equal types") from None
+    return pa.schema([merged.field(column) for column in tables.ordered(name, merged.names)])
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._waiting: dict[int, dict[str, pa.Table]] = {}
+
+def _runs(table: pa.Table) -> NDArray[np.uint32]:
+    return unsigned(table["run"])
+
+
+class Collected:
+    """The tables of finished runs that are not written yet. Callers hold a lock."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, dict[str, pa.Table]] = {}
         self._bytes = 0
-        self._written = time.monotonic()
+        self._taken = time.monotonic()
 
     def add(self, run: int, data: dict[str, pa.Table]) -> bool:
         """Add a run's tables. Returns whether it is time to write."""
-        self._waiting[run] = data
+        self._runs[run] = data
         self._bytes += sum(table.nbytes for table in data.values())
-        return self._bytes >= _WAIT_BYTES or time.monotonic() - self._written >= WAIT_SECONDS
+        return self._bytes >= _WAIT_BYTES or time.monotonic() - self._taken >= WAIT_SECONDS
 
-    def drop(self) -> list[int]:
-        """Forget the runs that are not written, and return their numbers."""
-        dropped = list(self._waiting)
-        self._waiting, self._bytes = {}, 0
-        return dropped
-
-    def write(self) -> None:
-        """Write the collected runs as a segment.
-
-        Raises:
-            OSError: if it cannot be written. The runs stay collected.
-        """
-        if not self._waiting:
-            return
-        number = _next(self._folder)
-        partial = self._folder / f".{number}"
-        runs = [self._waiting[run] for run in sorted(self._waiting)]
-        try:
-            partial.mkdir()
-            for name in dict.fromkeys(name for run in runs for name in run):
-                table = joined([run[name] for run in runs if name in run])
-                tables.write_parts(partial / f"{name}.parquet", [table])
-            partial.rename(self._folder / str(number))
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise
-        self.drop()
-        self._written = time.monotonic()
+    def take(self) -> dict[int, dict[str, pa.Table]]:
+        """Remove and return all runs."""
+        taken = self._runs
+        self._runs, self._bytes, self._taken = {}, 0, time.monotonic()
+        return taken
 
 
-def discard_partial(folder: Path) -> None:
-    """Remove segments that a killed sweep did not complete."""
-    for half_done in (folder / RUNS).glob(".[0-9]*"):
-        shutil.rmtree(half_done)
+def new_stage(folder: Path) -> Path:
+    """Create a place in a sweep's folder for segments that are being written.
+
+    Each sweep has its own stage, and the next sweep removes it (`discard_stages`). A worker that outlives its
+    sweep therefore cannot add segments.
+    """
+    stage = folder / RUNS / f".stage-{secrets.token_hex(4)}"
+    stage.mkdir()
+    return stage
 
 
-def copy(source: Path, target: Path) -> list[int]:
-    """Copy the finished runs of a sweep, which is merged or not, and return their numbers."""
+def discard_stages(folder: Path) -> None:
+    """Remove the stages in a sweep's folder, with the segments that are not complete."""
+    for stage in (folder / RUNS).glob(".*"):
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def is_written(stage: Path, number: int) -> bool:
+    """Whether the sweep of a stage has the segment with this number."""
+    return (stage.parent / str(number)).is_dir()
+
+
+def put(stage: Path, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
+    """Write runs as a segment.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    with _appearing(stage, min(runs)) as partial:
+        each = [runs[run] for run in sorted(runs)]
+        for name in dict.fromkeys(name for run in each for name in run):
+            table = joined(name, [run[name] for run in each if name in run])
+            tables.write_rows([partial / f"{name}.parquet"], [table], table.schema)
+
+
+def put_files(stage: Path, number: int, files: Mapping[str, bytes]) -> None:
+    """Write a segment whose files were made elsewhere.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    with _appearing(stage, number) as partial:
+        for name, content in files.items():
+            (partial / name).write_bytes(content)
+
+
+def copy(source: Path, stage: Path) -> list[int]:
+    """Copy the finished runs of a sweep, which is merged or not, and return their numbers.
+
+    Raises:
+        OSError: if they cannot be copied.
+        OutputError: if a file is damaged.
+    """
     merged = [source] if (source / f"{RUNS}.parquet").is_file() else []
-    copied = []
+    copied: list[int] = []
     for folder in merged or [path.parent for path in segments(source, RUNS)]:
-        place = target / RUNS / str(_next(target / RUNS))
-        place.mkdir()
-        for path in folder.glob("*.parquet"):
-            shutil.copyfile(path, place / path.name)
-        copied += [int(run) for run in runs_of(place)]
+        runs = list(map(int, runs_of(folder)))
+        with _appearing(stage, min(runs)) as partial:
+            for path in folder.glob("*.parquet"):
+                shutil.copyfile(path, partial / path.name)
+        copied += runs
     return copied
 
 
-def _next(folder: Path) -> int:
-    """The number of the next segment."""
-    return max((int(path.name) for path in folder.iterdir() if path.name.isdigit()), default=-1) + 1
+@contextlib.contextmanager
+def _appearing(stage: Path, number: int) -> Iterator[Path]:
+    """A folder that becomes the segment `number` at the end of the block.
+
+    If this segment exists, it stays: another attempt to make the same runs wrote it.
+    """
+    partial = stage / f"{number}-{secrets.token_hex(4)}"
+    partial.mkdir()
+    try:
+        yield partial
+        try:
+            partial.rename(stage.parent / str(number))
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

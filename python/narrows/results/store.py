@@ -45,9 +45,8 @@ class Store(Protocol):
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
         """Keep the logs of a run, by file name."""
 
-    @property
-    def finished(self) -> int:
-        """Number of finished runs."""
+    def settle(self) -> int:
+        """Stop taking runs, and return the number of finished runs."""
 
     @property
     def kept(self) -> frozenset[int]:
@@ -82,9 +81,8 @@ class Memory:
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
         """Discard the logs, because only a folder can keep them."""
 
-    @property
-    def finished(self) -> int:
-        """Number of finished runs."""
+    def settle(self) -> int:
+        """Return the number of finished runs."""
         return len(self._runs)
 
     @property
@@ -95,11 +93,8 @@ class Memory:
     def finish(self, complete: bool) -> Results:  # noqa: ARG002 (protocol)
         """Close the store after the last run."""
         runs = [self._runs[run] for run in sorted(self._runs)]
-        names = {name for run in runs for name in run}
-        merged = {
-            name: pa.concat_tables([run[name] for run in runs if name in run], promote_options="default")
-            for name in sorted(names)
-        }
+        names = sorted({name for run in runs for name in run})
+        merged = {name: segments.joined(name, [run[name] for run in runs if name in run]) for name in names}
         return Results(self._metadata, merged)
 
     def abandon(self) -> Results | None:
@@ -132,9 +127,11 @@ class Folder:
         self._path, self._formats, self._metadata = path, formats, dict(metadata)
         self._part = path / exchange.PART
         self._lock = threading.Lock()
-        self._segments = segments.Writer(self._part / segments.RUNS)
-        self._later: threading.Timer | None = None
+        self._collected = segments.Collected()
         self._timing: dict[int, float] = {}
+        self._later: threading.Timer | None = None
+        self._writing = threading.Lock()
+        self._stage = self._part
         self._made: list[Path] = []
         self._held = -1
         self._kept: frozenset[int] = frozenset()
@@ -150,9 +147,11 @@ class Folder:
             if others and not (path / METADATA).exists():
                 raise OutputError(f"{path}: found other files, expected an empty folder or earlier results")
             (self._part / segments.RUNS).mkdir(parents=True, exist_ok=earlier is not None)
+            segments.discard_stages(self._part)
+            self._stage = segments.new_stage(self._part)
             if earlier is not None:
                 self._take_over(earlier)
-            self._describe()
+            write_text(self._part / METADATA, self._description())
         except OSError as error:
             self.abandon()
             raise tables.cannot_write(path, error) from None
@@ -162,9 +161,8 @@ class Folder:
 
     def _take_over(self, earlier: Path) -> None:
         """Keep the finished runs in the folder `earlier`, which may be the target folder."""
-        segments.discard_partial(self._part)
         self._kept = frozenset(
-            segments.runs_in(earlier) if earlier == self._part else segments.copy(earlier, self._part)
+            segments.runs_in(earlier) if earlier == self._part else segments.copy(earlier, self._stage)
         )
         self._timing = dict.fromkeys(self._kept, 0.0) | _timing(earlier)
         sound = json.loads((earlier / METADATA).read_text(encoding="utf-8")).get(SOUNDNESS, {})
@@ -176,32 +174,33 @@ class Folder:
             os.close(self._held)
         self._held = -1
 
-    def _describe(self) -> None:
-        text = json.dumps(self._metadata, indent=2, ensure_ascii=False, allow_nan=False)
-        write_text(self._part / METADATA, text + "\n")
+    def _description(self) -> str:
+        return json.dumps(self._metadata, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def add(
         self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
     ) -> None:
-        """Add the tables of a finished run."""
+        """Add the tables of a finished run. They are on disk after `segments.WAIT_SECONDS` at the latest.
+
+        Raises:
+            OutputError: if they cannot be written, together with runs that waited. These runs are lost.
+        """
         with self._lock:
             if soundness is not None:
                 self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
             self._timing[run] = seconds
-            if self._segments.add(run, data):
-                self._write()
-            elif self._later is None:
+            is_due = self._collected.add(run, data)
+            if not is_due and self._later is None:
                 self._later = threading.Timer(segments.WAIT_SECONDS, self._write_later)
                 self._later.daemon = True
                 self._later.start()
+        if is_due:
+            self._write()
 
     def _write_later(self) -> None:
-        """Write the runs that wait. If that fails, the next run or the end of the sweep tries again."""
-        with self._lock, contextlib.suppress(OSError):
-            self._later = None
-            if SOUNDNESS in self._metadata:
-                self._describe()
-            self._segments.write()
+        """Write the runs that wait. If that fails, they wait for the next write."""
+        with contextlib.suppress(OSError):
+            self._write_collected(keep=True)
 
     def _write(self) -> None:
         """Write the runs that wait.
@@ -209,19 +208,43 @@ class Folder:
         Raises:
             OutputError: if they cannot be written. They are then lost.
         """
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None
         try:
-            if SOUNDNESS in self._metadata:
-                # Write the soundness before the tables appear. If the process is killed in between, a
-                # disturbed run then does not count as sound.
-                self._describe()
-            self._segments.write()
+            self._write_collected(keep=False)
         except OSError as error:
-            for run in self._segments.drop():
-                del self._timing[run]
             raise tables.cannot_write(self._path, error) from None
+
+    def _write_collected(self, *, keep: bool) -> None:
+        """Write the runs that wait as a segment. Other threads can add runs meanwhile.
+
+        Args:
+            keep: whether the runs wait again if they cannot be written. Otherwise they are lost.
+
+        Raises:
+            OSError: if they cannot be written.
+        """
+        with self._writing:
+            with self._lock:
+                if self._later is not None:
+                    self._later.cancel()
+                    self._later = None
+                runs = self._collected.take()
+                described = self._description() if SOUNDNESS in self._metadata else ""
+            if not runs:
+                return
+            try:
+                if described:
+                    # Write the soundness before the tables appear. If the process is killed in between, a
+                    # disturbed run then does not count as sound.
+                    write_text(self._part / METADATA, described)
+                segments.put(self._stage, runs)
+            except OSError:
+                with self._lock:
+                    for run, data in runs.items():
+                        if keep:
+                            self._collected.add(run, data)
+                        else:
+                            del self._timing[run]
+                raise
 
     def take(self, results: Results) -> None:
         """Copy all runs of other results of the same sweep.
@@ -231,7 +254,7 @@ class Folder:
         """
         assert results.folder is not None
         try:
-            runs = segments.copy(results.folder, self._part)
+            runs = segments.copy(results.folder, self._stage)
             if (logs := results.folder / LOGS).is_dir():
                 shutil.copytree(logs, self._part / LOGS, dirs_exist_ok=True)
         except OSError as error:
@@ -251,9 +274,41 @@ class Folder:
             raise tables.cannot_write(self._path, error) from None
 
     @property
-    def finished(self) -> int:
-        """Number of finished runs."""
-        return len(self._timing)
+    def stage(self) -> Path:
+        """Where workers in other processes write segments."""
+        return self._stage
+
+    def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
+        """Note the runs of a worker in another process.
+
+        Args:
+            seconds: wall times of runs by number.
+            files: the files of segments that the worker could not write into the folder.
+
+        Raises:
+            OutputError: if they cannot be written.
+        """
+        try:
+            for number, content in files.items():
+                segments.put_files(self._stage, number, content)
+        except OSError as error:
+            raise tables.cannot_write(self._path, error) from None
+        with self._lock:
+            self._timing.update(seconds)
+
+    def settle(self) -> int:
+        """Write the runs that wait, stop workers from adding runs, and return the number of finished runs.
+
+        The number includes runs that a worker wrote before it could report them.
+
+        Raises:
+            OutputError: if runs that wait cannot be written, or if a segment cannot be read.
+        """
+        self._write()
+        segments.discard_stages(self._part)
+        finished = segments.runs_in(self._part)
+        self._timing = {run: self._timing.get(run, 0.0) for run in finished}
+        return len(finished)
 
     @property
     def kept(self) -> frozenset[int]:
@@ -263,8 +318,7 @@ class Folder:
     def finish(self, complete: bool) -> Results:
         """Close the store after the last run. The finished runs of an incomplete sweep stay readable."""
         try:
-            with self._lock:
-                self._write()
+            self.settle()
             lines = [f"{run},{seconds:.6f}" for run, seconds in sorted(self._timing.items())]
             write_text(self._part / "timing.csv", "\n".join(["run,wall_s", *lines]) + "\n")
             if complete:
@@ -312,10 +366,9 @@ class Folder:
         If no run finished, remove all files.
         """
         try:
-            if self._part.exists():
-                with self._lock:
-                    self._write()
-            if self._timing and self._part.exists():
+            with contextlib.suppress(OutputError):  # a full disk; the segments that are written stay
+                self._write()
+            if self.settle() and self._part.exists():
                 return Results.read(self._put(complete=False))
             shutil.rmtree(self._part, ignore_errors=True)
             for folder in self._made:

@@ -7,7 +7,6 @@ definitions. Tables contain no clock time, path or host, so that they are reprod
 from __future__ import annotations
 
 import errno
-import itertools
 import math
 import os
 import re
@@ -40,6 +39,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 OPTIONAL = ("traces",)
 """Tables that exist only if they have rows."""
 
+RUN_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
+"""Counters of a run in the table of runs, for every backend."""
+
 
 def table(name: str, run: int, columns: Mapping[str, Any]) -> pa.Table:
     """A table from the output of a backend.
@@ -69,52 +71,51 @@ def empty(name: str) -> pa.Table:
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
-def tables(run: int, output: Mapping[str, Any]) -> dict[str, pa.Table]:
+def tables(
+    run: int, seed: int, factors: Mapping[str, str | float], output: Mapping[str, Any]
+) -> dict[str, pa.Table]:
     """All tables of a run from the output of a backend."""
-    return {
+    made = {
         name: table(name, run, output.get(name, {}))
         for name in SCHEMAS
         if name not in OPTIONAL or any(len(values) for values in output.get(name, {}).values())
     }
+    return made | {"runs": _row(run, seed, factors, output.get("run", {}))}
+
+
+def _row(run: int, seed: int, factors: Mapping[str, str | float], counts: Mapping[str, Any]) -> pa.Table:
+    """The run's row in the table of runs: number, factors, seed, counters."""
+    columns: dict[str, Any] = {"run": array([run], pa.uint32())}
+    columns |= {name: array([value]) for name, value in factors.items()}
+    columns["seed"] = array([seed], pa.uint64())
+    names = [*RUN_COUNTS, *(name for name in counts if name not in RUN_COUNTS)]
+    columns |= {name: array([counts[name]]) if name in counts else pa.nulls(1) for name in names}
+    return pa.table(columns)
+
+
+def ordered(name: str, columns: Sequence[str]) -> list[str]:
+    """The columns of a table in their order: the documented columns, then all others by name.
+
+    The order of `columns` matters only for the factors in the table of runs, which stay before the seed.
+    """
+    if name in SCHEMAS:
+        documented = [column for column in SCHEMAS[name].names if column in columns]
+    else:
+        factors = columns[: columns.index("seed") + 1] if "seed" in columns else ()
+        documented = [*factors, *(column for column in RUN_COUNTS if column in columns)]
+    return [*documented, *sorted(set(columns).difference(documented))]
 
 
 def write(path: Path, data: pa.Table) -> None:
-    """Write a table in the format of `path`'s suffix.
-
-    Raises:
-        OutputError: if it cannot be written, e.g. on a full disk.
-    """
-    write_all(path, [data])
-
-
-def write_all(path: Path, parts: Iterable[pa.Table]) -> None:
-    """Concatenate tables into a file without holding all in memory. The first table defines the columns.
-
-    The file appears complete or not at all.
+    """Write a table in the format of `path`'s suffix. The file appears complete or not at all.
 
     Raises:
         OutputError: if it cannot be written, e.g. on a full disk.
     """
     try:
-        write_parts(path, parts)
+        write_rows([path], [data], data.schema)
     except OSError as error:
         raise cannot_write(path, error) from None
-
-
-def write_parts(path: Path, parts: Iterable[pa.Table]) -> None:
-    """Do the same as `write_all`, but raise an OSError if a write fails.
-
-    Raises:
-        OSError: if it cannot be written.
-    """
-    first, rest = _peek(parts)
-    if first is not None:
-        write_rows([path], itertools.chain([first], rest), first.schema)
-
-
-def _peek(parts: Iterable[pa.Table]) -> tuple[pa.Table | None, Iterator[pa.Table]]:
-    rest = iter(parts)
-    return next(rest, None), rest
 
 
 def write_rows(paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Schema) -> None:
@@ -188,8 +189,16 @@ def read(path: Path, columns: list[str] | None = None) -> pa.Table:
     Columns of an earlier version get their current names. Columns that it lacks are NaN.
 
     Raises:
-        OutputError: if it is not a Parquet table.
+        OutputError: if it is not a Parquet table, or lacks one of these columns.
     """
+    data = _read(path, columns)
+    for column in columns or ():
+        if column not in data.column_names:
+            raise no_column(path, column)
+    return data
+
+
+def _read(path: Path, columns: list[str] | None) -> pa.Table:
     try:
         with pq.ParquetFile(path) as file:  # read_table would import pyarrow.dataset
             present = file.schema_arrow.names
@@ -209,17 +218,37 @@ def read(path: Path, columns: list[str] | None = None) -> pa.Table:
         raise _cannot_read(path, error) from None
 
 
-def names(path: Path) -> list[str]:
-    """The names of a Parquet table's columns.
+def rows(path: Path) -> int:
+    """The number of rows of a Parquet table.
 
     Raises:
         OutputError: if it is not a Parquet table.
     """
     try:
-        found: list[str] = pq.read_schema(path).names
+        return int(pq.read_metadata(path).num_rows)
     except (OSError, pa.ArrowException) as error:
         raise _cannot_read(path, error) from None
-    current = retired.columns(path.stem, found)
+
+
+def schema(path: Path) -> pa.Schema:
+    """The columns of a Parquet table as they are stored.
+
+    Raises:
+        OutputError: if it is not a Parquet table.
+    """
+    try:
+        return pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise _cannot_read(path, error) from None
+
+
+def names(path: Path) -> list[str]:
+    """The names of a Parquet table's columns, with the current names of columns of an earlier version.
+
+    Raises:
+        OutputError: if it is not a Parquet table.
+    """
+    current = retired.columns(path.stem, schema(path).names)
     return current + _missing(path, current)
 
 
@@ -244,7 +273,17 @@ def complete(path: Path, name: str, present: Iterable[str], factors: Iterable[st
     known = set(present)
     for column in wanted:
         if column not in known:
-            raise OutputError(f"{path}: found no column {column!r}, expected results of this version")
+            raise no_column(path, column)
+
+
+def place(folder: Path | None, name: str) -> str:
+    """Where a table is, for messages (None: in memory)."""
+    return f"table {name}" if folder is None else str(folder / f"{name}.parquet")
+
+
+def no_column(path: Path | str, column: str) -> OutputError:
+    """The error for a table without a column."""
+    return OutputError(f"{path}: found no column {column!r}, expected results of this version")
 
 
 def _cannot_read(path: Path, error: Exception) -> OutputError:

@@ -9,7 +9,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +34,23 @@ _TWICE = re.compile(r"Cannot declare \(((?:'[^']+',? ?)+)\) twice(.*)")
 DEFAULT_CC = str(Flow.model_fields["cc"].default.name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Run:
     """One run of a sweep."""
 
     id: int
     """Number of the run, from 0."""
-    scenario: Scenario
-    """The scenario of this run, without a sweep."""
+    point: Scenario
+    """The scenario of the run's point, without a sweep. Its seed is that of the point's first run."""
+    seed: int
+    """Seed of the run."""
     factors: dict[str, str | float] = field(default_factory=dict)
     """Values of the sweep's factors: ``case`` and the keys of `sweep.vary`."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario of this run, without a sweep. It is made when needed, because sweeps are long."""
+        return self.point.model_copy(update={"seed": self.seed}).with_source(self.point.source)
 
 
 def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Scenario:
@@ -255,18 +262,18 @@ def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:
                 message = f"found {n_seeds} seeds from {point.seed} on, expected none above {MAX_SEED}"
                 raise ScenarioError(message, "seed", scenario.source)
             for i in range(n_seeds):
-                seeded = point.model_copy(update={"seed": point.seed + i}).with_source(scenario.source)
-                runs.append(Run(len(runs), seeded, factors))
+                runs.append(Run(len(runs), point, point.seed + i, factors))
     return _one_type_per_factor(runs)
 
 
 def _one_type_per_factor(runs: list[Run]) -> list[Run]:
     """Give all values of a factor one type: numbers if all of them are numbers, otherwise strings."""
     text = {key for run in runs for key, value in run.factors.items() if isinstance(value, str)}
-    return [
-        Run(run.id, run.scenario, {k: str(v) if k in text else float(v) for k, v in run.factors.items()})
-        for run in runs
-    ]
+    typed: dict[int, dict[str, str | float]] = {}
+    for run in runs:
+        if id(run.factors) not in typed:
+            typed[id(run.factors)] = {k: str(v) if k in text else float(v) for k, v in run.factors.items()}
+    return [replace(run, factors=typed[id(run.factors)]) for run in runs]
 
 
 def _vary(scenario: Scenario, base: dict[str, Any], changes: dict[str, Any], where: str) -> Scenario:

@@ -17,6 +17,7 @@ from narrows import sweep
 from narrows.backends import Backend
 from narrows.data.folder import data_folder
 from narrows.errors import NarrowsError, ScenarioError, choice, found
+from narrows.executors import Executor
 from narrows.results.by_run import read_runs
 from narrows.results.compare import Comparison
 from narrows.results.factors import Factor, factor, same
@@ -127,6 +128,7 @@ def run_study(
     only: Iterable[str] = (),
     seeds: int | None = None,
     jobs: int | None = None,
+    executor: Executor | None = None,
     reuse: bool = False,
     backend: Backend | None = None,
     data: Path | None = None,
@@ -141,6 +143,7 @@ def run_study(
         only: ids of experiments (empty: all).
         seeds: number of seeds (None: the study's). It also limits the seeds of additional runs.
         jobs: number of parallel runs (None: one per core).
+        executor: where the runs are made (None: here).
         reuse: whether to use the tables of an earlier run in `out` if they exist and have these seeds.
         backend: the backend (None: the simulator).
         data: the data folder of recorded traces (None: see `narrows.data.folder`).
@@ -152,13 +155,14 @@ def run_study(
     planned = _planned(study, experiments, out / "results", quick, seeds, reuse, data)
     ahead = [item.scenario for item in planned if item.scenario is not None]
     if ahead:
-        say(f"{amount(ahead, 'simulated')}, {at_a_time(jobs, backend)}")
+        where = at_a_time(jobs, backend) if executor is None else f"by executor {executor.name}"
+        say(f"{amount(ahead, 'simulated')}, {where}")
     for experiment in experiments:
         if not experiment.scenario:
             take_without_runs(study, experiment, outcome)
         for part in planned:
             if part.experiment is experiment:
-                _take(part, outcome, jobs, backend, say)
+                _take(part, outcome, jobs, executor, backend, say)
     judge_claims(outcome)
     return outcome
 
@@ -202,7 +206,14 @@ def _has_seeds(folder: Path, seeds: int | None) -> bool:
     return seeds is None or len({run["seed"] for run in Results.read(folder).metadata["runs"]}) == seeds
 
 
-def _take(planned: _Sweep, outcome: Outcome, jobs: int | None, backend: Backend | None, say: Say) -> None:
+def _take(
+    planned: _Sweep,
+    outcome: Outcome,
+    jobs: int | None,
+    executor: Executor | None,
+    backend: Backend | None,
+    say: Say,
+) -> None:
     """Run a sweep, or read its tables, and add the runs to the outcome."""
     experiment, folder = planned.experiment, planned.folder
     if planned.scenario is None:
@@ -213,6 +224,7 @@ def _take(planned: _Sweep, outcome: Outcome, jobs: int | None, backend: Backend 
             planned.scenario,
             out=folder,
             jobs=jobs,
+            executor=executor,
             backend=backend,
             formats=("parquet",),
             progress=_progress(planned.name, say),

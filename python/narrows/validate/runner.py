@@ -13,6 +13,7 @@ from narrows import congestion, sweep
 from narrows.backends import Backend
 from narrows.backends.kernel import soundness
 from narrows.errors import NarrowsError
+from narrows.executors import Executor
 from narrows.results.results import SIMULATED, Results
 from narrows.signals import undisturbed
 from narrows.validate import kept, measures
@@ -123,6 +124,7 @@ def run(
     source: Source | None = None,
     simulator: Backend | None = None,
     jobs: int | None = None,
+    executor: Executor | None = None,
     other: Other | None = None,
     say: Say = lambda _: None,
 ) -> Outcome:
@@ -135,6 +137,7 @@ def run(
         source: source of the real runs (default: the folder).
         simulator: the simulator (default: the native one).
         jobs: number of concurrent simulations.
+        executor: where simulations run (None: here).
         other: a function of algorithm, cell and start of the measurement (s) that runs another simulator.
         say: called with lines about the progress.
     """
@@ -148,7 +151,7 @@ def run(
     begun = time.monotonic()
     for number, place in enumerate(wanted, start=1):
         if place.name not in outcome.failed:
-            days |= _compare(outcome, place, source, simulator, jobs, other)
+            days |= _compare(outcome, place, source, simulator, jobs, executor, other)
         if time.monotonic() - begun > _SAYS_EVERY_SECONDS:
             begun = time.monotonic()
             say(f"{number} of {len(wanted)} cells compared")
@@ -167,6 +170,7 @@ def _compare(
     source: Source,
     simulator: Backend | None,
     jobs: int | None,
+    executor: Executor | None,
     other: Other | None,
 ) -> frozenset[str]:
     """Add the findings of a cell, and return the days of the measurements that count."""
@@ -187,6 +191,7 @@ def _compare(
         place.scenario(max(found.seeds) if cell.same_losses else ask.seeds),
         out=place.folder(SIMULATED),
         jobs=jobs,
+        executor=executor,
         backend=simulator,
         formats=("parquet",),
     )

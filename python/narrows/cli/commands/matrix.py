@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import Figures, Jobs
+from narrows.cli.commands.shared import LOCAL, Executor, Figures, Jobs
 from narrows.cli.commands.values import beginning, congestion_controllers
 from narrows.matrix.ask import Ask
 
@@ -83,6 +83,7 @@ def matrix(
         ),
     ] = Path("results/matrix"),
     jobs: Jobs = None,
+    executor: Executor = LOCAL,
     reuse: Annotated[
         bool, typer.Option("--reuse", help="Keep the finished runs of an interrupted call.")
     ] = False,
@@ -107,6 +108,7 @@ def matrix(
         seed=seed,
         out=out,
         jobs=jobs,
+        executor=executor,
         reuse=reuse,
         figures=figures,
     )

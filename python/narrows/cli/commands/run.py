@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import Backend, Formats, Jobs, Json, On, Overrides, ScenarioFile, Seed, Seeds
+from narrows.cli.commands.shared import (
+    LOCAL,
+    Backend,
+    Executor,
+    Formats,
+    Jobs,
+    Json,
+    On,
+    Overrides,
+    ScenarioFile,
+    Seed,
+    Seeds,
+)
 
 
 def run(
@@ -27,6 +39,7 @@ def run(
     seeds: Seeds = None,
     override: Overrides = None,
     jobs: Jobs = None,
+    executor: Executor = LOCAL,
     on: Backend = On.SIM,
     no_sim: Annotated[
         bool, typer.Option("--no-sim", help="With --on kernel or vm: skip the simulation for comparison.")
@@ -81,6 +94,7 @@ def run(
         seeds,
         override or [],
         jobs,
+        executor,
         on,
         no_sim=no_sim,
         reuse=reuse,

@@ -32,9 +32,23 @@ Backend = Annotated[On, typer.Option("--on", show_default=False, help=f"{ON_HELP
 Jobs = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=1, max=1024, show_default=False, help="Concurrent runs (default: one per core)."
+        metavar="N",
+        min=1,
+        max=1024,
+        show_default=False,
+        help="Concurrent runs (default: one per core; with --executor slurm: 64).",
     ),
 ]
+Executor = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        show_default=False,
+        help="Where simulations run: local (threads), processes, ray (a Ray cluster, or a new one on this "
+        "machine), ray:ADDRESS or slurm (default: local).",
+    ),
+]
+LOCAL = "local"
 Figures = Annotated[
     bool,
     typer.Option(show_default=False, help="Also write the figures as SVG, PNG and PDF (default: figures)."),

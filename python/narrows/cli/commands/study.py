@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import ON_HELP, Figures, Jobs, On
+from narrows.cli.commands.shared import LOCAL, ON_HELP, Executor, Figures, Jobs, On
 from narrows.cli.commands.values import beginning, studies
 
 
@@ -47,6 +47,7 @@ def study(
         ),
     ] = None,
     jobs: Jobs = None,
+    executor: Executor = LOCAL,
     on: Annotated[
         On,
         typer.Option(
@@ -87,6 +88,7 @@ def study(
         only or [],
         seeds,
         jobs,
+        executor,
         on,
         data,
         quick=quick,

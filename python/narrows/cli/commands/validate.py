@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import Jobs
+from narrows.cli.commands.shared import LOCAL, Executor, Jobs
 from narrows.cli.commands.values import CELL_SETS, comma_separated, congestion_controllers
 from narrows.scenario.limits import MAX_SEEDS
 
@@ -118,6 +118,7 @@ def validate(
         bool, typer.Option(show_default=False, help="Also draw figures (default: figures).")
     ] = True,
     jobs: Jobs = None,
+    executor: Executor = LOCAL,
 ) -> None:
     """Measure the simulator's errors against Linux.
 
@@ -142,4 +143,5 @@ def validate(
         write=write,
         figures=figures,
         jobs=jobs,
+        executor=executor,
     )

@@ -1,0 +1,122 @@
+"""Executors make the runs of a sweep: in threads or processes here, on a Ray cluster, or on Slurm.
+
+The sweep divides its runs into batches. A worker makes the runs of a batch and reports their times. Workers
+in other processes write finished segments (`narrows.results.segments`), so results do not pass through the
+sweep's process. An executor only brings batches to workers. Scheduling, transport, and the repetition of
+batches whose worker died are left to the engine below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from narrows import extras
+from narrows.errors import NarrowsError, found
+from narrows.plan import Plan
+
+NAP_SECONDS = 0.2
+"""Longest time without control for the sweep, which handles signals and shows progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run, as a worker needs it."""
+
+    run: int
+    """Number of the run in its sweep."""
+    seed: int
+    factors: Mapping[str, str | float]
+    """Values of the sweep's factors."""
+    plan: Plan
+    """The plan of the run's point. Runs of a point share this object; the seed in it does not count."""
+
+
+Batch = tuple[tuple[Job, ...], ...]
+"""The jobs of a worker. The jobs of each inner tuple become one segment."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of a batch."""
+
+    host: str
+    """Name of the worker's machine."""
+    seconds: Mapping[int, float]
+    """Wall times of the finished runs, by number."""
+    segments: Mapping[int, Mapping[str, bytes]] = field(default_factory=dict)
+    """The files of segments by number and name, if the worker does not see the sweep's folder."""
+    error: Exception | None = None
+    """The reason why a run failed. The worker then made no other run."""
+
+
+Task = Callable[[Batch], Report]
+"""Makes the runs of a batch. Executors of other processes pickle it."""
+
+
+class Executor(Protocol):
+    """Brings batches to workers."""
+
+    name: str
+    """The value of `--executor`."""
+    shares_memory: bool
+    """Whether workers are threads of this process."""
+    batch_seconds: float
+    """Intended duration of a batch: long enough that the cost of a batch does not matter (0: one run)."""
+
+    @property
+    def slots(self) -> int:
+        """Number of batches that the workers can make at a time. It may change during a sweep."""
+
+    def perform(self, task: Task, batches: Iterator[Batch], scratch: Path | None) -> Iterator[Report | None]:
+        """Make all batches, and yield a report for each, in any order.
+
+        Takes few batches in advance. Yields None if no batch ends in `NAP_SECONDS`.
+
+        Args:
+            task: makes the runs of a batch.
+            batches: the batches.
+            scratch: a folder for files of the executor, which the sweep removes (None: `shares_memory`).
+
+        Raises:
+            NarrowsError: if a worker is lost for good.
+        """
+
+    def cancel(self) -> None:
+        """End all work soon. Nothing is yielded any more."""
+
+
+NAMES = ("local", "processes", "ray", "slurm")
+"""Values of `--executor`. An address may follow `ray`."""
+
+
+def named(name: str, jobs: int | None = None) -> Executor:
+    """An executor by name.
+
+    Args:
+        name: one of `NAMES`, or ``ray:ADDRESS``.
+        jobs: number of concurrent batches (None: the executor's default).
+
+    Raises:
+        NarrowsError: if there is no such executor.
+        MissingExtraError: if its optional dependencies are not installed.
+    """
+    kind, colon, address = name.partition(":")
+    if kind not in NAMES or (colon and (kind != "ray" or not address)):
+        raise NarrowsError(
+            f"executor: found {found(name)}, expected local, processes, ray, ray:ADDRESS or slurm"
+        )
+    if kind in ("local", "processes"):
+        from narrows.executors.local import Processes, Threads  # noqa: PLC0415 (imports its engine)
+
+        return Threads(jobs) if kind == "local" else Processes(jobs)
+    extras.require(kind, f"executor {kind}")
+    if kind == "ray":
+        from narrows.executors.ray import Ray  # noqa: PLC0415
+
+        return Ray(address or None, jobs)
+    from narrows.executors.slurm import Slurm  # noqa: PLC0415
+
+    return Slurm(jobs)

@@ -1,0 +1,52 @@
+"""Divides the runs of a sweep into batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from narrows.executors import Batch, Executor, Job, Report
+from narrows.results import segments
+
+_SHARE = 3
+"""The runs that are left suffice for at least this many batches on each slot, so that slots end together."""
+
+
+class Batches(Iterator[Batch]):
+    """Batches whose length follows the pace of the runs before them.
+
+    The first batches have one run each, because nothing is known about the runs' duration.
+
+    Args:
+        jobs: the runs.
+        count: number of runs.
+        executor: the executor that makes the batches.
+    """
+
+    def __init__(self, jobs: Iterable[Job], count: int, executor: Executor) -> None:
+        self._jobs, self._left, self._executor = iter(jobs), count, executor
+        self._runs, self._seconds = 0, 0.0
+
+    def learn(self, report: Report) -> None:
+        """Note the durations of a batch's runs."""
+        self._runs += len(report.seconds)
+        self._seconds += sum(report.seconds.values())
+
+    def __next__(self) -> Batch:
+        each, runs = self._lengths()
+        taken = list(islice(self._jobs, runs))
+        if not taken:
+            raise StopIteration
+        self._left -= len(taken)
+        return tuple(tuple(taken[at : at + each]) for at in range(0, len(taken), each))
+
+    def _lengths(self) -> tuple[int, int]:
+        """The number of runs of a segment, and of the next batch."""
+        if not self._executor.batch_seconds or not self._runs:
+            return 1, 1
+        pace = max(self._seconds / self._runs, 1e-6)
+        fair = math.ceil(self._left / (_SHARE * self._executor.slots))
+        each = max(1, int(segments.WAIT_SECONDS / pace))
+        runs = min(max(1, int(self._executor.batch_seconds / pace)), max(1, fair))
+        return min(each, runs), runs

@@ -1,0 +1,124 @@
+"""Executors on this machine: threads, and processes for runs that hold the interpreter's lock."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from narrows.errors import NarrowsError
+from narrows.executors import NAP_SECONDS, Batch, Report, Task
+from narrows.results import segments
+
+
+def cores() -> int:
+    """The number of cores of this machine."""
+    return os.cpu_count() or 1
+
+
+class Threads:
+    """Threads of this process. The simulator releases the interpreter's lock."""
+
+    name = "local"
+    shares_memory = True
+    batch_seconds = 0.0
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.slots = jobs or cores()
+        self._pool: futures.Executor | None = None
+
+    def perform(
+        self,
+        task: Task,
+        batches: Iterator[Batch],
+        scratch: Path | None,  # noqa: ARG002 (protocol)
+    ) -> Iterator[Report | None]:
+        """Make all batches."""
+        self._pool = futures.ThreadPoolExecutor(self.slots, thread_name_prefix="narrows")
+        yield from _reports(self._pool, task, batches, self.slots)
+        self._pool.shutdown()
+
+    def cancel(self) -> None:
+        """Wait until the runs have ended, which the sweep has told the backend."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Processes:
+    """Processes on this machine, e.g. for controllers in Python, which hold the interpreter's lock.
+
+    A new interpreter imports the main module, so a script must start its sweep under
+    ``if __name__ == "__main__"``.
+    """
+
+    name = "processes"
+    shares_memory = False
+    batch_seconds = segments.WAIT_SECONDS
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.slots = jobs or cores()
+        self._pool: futures.Executor | None = None
+        self._alive: Connection | None = None
+
+    def perform(
+        self,
+        task: Task,
+        batches: Iterator[Batch],
+        scratch: Path | None,  # noqa: ARG002 (protocol)
+    ) -> Iterator[Report | None]:
+        """Make all batches.
+
+        Raises:
+            NarrowsError: if a process dies, e.g. because memory is exhausted.
+        """
+        context = multiprocessing.get_context("spawn")
+        watched, self._alive = context.Pipe(duplex=False)
+        self._pool = futures.ProcessPoolExecutor(
+            self.slots, mp_context=context, initializer=_begin, initargs=(watched,)
+        )
+        try:
+            yield from _reports(self._pool, task, batches, self.slots)
+        except BrokenProcessPool:
+            raise NarrowsError("executor processes: found a dead worker, expected it to live") from None
+        self._pool.shutdown()
+
+    def cancel(self) -> None:
+        """End the processes at once."""
+        if self._alive is not None and self._pool is not None:
+            self._alive.close()
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin(watched: Connection) -> None:
+    """Prepare a worker. It ends when the sweep closes the other end of the pipe, or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the sweep handles it
+
+    def watch() -> None:
+        watched.poll(None)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _reports(
+    pool: futures.Executor, task: Task, batches: Iterator[Batch], most: int
+) -> Iterator[Report | None]:
+    """Make batches in a pool, `most` at a time. Batches wait in the iterator and not in the pool."""
+    active: set[futures.Future[Report]] = set()
+    while True:
+        active |= {pool.submit(task, batch) for batch in islice(batches, most - len(active))}
+        if not active:
+            return
+        # Poll, because Ctrl-C may not wake this thread while another one starts a program (1 of 12 tries).
+        finished, active = futures.wait(active, NAP_SECONDS, futures.FIRST_COMPLETED)
+        for future in finished:
+            yield future.result()
+        if not finished:
+            yield None

@@ -1,0 +1,126 @@
+"""The executor on a Ray cluster: an existing one, or one that is started on this machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from narrows.errors import NarrowsError, one_line
+from narrows.executors import NAP_SECONDS, Batch, Report, Task
+from narrows.results import segments
+
+_AHEAD = 2
+"""Batches that are given to Ray for each CPU, so that a worker need not wait for its next batch."""
+_COUNT_SECONDS = 1.0
+"""Time after which the CPUs of the cluster are counted again, because nodes come and go."""
+_REACH_SECONDS = 10.0
+"""Longest time that the address of a cluster is waited for."""
+_END_SECONDS = 10.0
+"""Longest time that cancelled workers are waited for."""
+
+
+class Ray:
+    """Workers of a Ray cluster, each on one CPU. Ray repeats the batches of lost workers.
+
+    Args:
+        address: address of the cluster (None: RAY_ADDRESS, a cluster on this machine, or a new one).
+        jobs: number of concurrent batches (None: one for each CPU of the cluster).
+
+    Raises:
+        NarrowsError: if the cluster cannot be reached.
+    """
+
+    shares_memory = False
+    batch_seconds = segments.WAIT_SECONDS
+
+    def __init__(self, address: str | None = None, jobs: int | None = None) -> None:
+        self.name = "ray" if address is None else f"ray:{address}"
+        self._jobs = jobs
+        self._active: list[Any] = []
+        self._cpus, self._counted = 1, -_COUNT_SECONDS
+        if ray.is_initialized():
+            return
+        # A cluster that is started here reports nothing to Ray's developers.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            _reach(address)
+            ray.init(address, log_to_driver=False, logging_level="ERROR", include_dashboard=None)
+        except (RayError, OSError, RuntimeError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or one_line(str(error).strip().splitlines()[0])
+            raise NarrowsError(f"executor {self.name}: found no cluster ({reason})") from None
+
+    @property
+    def slots(self) -> int:
+        """Number of CPUs of the cluster, or of requested jobs."""
+        if self._jobs is not None:
+            return self._jobs
+        if time.monotonic() - self._counted >= _COUNT_SECONDS:
+            self._cpus = max(1, int(ray.cluster_resources().get("CPU", 0)))
+            self._counted = time.monotonic()
+        return self._cpus
+
+    def perform(
+        self,
+        task: Task,
+        batches: Iterator[Batch],
+        scratch: Path | None,  # noqa: ARG002 (protocol)
+    ) -> Iterator[Report | None]:
+        """Make all batches.
+
+        Raises:
+            NarrowsError: if Ray gives up on a batch.
+        """
+        make = ray.remote(_make)
+        shared = ray.put(task)
+        while True:
+            most = self.slots * (1 if self._jobs is not None else _AHEAD)
+            for batch in islice(batches, max(0, most - len(self._active))):
+                self._active.append(make.remote(shared, batch))
+            if not self._active:
+                return
+            finished, _ = ray.wait(self._active, num_returns=1, timeout=NAP_SECONDS)
+            if finished:
+                finished, self._active = ray.wait(self._active, num_returns=len(self._active), timeout=0)
+            for reference in finished:
+                yield self._report(reference)
+            if not finished:
+                yield None
+
+    def _report(self, reference: Any) -> Report:
+        try:
+            report: Report = ray.get(reference)
+        except RayError as error:
+            reason = one_line((str(error).strip().splitlines() or [type(error).__name__])[-1])
+            raise NarrowsError(f"executor {self.name}: found a lost batch ({reason})") from None
+        return report
+
+    def cancel(self) -> None:
+        """End the workers that are at work, and forget batches that wait."""
+        for reference in self._active:
+            ray.cancel(reference, force=True)
+        if self._active:
+            ray.wait(self._active, num_returns=len(self._active), timeout=_END_SECONDS)
+        self._active = []
+
+
+def _reach(address: str | None) -> None:
+    """Connect to HOST:PORT once, because Ray waits for minutes for an address where nothing listens.
+
+    Raises:
+        OSError: if nothing listens there.
+    """
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), _REACH_SECONDS).close()
+
+
+def _make(task: Task, batch: Batch) -> Report:
+    return task(batch)

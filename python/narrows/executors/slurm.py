@@ -1,0 +1,93 @@
+"""The executor on a Slurm cluster, by submitit. The sweep's folder must be on a file system of all nodes."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import submitit
+from submitit.core.utils import FailedJobError, FailedSubmissionError, UncompletedJobError
+
+from narrows.errors import NarrowsError, one_line
+from narrows.executors import NAP_SECONDS, Batch, Report, Task
+
+JOBS = 64
+"""Number of Slurm jobs at a time, unless the user names one."""
+_LIMIT_MINUTES = 60
+"""Time limit of a Slurm job. The environment variable SBATCH_TIMELIMIT replaces it."""
+
+
+class Slurm:
+    """Jobs of a Slurm cluster. Slurm repeats the jobs of lost nodes.
+
+    Environment variables of sbatch (SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT and others) set the
+    options of jobs.
+
+    Args:
+        jobs: number of Slurm jobs at a time (None: `JOBS`).
+        cluster: `slurm`, or `local`: processes on this machine in the place of Slurm's jobs, for tests.
+    """
+
+    name = "slurm"
+    shares_memory = False
+    batch_seconds = 120.0
+
+    def __init__(self, jobs: int | None = None, cluster: str = "slurm") -> None:
+        self.slots = jobs or JOBS
+        self._cluster = cluster
+        self._active: list[Any] = []
+
+    def perform(self, task: Task, batches: Iterator[Batch], scratch: Path | None) -> Iterator[Report | None]:
+        """Make all batches.
+
+        Raises:
+            NarrowsError: if Slurm cannot be reached, or gives up on a job.
+        """
+        assert scratch is not None
+        try:
+            engine = submitit.AutoExecutor(folder=scratch / "slurm", cluster=self._cluster)
+        except RuntimeError as error:
+            raise self._lost(error) from None
+        engine.update_parameters(name="narrows", timeout_min=_LIMIT_MINUTES)
+        while True:
+            self._submit(engine, task, list(islice(batches, self.slots - len(self._active))))
+            if not self._active:
+                return
+            finished = [job for job in self._active if job.done()]
+            self._active = [job for job in self._active if job not in finished]
+            for job in finished:
+                try:
+                    report: Report = job.result()
+                except (FailedJobError, UncompletedJobError) as error:
+                    raise self._lost(error) from None
+                yield report
+            if not finished:
+                time.sleep(NAP_SECONDS)
+                yield None
+
+    def _submit(self, engine: Any, task: Task, batches: list[Batch]) -> None:
+        """Submit batches as one job array."""
+        if not batches:
+            return
+        try:
+            with engine.batch():
+                self._active += [engine.submit(task, batch) for batch in batches]
+        except (FailedSubmissionError, subprocess.CalledProcessError, OSError) as error:
+            self._active = []
+            raise self._lost(error) from None
+
+    def _lost(self, error: Exception) -> NarrowsError:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        return NarrowsError(
+            f"executor slurm: found a lost job ({one_line((lines or ['unknown reason'])[-1])})"
+        )
+
+    def cancel(self) -> None:
+        """Cancel all jobs."""
+        for job in self._active:
+            job.cancel(check=False)
+        self._active = []

@@ -1,0 +1,103 @@
+"""The work of a worker in another process: it makes the runs of a batch and writes them as segments."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from narrows.backends import Backend, Output
+from narrows.errors import NarrowsError, ScenarioError
+from narrows.executors import Batch, Job, Report
+from narrows.results import segments, tables
+from narrows.version import release
+
+
+def output_of(job: Job, backend: Backend, source: str) -> Output:
+    """Make a run.
+
+    Args:
+        job: the run.
+        backend: makes it.
+        source: file of the scenario, for errors.
+
+    Raises:
+        ScenarioError: if the run is not possible.
+    """
+    plan = job.plan.copy()
+    plan["seed"] = job.seed
+    try:
+        return backend.run(plan)
+    except ScenarioError as error:
+        raise error.in_source(source) from None
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Makes batches in other processes, which may be on other machines.
+
+    If a worker sees the stage, it writes segments there. Otherwise it returns their files.
+    """
+
+    backend: Backend
+    stage: Path
+    """Where segments are written (`segments.new_stage`)."""
+    source: str
+    """File of the scenario, for errors."""
+    version: str
+    """Version of Narrows in the sweep's process."""
+
+    def __call__(self, batch: Batch) -> Report:
+        """Make the runs of a batch."""
+        host = socket.gethostname()
+        if release() != self.version:
+            differs = f"{host}: found Narrows {release()}, expected {self.version}, as where the sweep runs"
+            return Report(host, {}, error=NarrowsError(differs))
+        seconds: dict[int, float] = {}
+        files: dict[int, dict[str, bytes]] = {}
+        is_shared = self.stage.is_dir()
+        for jobs in batch:
+            if is_shared and segments.is_written(self.stage, jobs[0].run):
+                # An earlier attempt at this batch wrote the segment.
+                seconds |= dict.fromkeys((job.run for job in jobs), 0.0)
+                continue
+            finished, times, error = self._make(jobs)
+            seconds |= times
+            try:
+                if finished and is_shared:
+                    segments.put(self.stage, finished)
+                elif finished:
+                    files[jobs[0].run] = _files(finished)
+            except OSError as problem:
+                error = tables.cannot_write(self.stage.parent, problem)
+            if error is not None:
+                return Report(host, seconds, files, error)
+        return Report(host, seconds, files)
+
+    def _make(
+        self, jobs: tuple[Job, ...]
+    ) -> tuple[dict[int, dict[str, pa.Table]], dict[int, float], Exception | None]:
+        """The tables and times of the runs before the first one that fails, and its error."""
+        finished: dict[int, dict[str, pa.Table]] = {}
+        seconds: dict[int, float] = {}
+        for job in jobs:
+            started = time.monotonic()
+            try:
+                output = output_of(job, self.backend, self.source)
+                finished[job.run] = tables.tables(job.run, job.seed, job.factors, output)
+            except Exception as error:  # the sweep raises it
+                return finished, seconds, error
+            seconds[job.run] = time.monotonic() - started
+        return finished, seconds, None
+
+
+def _files(runs: dict[int, dict[str, pa.Table]]) -> dict[str, bytes]:
+    """The files of a segment."""
+    with tempfile.TemporaryDirectory(prefix="narrows-") as folder:
+        (Path(folder) / segments.RUNS).mkdir()
+        segments.put(segments.new_stage(Path(folder)), runs)
+        return {path.name: path.read_bytes() for path in segments.files(Path(folder))}
