@@ -40,11 +40,13 @@ LAYERS = {
     "expect": {"metrics", "results", "scenario", "studies"},
     "report": {"metrics", "results", "scenario", "studies", "topology"},
     "matrix": {"metrics", "report", "results", "scenario"},
+    "diff": {"metrics", "report", "results"},
     "validate": {"backends", "report", "results", "scenario", "sweep"},
     "cli": {
         "backends",
         "controller",
         "data",
+        "diff",
         "expect",
         "matrix",
         "report",

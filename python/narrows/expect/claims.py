@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 
 from narrows import units
 from narrows.errors import Expected, ScenarioError, found, hint, one_of
 from narrows.results.factors import Factor, Where, factor, same
-from narrows.results.measures import MEASURES, Measure
+from narrows.results.measures import MEASURES, Measure, unfit
 from narrows.scenario.expectations import Expectation, Selection
 from narrows.scenario.load import expand
 from narrows.scenario.model import Scenario
@@ -73,17 +72,9 @@ def _claim(expectation: Expectation, identity: str, values: Mapping[str, list[Fa
 
 
 def _side(selection: Selection, measure: Measure, values: Mapping[str, list[Factor]], place: str) -> Side:
-    parameters = list(inspect.signature(measure.function).parameters.values())[1:]
-    names = [parameter.name for parameter in parameters]
-    for name in selection.args:
-        if name not in names:
-            message = f"found an unknown argument of {measure.name}{hint(name, names)}"
-            raise ScenarioError(message, f"{place}args.{name}")
-    for parameter in parameters:
-        if parameter.default is parameter.empty and parameter.name not in selection.args:
-            raise ScenarioError(
-                f"found nothing, expected this argument of {measure.name}", f"{place}args.{parameter.name}"
-            )
+    if (problem := unfit(measure, selection.args)) is not None:
+        name, message = problem
+        raise ScenarioError(message, f"{place}args.{name}")
     where: Where = {}
     for name, wanted in selection.where.items():
         if name not in values:

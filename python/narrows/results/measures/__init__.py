@@ -5,9 +5,11 @@ from narrows.results.measures.registry import (
     MEASURES,
     Measure,
     Measured,
+    arguments,
     find_measure,
     measure,
     measure_run,
+    unfit,
 )
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "Measure",
     "Measured",
     "allocation",
+    "arguments",
     "crowds",
     "find_measure",
     "general",
@@ -24,4 +27,5 @@ __all__ = [
     "queues",
     "signalling",
     "states",
+    "unfit",
 ]

@@ -6,7 +6,8 @@ existing one fits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,24 @@ def find_measure(name: str) -> Measure:
     if name not in MEASURES:
         raise NarrowsError(f"no measure {name!r}{hint(name, MEASURES)}")
     return MEASURES[name]
+
+
+def arguments(of: Measure) -> dict[str, bool]:
+    """The names of a measure's arguments, and whether each is required."""
+    parameters = list(inspect.signature(of.function).parameters.values())[1:]
+    return {parameter.name: parameter.default is parameter.empty for parameter in parameters}
+
+
+def unfit(of: Measure, args: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The first wrong or missing argument of a measure: its name and the message. None if all fit."""
+    known = arguments(of)
+    for name in args:
+        if name not in known:
+            return name, f"found an unknown argument of {of.name}{hint(name, known)}"
+    for name, is_required in known.items():
+        if is_required and name not in args:
+            return name, f"found nothing, expected this argument of {of.name}"
+    return None
 
 
 def measure_run(name: str, run: Run, **args: Any) -> Measured:
