@@ -112,6 +112,11 @@ def find_commit(clone: Path, revision: str) -> str:
     return commit
 
 
+def tree(clone: Path, commit: str, folder: str) -> str:
+    """The digest of a folder's files in a commit."""
+    return _git(clone, "rev-parse", f"{commit}:{folder}").stdout.strip()
+
+
 def build(clone: Path, commit: str, say: Callable[[str], None]) -> Engine:
     """The engine of a commit. It is built if an earlier call has not done so.
 
@@ -127,21 +132,21 @@ def build(clone: Path, commit: str, say: Callable[[str], None]) -> Engine:
         if not module.is_file():
             say(f"building {commit[:8]}, which takes minutes")
             shutil.rmtree(folder / commit, ignore_errors=True)
-            _export(clone, commit, folder / commit)
-            _compile(folder / commit, folder / "cargo", module)
+            export(clone, commit, folder / commit)
+            compile_module(folder / commit, folder / "cargo", module)
     return Engine(commit[:8], package)
 
 
-def _export(clone: Path, commit: str, target: Path) -> None:
+def export(clone: Path, commit: str, target: Path) -> None:
     """Write the files of a commit to a folder."""
-    target.mkdir()
+    target.mkdir(parents=True)
     archive = subprocess.Popen(["git", "-C", str(clone), "archive", commit], stdout=subprocess.PIPE)
     unpacked = subprocess.run(["tar", "-x", "-C", str(target)], stdin=archive.stdout, check=False)
     if archive.wait() or unpacked.returncode:
         raise NarrowsError(f"{commit[:8]}: git archive cannot export this revision to {target}")
 
 
-def _compile(source: Path, target: Path, module: Path) -> None:
+def compile_module(source: Path, target: Path, module: Path) -> None:
     """Build the native module. It appears complete or not at all."""
     # Without link-time optimisation, the results are the same and the build takes a third of the time.
     profile = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16"}
