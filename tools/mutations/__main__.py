@@ -5,10 +5,11 @@
     python tools/mutations plant cubic-beta       # these mutations only
     python tools/mutations unchanged --times 200  # runs of the unchanged engine with other seeds
 
-The changes are in `mutations.toml` and the scenarios in `suite/`. The judge compares each changed engine with the
-engine of the current commit in two ways: with other seeds (a statistical test, as for an engine whose random
-numbers changed), and with the same seeds (paired, and bit by bit). `unchanged` compares blocks of seeds of the
-unchanged engine with each other, and counts false alarms. Results are kept in `target/mutations`, so a stopped call continues.
+The changes are in `mutations.toml` and the scenarios in `suite/`. The judge compares each changed engine with
+the engine of the current commit in two ways: with other seeds (a statistical test, as for an engine whose
+random numbers changed), and with the same seeds (paired, and bit by bit). `unchanged` compares blocks of seeds
+of the unchanged engine with each other, and counts false alarms. Results are kept in `target/mutations`, so a
+stopped call continues.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def engine_of(mutation: Mutation | None, commit: str) -> Path:
 
 
 def results_of(mutation: Mutation | None, commit: str, blocks: Sequence[int]) -> list[Side]:
-    """The results of the suite for blocks of seeds, numbered from 0. They are run if no earlier call has done so."""
+    """The results of the suite for blocks of seeds, numbered from 0. Missing ones are run."""
     package = engine_of(mutation, commit)
     folders = {1 + block * SEEDS: package.parent / f"{digest()}-{block}" for block in blocks}
     run(package, folders)
@@ -126,8 +127,8 @@ def evidence(result: Diff) -> str:
         return "found: a figure is undefined" if result.is_changed else "-"
     p, scenario, item = min(found, key=lambda entry: entry[:2])
     size = "" if math.isnan(item.relative) else f" {100 * item.relative:+.2g} %"
-    flow = "" if item.series.entity == "flow" else "link "
-    return f"{len(found)} figures; {scenario}, {flow}{item.series.name}, {item.series.heading.short}{size}, p {p:.0e}"
+    place = f"{scenario}, {'' if item.series.entity == 'flow' else 'link '}{item.series.name}"
+    return f"{len(found)} figures; {place}, {item.series.heading.short}{size}, p {p:.0e}"
 
 
 def unequal(result: Diff) -> str:
@@ -184,9 +185,8 @@ def main() -> None:
             say(f"built {item.id if item is not None else 'unchanged'}: {time.monotonic() - started:.0f} s")
         return
     print(plant(asked.names, commit) if asked.command == "plant" else unchanged(asked.times, commit), end="")
-    say(
-        f"{len(list(SUITE.glob('*.toml')))} scenarios, {SEEDS} seeds, {time.monotonic() - started:.0f} s in total"
-    )
+    count = len(list(SUITE.glob("*.toml")))
+    say(f"{count} scenarios, {SEEDS} seeds, {time.monotonic() - started:.0f} s in total")
 
 
 if __name__ == "__main__":
