@@ -41,11 +41,13 @@ LAYERS = {
     "expect": {"metrics", "results", "scenario", "studies"},
     "report": {"metrics", "results", "scenario", "studies", "topology"},
     "matrix": {"metrics", "report", "results", "scenario"},
+    "diff": {"metrics", "report", "results"},
     "validate": {"backends", "executors", "report", "results", "scenario", "sweep"},
     "cli": {
         "backends",
         "controller",
         "data",
+        "diff",
         "executors",
         "expect",
         "matrix",

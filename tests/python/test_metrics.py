@@ -300,3 +300,52 @@ def test_starvation_lasts_more_than_ten_seconds() -> None:
 
 def test_quantile_of_a_stored_distribution() -> None:
     assert metrics.quantile_from_distribution([0, 0.5, 1], [0, 10, 20], 0.95) == pytest.approx(19)
+
+
+# --- differences of two sides
+
+# Student's data on sleep (Biometrika 6, 1908), which R has as `sleep`. The figures are those of R's t.test.
+FIRST = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+SECOND = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+
+
+def test_met_91_paired_difference_of_a_published_example() -> None:
+    found = metrics.paired_difference(FIRST, SECOND)
+    assert (found.mean, found.n) == (pytest.approx(-1.58), 10)
+    assert (found.low, found.high) == (pytest.approx(-2.4598858), pytest.approx(-0.7001142))
+    assert found.p == pytest.approx(0.002833, abs=1e-6)
+
+
+def test_met_92_unpaired_difference_of_a_published_example() -> None:
+    found = metrics.unpaired_difference(FIRST, SECOND)
+    assert (found.low, found.high) == (pytest.approx(-3.3654832), pytest.approx(0.2054832))
+    assert found.p == pytest.approx(0.07939, abs=1e-5)
+
+
+def test_met_93_correction_of_a_published_example() -> None:
+    """The 15 p-values of Benjamini and Hochberg (1995), section 3.2: four are rejected at 0.05."""
+    published = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240]
+    published += [0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    found = metrics.adjusted(published)
+    assert [p < 0.05 for p in found] == [True] * 4 + [False] * 11
+    assert metrics.adjusted([]) == []
+
+
+def test_differences_without_spread_are_judged_by_exact_tests() -> None:
+    assert metrics.paired_difference([4, 5, 6], [3, 4, 5]).p == 2 / 2**3
+    assert metrics.paired_difference([4, 5], [4, 5]).p == 1
+    assert metrics.unpaired_difference([2, 2, 2], [1, 1, 1]).p == 2 / 20
+    assert metrics.unpaired_difference([2, 2, 2], [2, 2]).p == 1
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12), st.floats(0.5, 0.99))
+def test_the_interval_excludes_zero_if_the_test_is_significant(values: list[float], level: float) -> None:
+    found = metrics.paired_difference(values, [0.0] * len(values), level)
+    if np.ptp(values) > 1e-3 and abs(found.p - (1 - level)) > 1e-6:
+        assert found.excludes(0.0) == (found.p < 1 - level)
+
+
+def test_one_run_has_no_test() -> None:
+    assert math.isnan(metrics.paired_difference([1.0], [2.0]).p)
+    assert math.isnan(metrics.unpaired_difference([1.0], [2.0, 3.0]).p)
+    assert metrics.unpaired_difference([1.0], [2.0, 4.0]).mean == -2.0

@@ -10,6 +10,7 @@ from narrows.cli.table import Table
 from narrows.expect import Verdicts, claims, files, judge_results
 from narrows.results import summary
 from narrows.results.results import Results
+from narrows.results.store import write_output
 from narrows.scenario.model import Scenario
 
 
@@ -29,7 +30,7 @@ class Gate:
         verdicts = judge_results(self._scenario, results)
         for path, text in ((junit, files.junit), (markdown, files.markdown)):
             if path is not None:
-                files.write(path, text(verdicts))
+                write_output(path, text(verdicts))
         return verdicts
 
     def show(self, verdicts: Verdicts, console: Console) -> None:

@@ -23,6 +23,12 @@ COMMANDS = (
     Entry("merge", "narrows.cli.commands.merge", "merge", "Merge the results of narrows run --shard."),
     Entry("compare", "narrows.cli.commands.compare", "compare", "Compare two folders of results."),
     Entry(
+        "diff",
+        "narrows.cli.commands.diff",
+        "diff",
+        "Find what changed between two results, with confidence.",
+    ),
+    Entry(
         "validate",
         "narrows.cli.commands.validate",
         "validate",
@@ -64,8 +70,8 @@ class _Commands(LazyGroup):
     entries = COMMANDS
 
 
-EXIT_CODES = """Exit codes: 0 success; 1 a check failed (compare beyond tolerances, validate with failed
-cells, doctor or vm status not ready); 2 wrong usage or input; 130 interrupted."""
+EXIT_CODES = """Exit codes: 0 success; 1 a check failed (compare beyond tolerances, diff with a change,
+validate with failed cells, doctor or vm status not ready); 2 wrong usage or input; 130 interrupted."""
 
 # Without markup, help needs no rich, which takes as long to import as everything else together.
 app = typer.Typer(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 from narrows import extras
 from narrows.errors import OutputError, found
 from narrows.results.results import REPORT, Results
+from narrows.results.store import write_output
 
 
 def report(results: Path, out: Path | None, figures: Path | None) -> None:
@@ -23,13 +23,5 @@ def report(results: Path, out: Path | None, figures: Path | None) -> None:
     except OSError as error:
         raise OutputError(f"{error.filename or figures}: {error.strerror}") from None
     target = out or results / REPORT
-    partial = target.with_name(f".{target.name}.part")
-    try:
-        # Write under another name first, so that the page is never incomplete.
-        partial.write_text(html, encoding="utf-8")
-        partial.replace(target)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        raise OutputError(f"{target}: {error.strerror}") from None
+    write_output(target, html)
     print(f"report in {target}" + (f", figures in {figures}" if figures is not None else ""))

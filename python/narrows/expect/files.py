@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from xml.etree import ElementTree
 
 from narrows.expect.verdicts import Verdicts
 from narrows.markdown import table
-from narrows.results.store import write_text
-from narrows.results.tables import cannot_write
 from narrows.studies.judge import Verdict
 
 
@@ -48,15 +45,3 @@ def markdown(verdicts: Verdicts) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file, which appears complete or not at all.
-
-    Raises:
-        OutputError: if the file cannot be written.
-    """
-    try:
-        write_text(path, text)
-    except OSError as error:
-        raise cannot_write(path, error) from None

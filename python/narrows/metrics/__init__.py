@@ -42,15 +42,26 @@ from narrows.metrics.power import log_score, normalised_power, power
 from narrows.metrics.rates import bin_width, gain, payload_efficiency, rebin, throughput, utilisation
 from narrows.metrics.signalling import feedback_rate, feedback_share
 from narrows.metrics.smoothness import Smoothness, coefficient_of_variation, smoothness
-from narrows.metrics.statistics import CONFIDENCE, Interval, mean_ci, paired_difference, t_quantile
+from narrows.metrics.statistics import (
+    CONFIDENCE,
+    Difference,
+    Interval,
+    adjusted,
+    mean_ci,
+    paired_difference,
+    t_quantile,
+    unpaired_difference,
+)
 
 __all__ = [
     "CONFIDENCE",
     "Censored",
     "DelaySummary",
+    "Difference",
     "Interval",
     "Smoothness",
     "WindowedJain",
+    "adjusted",
     "allocation_error",
     "bin_width",
     "coefficient_of_variation",
@@ -94,5 +105,6 @@ __all__ = [
     "throughput",
     "time_above_capacity",
     "two_flow_ratio",
+    "unpaired_difference",
     "utilisation",
 ]

@@ -1,8 +1,14 @@
-"""Means with confidence intervals over seeds, and paired differences (MET-90, MET-91)."""
+"""Means with confidence intervals over seeds, and differences of two sides (MET-90 to MET-93).
+
+SciPy is imported by the functions that need it, because importing it takes longer than a short run.
+"""
+
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,6 +41,20 @@ class Interval:
         return self.low > value or self.high < value
 
 
+@dataclass(frozen=True, slots=True)
+class Difference(Interval):
+    """The mean difference of two sides, with its confidence interval and a two-sided t-test.
+
+    ``n`` is the number of pairs, or of runs of the smaller side if the runs are not paired.
+    """
+
+    p: float
+    """Probability of a difference of at least this size if the true difference is zero.
+
+    NaN for fewer than two runs.
+    """
+
+
 def mean_ci(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
     """Mean and Student-t interval over seeds (MET-90).
 
@@ -52,8 +72,8 @@ def mean_ci(values: ArrayLike, level: float = CONFIDENCE) -> Interval:
     return Interval(mean, mean - half, mean + half, int(x.size))
 
 
-def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> Interval:
-    """Interval of the mean of ``a - b``, seed by seed (MET-91).
+def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> Difference:
+    """The mean of ``a - b``, seed by seed (MET-91). Pairs with a NaN are left out.
 
     "A above B" holds if the interval lies above zero.
     """
@@ -61,43 +81,69 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> 
     second = np.asarray(b, dtype=np.float64)
     if first.shape != second.shape:
         raise ValueError(f"expected pairs, found {first.size} and {second.size} values")
-    return mean_ci(first - second, level)
+    differences = first - second
+    differences = differences[~np.isnan(differences)]
+    interval = mean_ci(differences, level)
+    if interval.n < 2:
+        return _without_test(interval)
+    if np.ptp(differences) == 0:
+        # Without any spread the t-test has no scale, and the exact sign test decides.
+        return _constant(interval.mean, interval.n, 2.0 ** (1 - interval.n))
+    from scipy.stats import ttest_1samp
+
+    return Difference(
+        interval.mean, interval.low, interval.high, interval.n, float(ttest_1samp(differences, 0.0).pvalue)
+    )
+
+
+def unpaired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> Difference:
+    """The mean of ``a`` minus the mean of ``b`` for runs with different seeds (MET-92, Welch's t-test).
+
+    NaN values are left out.
+    """
+    first, second = (np.asarray(x, dtype=np.float64).ravel() for x in (a, b))
+    first, second = first[~np.isnan(first)], second[~np.isnan(second)]
+    n = min(first.size, second.size)
+    mean = float(first.mean() - second.mean()) if n else math.nan
+    if n < 2:
+        return _without_test(Interval(mean, math.nan, math.nan, n))
+    if np.ptp(first) == np.ptp(second) == 0:
+        # The exact permutation test: of all divisions of the values into two sides, two have this difference.
+        return _constant(mean, n, 2.0 / math.comb(first.size + second.size, n))
+    from scipy.stats import ttest_ind
+
+    test = ttest_ind(first, second, equal_var=False)
+    bounds = test.confidence_interval(level)
+    return Difference(mean, float(bounds.low), float(bounds.high), n, float(test.pvalue))
+
+
+def _without_test(interval: Interval) -> Difference:
+    return Difference(interval.mean, math.nan, math.nan, interval.n, math.nan)
+
+
+def _constant(difference: float, n: int, p: float) -> Difference:
+    """A difference without spread over the seeds."""
+    return Difference(difference, difference, difference, n, 1.0 if difference == 0 else p)
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """The p-values, corrected for their number (MET-93, Benjamini and Hochberg).
+
+    If the values at most L count as changes, at most a share L of the counted changes is expected to be
+    false. If nothing has changed, any value is at most L with a probability of at most L.
+    """
+    if not p_values:
+        return []
+    from scipy.stats import false_discovery_control
+
+    return [float(p) for p in false_discovery_control(p_values)]
 
 
 @lru_cache(maxsize=256)
-def t_quantile(probability: float, dof: int) -> float:
-    """The ``probability`` quantile of Student's t with ``dof`` degrees of freedom (a whole number).
-
-    For a whole number of degrees P(|T| < t) is a finite sum in the angle theta = atan(t / sqrt(dof))
-    (Abramowitz and Stegun 26.7.3 and 26.7.4). The sum grows with theta, and theta is bounded, so halving the
-    interval finds the root to the last digit.
-    """
-    if dof < 1 or not 0.0 < probability < 1.0:
+def t_quantile(probability: float, dof: float) -> float:
+    """The ``probability`` quantile of Student's t with ``dof`` degrees of freedom."""
+    if dof <= 0 or not 0.0 < probability < 1.0:
         raise ValueError(f"no t quantile for probability {probability} and {dof} degrees of freedom")
-    if probability == 0.5:
-        return 0.0
-    wanted = abs(2.0 * probability - 1.0)
-    low, high = 0.0, math.pi / 2.0
-    while True:
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        if _central_probability(middle, dof) < wanted:
-            low = middle
-        else:
-            high = middle
-    return math.copysign(math.tan(middle) * math.sqrt(dof), probability - 0.5)
+    from scipy.special import stdtrit
 
-
-def _central_probability(theta: float, dof: int) -> float:
-    """P(|T| < sqrt(dof) tan(theta)) for ``dof`` degrees of freedom."""
-    sine, cosine = math.sin(theta), math.cos(theta)
-    odd = dof % 2 == 1
-    if dof == 1:
-        return 2.0 * theta / math.pi
-    term = cosine if odd else 1.0
-    total = term
-    for k in range(3 if odd else 2, dof - 1, 2):
-        term *= cosine * cosine * (k - 1) / k
-        total += term
-    return 2.0 / math.pi * (theta + sine * total) if odd else sine * total
+    return float(stdtrit(dof, probability))

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from narrows.results import summary
+from narrows.results.match import Pairs, match
 from narrows.results.results import Results
-from narrows.results.summary import Row
 
 FLOW_FIGURES = ("goodput_bps", "rtt_mean_s", "rtt_p95_s", "retransmits", "fct_s")
 LINK_FIGURES = ("utilisation", "sojourn_mean_s", "dropped_packets")
 
 TOLERANCES = {"goodput_bps": 0.05, "rtt_mean_s": 0.10}
 """Largest relative difference of each figure at which two results agree. Other figures are not judged."""
-
-_Rows = dict[tuple[Any, ...], Row]
-"""Flows or links by point of the sweep and name."""
 
 
 @dataclass(frozen=True)
@@ -100,38 +95,14 @@ class Comparison:
 
 def compare(a: Results, b: Results) -> Comparison:
     """Compare flows, and links that are a bottleneck in A or B. Figures are means over seeds."""
-    flows = [_by_name(summary.flows(results, most=sys.maxsize)) for results in (a, b)]
-    (links_a, bottlenecks_a), (links_b, bottlenecks_b) = summary.all_links(a), summary.all_links(b)
-    links = [_by_name(links_a), _by_name(links_b)]
-    pairs: list[Pair] = []
-    for key, row in flows[0].items():
-        if key in flows[1]:
-            pairs += _pairs("flow", row, flows[1][key], FLOW_FIGURES)
-    for key, row in links[0].items():
-        if key in links[1] and row.name in bottlenecks_a | bottlenecks_b:
-            pairs += _pairs("link", row, links[1][key], LINK_FIGURES)
-    return Comparison(
-        pairs,
-        _missing("", *flows) + _missing("link ", *links),
-        _missing("", *reversed(flows)) + _missing("link ", *reversed(links)),
-    )
+    matched = match(a, b)
+    pairs = [*_pairs("flow", matched.flows, FLOW_FIGURES), *_pairs("link", matched.links, LINK_FIGURES)]
+    return Comparison(pairs, matched.only_a, matched.only_b)
 
 
-def _missing(prefix: str, rows: _Rows, others: _Rows) -> list[str]:
-    """The rows that the other results lack, as text."""
-    return [_words(row, prefix) for key, row in rows.items() if key not in others]
-
-
-def _by_name(rows: Iterable[Row]) -> _Rows:
-    return {(*sorted((key, str(value)) for key, value in row.factors.items()), row.name): row for row in rows}
-
-
-def _pairs(entity: str, a: Row, b: Row, figures: tuple[str, ...]) -> Iterable[Pair]:
-    for figure in figures:
-        values = (a.figures[figure].mean, b.figures[figure].mean)
-        if not all(math.isnan(value) for value in values):
-            yield Pair(a.factors, entity, a.name, figure, *values)
-
-
-def _words(row: Row, prefix: str) -> str:
-    return " ".join([*(f"{key}={value}" for key, value in row.factors.items()), f"{prefix}{row.name}"])
+def _pairs(entity: str, rows: Pairs, figures: tuple[str, ...]) -> Iterable[Pair]:
+    for a, b in rows:
+        for figure in figures:
+            values = (a.figures[figure].mean, b.figures[figure].mean)
+            if not all(math.isnan(value) for value in values):
+                yield Pair(a.factors, entity, a.name, figure, *values)

@@ -202,3 +202,21 @@ def fingerprint(runs: Iterable[Run]) -> str:
     for run in runs:
         digest.update(f"seed {run.seed} {run.digest}".encode())
     return digest.hexdigest()
+
+
+def replicates(seeds: Iterable[int], sides: Sequence[Iterable[Run]]) -> list[int]:
+    """The seeds whose runs are replicates: on every side, the run differs from that of each earlier seed.
+
+    If nothing in a scenario is random, all seeds give the same run. If repetitions of this run counted, the
+    width of the confidence interval would be zero, and any difference would be significant.
+    """
+    digests = [{run.seed: run.digest for run in side} for side in sides]
+    known: list[set[str]] = [set() for _ in sides]
+    kept = []
+    for seed in seeds:
+        found = [side[seed] for side in digests]
+        if all(digest not in before for digest, before in zip(found, known, strict=True)):
+            kept.append(seed)
+            for digest, before in zip(found, known, strict=True):
+                before.add(digest)
+    return kept

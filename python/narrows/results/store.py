@@ -395,6 +395,18 @@ def write_text(path: Path, text: str) -> None:
         aside.unlink(missing_ok=True)
 
 
+def write_output(path: Path, text: str) -> None:
+    """Write a file that a user asked for. It appears complete or not at all.
+
+    Raises:
+        OutputError: if the file cannot be written.
+    """
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise tables.cannot_write(path, error) from None
+
+
 def _timing(folder: Path) -> dict[int, float]:
     """Wall times of the runs in a folder. A killed run has none."""
     try:

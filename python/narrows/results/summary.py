@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from narrows.errors import OutputError
@@ -36,6 +36,8 @@ class Row:
     """The flow's controller (empty for a link)."""
     figures: dict[str, Figure]
     """Figures by name, in the units of the tables."""
+    by_seed: dict[str, dict[int, float]] = field(default_factory=dict)
+    """The values that each figure is the mean of, by seed."""
 
 
 GROUPS = "rows of a group have sums of share and retransmits, and means of the other figures"
@@ -139,8 +141,13 @@ def _groups_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return merged
 
 
+def group_name(source: str) -> str:
+    """Name of the row of a large group or source."""
+    return f"{source} (group)"
+
+
 def _merged(source: str, group: list[dict[str, Any]]) -> dict[str, Any]:
-    row = dict(group[0], name=f"{source} (group)")
+    row = dict(group[0], name=group_name(source))
     for name in FLOW_FIGURES:
         known = [float(member[name]) for member in group if not math.isnan(member[name])]
         divisor = 1 if name in _SUMS else len(known)
@@ -199,15 +206,20 @@ def _over_seeds(
             )
         point = tuple(runs[row["run"]][factor] for factor in factors)
         groups.setdefault((point, row[entity]), []).append(row)
-    return [
-        Row(
-            factors=dict(zip(factors, point, strict=True)),
-            name=str(group[0]["name"]),
-            cc=str(group[0].get("cc", "")),
-            figures={name: mean_ci([float(row[name]) for row in group]) for name in figures},
+    made = []
+    for (point, _), group in groups.items():
+        seeds = [int(runs[row["run"]]["seed"]) for row in group]
+        values = {name: [float(row[name]) for row in group] for name in figures}
+        made.append(
+            Row(
+                factors=dict(zip(factors, point, strict=True)),
+                name=str(group[0]["name"]),
+                cc=str(group[0].get("cc", "")),
+                figures={name: mean_ci(found) for name, found in values.items()},
+                by_seed={name: dict(zip(seeds, found, strict=True)) for name, found in values.items()},
+            )
         )
-        for (point, _), group in groups.items()
-    ]
+    return made
 
 
 WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")

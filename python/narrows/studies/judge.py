@@ -12,7 +12,7 @@ from narrows import metrics
 from narrows.errors import NarrowsError
 from narrows.results.factors import Factor, in_words, point_in_words, same
 from narrows.results.measures import Measure, Measured, find_measure, measure_run
-from narrows.results.runs import Run, Runs, fingerprint
+from narrows.results.runs import Run, Runs, fingerprint, replicates
 from narrows.studies.identical import same_runs
 from narrows.studies.model import Claim, Expect, Side
 
@@ -203,7 +203,7 @@ def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
             for side, found in zip(sides, groups, strict=True)
         ]
         shared = [seed for seed in (run.seed for run in group) if all(seed in values for values in by_seed)]
-        seeds = _replicates(shared, [found[key] for found in groups])
+        seeds = replicates(shared, [found[key] for found in groups])
         case = _case(claim, key, [[values[seed] for seed in seeds] for values in by_seed])
         if len(seeds) < len(shared):
             count = f"{len(shared) - len(seeds)} of {len(shared)}"
@@ -215,24 +215,6 @@ def _cases_of(claim: Claim, runs: Runs) -> list[Case]:
             case = replace(case, verdict=Verdict.UNJUDGED, why=f"do not trust: {'; '.join(doubts)}")
         cases.append(replace(case, fingerprint=fingerprint(chosen), doubted=bool(doubts)))
     return cases
-
-
-def _replicates(seeds: list[int], sides: list[Runs]) -> list[int]:
-    """The seeds whose runs are replicates: on every side, the run differs from that of each earlier seed.
-
-    If nothing in a scenario is random, all seeds give the same run. If repetitions of this run counted, the
-    width of the confidence interval would be zero, and any difference would decide a claim.
-    """
-    digests = [{run.seed: run.digest for run in side} for side in sides]
-    known: list[set[str]] = [set() for _ in sides]
-    kept = []
-    for seed in seeds:
-        found = [side[seed] for side in digests]
-        if all(digest not in before for digest, before in zip(found, known, strict=True)):
-            kept.append(seed)
-            for digest, before in zip(found, known, strict=True):
-                before.add(digest)
-    return kept
 
 
 def _value(claim: Claim, side: Side, run: Run) -> Measured:

@@ -16,6 +16,7 @@ HYSTERESIS = 0.1
 is outside of this band."""
 
 _QUANTILES = np.linspace(0.005, 0.995, 100)
+"""The distance compares these quantiles, so that runs of different lengths count equally."""
 
 
 def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
@@ -26,7 +27,9 @@ def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     a, b = a[np.isfinite(a)], b[np.isfinite(b)]
     if not len(a) or not len(b) or not b.mean():
         return math.nan
-    return float(np.abs(np.quantile(a, _QUANTILES) - np.quantile(b, _QUANTILES)).mean() / b.mean())
+    from scipy.stats import wasserstein_distance  # noqa: PLC0415 (slow to import)
+
+    return float(wasserstein_distance(np.quantile(a, _QUANTILES), np.quantile(b, _QUANTILES)) / b.mean())
 
 
 def period(t: NDArray[np.float64], window: NDArray[np.float64]) -> float:

@@ -85,6 +85,11 @@ def find_measure(name: str) -> Measure:
     return MEASURES[name]
 
 
+def arguments(of: Measure) -> dict[str, bool]:
+    """The names of a measure's arguments, and whether each is required."""
+    return _parameters(of.function)
+
+
 def measure_run(name: str, run: Run, **args: Any) -> Measured:
     """The value of a measure for one run. It is computed once and kept with the run.
 
