@@ -63,7 +63,7 @@ def timed(command: list[str], folder: Path, env: dict[str, str]) -> float:
 
 
 def overhead_ms(out: Path, wall_s: float, runs: int) -> float:
-    """Time of all cores beside the simulations, in ms per run."""
+    """Time of all cores in addition to the simulations, in ms per run."""
     with (out / "timing.csv").open(encoding="utf-8", newline="") as file:
         simulated = sum(float(row["wall_s"]) for row in csv.DictReader(file))
     return (wall_s * CORES - simulated) / runs * 1e3
@@ -85,7 +85,10 @@ def measure(seeds: int, folder: Path, loop: Path | None, cluster: Cluster | None
         wall = timed([sys.executable, "-m", "narrows", *words], folder, environment)
         rates[side] = seeds / wall
         beside = overhead_ms(out, wall, seeds)
-        print(f"{seeds} seeds, {side}: {rates[side]:.1f} runs/s, {beside:.1f} ms beside each run", flush=True)
+        print(
+            f"{seeds} seeds, {side}: {rates[side]:.1f} runs/s, {beside:.1f} ms in addition to each run",
+            flush=True,
+        )
         shutil.rmtree(out)
     for above, below in (("threads", "Rust"), ("Ray", "threads")):
         if above in rates and below in rates:

@@ -22,7 +22,7 @@ _MOST_HOSTS = 8
 
 
 class Hosts:
-    """What the hosts of an executor have done."""
+    """The finished and failed runs of the hosts of an executor."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()

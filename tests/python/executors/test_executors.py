@@ -423,3 +423,39 @@ class Dying(Sketch):
 def test_results_of_an_executor_are_readable(tmp_path, local):
     sweep.run(scenario(), out=tmp_path / "a", backend=Sketch(), executor=Elsewhere(), formats=("parquet",))
     assert Results.read(tmp_path / "a").flows.num_rows == 2 * RUNS
+
+
+# Commands
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "demo.toml", "--out", "o"),
+        (
+            "matrix",
+            "cubic",
+            "bbr",
+            "--buffer",
+            "1bdp",
+            "--seeds",
+            "1",
+            "--duration",
+            "2s",
+            "--no-figures",
+            "--out",
+            "o",
+        ),
+        ("study", "brf", "--quick", "--only", "E1", "--seeds", "1", "--no-figures", "--out", "o"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_commands_give_their_runs_to_the_executor(narrows, tmp_path, monkeypatch, words):
+    executor = Elsewhere()
+    monkeypatch.setattr(executors, "named", lambda name, jobs: executor)
+    monkeypatch.setattr(sweep, "simulator", Sketch)
+    monkeypatch.chdir(tmp_path)
+    Path("demo.toml").write_text(TEXT)
+    code, _, err = narrows(*words, "--executor", "processes")
+    assert code == 0, err
+    assert executor.batches
