@@ -8,8 +8,8 @@
 The changes are in `mutations.toml` and the scenarios in `suite/`. The judge compares each changed engine with
 the engine of the current commit in two ways: with other seeds (a statistical test, as for an engine whose
 random numbers changed), and with the same seeds (paired, and bit by bit). `unchanged` compares blocks of
-seeds of the unchanged engine with each other, and counts false alarms. Results are kept in `target/mutations`,
-so a stopped call continues.
+seeds of the unchanged engine with each other, and counts false alarms. Results are kept in
+`target/mutations`, so a stopped call continues.
 """
 
 from __future__ import annotations
