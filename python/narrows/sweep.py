@@ -208,11 +208,11 @@ def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
         # Runs of a point differ only in their seeds, so check one of them.
         if first is not None and item.factors == runs[item.id - 1].factors:
             continue
-        plan = resolver(item.scenario)
+        plan = resolver(item.point)
         try:
             backend.check(plan)
         except ScenarioError as error:
-            raise survey(item.scenario).in_scenario(error).in_source(item.scenario.source) from None
+            raise survey(item.point).in_scenario(error).in_source(item.scenario.source) from None
         first = first or plan
     assert first is not None, "a scenario has at least one run"
     return first
@@ -310,7 +310,8 @@ def _jobs(runs: Iterable[Run], resolver: Resolver, kept: frozenset[int]) -> Iter
     plan: Plan | None = None
     for item in runs:
         if plan is None or previous is None or item.factors != previous.factors:
-            plan = resolver(item.scenario)
+            # By the point's first seed, so that all shards draw the same pairs of hosts.
+            plan = resolver(item.point)
         previous = item
         if item.id not in kept:
             yield Job(item.id, item.seed, item.factors, plan)

@@ -62,6 +62,17 @@ def test_equal_runs_are_identical(backend):
     assert set(result.counts) == {Outcome.EQUAL}
 
 
+def test_runs_whose_links_differ_are_not_identical(backend):
+    class Longer(Noisy):
+        def run(self, plan):
+            output = super().run(plan)
+            links = dict(output["links"])
+            links["sojourn_mean_s"] = np.asarray(links["sojourn_mean_s"], dtype=float) + 0.001
+            return output | {"links": links}
+
+    assert not diff(side("a", Noisy(backend)), side("b", Longer(backend))).is_identical
+
+
 def test_runs_with_the_same_seed_are_paired(backend):
     """A change that is a third of the spread over seeds is found, because the pairs share their noise."""
     base, head = side("a", Noisy(backend)), side("b", Noisy(backend, 0.993))

@@ -107,6 +107,19 @@ def test_revisions_need_a_clone(narrows, tmp_path, monkeypatch, clone):
     assert narrows("diff", "--scenario", "s.toml", "good", "fails") == (2, "", line)
 
 
+SCENARIO = "[topology]\nkind = 'dumbbell'\nrate = '10mbit'\nrtt = '20ms'\n[[flows]]\n"
+
+
+def test_results_of_an_earlier_call_are_not_mixed_in(narrows, tmp_path, monkeypatch, clone):
+    monkeypatch.chdir(clone)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "old").write_text("")
+    (clone / "s.toml").write_text(SCENARIO)
+    code, out, err = narrows("diff", "HEAD", "HEAD", "--scenario", "s.toml", "--keep", tmp_path / "kept")
+    assert (code, out) == (2, "")
+    assert err.startswith("--keep: found '") and err.endswith(", expected a new or empty folder\n")
+
+
 def test_a_wrong_scenario_gives_one_line_before_any_build(narrows, tmp_path, monkeypatch, clone):
     (tmp_path / "s.toml").write_text("durations = 1")
     monkeypatch.chdir(clone)

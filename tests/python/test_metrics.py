@@ -336,6 +336,9 @@ def test_differences_without_spread_are_judged_by_exact_tests() -> None:
     assert metrics.paired_difference([4, 5], [4, 5]).p == 1
     assert metrics.unpaired_difference([2, 2, 2], [1, 1, 1]).p == 2 / 20
     assert metrics.unpaired_difference([2, 2, 2], [2, 2]).p == 1
+    assert metrics.unpaired_difference([2, 2, 2], [1, 1]).p == 1 / 10
+    # Binary fractions are rounded: these differences are not all equal.
+    assert metrics.paired_difference([0.15, 0.25, 0.35], [0.1, 0.2, 0.3]).p == 2 / 2**3
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12), st.floats(0.5, 0.99))

@@ -159,3 +159,20 @@ def test_a_plan_with_a_wrong_distribution_is_refused():
     plan["flows"][0]["app"]["size"]["points"][-1] = (10_000_000.0, 0.9)
     with pytest.raises(ScenarioError, match="rising shares from 0 to 1"):
         Simulator().check(plan)
+
+
+def test_all_seeds_and_shards_have_the_pairs_of_the_first_seed(tmp_path):
+    scenario = loads("duration = '1ms'\n" + TREE + "pattern = 'permutation'")
+    whole = run(scenario, seeds=4, jobs=1).table("flows").to_pylist()
+    names = {row["name"] for row in whole if row["run"] == 0}
+    assert len(names) == 16
+    assert {row["name"] for row in whole} == names
+    part = run(scenario, seeds=4, jobs=1, shard=(2, 2)).table("flows").to_pylist()
+    assert {row["name"] for row in part} == names
+
+
+def test_too_many_pairs_are_refused_before_they_are_made():
+    with pytest.raises(
+        ScenarioError, match=r"flows\.0: found 67100672 pairs of hosts, expected at most 100000"
+    ):
+        pairs("pattern = 'all-to-all'", head=TREE.replace("k = 4", "k = 32"))

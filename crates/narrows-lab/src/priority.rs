@@ -7,7 +7,7 @@ pub(crate) enum Priority {
     Highest,
 }
 
-/// Lets the calling thread run before all threads of other programs, also the threads and programs that it starts.
+/// Lets the calling thread, and the threads and programs that it starts, run before all threads of other programs.
 ///
 /// Tests that measure a rate need it: if the sender or a switch in user space waits for a processor, the rate is too
 /// low. Such a thread must sleep most of the time, because nothing else runs while it works. Without the permission

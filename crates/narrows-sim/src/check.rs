@@ -134,7 +134,7 @@ fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
     let longest = link.delay.iter().map(|d| d.1).max().unwrap_or(Span::ZERO);
     require(&format!("{at}.delay"), longest, longest <= MAX_DELAY, "at most 1000 s")?;
     let jitter = link.jitter.as_ref().map_or(Span::ZERO, |j| j.max);
-    require(&format!("{at}.start_jitter.max"), jitter, jitter <= MAX_DELAY, "at most 1000 s")?;
+    require(&format!("{at}.jitter.max"), jitter, jitter <= MAX_DELAY, "at most 1000 s")?;
     require(&format!("{at}.duplicate"), link.duplicate, is_probability(link.duplicate), "0 to 1")?;
     let steps = format_args!("{} steps", link.loss.len());
     require(&format!("{at}.loss"), steps, is_ordered(&link.loss), "steps in order of time")?;

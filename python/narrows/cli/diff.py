@@ -109,6 +109,10 @@ def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]
     for name in names:
         if names.count(name) > 1:
             raise NarrowsError(f"--scenario: found two scenarios named {name}, expected different names")
+    keep = request.keep
+    # Results of an earlier call would count as those of this one.
+    if keep is not None and keep.exists() and (not keep.is_dir() or any(keep.iterdir())):
+        raise NarrowsError(f"--keep: found {found(str(keep))}, expected a new or empty folder")
     clone = engines.find_clone(Path.cwd())
     commits = [engines.find_commit(clone, revision) for revision in (base, head)]
     built = [engines.build(clone, commit, say) for commit in commits]

@@ -70,8 +70,9 @@ class _Commands(LazyGroup):
     entries = COMMANDS
 
 
-EXIT_CODES = """Exit codes: 0 success; 1 a check failed (compare beyond tolerances, diff with a change,
-validate with failed cells, doctor or vm status not ready); 2 wrong usage or input; 130 interrupted."""
+EXIT_CODES = """Exit codes: 0 success; 1 a check failed (run with an expectation that is not met, compare
+beyond tolerances, diff with a change, validate with failed cells, doctor or vm status not ready); 2 wrong
+usage or input; 130 interrupted."""
 
 # Without markup, help needs no rich, which takes as long to import as everything else together.
 app = typer.Typer(

@@ -107,10 +107,10 @@ def notes(diff: Diff) -> Iterator[str]:
         level = percent(1 - diff.confidence)
         yield (
             f"changed: p below {1 - diff.confidence:.3g} after the correction of {CORRECTION}; if nothing "
-            f"changed, the probability of such a figure is at most {level}"
+            f"changed, the probability that any figure is reported is at most {level}"
         )
     if not diff.is_changed and not diff.is_identical and any(pairing.paired for pairing in diff.points):
-        yield "runs differ although no figure has changed; --exact counts this as a change"
+        yield "runs differ, but no figure changed significantly; --exact counts this as a change"
     for label, names in (("BASE", diff.only_base), ("HEAD", diff.only_head)):
         if names:
             yield _only(label, "scenario ", names)
@@ -135,9 +135,9 @@ def _about_runs(points: list[Pairing]) -> Iterator[str]:
         counts = [sum(len(item.seeds[side]) for item in apart) for side in (0, 1)]
         yield f"runs: {counts[0]} in BASE and {counts[1]} in HEAD with different seeds, not paired"
     if repeats := sum(item.repeats for item in points):
-        yield f"{_count(repeats, 'run repeats', 'runs repeat')} the run of another seed and do not count"
+        yield f"{_count(repeats, 'run repeats', 'runs repeat')} the run of another seed (not counted)"
     if unsound := sum(item.unsound for item in points):
-        yield f"{_count(unsound, 'run was', 'runs were')} disturbed and do not count"
+        yield f"{_count(unsound, 'run was', 'runs were')} disturbed (not counted)"
 
 
 def _count(number: int, one: str, several: str) -> str:

@@ -26,12 +26,15 @@ class Batches(Iterator[Batch]):
 
     def __init__(self, jobs: Iterable[Job], count: int, executor: Executor) -> None:
         self._jobs, self._left, self._executor = iter(jobs), count, executor
-        self._runs, self._seconds = 0, 0.0
+        self._runs, self._seconds = 0.0, 0.0
 
     def learn(self, report: Report) -> None:
-        """Note the durations of a batch's runs."""
-        self._runs += len(report.seconds)
-        self._seconds += sum(report.seconds.values())
+        """Note the durations of a batch's runs. Earlier batches lose half of their weight.
+
+        The next runs may be longer: a sweep goes from point to point.
+        """
+        self._runs = self._runs / 2 + len(report.seconds)
+        self._seconds = self._seconds / 2 + sum(report.seconds.values())
 
     def __next__(self) -> Batch:
         each, runs = self._lengths()

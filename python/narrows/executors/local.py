@@ -46,7 +46,7 @@ class Threads:
         self._pool.shutdown()
 
     def cancel(self) -> None:
-        """Wait until the runs have ended, which the sweep has told the backend."""
+        """Wait until the runs have ended. The sweep has already cancelled them in the backend."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -86,7 +86,9 @@ class Processes:
         try:
             yield from _reports(self._pool, task, batches, self.slots)
         except BrokenProcessPool:
-            raise NarrowsError("executor processes: found a dead worker, expected it to live") from None
+            raise NarrowsError(
+                "executor processes: found a worker that died, e.g. because memory is exhausted"
+            ) from None
         self._pool.shutdown()
 
     def cancel(self) -> None:

@@ -75,10 +75,11 @@ class Slurm:
             return
         try:
             with engine.batch():
-                self._active += [engine.submit(task, batch) for batch in batches]
+                submitted = [engine.submit(task, batch) for batch in batches]
         except (FailedSubmissionError, subprocess.CalledProcessError, OSError) as error:
-            self._active = []
+            # `cancel` ends the jobs that were submitted earlier.
             raise self._lost(error) from None
+        self._active += submitted
 
     def _lost(self, error: Exception) -> NarrowsError:
         lines = [line for line in str(error).splitlines() if line.strip()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 import tempfile
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from narrows.backends import Backend, Output
-from narrows.errors import NarrowsError, ScenarioError
+from narrows.errors import NarrowsError, ScenarioError, one_line
 from narrows.executors import Batch, Job, Report
 from narrows.results import segments, tables
 from narrows.version import release
@@ -90,9 +91,18 @@ class Apart:
                 output = output_of(job, self.backend, self.source)
                 finished[job.run] = tables.tables(job.run, job.seed, job.factors, output)
             except Exception as error:  # the sweep raises it
-                return finished, seconds, error
+                return finished, seconds, _portable(error)
             seconds[job.run] = time.monotonic() - started
         return finished, seconds, None
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or its text if it cannot travel to the sweep's process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever the constructor of a user's class raises
+        return NarrowsError(one_line(f"{type(error).__name__}: {error}"))
+    return error
 
 
 def _files(runs: dict[int, dict[str, pa.Table]]) -> dict[str, bytes]:

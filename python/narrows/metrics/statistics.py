@@ -86,7 +86,9 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> 
     interval = mean_ci(differences, level)
     if interval.n < 2:
         return _without_test(interval)
-    if np.ptp(differences) == 0:
+    # Rounding alone makes equal differences unequal.
+    rounding = 8 * np.finfo(np.float64).eps * max(np.nanmax(np.abs(first)), np.nanmax(np.abs(second)))
+    if np.ptp(differences) <= rounding:
         # Without any spread the t-test has no scale, and the exact sign test decides.
         return _constant(interval.mean, interval.n, 2.0 ** (1 - interval.n))
     from scipy.stats import ttest_1samp
@@ -108,8 +110,10 @@ def unpaired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -
     if n < 2:
         return _without_test(Interval(mean, math.nan, math.nan, n))
     if np.ptp(first) == np.ptp(second) == 0:
-        # The exact permutation test: of all divisions of the values into two sides, two have this difference.
-        return _constant(mean, n, 2.0 / math.comb(first.size + second.size, n))
+        # The exact permutation test: of all divisions of the values into two sides, this one has the largest
+        # difference, and so has its mirror image if the sides are equally large.
+        extreme = 2.0 if first.size == second.size else 1.0
+        return _constant(mean, n, extreme / math.comb(first.size + second.size, n))
     from scipy.stats import ttest_ind
 
     test = ttest_ind(first, second, equal_var=False)

@@ -166,6 +166,11 @@ def new_stage(folder: Path) -> Path:
 def discard_stages(folder: Path) -> None:
     """Remove the stages in a sweep's folder, with the segments that are not complete."""
     for stage in (folder / RUNS).glob(".*"):
+        # A worker that outlives its sweep may write to the stage. After the renaming it cannot complete a
+        # segment that this function removes.
+        gone = stage.with_name(f".gone-{secrets.token_hex(4)}")
+        with contextlib.suppress(OSError):
+            stage = stage.rename(gone)  # noqa: PLW2901
         shutil.rmtree(stage, ignore_errors=True)
 
 

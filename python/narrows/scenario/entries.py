@@ -10,11 +10,8 @@ from narrows.errors import ScenarioError, found
 from narrows.scenario import demands, patterns
 from narrows.scenario.model import Scenario
 from narrows.scenario.named import LEAST_RATE, RATES, Named
-from narrows.scenario.traffic import SNDLIB, App, Flow
+from narrows.scenario.traffic import MAX_ENTRIES, SNDLIB, App, Flow
 from narrows.topology.facts import Demand
-
-MAX_ENTRIES = 100_000
-"""Maximum number of flows that entries expand to; each may have a `count`."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +74,6 @@ def _one(end: str | list[str] | None) -> str | None:
 
 def _pairs(scenario: Scenario, flow: Flow, index: int) -> list[Entry]:
     pairs = patterns.pairs(scenario, flow, index)
-    if len(pairs) > MAX_ENTRIES:
-        raise ScenarioError(
-            f"found {len(pairs)} pairs of hosts, expected at most {MAX_ENTRIES}", f"flows.{index}"
-        )
     return [Entry(_made(flow, f"{a}-{b}"), index, a, b) for a, b in pairs]
 
 

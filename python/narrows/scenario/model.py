@@ -210,8 +210,8 @@ class Scenario(Table):
     """Links in addition to the topology's links."""
     ecmp: Flag = False
     """Whether flows are spread over equal paths, as by switches that hash addresses and ports. Each flow
-    draws one of the shortest paths, and another one for its ACKs. Otherwise all flows between two nodes take
-    the same path. Simulator only."""
+    draws one of the shortest paths, and independently one for its ACKs. Otherwise all flows between two nodes
+    take the same path. Simulator only."""
     flows: Annotated[list[Flow], Field(max_length=100_000)] = []
     """Flows of the scenario."""
     rate_controllers: Annotated[list[RateController], Field(max_length=1024)] = []

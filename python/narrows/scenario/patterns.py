@@ -9,7 +9,7 @@ from random import Random
 from narrows.errors import ScenarioError, found, hint
 from narrows.scenario.model import Scenario
 from narrows.scenario.named import Named
-from narrows.scenario.traffic import Flow
+from narrows.scenario.traffic import MAX_ENTRIES, Flow
 
 Pair = tuple[str, str]
 """Sender and receiver."""
@@ -19,7 +19,8 @@ def pairs(scenario: Scenario, flow: Flow, index: int) -> list[Pair]:
     """The pairs of an entry, in the order of its senders.
 
     Args:
-        scenario: the scenario, whose seed draws the pairs of the patterns `permutation` and `random`.
+        scenario: the scenario, whose seed draws the pairs of the patterns `permutation` and `random`. In a
+            sweep, it is the seed of a point's first run.
         flow: the entry.
         index: its number.
 
@@ -38,12 +39,14 @@ def pairs(scenario: Scenario, flow: Flow, index: int) -> list[Pair]:
                 raise ScenarioError(f"found {len(senders)} hosts, expected at least two", f"{key}.from")
             return list(zip(senders, _cycle(senders, random), strict=True))
         case "random":
-            return [(a, _drawn([b for b in receivers if b != a], random, key)) for a in senders]
+            return [(a, _other(receivers, a, random, key)) for a in senders]
         case _:
-            listed = [(a, b) for a in senders for b in receivers if a != b]
-            if not listed:
+            count = len(senders) * len(receivers) - len({*senders} & {*receivers})
+            if not count:
                 raise ScenarioError("found no pair of two different hosts, expected one", f"{key}.to")
-            return listed
+            if count > MAX_ENTRIES:
+                raise ScenarioError(f"found {count} pairs of hosts, expected at most {MAX_ENTRIES}", key)
+            return [(a, b) for a in senders for b in receivers if a != b]
 
 
 def hosts(scenario: Scenario) -> list[str]:
@@ -99,7 +102,10 @@ def _cycle(hosts: Sequence[str], random: Random) -> list[str]:
     return order
 
 
-def _drawn(hosts: Sequence[str], random: Random, key: str) -> str:
-    if not hosts:
+def _other(hosts: Sequence[str], sender: str, random: Random, key: str) -> str:
+    """A host that is not the sender. All are equally likely."""
+    if all(host == sender for host in hosts[:2]):
         raise ScenarioError("found no receiver that is not the sender, expected one", f"{key}.to")
-    return hosts[int(random.random() * len(hosts))]
+    while (drawn := hosts[int(random.random() * len(hosts))]) == sender:
+        pass
+    return drawn

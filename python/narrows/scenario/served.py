@@ -40,7 +40,9 @@ def together(runs: Iterable[Run]) -> list[str]:
 
     The order in which their first packets arrive then decides, for example, which of them lose packets.
     """
-    most = max((_most_together(run.scenario) for run in runs), default=0)
+    # Runs of a point differ only in their seeds.
+    points = {id(run.point): run.point for run in runs}.values()
+    most = max(map(_most_together, points), default=0)
     if most < 2:
         return []
     return [

@@ -27,6 +27,8 @@ SNDLIB = "sndlib"
 """The traffic matrix that comes with a topology from SNDlib."""
 MAX_FLOWS = 1_000_000
 """Maximum number of flows in a run."""
+MAX_ENTRIES = 100_000
+"""Maximum number of flows that entries expand to; each may have a `count`."""
 MAX_INITIAL_WINDOW = 10_000
 """Largest initial window of TCP, packets."""
 TCP_ONLY = {"cc", "ecn", "pacing", "receive_window", "mss", "initial_window", "return_path"}
@@ -145,7 +147,8 @@ class Flow(Table):
     pattern: Literal["permutation", "all-to-all", "random", "incast"] | None = None
     """Makes this entry several flows between hosts: from each host to one other, so that each receives once
     (`permutation`), from each to all others (`all-to-all`), from each to one that is drawn (`random`), or
-    from all to the host `to` (`incast`). `from` and `to` restrict the hosts. The seed draws the pairs."""
+    from all to the host `to` (`incast`). `from` and `to` restrict the hosts. The scenario's seed
+    draws the pairs, which all seeds of a sweep share."""
     transport: Literal["tcp", "udp"] = "tcp"
     """Transport protocol of the flow."""
     cc: Cc = Congestion(name="cubic")
@@ -163,8 +166,8 @@ class Flow(Table):
     spacing: Duration = 0
     """Time between the starts of consecutive flows."""
     start_jitter: Duration = 0
-    """Each flow starts later by a random time of up to this. Flows that start at the same time can stay in
-    step, which real ones do not."""
+    """Maximum random delay of each flow's start. Simulated flows that start at the same time can stay in
+    step. Real flows do not."""
     size: Size | None = None
     """Application bytes to send; unlimited if left out."""
     app: App | None = None

@@ -410,9 +410,27 @@ def test_ctrl_c_ends_processes_at_once(tmp_path):
 
 
 def test_a_process_that_dies_is_one_line(tmp_path):
-    with pytest.raises(NarrowsError, match=r"^executor processes: found a dead worker, expected it to live$"):
+    with pytest.raises(
+        NarrowsError,
+        match=r"^executor processes: found a worker that died, e\.g\. because memory is exhausted$",
+    ):
         sweep.run(scenario(), out=tmp_path / "a", backend=Dying(), executor=Processes(1))
     assert not (tmp_path / "a").exists()
+
+
+class PeculiarError(Exception):
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
+
+
+class Raising(Sketch):
+    def run(self, plan):
+        raise PeculiarError(1, 2)
+
+
+def test_an_exception_that_cannot_be_pickled_arrives_as_text(tmp_path):
+    with pytest.raises(NarrowsError, match=r"^PeculiarError: 1 and 2$"):
+        sweep.run(scenario(), out=tmp_path / "a", backend=Raising(), executor=Processes(1))
 
 
 class Dying(Sketch):

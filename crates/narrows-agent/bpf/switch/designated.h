@@ -21,7 +21,7 @@
 #include "syn.h"
 
 /* The agent sets these before load, as in narrows_control::rate::bdr. */
-const volatile __u32 designations_mask = 0;	/* number of times in `designations`, which is a power of two, minus one */
+const volatile __u32 designations_mask = 0;	/* number of entries of `designations` (a power of two) minus one */
 const volatile __u64 designated_ns = 4000000000;	/* a flow whose last designated packet is older than this gets no rate */
 
 /* When a packet of a flow with this hash was last designated, ns. A switch that keeps flows has only one entry. */
@@ -113,7 +113,7 @@ static __always_inline __u32 nrw_forward_stateless(struct nrw_here *h)
 	/* ACKs without data belong to data of the other direction, whose queue they may join if they carry the option. */
 	if (!opens && !p->payload && !o->has_report)
 		return o->has_rate ? NRW_LEAF_ELEPHANT : NRW_LEAF_OTHER_TCP;
-	/* data of other senders has neither */
+	/* data packets of other senders have neither a report nor a mark */
 	if (!opens && !o->has_report && !nrw_is_marked(o))
 		return NRW_LEAF_OTHER_TCP;
 	at = nrw_designation(&p->key);

@@ -83,7 +83,7 @@ impl Paths {
         Some(self.add(vec![from, to], &links))
     }
 
-    /// Returns the paths of a flow between the ends of this flow plan. With ECMP, it is one of several flows' paths.
+    /// Returns the paths of a flow plan's flows without ECMP. With ECMP, [`spread`](Self::spread) chooses the paths.
     pub(crate) fn both_ways(&mut self, plan: &Plan, flow: &FlowPlan) -> Result<BothWays, Error> {
         let unreachable = |from: u32, to: u32| Error::Unreachable {
             flow: flow.name.clone(),

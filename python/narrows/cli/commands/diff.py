@@ -52,7 +52,7 @@ def diff(
         ),
     ] = 0.95,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Also exit with 1 if any two runs differ in any figure.")
+        bool, typer.Option("--exact", help="Also exit with 1 unless all runs are bit-for-bit equal.")
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="Also print the figures without a change.")] = False,
     out: Annotated[

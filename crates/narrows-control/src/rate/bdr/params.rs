@@ -49,9 +49,9 @@ crate::parameters! {
         pub estimator: Estimator = Estimator::Exponential, word(Estimator::WORDS).from("BDR-21");
         /// Mean time between reports that is assumed before the first report.
         pub t_rep_initial: Span = Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
-        /// Maximum time that counts from a report. Idle or false senders may report more. One report counts as at
-        /// most this time divided by tau flows. If signal is ack, at most 4.194303 s, which is the longest time that a
-        /// report states.
+        /// Maximum time that counts from a report. Idle or false senders may report more. A report counts as at most
+        /// t_rep_max / tau flows. If signal is ack, at most 4.194303 s, which is the longest time that a report can
+        /// state.
         pub t_rep_max: Span = Span::from_secs(2), time_from(SHORTEST, LONGEST).from("ours");
         /// How rates reach senders: in headers, as published, or in ACKs with BRF's option, from senders `brf` with
         /// `designate`. An ACK carries a rate, not a gain, so ACKs require resolved mode.

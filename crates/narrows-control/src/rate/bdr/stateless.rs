@@ -58,7 +58,7 @@ pub struct Stateless {
     law: Law,
     watch: Watch,
     recent: Recent,
-    /// The time of the last reports of a host that counts.
+    /// The time of the last call of [`on_reports`](ReportCounter::on_reports).
     reported: Time,
 }
 
