@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from narrows.backends.sim import Simulator
 from narrows.errors import ScenarioError
+from narrows.results import summary
 from narrows.scenario import patterns
 from narrows.scenario.load import loads
 from narrows.scenario.resolve import resolve, survey
@@ -176,3 +177,18 @@ def test_too_many_pairs_are_refused_before_they_are_made():
         ScenarioError, match=r"flows\.0: found 67100672 pairs of hosts, expected at most 100000"
     ):
         pairs("pattern = 'all-to-all'", head=TREE.replace("k = 4", "k = 32"))
+
+
+def test_few_arrivals_do_not_mix_flows_of_seeds_in_the_summary():
+    """Seeds have different numbers of arrivals, so the flows after them have different numbers."""
+    text = (
+        "duration = '2s'\n[topology]\nkind = 'dumbbell'\nrate = '10mbit'\nrtt = '20ms'\n"
+        "[[flows]]\nname = 'web'\narrivals = { rate = 2, size = '5kB' }\n"
+        "[[flows]]\nname = 'bulk'\ncc = 'reno'\n"
+    )
+    results = run(loads(text), seeds=4, jobs=1)
+    runs = [row["run"] for row in results.table("flows").to_pylist() if row["source"] == "web"]
+    assert len({runs.count(run) for run in set(runs)}) > 1
+    (bulk,) = [row for row in summary.flows(results) if row.name == "bulk"]
+    assert len(bulk.by_seed["goodput_bps"]) == 4
+    assert min(bulk.by_seed["goodput_bps"].values()) > 5e6

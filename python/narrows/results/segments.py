@@ -170,8 +170,9 @@ def discard_stages(folder: Path) -> None:
         # segment that this function removes.
         gone = stage.with_name(f".gone-{secrets.token_hex(4)}")
         with contextlib.suppress(OSError):
-            stage = stage.rename(gone)  # noqa: PLW2901
-        shutil.rmtree(stage, ignore_errors=True)
+            stage.rename(gone)
+        for place in (gone, stage):
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def is_written(stage: Path, number: int) -> bool:

@@ -205,7 +205,8 @@ def _over_seeds(
                 "that the table runs has"
             )
         point = tuple(runs[row["run"]][factor] for factor in factors)
-        groups.setdefault((point, row[entity]), []).append(row)
+        # Names identify flows. Numbers do not, because each seed has its own number of arrivals.
+        groups.setdefault((point, row["name"]), []).append(row)
     made = []
     for (point, _), group in groups.items():
         seeds = [int(runs[row["run"]]["seed"]) for row in group]
