@@ -111,6 +111,7 @@ CALLS = {
         ["run", "wide.toml", "--set", "flows.0.cc=brf"],
     ],
     "compare": [["compare", "results/wide", "results/other"]],
+    "diff": [["diff", "results/wide", "results/other", "--all"]],
     "check": [["check", "wide.toml", "--set", "flows.0.cc=brf"]],
     "show": [
         ["show", SCENARIOS / "abilene.toml"],
@@ -150,7 +151,7 @@ def printed(text):
     ids=lambda call: "-".join(str(w) for w in call),
 )
 def test_a_command_prints_no_line_wider_than_the_terminal(narrows, terminal, monkeypatch, call, width):
-    if call[0] == "compare":
+    if call[0] in ("compare", "diff"):
         narrows("run", "wide.toml")
         narrows("run", "wide.toml", "--seed", "7", "--out", "results/other")
     if "loads" in call:
