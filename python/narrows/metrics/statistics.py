@@ -90,7 +90,8 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> 
     rounding = 8 * np.finfo(np.float64).eps * max(np.nanmax(np.abs(first)), np.nanmax(np.abs(second)))
     if np.ptp(differences) <= rounding:
         # Without any spread the t-test has no scale, and the exact sign test decides.
-        return _constant(interval.mean, interval.n, 2.0 ** (1 - interval.n))
+        mean = interval.mean if abs(interval.mean) > rounding else 0.0
+        return _constant(mean, interval.n, 2.0 ** (1 - interval.n))
     from scipy.stats import ttest_1samp
 
     return Difference(
