@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from narrows import sweep
+from narrows import metrics, sweep
 from narrows.diff import Outcome, Side, diff, files, parse_ask, read_side
 from narrows.errors import NarrowsError
 from narrows.scenario.load import loads
@@ -235,6 +235,10 @@ def test_the_command_prints_and_writes_the_changes(narrows, backend, tmp_path):
         ("bbr", "goodput_bps"),
     ]
     assert all(item["interval"][0] < item["difference"] < item["interval"][1] < 0 for item in changed)
+
+
+def test_the_help_names_the_default_confidence(narrows):
+    assert f"(default: {metrics.CONFIDENCE:g})" in " ".join(narrows("diff", "--help")[1].split())
 
 
 def test_results_without_a_change_exit_with_0_unless_exact(narrows, backend, tmp_path):

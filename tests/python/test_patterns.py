@@ -1,9 +1,13 @@
 """Many flows in few lines: pairs of hosts, equal paths, measured sizes."""
 
+from pathlib import Path
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from narrows import units
 from narrows.backends.sim import Simulator
 from narrows.errors import ScenarioError
 from narrows.results import summary
@@ -12,6 +16,7 @@ from narrows.scenario.load import loads
 from narrows.scenario.resolve import resolve, survey
 from narrows.scenario.routes import Routes
 from narrows.scenario.sizes import MEASURED
+from narrows.scenario.traffic import SizeDistribution
 from narrows.sweep import run
 
 TREE = "[topology]\nname = 'fat-tree'\nk = 4\nrate = '100mbit'\n[[flows]]\n"
@@ -133,6 +138,18 @@ def test_measured_distributions_are_distributions(name):
     assert MEASURED[name].mean == pytest.approx(drawn_mean(points), rel=1e-3)
     half = dict(enumerate(MEASURED[name].scaled(MEASURED[name].mean / 2)))
     assert half[1][0] == pytest.approx(points[1][0] / 2)
+
+
+def test_the_format_and_its_page_have_all_measured_distributions():
+    names = get_args(SizeDistribution.model_fields["distribution"].annotation)
+    assert set(names) == {"fixed", "exponential", "pareto", *MEASURED}
+    page = (Path(__file__).parents[2] / "docs/reference/scenarios.md").read_text()
+    for name, measured in MEASURED.items():
+        small = 100 * np.interp(10_000, *zip(*measured.scaled(None), strict=True))
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
+        _, _, mean, share, *_ = [cell.strip() for cell in row.split("|")]
+        assert units.parse_size(mean.replace(" ", "")) == pytest.approx(measured.mean, rel=5e-3)
+        assert share == f"{small:.0f} %"
 
 
 def drawn_mean(points):

@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 import typer
 from rich.console import Console
 
-from narrows import extras
+from narrows import extras, metrics
 from narrows.cli.commands.shared import say
 from narrows.cli.console import plain
 from narrows.cli.options import checked_seed, overrides
 from narrows.cli.table import Table
-from narrows.diff import Diff, Outcome, Side, engines, files, parse_ask, read_side, words
+from narrows.diff import DIFFERENT, Diff, Side, engines, files, parse_ask, read_side, words
 from narrows.diff import diff as compare
 from narrows.errors import NarrowsError, OutputError, found
 from narrows.results.store import write_output
@@ -54,12 +54,13 @@ def diff(
     head: str,
     request: Request,
     measures: Sequence[str],
-    confidence: float,
+    confidence: float | None,
     outputs: Outputs,
     *,
     exact: bool,
 ) -> None:
     """Compare two sides, print the changes and exit with 1 if there are any."""
+    confidence = metrics.CONFIDENCE if confidence is None else confidence
     if not 0.5 <= confidence < 1:
         raise NarrowsError(f"--confidence: found {found(confidence)}, expected at least 0.5 and less than 1")
     if outputs.page is not None:
@@ -132,9 +133,8 @@ def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]
 
 def show(result: Diff, console: Console, *, every: bool) -> None:
     """Print the changed figures (`every`: all figures) and what the comparison is based on."""
-    wanted = (Outcome.CHANGED, Outcome.ONE_SIDED, Outcome.UNJUDGED)
     rows = [
-        (part, item) for part in result.parts for item in part.compared if every or item.outcome in wanted
+        (part, item) for part in result.parts for item in part.compared if every or item.outcome in DIFFERENT
     ]
     console.print(f"BASE: {result.base}, HEAD: {result.head}")
     if rows:
@@ -150,18 +150,11 @@ def show(result: Diff, console: Console, *, every: bool) -> None:
         table.add_text("outcome")
         for part, item in rows:
             at = item.series.factors
-            name = item.series.name if item.series.entity == "flow" else f"link {item.series.name}"
             table.add_row(
                 *([part.name] if several else []),
                 *(words.factor_text(at, factor) for factor in factors),
-                name,
-                words.title(item),
-                words.mean(item, "base"),
-                words.mean(item, "head"),
-                words.relative(item),
-                words.bounds(item),
-                words.probability(item),
-                str(item.outcome),
+                words.entity(item),
+                *words.cells(item),
             )
         table.print(console)
     console.print(words.headline(result))

@@ -1,7 +1,18 @@
 """Finds what changed between two results of the same scenarios, with confidence (`narrows diff`)."""
 
 from narrows.diff.ask import Ask, parse_ask
-from narrows.diff.changes import Compared, Diff, Outcome, Part, diff
+from narrows.diff.changes import DIFFERENT, Compared, Diff, Outcome, Part, diff
 from narrows.diff.folders import Side, read_side
 
-__all__ = ["Ask", "Compared", "Diff", "Outcome", "Part", "Side", "diff", "parse_ask", "read_side"]
+__all__ = [
+    "DIFFERENT",
+    "Ask",
+    "Compared",
+    "Diff",
+    "Outcome",
+    "Part",
+    "Side",
+    "diff",
+    "parse_ask",
+    "read_side",
+]

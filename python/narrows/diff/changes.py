@@ -17,9 +17,6 @@ from narrows.errors import NarrowsError
 from narrows.results.match import match
 from narrows.results.results import Results
 
-CONFIDENCE = 0.95
-"""Level of the intervals. A figure has changed if its adjusted p-value is below one minus this level."""
-
 
 class Outcome(StrEnum):
     """The result of a comparison."""
@@ -31,6 +28,10 @@ class Outcome(StrEnum):
     ONE_SIDED = "undefined in one result"
     UNJUDGED = "cannot be judged"
     """Fewer than two runs count on a side."""
+
+
+DIFFERENT = frozenset({Outcome.CHANGED, Outcome.ONE_SIDED, Outcome.UNJUDGED})
+"""Outcomes of figures that may differ between the sides. One of them suffices for exit code 1."""
 
 
 @dataclass(frozen=True)
@@ -118,13 +119,10 @@ class Diff:
     @property
     def is_changed(self) -> bool:
         """Whether a change was found, or a figure that differs could not be judged."""
-        found = self.counts
-        return self.has_missing or any(
-            found[outcome] for outcome in (Outcome.CHANGED, Outcome.ONE_SIDED, Outcome.UNJUDGED)
-        )
+        return self.has_missing or any(item.outcome in DIFFERENT for item in self.compared)
 
 
-def diff(base: Side, head: Side, asks: Sequence[Ask] = (), confidence: float = CONFIDENCE) -> Diff:
+def diff(base: Side, head: Side, asks: Sequence[Ask] = (), confidence: float = metrics.CONFIDENCE) -> Diff:
     """Compare two sides.
 
     Args:

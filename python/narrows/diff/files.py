@@ -6,11 +6,9 @@ import math
 from typing import Any
 
 from narrows.diff import words
-from narrows.diff.changes import Compared, Diff, Outcome
+from narrows.diff.changes import DIFFERENT, Compared, Diff
 from narrows.diff.pairing import Pairing
 from narrows.markdown import table
-
-_SHOWN = (Outcome.CHANGED, Outcome.ONE_SIDED, Outcome.UNJUDGED)
 
 
 def as_data(diff: Diff) -> dict[str, Any]:
@@ -76,19 +74,10 @@ def markdown(diff: Diff) -> str:
     """The changed figures as a Markdown table, for a comment on a pull request."""
     lines = [f"**{_escaped(diff.base)} → {_escaped(diff.head)}**: {words.headline(diff)}", ""]
     rows = [
-        [
-            ", ".join(words.place(part, item)),
-            words.title(item),
-            words.mean(item, "base"),
-            words.mean(item, "head"),
-            words.relative(item),
-            words.bounds(item),
-            words.probability(item),
-            str(item.outcome),
-        ]
+        [", ".join(words.place(part, item)), *words.cells(item)]
         for part in diff.parts
         for item in part.compared
-        if item.outcome in _SHOWN
+        if item.outcome in DIFFERENT
     ]
     if rows:
         heads = ["flow or link", "figure", "base", "head", "change %", "interval %", "p", "outcome"]

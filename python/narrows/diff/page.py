@@ -128,7 +128,7 @@ def _forest(diff: Diff, drawn: list[tuple[Part, Compared]]) -> Figure:
     )
     tested = sum(not math.isnan(item.p) for item in diff.compared)
     if tested > len(drawn):
-        caption += f" {len(drawn)} of {tested} tested figures are drawn; the tables have all of them."
+        caption += f" {len(drawn)} of {tested} tested figures are drawn; the tables below have the others."
     return Figure(
         "forest",
         "Differences between base and head",
@@ -151,19 +151,10 @@ def _table(part: Part) -> tables.Table:
         tables.Column("Outcome", number=False),
     ]
     rows = [
-        [
-            tables.Cell(text)
-            for text in (
-                ", ".join(words.place(part, item)),
-                words.title(item),
-                words.mean(item, "base"),
-                words.mean(item, "head"),
-                words.relative(item),
-                words.bounds(item),
-                words.probability(item),
-                str(item.outcome),
-            )
-        ]
-        for item in part.compared
+        [tables.Cell(text) for text in (", ".join(words.place(part, item)), *words.cells(item))]
+        for item in part.compared[: tables.MOST_ROWS]
     ]
-    return tables.Table("Figures", columns, rows[: tables.MOST_ROWS])
+    notes = []
+    if len(part.compared) > len(rows):
+        notes.append(f"The first {len(rows):,} of {len(part.compared):,} rows. --json prints all.")
+    return tables.Table("Figures", columns, rows, notes)

@@ -24,8 +24,26 @@ def title(item: Compared) -> str:
 
 def place(part: Part, item: Compared) -> list[str]:
     """The scenario, the values of the factors, and the flow or link."""
-    name = item.series.name if item.series.entity == "flow" else f"link {item.series.name}"
-    return [*([part.name] if part.name else []), *map(summary.point_text, item.series.factors.values()), name]
+    scenario = [part.name] if part.name else []
+    return [*scenario, *map(summary.point_text, item.series.factors.values()), entity(item)]
+
+
+def entity(item: Compared) -> str:
+    """The flow or link."""
+    return item.series.name if item.series.entity == "flow" else f"link {item.series.name}"
+
+
+def cells(item: Compared) -> list[str]:
+    """The row of a table: figure, both means, relative difference, its interval, p-value and outcome."""
+    return [
+        title(item),
+        mean(item, "base"),
+        mean(item, "head"),
+        relative(item),
+        bounds(item),
+        probability(item),
+        str(item.outcome),
+    ]
 
 
 def factor_text(factors: Mapping[str, Any], name: str) -> str:
@@ -86,17 +104,12 @@ def headline(diff: Diff) -> str:
         return f"identical: {_count(count, 'pair of runs is', 'pairs of runs are')} bit-for-bit equal"
     counts = diff.counts
     total = sum(counts.values())
-    parts = [f"{counts[outcome]} {_WORDS[outcome]}" for outcome in Outcome if counts[outcome]]
+    parts = [f"{counts[outcome]} {_COUNTED.get(outcome, outcome)}" for outcome in Outcome if counts[outcome]]
     return f"{_count(total, 'figure', 'figures')} compared: {', '.join(parts)}"
 
 
-_WORDS = {
-    Outcome.CHANGED: "changed",
-    Outcome.UNCHANGED: "without a significant change",
-    Outcome.EQUAL: "equal in all runs",
-    Outcome.ONE_SIDED: "undefined in one result",
-    Outcome.UNJUDGED: "cannot be judged",
-}
+_COUNTED = {Outcome.UNCHANGED: "without a significant change", Outcome.EQUAL: "equal in all runs"}
+"""Outcomes whose own text does not fit after a number."""
 
 
 def notes(diff: Diff) -> Iterator[str]:

@@ -43,14 +43,14 @@ def diff(
         ),
     ] = None,
     confidence: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="LEVEL",
             show_default=False,
             help="Level of the intervals. A figure has changed if its adjusted p-value is below 1 - LEVEL "
             "(default: 0.95).",
         ),
-    ] = 0.95,
+    ] = None,
     exact: Annotated[
         bool, typer.Option("--exact", help="Also exit with 1 unless all runs are bit-for-bit equal.")
     ] = False,
