@@ -51,6 +51,7 @@ LAYERS = {
         "executors",
         "expect",
         "matrix",
+        "metrics",
         "report",
         "results",
         "scenario",

@@ -15,6 +15,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{PrintLevel, set_print};
 use narrows_agent::cc::skeleton::{CcSkelBuilder, OpenCcSkel};
 use narrows_agent::cc::{self, Options, Variant};
+use narrows_control::rate::bdr;
 use narrows_lab::{Need, can_run, skip};
 use serde::Deserialize;
 
@@ -209,14 +210,18 @@ fn named(prefix: &str, costs: Costs) -> Costs {
     costs.into_iter().map(|(name, cost)| (format!("{prefix}{name}"), cost)).collect()
 }
 
+/// Loads the switch once with slots for flows, and once for BDR, which needs none.
 #[test]
 fn the_switch_costs_the_verifier_no_more_than_its_baseline() {
-    if can_load((5, 12)) {
-        check(
-            "switch",
-            &load!(switch::SwitchSkelBuilder::default(), |_: &mut switch::OpenSwitchSkel<'_>| {}),
-        );
+    if !can_load((5, 12)) {
+        return;
     }
+    let mut costs = load!(switch::SwitchSkelBuilder::default(), |_: &mut switch::OpenSwitchSkel<'_>| {});
+    let bdr = load!(switch::SwitchSkelBuilder::default(), |open: &mut switch::OpenSwitchSkel<'_>| {
+        open.maps.rodata_data.as_deref_mut().expect("constants").designations_mask = bdr::CELLS - 1;
+    });
+    costs.extend(named("bdr-", bdr));
+    check("switch", &costs);
 }
 
 #[test]

@@ -165,8 +165,8 @@ fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: &dyn Controll
     let stop = flow.stop.is_none_or(|s| s > flow.start);
     require(&format!("{at}.stop"), flow.stop.unwrap_or(Time::NEVER), stop, "after the start")?;
     require(&format!("{at}.count"), flow.count, flow.count > 0, "at least 1")?;
-    let is_even = flow.start_jitter == Span::ZERO || !matches!(flow.app, AppPlan::Poisson { .. });
-    require(&format!("{at}.start_jitter"), flow.start_jitter, is_even, "0 for a Poisson source")?;
+    let is_valid = flow.start_jitter == Span::ZERO || !matches!(flow.app, AppPlan::Poisson { .. });
+    require(&format!("{at}.start_jitter"), flow.start_jitter, is_valid, "0 for a Poisson source")?;
     match &flow.transport {
         TransportPlan::Tcp { cc, mss, receive_window, initial_window, .. } => {
             check_congestion(&format!("{at}.cc"), cc, controllers)?;

@@ -131,7 +131,6 @@ enum nrw_mode {
 	NRW_MODE_POLICE_SYN = 1U << 3,
 	NRW_MODE_VLANS_ROUTED = 1U << 4,	/* this host routes between VLANs: data and ACKs of a flow have different tags */
 	NRW_MODE_OPEN_GTP = 1U << 5,		/* flows inside GTP-U are handled like all others */
-	NRW_MODE_STATELESS = 1U << 6,		/* at all ports or at none: no flow gets a slot, designated packets are counted, and all flows of a port get its rate `common` */
 };
 
 /*
@@ -173,8 +172,8 @@ struct nrw_port {
 	__u16 grants[NRW_GRANTS]; /* codes of the ready grants for the newcomers since the last tick, see nrw_grant_of() */
 	__u32 tick;		/* increases with every tick of the agent and restarts the count of newcomers */
 	__u32 unconfirmed_max;	/* maximum number of unconfirmed flows that hold slots */
-	__u32 report_max_us;	/* maximum time that counts from one report, with NRW_MODE_STATELESS */
-	__u16 common;		/* code for ACKs, with NRW_MODE_STATELESS */
+	__u32 report_max_us;	/* maximum time that counts from one report, on a switch with BDR */
+	__u16 common;		/* code for the ACKs of all flows, on a switch with BDR */
 	__u16 pad2;
 
 	/* P: counters */
@@ -192,7 +191,7 @@ struct nrw_port {
 	__u64 syns;
 	__u64 watchdog;		/* packets that passed while the agent did not run */
 	__u64 syn_policed;	/* SYNs dropped because they exceeded their share of the link */
-	__u64 reported_ns;	/* sum of the times in reports; this and the next three are for NRW_MODE_STATELESS */
+	__u64 reported_ns;	/* sum of the times in reports; this and the next three are for switches with BDR */
 	__u64 reports;		/* number of reports, in units of 1 / NRW_REPORT_UNIT */
 	__u64 first_reports;	/* number of first reports of flows, in the same unit */
 	__u64 designating_syns;	/* SYNs and SYN-ACKs of senders that designate packets */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A switch with BDR (NRW_MODE_STATELESS), which keeps no flows (BDR-3): designated packets are counted in
- * the port's record, and all flows of a port get the same rate.
+ * A switch with BDR, which keeps no flows (BDR-3): designated packets are counted in the port's record, and
+ * all flows of a port get the same rate.
  *
  * - The rate is written into ACKs that arrived at the interface of the port. The data of these ACKs leaves
  *   by this interface if both directions of the flow use one path.
@@ -21,8 +21,8 @@
 #include "syn.h"
 
 /* The agent sets these before load, as in narrows_control::rate::bdr. */
-const volatile __u32 designations_mask = 0;	/* number of entries of `designations` (a power of two) minus one */
-const volatile __u64 designated_ns = 4000000000;	/* a flow whose last designated packet is older than this gets no rate */
+const volatile __u32 designations_mask;	/* number of entries of `designations` (a power of two) minus one; 0: this switch keeps flows */
+const volatile __u64 designated_ns;	/* a flow whose last designated packet is older than this gets no rate */
 
 /* When a packet of a flow with this hash was last designated, ns. A switch that keeps flows has only one entry. */
 struct {
@@ -59,7 +59,10 @@ static __always_inline __u64 *nrw_designation(const struct nrw_key *key)
 /* Returns whether a flow with this place has recently designated a packet. */
 static __always_inline int nrw_has_designated(const __u64 *at, __u64 now)
 {
-	return at && *at && now - *at <= designated_ns;
+	__u64 then = at ? *at : 0;
+
+	/* Another CPU may have written a later time than this packet's. */
+	return then && (now < then || now - then <= designated_ns);
 }
 
 /* Returns whether the sender states in this packet that it applies rates. */

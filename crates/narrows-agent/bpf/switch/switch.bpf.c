@@ -126,7 +126,8 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 	struct nrw_word word = { .code = NRW_CODE_UNASSIGNED };
 	int passes;
 
-	if (h->port->mode & NRW_MODE_STATELESS)
+	/* The verifier removes the other branch, because the mask is constant. */
+	if (designations_mask)
 		passes = nrw_tcp_stateless(h, &word);
 	else
 		passes = nrw_tcp_slots(h, &word);

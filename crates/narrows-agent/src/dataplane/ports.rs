@@ -130,7 +130,7 @@ impl Port<'_> {
         field!(self.0, tick).fetch_add(1, Release);
     }
 
-    /// Sets the code for all flows of a port without slots (`layout::MODE_STATELESS`).
+    /// Sets the code for all flows of the port, on a switch that keeps no flows.
     pub fn set_common(&self, code: RateCode) {
         field!(self.0, common).store(code.to_bits(), Relaxed);
     }

@@ -32,8 +32,8 @@ pub struct Sizes {
     pub services: u32,
     /// Maximum number of flows that other switches advertise (BRF-63).
     pub adverts: u32,
-    /// Number of times of designated packets that the program remembers, for [`MODE_STATELESS`](super::layout::MODE_STATELESS).
-    /// A power of two.
+    /// Number of times of designated packets that the program remembers, a power of two. With 1, the switch keeps flows
+    /// instead.
     pub designations: u32,
 }
 
@@ -54,13 +54,11 @@ impl Default for Sizes {
 pub struct Tunables {
     /// A SYN without an answer expires after this time (BRF-15).
     pub handshake_timeout: Span,
-    /// A flow whose last designated packet is older than this time gets no rate (BDR).
-    pub designated_for: Span,
 }
 
 impl Default for Tunables {
     fn default() -> Self {
-        Tunables { handshake_timeout: Span::from_secs(3), designated_for: bdr::FRESH }
+        Tunables { handshake_timeout: Span::from_secs(3) }
     }
 }
 
@@ -111,7 +109,7 @@ impl Switch {
         let mut open = SwitchSkelBuilder::default().open(&mut storage).map_err(&failed)?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.handshake_ns = tunables.handshake_timeout.as_nanos();
-            rodata.designated_ns = tunables.designated_for.as_nanos();
+            rodata.designated_ns = bdr::FRESH.as_nanos();
             rodata.designations_mask = designations - 1;
             rodata.syn_seed = seed()?;
         }

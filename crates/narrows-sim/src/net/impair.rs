@@ -2,7 +2,7 @@
 
 use narrows_control::units::{Span, Time};
 
-use crate::engine::Random;
+use crate::engine::{Random, Stream};
 use crate::plan::{JitterPlan, LinkPlan, LossPlan};
 
 /// Random loss, duplication and jitter of a link. Each has its own random stream.
@@ -37,7 +37,7 @@ impl Impairments {
                 is_bad: false,
                 duplicate: plan.duplicate,
                 jitter: plan.jitter.clone(),
-                random: [0, 1, 2].map(|k| Random::new(seed, 1 << 40 | link << 2 | k)),
+                random: [0, 1, 2].map(|k| Random::new(seed, Stream::Impairments.of(link << 2 | k))),
             })
         })
     }

@@ -43,11 +43,18 @@ pub(crate) struct Paths {
 }
 
 /// Maximum number of elements in all `trees` together, and in all `distances`. If a network needs more, they are
-/// computed again. A fat tree with k = 32 needs 5 million.
+/// computed again. A fat tree with k = 32 needs 5 million. An element has 8 bytes in `trees`, and 24 in `distances`.
 const MOST_REMEMBERED: usize = 16_000_000;
 
 /// Delay and number of hops of a shortest path; `None`: there is no path.
 type Distance = Option<(Span, u32)>;
+
+/// Whether paths start at a node or lead to it.
+#[derive(Copy, Clone)]
+enum Way {
+    From,
+    To,
+}
 
 impl Paths {
     pub(crate) fn new(plan: &Plan) -> Self {
@@ -99,12 +106,12 @@ impl Paths {
     }
 
     /// Returns the paths of a flow that ECMP distributes. `usual` are its paths without ECMP.
-    pub(crate) fn spread(&mut self, flow: &FlowPlan, usual: BothWays, mut random: Random) -> BothWays {
-        let forward = self.one_of_equal(flow.from, flow.to, &mut random).unwrap_or(usual.forward);
+    pub(crate) fn spread(&mut self, flow: &FlowPlan, usual: BothWays, random: &mut Random) -> BothWays {
+        let forward = self.one_of_equal(flow.from, flow.to, random).unwrap_or(usual.forward);
         let reverse = if flow.return_path.is_some() {
             usual.reverse
         } else {
-            self.one_of_equal(flow.to, flow.from, &mut random).unwrap_or(usual.reverse)
+            self.one_of_equal(flow.to, flow.from, random).unwrap_or(usual.reverse)
         };
         BothWays { forward, reverse }
     }
@@ -122,7 +129,7 @@ impl Paths {
         };
         let end = last.map_or(to, |link| self.edges[link as usize].0);
         if !self.distances.contains_key(&end) {
-            let distances = self.distances_to(end);
+            let (distances, _) = self.search(end, Way::To);
             forget_if_many(&mut self.distances, distances.len());
             self.distances.insert(end, distances);
         }
@@ -147,29 +154,6 @@ impl Paths {
             Some(&start) => Some(start),
             None => Some(self.add(key.clone(), &key[1..])),
         }
-    }
-
-    /// Returns the distance of each node to this node.
-    fn distances_to(&self, to: u32) -> Vec<Distance> {
-        let mut best: Vec<Distance> = vec![None; self.out.len()];
-        let mut open = BinaryHeap::from([Reverse((Span::ZERO, 0u32, to))]);
-        best[to as usize] = Some((Span::ZERO, 0));
-        while let Some(Reverse((cost, hops, node))) = open.pop() {
-            if best[node as usize] != Some((cost, hops)) {
-                continue;
-            }
-            for &link in &self.into[node as usize] {
-                let (previous, _, delay) = self.edges[link as usize];
-                let candidate = (cost + delay, hops + 1);
-                if let Some(slot) = best.get_mut(previous as usize)
-                    && slot.is_none_or(|known| candidate < known)
-                {
-                    *slot = Some(candidate);
-                    open.push(Reverse((candidate.0, candidate.1, previous)));
-                }
-            }
-        }
-        best
     }
 
     /// Returns the start of the path along these nodes.
@@ -209,7 +193,7 @@ impl Paths {
         };
         let root = first.map_or(from, |link| self.edges[link as usize].1);
         if !self.trees.contains_key(&root) {
-            let tree = self.dijkstra(root)?;
+            let (_, tree) = self.search(root, Way::From);
             forget_if_many(&mut self.trees, tree.len());
             self.trees.insert(root, tree);
         }
@@ -226,29 +210,38 @@ impl Paths {
         Some(links)
     }
 
-    /// Returns the last link of the shortest path to each node.
-    fn dijkstra(&self, from: u32) -> Option<Vec<Option<u32>>> {
+    /// Dijkstra's algorithm: returns the distance of each node from `root`, or to it, and the link at the node's end of
+    /// this shortest path. `Way::To` searches against the direction of the links.
+    fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
+        let at_node = match way {
+            Way::From => &self.out,
+            Way::To => &self.into,
+        };
         let mut best: Vec<Distance> = vec![None; self.out.len()];
         let mut via: Vec<Option<u32>> = vec![None; self.out.len()];
-        let mut open = BinaryHeap::new();
-        *best.get_mut(from as usize)? = Some((Span::ZERO, 0));
-        open.push(Reverse((Span::ZERO, 0u32, from)));
+        let mut open = BinaryHeap::from([Reverse((Span::ZERO, 0u32, root))]);
+        best[root as usize] = Some((Span::ZERO, 0));
         while let Some(Reverse((cost, hops, node))) = open.pop() {
             if best[node as usize] != Some((cost, hops)) {
                 continue;
             }
-            for &link in &self.out[node as usize] {
-                let (_, next, delay) = self.edges[link as usize];
+            for &link in &at_node[node as usize] {
+                let (from, to, delay) = self.edges[link as usize];
+                let next = match way {
+                    Way::From => to,
+                    Way::To => from,
+                };
                 let candidate = (cost + delay, hops + 1);
-                let Some(slot) = best.get_mut(next as usize) else { continue };
-                if slot.is_none_or(|b| candidate < b) {
+                if let Some(slot) = best.get_mut(next as usize)
+                    && slot.is_none_or(|known| candidate < known)
+                {
                     *slot = Some(candidate);
                     via[next as usize] = Some(link);
                     open.push(Reverse((candidate.0, candidate.1, next)));
                 }
             }
         }
-        Some(via)
+        (best, via)
     }
 }
 

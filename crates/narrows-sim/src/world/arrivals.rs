@@ -2,7 +2,7 @@
 
 use narrows_control::units::{Span, Time};
 
-use crate::engine::Random;
+use crate::engine::{Random, Stream};
 use crate::plan::{AppPlan, FlowPlan, SizePlan};
 
 /// The random process behind a flow plan with Poisson arrivals.
@@ -17,7 +17,7 @@ impl Arrivals {
     /// Creates the process of flow plan number `index`. Returns `None` if the plan has no Poisson arrivals.
     pub fn new(plan: &FlowPlan, seed: u64, index: u64) -> Option<Self> {
         let AppPlan::Poisson { per_sec, size } = &plan.app else { return None };
-        let random = Random::new(seed, 3 << 40 | index);
+        let random = Random::new(seed, Stream::Arrivals.of(index));
         Some(Arrivals { random, mean_gap: 1.0 / per_sec, size: size.clone() })
     }
 
@@ -51,9 +51,10 @@ impl Arrivals {
     }
 }
 
-/// Returns the size below which this share of the flows is, by linear interpolation between two points.
+/// Returns the size below which this share of the flows is, by linear interpolation between two points. The share is
+/// below 1, and the points are those of a plan that has passed [`check`](crate::plan::check).
 fn quantile(points: &[(f64, f64)], share: f64) -> f64 {
-    let above = points.partition_point(|&(_, until)| until <= share).clamp(1, points.len() - 1);
+    let above = points.partition_point(|&(_, until)| until <= share);
     let [(low, from), (high, to)] = [points[above - 1], points[above]];
     low + (high - low) * (share - from) / (to - from)
 }
@@ -65,7 +66,7 @@ pub fn starts(plan: &FlowPlan, seed: u64, index: u64) -> Vec<Time> {
     if plan.start_jitter == Span::ZERO {
         return even.collect();
     }
-    let mut random = Random::new(seed, 5 << 40 | index);
+    let mut random = Random::scattered(seed, Stream::Starts.of(index));
     let mut starts: Vec<Time> = even.map(|start| start + plan.start_jitter.mul_f64(random.unit())).collect();
     starts.sort_unstable();
     starts

@@ -7,7 +7,7 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::World;
 use super::arrivals::{Arrivals, starts};
-use crate::engine::{Kind, Random};
+use crate::engine::{Kind, Random, Stream};
 use crate::error::Error;
 use crate::flow::{Body, Delays, EmptyPath, Flow, FlowIndex, LastSample, Meta, Tcp, Udp};
 use crate::net::BothWays;
@@ -27,8 +27,10 @@ pub(super) struct Source {
     arrivals: Option<Arrivals>,
     /// The starts of a group with jitter.
     starts: Vec<Time>,
-    /// The paths of its flows, if they do not choose paths themselves (ECMP).
+    /// The paths of its flows without ECMP.
     paths: BothWays,
+    /// Draws the paths of its flows with ECMP. Flows of other plans do not change these paths.
+    choices: Random,
     empty: EmptyPath,
 }
 
@@ -49,6 +51,7 @@ impl World<'_> {
                 arrivals: Arrivals::new(plan, self.plan.seed, i as u64),
                 starts,
                 paths,
+                choices: Random::scattered(self.plan.seed, Stream::Paths.of(i as u64)),
                 empty,
             });
             self.events.push(plan.stop.unwrap_or(Time::NEVER), Kind::Source, i as u32);
@@ -118,7 +121,7 @@ impl World<'_> {
         let poisson = matches!(plan.app, AppPlan::Poisson { .. });
         let (id, slot, generation) = self.flows.reserve();
         if self.plan.ecmp {
-            paths = self.paths.spread(plan, paths, Random::new(self.plan.seed, 6 << 40 | u64::from(id)));
+            paths = self.paths.spread(plan, paths, &mut self.sources[index as usize].choices);
             empty = self.empty_path(plan, paths);
         }
         let end = Time::ZERO + self.plan.duration;
@@ -153,7 +156,7 @@ impl World<'_> {
         let plan = &self.plan.flows[index as usize];
         match &plan.transport {
             TransportPlan::Tcp { cc, ecn, pacing, receive_window, mss, initial_window } => {
-                let mut random = Random::new(self.plan.seed, 4 << 40 | meta.id as u64);
+                let mut random = Random::new(self.plan.seed, Stream::Flow.of(meta.id as u64));
                 let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
                 // `plan::check` has verified that the name exists.
                 let cc = self.controllers.build(cc).unwrap_or_else(|| Box::new(Reno::default()));

@@ -182,14 +182,13 @@ pub(super) fn prepare_plain(record: &Record<'_>, config: &config::Switch) {
     record.beat(clock::now());
 }
 
-/// Returns the mode flags that are the same at all ports, controlled or not. Both directions of a flow must have one key,
-/// and a packet may concern flows of two ports, which either both have slots or both have none.
+/// Returns the mode flags that are the same at all ports, controlled or not, because both directions of a flow must have
+/// one key.
 fn common_mode(config: &config::Switch) -> u32 {
     let routed = match config.vlans {
         config::Vlans::Separate => 0,
         config::Vlans::Routed => layout::MODE_VLANS_ROUTED,
     };
     let gtp = if config.gtp { layout::MODE_OPEN_GTP } else { 0 };
-    let stateless = if config.keeps_flows() { 0 } else { layout::MODE_STATELESS };
-    routed | gtp | stateless
+    routed | gtp
 }

@@ -6,7 +6,7 @@
 use narrows_control::units::{Span, Time};
 
 use super::{fits, mark};
-use crate::engine::{Random, Ring};
+use crate::engine::{Random, Ring, Stream};
 use crate::packet::Packet;
 use crate::plan::{LimitPlan, MarkPlan};
 
@@ -66,7 +66,7 @@ impl Fifo {
                 average: 0.0,
                 count: -1,
                 idle_since: Some(Time::ZERO),
-                random: Random::new(seed, 2 << 40 | link),
+                random: Random::new(seed, Stream::Red.of(link)),
             })),
         };
         let is_unlimited = limit == LimitPlan::default();
