@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 version: str
 """Version of the crates."""
+behaviour: int
+"""Version of the simulator's behaviour: equal plans give equal results as long as it is equal."""
 
 class PlanError(ValueError):
     """A plan that cannot be run."""
@@ -22,18 +24,24 @@ class Cancel:
     def is_set(self) -> bool:
         """Whether `set` was called."""
 
-class Clock:
-    """The simulated time of a run in another thread."""
+class Monitor:
+    """The progress of a run in another thread."""
 
     def __init__(self) -> None: ...
     def nanos(self) -> int:
         """Simulated nanoseconds. The run updates them after each 65536 events, and at its end."""
 
+    def events(self) -> int:
+        """Number of events so far, updated with the time."""
+
+    def stop(self) -> None:
+        """End the run soon. Its output is that up to then, and has the simulated time in `stopped_s`."""
+
 def run(
     plan_json: str,
     cancel: Cancel | None = None,
     congestion: Mapping[str, type] = ...,
-    clock: Clock | None = None,
+    monitor: Monitor | None = None,
 ) -> dict[str, Any]:
     """Run a plan; the interpreter's lock is released meanwhile.
 
@@ -41,7 +49,7 @@ def run(
         plan_json: the plan.
         cancel: what ends the run early.
         congestion: Python classes by the name that `cc` has in the plan.
-        clock: receives the simulated time.
+        monitor: receives the progress, and may stop the run.
 
     Raises:
         PlanError: one line, if the plan is refused.

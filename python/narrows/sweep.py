@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import tempfile
@@ -10,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from narrows import executors, extras
-from narrows.backends import BY_AGENT, Backend, HasClock, Performs
-from narrows.errors import NarrowsError, ScenarioError
+from narrows.backends import BY_AGENT, Backend, Monitored, Pace, Performs
+from narrows.errors import NarrowsError, OutputError, ScenarioError
 from narrows.executors import Batch, Executor, Job, Report, Task
 from narrows.executors.batches import Batches
 from narrows.executors.local import Threads, cores
@@ -20,7 +23,7 @@ from narrows.executors.worker import Apart, output_of
 from narrows.plan import Plan
 from narrows.results import tables
 from narrows.results.merge import SHARD
-from narrows.results.results import SOUNDNESS, Results, is_finished
+from narrows.results.results import SOUNDNESS, Results, is_finished, left_by
 from narrows.results.store import Folder, Memory, Store
 from narrows.results.tables import Format
 from narrows.scenario import parts, traces
@@ -32,9 +35,8 @@ from narrows.version import release
 
 Progress = Callable[[int, int], None]
 """Called with the number of finished runs and the number of all runs."""
-Clock = Callable[[float, int], None]
-"""Called several times a second with the simulated seconds of all active runs together, and with the number
-of all runs."""
+Clock = Callable[[Pace, int], None]
+"""Called several times a second with the progress of the active runs, and with the number of all runs."""
 
 Hosts = Callable[[str, int, int], None]
 """Called with the name of a host, and with the number of runs that it finished and that failed."""
@@ -44,11 +46,16 @@ MAX_JOBS = 1024
 
 
 class Interrupted(KeyboardInterrupt):
-    """The user stopped the sweep. `results` has the finished runs."""
+    """The user stopped the sweep. `results` has the finished runs.
 
-    def __init__(self, results: Results, done: int, total: int) -> None:
+    `stopped` has the runs that were active, up to the moment of the interruption: in memory, or in the folder
+    `NAME-stopped` next to that of the sweep. Its metadata has their simulated times by run (`stopped_s`).
+    `stopped` is None if there are no such runs, or if they cannot be written.
+    """
+
+    def __init__(self, results: Results, done: int, total: int, stopped: Results | None = None) -> None:
         super().__init__(f"{done} of {total} runs finished")
-        self.results, self.done, self.total = results, done, total
+        self.results, self.done, self.total, self.stopped = results, done, total, stopped
 
 
 def run(
@@ -79,7 +86,7 @@ def run(
         shard: (i, n) runs only the i-th of n parts of the runs, 1 <= i <= n. `narrows.results.merge.merge`
             merges the results of all parts.
         progress: called after each finished run.
-        clock: called with the simulated time of active runs, if the backend reports it.
+        clock: called with the progress of active runs, if the backend reports it.
         resume: keep the runs that an earlier sweep of the same scenario and version finished in `out`, even
             if that sweep was interrupted or killed.
         executor: where the runs are made: `local` (threads), `processes`, `ray`, `ray:ADDRESS` or `slurm`,
@@ -89,7 +96,7 @@ def run(
     Raises:
         ScenarioError: if a run is not possible. Nothing is written then.
         OutputError: if `out` cannot be written.
-        Interrupted: on Ctrl-C, with the finished runs.
+        Interrupted: on Ctrl-C, with the finished runs, and what the active runs have so far.
         NarrowsError: if a run fails. Its `left` has the finished runs, if they are on disk.
     """
     if not isinstance(scenario, Scenario):
@@ -116,7 +123,17 @@ def run(
     if maker.shares_memory:
         return make(Memory(metadata))
     with tempfile.TemporaryDirectory(prefix="narrows-") as folder:
-        return make(Folder(Path(folder) / "results", metadata, ("parquet",))).in_memory()
+        try:
+            return make(Folder(Path(folder) / "results", metadata, ("parquet",))).in_memory()
+        except Interrupted as stopped:
+            # The folder is removed soon.
+            if stopped.done:
+                stopped.results = stopped.results.in_memory()
+            raise
+        except NarrowsError as error:
+            if (left := left_by(error)) is not None:
+                error.left = left.in_memory()
+            raise
 
 
 def executor_of(executor: str | Executor | None, jobs: int | None, backend: Backend | None) -> Executor:
@@ -132,6 +149,8 @@ def executor_of(executor: str | Executor | None, jobs: int | None, backend: Back
     """
     if executor is None or executor == Threads.name:
         return Threads(most_jobs(jobs, backend))
+    if isinstance(executor, Threads):
+        return Threads(most_jobs(executor.slots, backend))
     if backend is not None and backend.name in _KERNELS:
         name = executor if isinstance(executor, str) else executor.name
         raise NarrowsError(
@@ -262,12 +281,13 @@ def _run_all(
     if done and progress is not None:
         progress(done, len(runs))
     batches = Batches(_jobs(runs, resolver, store.kept), len(runs) - done, executor)
+    cut = _Cut()
     scratch = store.stage.absolute() if isinstance(store, Folder) else None
     try:
-        for report in executor.perform(_task(runs, backend, store, executor), batches, scratch):
+        for report in executor.perform(_task(runs, backend, store, executor, cut), batches, scratch):
             if report is None:
-                if clock is not None and isinstance(backend, HasClock):
-                    clock(backend.active_seconds(), len(runs))
+                if clock is not None and isinstance(backend, Monitored):
+                    clock(backend.pace(), len(runs))
                 continue
             batches.learn(report)
             if isinstance(store, Folder) and not executor.shares_memory:
@@ -281,27 +301,75 @@ def _run_all(
                 raise report.error
     except KeyboardInterrupt:
         with undisturbed():
-            _stop(backend, executor)
-            # Some of the active runs may have finished nevertheless.
-            done = store.settle()
+            try:
+                if isinstance(backend, Monitored) and executor.shares_memory:
+                    backend.stop()
+                else:
+                    backend.cancel()
+                _end(executor, store)
+                # Some of the active runs may have finished nevertheless.
+                done = store.settle()
+                results = store.finish(complete=False) if done else Results({}, {})
+            except NarrowsError as error:
+                error.left = store.abandon()
+                raise
             if done == 0:
                 store.abandon()
-                raise Interrupted(Results({}, {}), 0, len(runs)) from None
-            raise Interrupted(store.finish(complete=False), done, len(runs)) from None
+            raise Interrupted(results, done, len(runs), cut.results(store)) from None
     except BaseException as error:
         with undisturbed():
-            _stop(backend, executor)
+            backend.cancel()
+            _end(executor, store)
             left = store.abandon()
         if isinstance(error, NarrowsError):
             error.left = left
         raise
+    try:
+        if lacking := len(runs) - store.settle():
+            raise OutputError(f"found no results of {lacking} of {len(runs)} runs, although no run failed")
+    except OutputError as error:
+        error.left = store.abandon()
+        raise
     return store.finish(complete=True)
 
 
-def _stop(backend: Backend, executor: Executor) -> None:
-    """End all runs, and wait until they have cleaned up."""
-    backend.cancel()
-    executor.cancel()
+class _Cut:
+    """The runs that an interruption stopped."""
+
+    def __init__(self) -> None:
+        self._data: dict[int, dict[str, pa.Table]] = {}
+        self._seconds: dict[int, float] = {}
+
+    def add(self, run: int, data: dict[str, pa.Table], seconds: float) -> None:
+        """Add a run that was stopped after some simulated seconds. May be called from any thread."""
+        self._seconds[run] = seconds
+        self._data[run] = data
+
+    def results(self, store: Store) -> Results | None:
+        """The runs, next to the results of the store; None without runs, or if they cannot be written."""
+        if not self._data:
+            return None
+        described = [entry for entry in store.metadata.get("runs", []) if entry["run"] in self._data]
+        metadata = {
+            **store.metadata,
+            "runs": described,
+            "stopped_s": {str(run): seconds for run, seconds in sorted(self._seconds.items())},
+        }
+        try:
+            beside = store.beside("stopped", metadata)
+            for run, data in self._data.items():
+                beside.add(run, data, 0.0)
+            return beside.finish(complete=True)
+        except OutputError:
+            return None
+
+
+def _end(executor: Executor, store: Store) -> None:
+    """Wait until all runs have ended and cleaned up, and keep the batches that had ended before."""
+    for report in executor.cancel():
+        if isinstance(store, Folder):
+            with contextlib.suppress(OutputError):  # e.g. a full disk; the other runs stay
+                store.note(report.seconds, report.segments)
 
 
 def _jobs(runs: Iterable[Run], resolver: Resolver, kept: frozenset[int]) -> Iterator[Job]:
@@ -310,14 +378,14 @@ def _jobs(runs: Iterable[Run], resolver: Resolver, kept: frozenset[int]) -> Iter
     plan: Plan | None = None
     for item in runs:
         if plan is None or previous is None or item.factors != previous.factors:
-            # By the point's first seed, so that all shards draw the same pairs of hosts.
+            # Use the point's first seed, so that all shards draw the same pairs of hosts.
             plan = resolver(item.point)
         previous = item
         if item.id not in kept:
             yield Job(item.id, item.seed, item.factors, plan)
 
 
-def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor) -> Task:
+def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor, cut: _Cut) -> Task:
     """The work of a worker."""
     source = runs[0].point.source
     if not executor.shares_memory:
@@ -330,6 +398,9 @@ def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor) -
             started = time.monotonic()
             output = output_of(job, backend, source)
             data = tables.tables(job.run, job.seed, job.factors, output)
+            if (stopped_s := output.get("stopped_s")) is not None:
+                cut.add(job.run, data, stopped_s)
+                break
             seconds[job.run] = time.monotonic() - started
             store.add(job.run, data, seconds[job.run], output.get("soundness"))
             store.keep(job.run, output.get("logs", {}))

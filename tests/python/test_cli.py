@@ -364,8 +364,8 @@ def _first_cc(plan):
 
 
 TOGETHER = (
-    "note: 2 flows start at the same time, which can decide their shares; start_jitter = '1ms' gives each a "
-    "random start"
+    "note: 2 flows start at the same time, so the order of their first packets can decide their shares. To "
+    "start each at a random time, set start_jitter = '1ms'"
 )
 
 

@@ -137,15 +137,51 @@ def test_a_figure_that_only_one_side_defines_is_a_change(backend):
     assert result.is_changed
 
 
+class Unfinished(Noisy):
+    """Flows of these seeds do not finish."""
+
+    def __init__(self, backend, seeds):
+        super().__init__(backend)
+        self.without = seeds
+
+    def run(self, plan):
+        output = super().run(plan)
+        if plan["seed"] in self.without:
+            flows = output["flows"]
+            output = output | {"flows": flows | {"goodput_bps": [math.nan] * len(flows["name"])}}
+        return output
+
+
+def test_a_figure_that_fewer_runs_define_is_a_change(backend):
+    base = side("a", Unfinished(backend, ()))
+    result = diff(base, side("b", Unfinished(backend, range(4, 99))))
+    found = {item.series.figure: item.outcome for item in result.compared if item.series.name == "cubic"}
+    assert found["goodput_bps_defined"] is Outcome.CHANGED and result.is_changed
+    one = diff(base, side("b", Unfinished(backend, [4])))
+    assert not one.is_changed
+    alike = diff(side("a", Unfinished(backend, [4])), side("b", Unfinished(backend, [4])))
+    assert set(outcomes(alike).values()) == {Outcome.EQUAL}
+
+
 def test_the_correction_counts_all_figures_of_all_scenarios(backend):
     text = TWO_FLOWS + '[[flows]]\nname = "c"\ncount = 8\n'
-    results = [side("", Noisy(backend, stream=stream), text, seed=seed) for stream, seed in ((1, 1), (2, 50))]
-    one = diff(*results)
-    names = "uvwxyz"
-    many = diff(*(Side("", dict.fromkeys(names, item.results[""])) for item in results))
-    assert len(many.compared) == len(names) * len(one.compared)
-    raw = [item.difference.p for item in one.compared if not math.isnan(item.p)]
-    assert min(item.p for item in one.compared if not math.isnan(item.p)) > min(raw)
+    base, noise, changed = (
+        side("", Noisy(backend, factor, stream=stream), text, seed=seed).results[""]
+        for factor, stream, seed in ((1.0, 1, 1), (1.0, 2, 50), (0.9, 3, 80))
+    )
+    one = diff(Side("", {"a": base}), Side("", {"a": changed}))
+    many = diff(
+        Side("", {"a": base} | dict.fromkeys("uvwxyz", base)),
+        Side("", {"a": changed} | dict.fromkeys("uvwxyz", noise)),
+    )
+    raw, alone, together = ({}, {}, {})
+    for result, found in ((one, alone), (many, together)):
+        for item in result.parts[0].compared:
+            if not math.isnan(item.p):
+                key = (item.series.name, item.series.figure)
+                raw[key], found[key] = item.difference.p, item.p
+    smallest = min(raw, key=raw.__getitem__)
+    assert raw[smallest] < alone[smallest] < together[smallest]
 
 
 def test_unchanged_sides_with_other_seeds_alarm_at_most_at_the_stated_level(backend):
@@ -208,8 +244,30 @@ def test_a_measure_of_a_large_group_is_that_of_its_flows(backend):
     result = diff(
         side("a", Grouped(backend), text), side("b", Grouped(backend), text), [parse_ask("goodput")]
     )
-    names = [item.series.name for item in result.compared]
-    assert names[:3] == ["all", "cubic", "bbr"]
+    means = {item.series.name: item.base.mean for item in result.compared}
+    assert list(means) == ["all", "cubic", "bbr", "c"]
+    assert means["all"] == pytest.approx(means["cubic"] + means["bbr"] + means["c"])
+
+
+def test_a_link_with_a_bracket_in_its_name_is_found(backend):
+    class Bracketed(Noisy):
+        def run(self, plan):
+            output = super().run(plan)
+            names = [name.replace("bottleneck", "a[1]->b") for name in output["links"]["name"]]
+            return output | {"links": output["links"] | {"name": names}}
+
+    sides = [side(label, Bracketed(backend)) for label in "ab"]
+    assert (
+        outcomes(diff(*sides, [parse_ask("sojourn:statistic=mean")]), "sojourn")["a[1]->b"] is Outcome.EQUAL
+    )
+
+
+@pytest.mark.parametrize(
+    "ask", ["goodput_over_bound:capacity_mbit=0", "goodput_over_bound:capacity_mbit=10,loss=absent"]
+)
+def test_an_argument_that_a_measure_cannot_use_is_refused_in_one_line(backend, ask):
+    with pytest.raises(NarrowsError, match=r"^measure goodput_over_bound: found .*, which it cannot use \("):
+        diff(side("a", Noisy(backend)), side("b", Noisy(backend)), [parse_ask(ask)])
 
 
 # --- the command
@@ -245,7 +303,7 @@ def test_results_without_a_change_exit_with_0_unless_exact(narrows, backend, tmp
     base, head = both(backend, 1 + 1e-12, tmp_path)
     options = ("--measure", "rtt")
     code, out, _ = narrows("diff", base, head, *options)
-    assert code == 0 and "of which 0 bit-for-bit equal" in out
+    assert code == 0 and "of which 0 are bit-for-bit equal" in out
     assert narrows("diff", base, head, *options, "--exact")[0] == 1
     code, out, _ = narrows("diff", base, base, "--exact")
     assert code == 0 and f"identical: {SEEDS} pairs of runs are bit-for-bit equal" in out

@@ -35,6 +35,7 @@ LAYERS = {
     "results": {"metrics"},
     "training": {"results"},
     "backends": {"controller", "scenario"},
+    "cache": {"backends", "results"},
     "executors": {"backends", "results"},
     "sweep": {"backends", "executors", "results", "scenario"},
     "studies": {"backends", "data", "executors", "metrics", "results", "scenario", "sweep"},
@@ -45,6 +46,7 @@ LAYERS = {
     "validate": {"backends", "executors", "report", "results", "scenario", "sweep"},
     "cli": {
         "backends",
+        "cache",
         "controller",
         "data",
         "diff",

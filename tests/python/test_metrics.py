@@ -337,6 +337,8 @@ def test_differences_without_spread_are_judged_by_exact_tests() -> None:
     assert metrics.unpaired_difference([2, 2, 2], [1, 1, 1]).p == 2 / 20
     assert metrics.unpaired_difference([2, 2, 2], [2, 2]).p == 1
     assert metrics.unpaired_difference([2, 2, 2], [1, 1]).p == 1 / 10
+    rounded = [1 - 1e-16] * 9 + [1.0]
+    assert metrics.unpaired_difference([1.0] * 10, rounded).p == 1
     # Binary fractions are rounded: these differences are not all equal.
     assert metrics.paired_difference([0.15, 0.25, 0.35], [0.1, 0.2, 0.3]).p == 2 / 2**3
     assert metrics.paired_difference([0.1 + 0.2, 0.7 + 0.1], [0.3, 0.8]).p == 1

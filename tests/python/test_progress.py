@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 import os
 import pty
 import re
@@ -10,10 +11,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from narrows import sweep
-from narrows.cli.progress import Lines, progress_of, simulated
+from narrows.backends import Pace
+from narrows.cli.progress import Events, Lines, progress_of, simulated
+from narrows.results.results import Results
 from narrows.scenario.load import loads
 
 native = pytest.importorskip("narrows._native")
@@ -85,7 +89,7 @@ def test_a_bar_never_moves_back_and_ends_at_the_duration(monkeypatch):
             60.0,
             0.0,
         ):  # the run has left the clock, and its tables are being written
-            bar.clock(seconds, 1)
+            bar.clock(Pace(seconds, 0), 1)
         bar(1, 1)
     assert completed(updates) == [0.0, 12.0, 30.0, 60.0, 60.0, 60.0]
     assert states(updates)[0] == "0.0 of 60.0 s simulated"
@@ -94,9 +98,9 @@ def test_a_bar_never_moves_back_and_ends_at_the_duration(monkeypatch):
 
 def test_a_bar_of_a_sweep_counts_runs(monkeypatch):
     with shown(monkeypatch, 10) as (bar, updates):
-        bar.clock(8.0, 3)
+        bar.clock(Pace(8.0, 0), 3)
         bar(1, 3)
-        bar.clock(9.0, 3)
+        bar.clock(Pace(9.0, 0), 3)
     assert completed(updates) == [8.0, 10.0, 19.0]
     assert states(updates) == ["0 of 3 runs", "1 of 3 runs", "1 of 3 runs"]
 
@@ -110,31 +114,51 @@ def test_a_bar_without_a_clock_pulses(monkeypatch):
 def test_without_a_terminal_a_single_run_prints_nothing(monkeypatch, capsys):
     with progress_of("demo", 10) as progress:
         assert isinstance(progress, Lines)
-        assert progress.clock is None
+        progress.clock(Pace(1.0, 1000), 1)
         progress(1, 1)
     assert capsys.readouterr().err == ""
+
+
+def test_without_a_terminal_a_long_run_prints_a_line_a_minute(monkeypatch, capsys):
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with progress_of("demo", 100_000_000_000) as progress:
+        for _ in range(150):
+            now += 1.0
+            progress.clock(Pace((now - 100) / 4, int(now - 100) * 2_000_000), 1)
+    assert capsys.readouterr().err.splitlines() == [
+        "demo: 15.0 of 100.0 s simulated, 2 M events/s, 5 min 40 s left",
+        "demo: 30.0 of 100.0 s simulated, 2 M events/s, 4 min 40 s left",
+    ]
+
+
+def test_the_rate_of_events_goes_on_if_a_run_ends():
+    events = Events()
+    for second, active in enumerate([0, 100, 200, 60, 160, 260]):
+        events(active, float(second))
+    assert events.rate == 400 / 5
 
 
 def test_the_clock_of_a_run_is_monotone_and_ends_at_the_duration():
     backend = sweep.simulator()
     plan = sweep.Resolver(backend)(scenario("40s"))
     plan.pop("kernel", None)
-    clock, seen = native.Clock(), []
-    run = threading.Thread(target=native.run, args=(json.dumps(plan),), kwargs={"clock": clock})
-    assert clock.nanos() == 0
+    monitor, seen = native.Monitor(), []
+    run = threading.Thread(target=native.run, args=(json.dumps(plan),), kwargs={"monitor": monitor})
+    assert monitor.nanos() == monitor.events() == 0
     run.start()
     while run.is_alive():
-        seen.append(clock.nanos())
+        seen.append((monitor.nanos(), monitor.events()))
     assert seen == sorted(seen)
-    assert clock.nanos() == 40_000_000_000
+    assert monitor.nanos() == 40_000_000_000 and monitor.events() > 10_000
 
 
 def test_the_simulator_reports_the_time_of_active_runs_only():
     backend, seen, stop = sweep.simulator(), [], threading.Event()
 
-    def clock(seconds, total):
-        seen.append((seconds, total))
-        if seconds > 0:
+    def clock(pace, total):
+        seen.append((pace.seconds, total))
+        if pace.events > 0:
             stop.set()
             backend.cancel()
 
@@ -143,7 +167,54 @@ def test_the_simulator_reports_the_time_of_active_runs_only():
     assert stop.is_set()
     assert [seconds for seconds, _ in seen] == sorted(seconds for seconds, _ in seen)
     assert {total for _, total in seen} == {1}
-    assert backend.active_seconds() == 0
+    assert backend.pace() == Pace(0, 0)
+
+
+def test_an_interrupted_run_leaves_what_it_has_so_far(tmp_path):
+    def clock(pace, total):
+        if pace.seconds > 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(sweep.Interrupted) as caught:
+        sweep.run(scenario("1000000s"), out=tmp_path / "long", clock=clock)
+    assert caught.value.done == 0 and not (tmp_path / "long").exists()
+    stopped = Results.read(tmp_path / "long-stopped")
+    end = stopped.metadata["stopped_s"]["0"]
+    assert end > 2 and len(stopped.flows) > 0
+    whole = sweep.run(scenario(f"{round(end * 1e9)}ns"), out=tmp_path / "short")
+    for name in ("flow_samples", "link_samples", "events"):
+        # As text, because NaN differs from itself.
+        assert repr(stopped.table(name).to_pydict()) == repr(whole.table(name).to_pydict()), name
+    # The default warm-up is a part of the duration, so the run was stopped in it.
+    assert all(map(math.isnan, stopped.flows["goodput_bps"].to_pylist()))
+    assert all(map(math.isnan, stopped.links["utilisation"].to_pylist()))
+
+
+def test_a_sweep_into_the_current_folder_can_be_interrupted(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    def clock(pace, total):
+        if pace.events > 0:
+            raise KeyboardInterrupt
+
+    with pytest.raises(sweep.Interrupted) as caught:
+        sweep.run(scenario("1000000s"), out=".", clock=clock)
+    assert caught.value.stopped.folder == tmp_path / "here-stopped"
+
+
+def test_an_interrupted_sweep_separates_finished_from_stopped_runs(tmp_path):
+    text = SCENARIO.replace("DURATION", "3s") + '[sweep.vary]\nduration = ["2s", "1000000s"]\n'
+
+    def clock(pace, total):
+        if pace.seconds > 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(sweep.Interrupted) as caught:
+        sweep.run(loads(text), out=tmp_path / "out", clock=clock, jobs=1)
+    assert caught.value.done == 1
+    assert Results.read(tmp_path / "out").runs["run"].to_pylist() == [0]
+    assert Results.read(tmp_path / "out-stopped").runs["run"].to_pylist() == [1]
 
 
 def test_a_terminal_shows_simulated_time_and_time_left_until_an_interruption(tmp_path):
@@ -158,7 +229,9 @@ def test_a_terminal_shows_simulated_time_and_time_left_until_an_interruption(tmp
     )
     os.close(end)
     text = ""
-    expected = re.compile(r"(\d+\.\d) of 1000000\.0 s simulated, \d+ (h|min|s)( \d+ (min|s))? left")
+    expected = re.compile(
+        r"(\d+\.\d) of 1000000\.0 s simulated, [\d.]+ M events/s, \d+ (h|min|s)( \d+ (min|s))? left"
+    )
     try:
         while not expected.search(text):
             text += os.read(terminal, 4096).decode()
@@ -173,3 +246,7 @@ def test_a_terminal_shows_simulated_time_and_time_left_until_an_interruption(tmp
         command.wait()
         os.close(terminal)
     assert "interrupted: 0 of 1 runs finished" in text
+    assert re.search(
+        r"the active run was stopped at \d+\.\d of 1000000\.0 s; its results so far are in out-stopped", text
+    )
+    assert len(Results.read(tmp_path / "out-stopped").flows) > 0

@@ -351,7 +351,9 @@ def test_the_commands_for_a_reader_are_those_of_the_network() -> None:
 def test_recorded_traces_are_refused_on_real_stacks(narrows: Any, tmp_path: Path, more: Any) -> None:
     code, out, err = narrows("study", "survey", "--on", "kernel", "--data", tmp_path, *more)
     assert (code, out) == (2, "")
-    assert err == "--data: found --on kernel, expected --on sim, which alone uses recorded traces\n"
+    assert (
+        err == "--data: found --on kernel, expected --on sim, because only simulations use recorded traces\n"
+    )
 
 
 def test_the_simulator_is_refused(narrows: Any) -> None:

@@ -171,7 +171,7 @@ def attempt(text):
         (BASE.split("[[flows]]", maxsplit=1)[0], "flows: found none, expected at least one entry [[flows]]"),
         (BASE + "start_jitter = '40s'", "flows.0.start_jitter: found '40s' (the last flow would start at 40s), expected all to start within the duration"),
         (BASE + "pattern = 'incast'", "flows.0: expected one receiver, to = 'HOST', with pattern = 'incast'"),
-        (BASE + "pattern = 'permutation'\nto = 'd1'", "flows.0: expected no to with pattern = 'permutation', whose hosts send and receive"),
+        (BASE + "pattern = 'permutation'\nto = 'd1'", "flows.0: expected no key 'to' with pattern = 'permutation', because each host sends and receives"),
         (BASE + "from = []", "flows.0.from: found an empty list, expected at least one name"),
         (BASE + "from = ['q*']", "flows.0.from.0: found 'q*', expected a host: s1, d1"),
         (BASE + "from = ['s1']\nto = ['s1']", "flows.0.to: found no pair of two different hosts, expected one"),

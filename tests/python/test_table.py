@@ -133,6 +133,7 @@ WITHOUT = {
     "validate": "its tables have a separate test",
     "train": "prints sentences",
     "merge": "prints a sentence",
+    "cache": "prints sentences",
 }
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from narrows import markdown
 from narrows.diff import Diff, Outcome, Side, diff, engines
+from narrows.errors import NarrowsError
 from planted import CONTROLLERS, Mutation, apply, read_all
 from suite import CONFIDENCE, SEEDS, SUITE, digest, read, run
 
@@ -62,9 +63,9 @@ def changed(tree: Path, mutation: Mutation) -> Iterator[None]:
 
 def engine_of(mutation: Mutation | None, commit: str) -> Path:
     """The Python package of an engine. It is built if an earlier call has not done so."""
-    # Only the sources decide about the engine.
-    sources = engines.tree(ROOT, commit, "crates")
-    package = FOLDER / sources[:12] / (mutation.digest if mutation is not None else "unchanged") / "python"
+    # Only the sources decide about the engine and what it runs.
+    sources = "-".join(engines.tree(ROOT, commit, part)[:12] for part in ("crates", "python"))
+    package = FOLDER / sources / (mutation.digest if mutation is not None else "unchanged") / "python"
     module = package / "narrows" / engines.MODULE
     if module.is_file():
         return package
@@ -95,7 +96,10 @@ def results_of(mutation: Mutation | None, commit: str, blocks: Sequence[int]) ->
 
 def plant(names: Sequence[str], commit: str) -> str:
     """The table of mutations: the figure that reveals each of them, and how the runs differ."""
-    chosen = [item for item in read_all() if not names or item.id in names]
+    known = read_all()
+    if wrong := set(names).difference(item.id for item in known):
+        raise NarrowsError(f"found {min(wrong)!r}, expected the name of a mutation in mutations.toml")
+    chosen = [item for item in known if not names or item.id in names]
     same, others = results_of(None, commit, (0, 1))
     rows, found = [], 0
     for mutation in chosen:

@@ -28,7 +28,7 @@ fn emulate<'py>(py: Python<'py>, spec_json: &str, cancel: Option<&Cancel>) -> Py
     })?;
     let verdict =
         serde_json::to_string(&outcome.soundness).map_err(|e| EmulationError::new_err(e.to_string()))?;
-    let out = tables(py, Results { tables: outcome.tables, counts: outcome.counts })?;
+    let out = tables(py, Results { tables: outcome.tables, counts: outcome.counts, stopped: None })?;
     out.set_item("soundness", py.import("json")?.call_method1("loads", (verdict,))?)?;
     Ok(out)
 }

@@ -11,7 +11,7 @@ mod path_rates;
 mod sdn;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use controller::{Failure, PyController, PyWindow};
@@ -51,22 +51,28 @@ impl Cancel {
     }
 }
 
-/// The simulated time of a run in another thread.
+/// The progress of a run in another thread.
 #[pyclass(frozen)]
 #[derive(Default)]
-struct Clock {
-    nanos: Arc<AtomicU64>,
-}
+struct Monitor(Arc<narrows_sim::Monitor>);
 
 #[pymethods]
-impl Clock {
+impl Monitor {
     #[new]
     fn new() -> Self {
-        Clock::default()
+        Monitor::default()
     }
 
     fn nanos(&self) -> u64 {
-        self.nanos.load(Ordering::Relaxed)
+        self.0.now().as_nanos()
+    }
+
+    fn events(&self) -> u64 {
+        self.0.events()
+    }
+
+    fn stop(&self) {
+        self.0.stop();
     }
 }
 
@@ -115,22 +121,22 @@ fn check_choice(is_class: bool, choice: &Choice) -> Result<(), Problem> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (plan_json, cancel=None, congestion=BTreeMap::new(), clock=None))]
+#[pyo3(signature = (plan_json, cancel=None, congestion=BTreeMap::new(), monitor=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
     cancel: Option<&Cancel>,
     congestion: BTreeMap<String, Py<PyAny>>,
-    clock: Option<&Clock>,
+    monitor: Option<&Monitor>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let flag = cancel.map(|c| c.flag.clone()).unwrap_or_default();
-    let nanos = clock.map(|c| c.nanos.clone()).unwrap_or_default();
+    let monitor = monitor.map(|m| m.0.clone()).unwrap_or_default();
     let plan = parse(plan_json)?;
     let failure = Failure { error: Arc::new(Mutex::new(None)), cancel: flag.clone() };
     let noted = failure.error.clone();
     let outcome = py.detach(move || {
         let known = WithClasses { classes: &congestion, failure: &failure };
-        narrows_sim::run_observed(&plan, &flag, &nanos, &known)
+        narrows_sim::run_monitored(&plan, &flag, &monitor, &known)
     });
     if let Some(error) = noted.lock().ok().and_then(|mut slot| slot.take()) {
         return Err(error);
@@ -161,6 +167,9 @@ fn tables(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyDict>> {
     counts.set_item("delivered_packets", results.counts.delivered_packets)?;
     counts.set_item("peak_flows", results.counts.peak_flows)?;
     out.set_item("run", counts)?;
+    if let Some(at) = results.stopped {
+        out.set_item("stopped_s", at.as_secs_f64())?;
+    }
     Ok(out)
 }
 
@@ -201,9 +210,10 @@ fn route(plan_json: &str, from: u32, to: u32) -> PyResult<Option<Vec<u32>>> {
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("version", env!("CARGO_PKG_VERSION"))?;
+    m.add("behaviour", narrows_sim::BEHAVIOUR)?;
     m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;
-    m.add_class::<Clock>()?;
+    m.add_class::<Monitor>()?;
     m.add_class::<PyWindow>()?;
     channel::register(m)?;
     m.add_class::<path_rates::PyPacec>()?;

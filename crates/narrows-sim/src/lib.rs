@@ -30,7 +30,12 @@ pub mod plan {
     pub use narrows_plan::*;
 }
 
+/// Version of the simulator's behaviour. Equal plans give equal results as long as this number is equal.
+///
+/// `tests/python/test_behaviour.py` compares results with recorded ones, and says when to increase it.
+pub const BEHAVIOUR: u32 = 1;
+
 pub use error::Error;
 pub use narrows_control::catalogue::Controllers;
 pub use probe::{Column, Table};
-pub use world::{Counts, Results, route, run, run_observed, run_with};
+pub use world::{Counts, Monitor, Results, route, run, run_monitored, run_with};

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from narrows.plan import Plan
@@ -11,6 +12,7 @@ Output = Mapping[str, Any]
 """Tables by name (column -> values). The entry ``run`` has the run's scalars. See `narrows.results.tables`.
 
 A backend that runs in real time adds ``soundness``, for `metadata.json`: ``sound``, ``reasons`` and more.
+A run that was stopped has ``stopped_s``, the simulated seconds up to then (`Monitored.stop`).
 """
 
 
@@ -53,12 +55,25 @@ class Backend(Protocol):
         """Values that a controller's `kind` may have, each with a one-line description."""
 
 
-@runtime_checkable
-class HasClock(Protocol):
-    """A backend that reports the progress of its active runs."""
+@dataclass(frozen=True)
+class Pace:
+    """How far the active runs are, summed over them."""
 
-    def active_seconds(self) -> float:
-        """Sum of the simulated seconds of all active runs. May be called from any thread."""
+    seconds: float
+    """Simulated seconds."""
+    events: int
+    """Processed events."""
+
+
+@runtime_checkable
+class Monitored(Protocol):
+    """A backend whose active runs can be watched and stopped."""
+
+    def pace(self) -> Pace:
+        """How far the active runs are. May be called from any thread."""
+
+    def stop(self) -> None:
+        """End all runs soon, from any thread. Their output is that up to then, and has `stopped_s`."""
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from narrows import _native, retired
-from narrows.backends import Output
+from narrows.backends import Output, Pace
 from narrows.errors import ScenarioError
 from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
@@ -59,7 +59,8 @@ class Simulator:
             retired.report(retired.caller(), "Simulator(controllers=...)", "Simulator(congestion=...)")
             congestion = controllers
         self._cancel = _native.Cancel()
-        self._clocks: set[_native.Clock] = set()
+        self._active: set[_native.Monitor] = set()
+        self._is_stopped = False
         self._congestion = dict(congestion or {})
 
     def __reduce__(self) -> tuple[type[Simulator], tuple[dict[str, type]]]:
@@ -73,36 +74,51 @@ class Simulator:
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
         try:
-            _native.check(_json(plan), list(self._congestion))
+            _native.check(plan_json(plan), list(self._congestion))
         except _native.PlanError as error:
             raise translate(str(error)) from None
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
-        clock = _native.Clock()
-        self._clocks.add(clock)
+        monitor = _native.Monitor()
+        self._active.add(monitor)
         try:
-            output = _native.run(_json(plan), self._cancel, self._congestion, clock)
+            if self._is_stopped:
+                raise KeyboardInterrupt("the run was stopped before its start")
+            output = _native.run(plan_json(plan), self._cancel, self._congestion, monitor)
         except _native.PlanError as error:
             raise translate(str(error)) from None
         except Exception as error:
             _say_where(error)
             raise
         finally:
-            self._clocks.discard(clock)
+            self._active.discard(monitor)
         # The simulator counts a packet when its transmission begins. So the measurement interval can have one
         # packet too many or too few, and the utilisation of a full link can exceed 1. Counting transmitted
         # parts of packets would change all sampled rates, so the value is capped.
         output["links"]["utilisation"] = np.minimum(output["links"]["utilisation"], 1.0)
         return output
 
+    def has_classes(self, plan: Plan) -> bool:
+        """Whether flows of this plan use Python controllers."""
+        choices = [flow["transport"]["cc"] for flow in plan["flows"] if flow["transport"]["kind"] == "tcp"]
+        return any((cc if isinstance(cc, str) else cc["name"]) in self._congestion for cc in choices)
+
     def cancel(self) -> None:
         """End all runs soon."""
         self._cancel.set()
 
-    def active_seconds(self) -> float:
-        """Sum of the simulated seconds of all active runs."""
-        return sum(clock.nanos() for clock in self._clocks.copy()) / NANOS_PER_SEC
+    def stop(self) -> None:
+        """End all runs soon. Their output is that up to then, and has `stopped_s`."""
+        self._is_stopped = True
+        for monitor in self._active.copy():
+            monitor.stop()
+
+    def pace(self) -> Pace:
+        """How far the active runs are."""
+        active = self._active.copy()
+        nanos = sum(monitor.nanos() for monitor in active)
+        return Pace(nanos / NANOS_PER_SEC, sum(monitor.events() for monitor in active))
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Values that `cc` may have."""
@@ -147,6 +163,7 @@ def translate(text: str) -> ScenarioError:
     return ScenarioError(place["message"], re.sub(r"\[(\d+)\]", r".\1", place["key"]))
 
 
-def _json(plan: Plan) -> str:
+def plan_json(plan: Plan) -> str:
+    """A plan as the native module reads it: all that decides the output of a run."""
     used = {key: value for key, value in plan.items() if key != "kernel"}  # the simulator does not use it
     return json.dumps(used, separators=(",", ":"), allow_nan=False)

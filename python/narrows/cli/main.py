@@ -26,7 +26,7 @@ COMMANDS = (
         "diff",
         "narrows.cli.commands.diff",
         "diff",
-        "Find what changed between two results, with confidence.",
+        "Find what changed between two results, with confidence intervals.",
     ),
     Entry(
         "validate",
@@ -57,6 +57,7 @@ COMMANDS = (
     Entry("doctor", "narrows.cli.commands.doctor", "doctor", "Check what this machine supports."),
     Entry("data", "narrows.cli.data", "data", "List the data sets of recorded traces, and download them."),
     Entry("vm", "narrows.cli.commands.vm", "vm", "Prepare the guest of --on vm."),
+    Entry("cache", "narrows.cli.commands.cache", "cache", "Show or prune the runs that --cache keeps."),
     Entry("cc", "narrows.cli.commands.cc", "cc", "Load congestion controllers into this kernel."),
     Entry(
         "study", "narrows.cli.commands.study", "study", "Run the experiments of a paper and judge its claims."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.padding import Padding
@@ -18,6 +19,9 @@ from narrows.matrix.ask import Ask
 from narrows.matrix.plan import choose, scenario
 from narrows.results.results import is_finished
 from narrows.signals import terminable
+
+if TYPE_CHECKING:
+    from narrows.cache import Cached
 
 
 def matrix(
@@ -35,6 +39,7 @@ def matrix(
     out: Path,
     jobs: int | None,
     executor: str,
+    simulator: Cached | None,
     reuse: bool,
     figures: bool,
 ) -> None:
@@ -76,6 +81,7 @@ def matrix(
                 scenario(ask),
                 out=out / "results",
                 jobs=jobs,
+                backend=simulator,
                 formats=("parquet",),
                 progress=progress,
                 clock=progress.clock if maker is None else None,
@@ -96,3 +102,4 @@ def matrix(
     for note in notes(ask):
         console.print(f"note: {note}")
     print(f"tables in {out}, page in {page}{' (earlier results replaced)' if replaced else ''}")
+    options.say_cached(simulator)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from narrows import executors, units
+from narrows import executors, extras, units
 from narrows.errors import Expected, NarrowsError, found
 from narrows.executors import Executor
 from narrows.executors.local import Threads
 from narrows.results.tables import FORMATS, Format
 from narrows.scenario.limits import MAX_SEED
 from narrows.scenario.load import parse_override
+
+if TYPE_CHECKING:
+    from narrows.cache import Cached
 
 T = TypeVar("T")
 
@@ -68,6 +73,42 @@ def executor(name: str, jobs: int | None, on: str = "sim") -> Executor | None:
             f"--executor: found {name} with --on {on}, expected local, because real stacks share one machine"
         )
     return executors.named(name, jobs)
+
+
+def simulator(cache: Path | None, *, no_cache: bool, on: str = "sim") -> Cached | None:
+    """The simulator with the cache of `--cache` or `NARROWS_CACHE`; None without a cache.
+
+    Raises:
+        NarrowsError: if the folder cannot be used, or if `--cache` is given for runs that are not simulated.
+    """
+    if cache is not None and no_cache:
+        raise NarrowsError("--cache: found also --no-cache, expected one of them")
+    if cache is not None and on != "sim":
+        raise NarrowsError(
+            f"--cache: found --on {on}, expected --on sim, because real stacks differ each time"
+        )
+    folder = cache if cache is not None else cache_folder()
+    if folder is None or no_cache or on != "sim":
+        return None
+    try:
+        from narrows.cache import cached  # noqa: PLC0415 (needs the native module)
+    except ImportError as error:
+        raise extras.no_native_module(error) from None
+    return cached(folder)
+
+
+def say_cached(simulator: Cached | None) -> None:
+    """Print how many runs a cache had, and whether it could be written."""
+    if simulator is not None and simulator.found:
+        print(f"{simulator.found} run{'s' * (simulator.found != 1)} from the cache")
+    if simulator is not None and simulator.problem is not None:
+        print(f"note: runs were not added to the cache: {simulator.problem}")
+
+
+def cache_folder() -> Path | None:
+    """The value of `NARROWS_CACHE`; None if it is not set."""
+    named = os.environ.get("NARROWS_CACHE", "")
+    return Path(named) if named else None
 
 
 def formats(text: str | None) -> tuple[Format, ...] | None:

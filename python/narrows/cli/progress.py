@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +16,13 @@ from narrows.units import NANOS_PER_SEC
 if TYPE_CHECKING:
     from rich.progress import Progress, Task, TaskID
 
+    from narrows.backends import Pace
 
+
+_SAYS_SECONDS = 60.0
+"""Longest time without a line about long runs."""
+_RATE_SECONDS = 5.0
+"""Time over which the rate of events is measured."""
 _MOST_HOSTS = 8
 """Maximum number of hosts that are shown."""
 
@@ -52,35 +58,46 @@ class Hosts:
         return f", {self.rate:.3g} runs/s, {self._failed.total()} failed ({shown})"
 
 
-class Lines:
-    """A line for each tenth of the runs. A single run prints nothing."""
+class Events:
+    """The rate of events, over the last seconds."""
 
-    clock = None
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+        self._active = 0
+        self._total = 0
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._tenth = 0
-        self.hosts = Hosts()
+    def __call__(self, active: int, now_s: float) -> None:
+        """Note the number of events of the active runs. It decreases if a run ends."""
+        self._total += max(active - self._active, 0)
+        self._active = active
+        self._seen.append((now_s, self._total))
+        while now_s - self._seen[0][0] > _RATE_SECONDS:
+            self._seen.popleft()
 
-    def __call__(self, done: int, total: int) -> None:
-        """Print the number of finished runs, at most ten times in a sweep."""
-        tenth = done * 10 // total
-        if total > 1 and tenth > self._tenth:
-            rate = self.hosts.rate
-            left = f", {_time((total - done) / rate)} left" if rate and done < total else ""
-            print(f"{self._name}: {done} of {total} runs{self.hosts}{left}", file=sys.stderr)
-        self._tenth = tenth
+    @property
+    def rate(self) -> float:
+        """Events per second of wall time; 0 if it is unknown."""
+        if len(self._seen) < 2:
+            return 0.0
+        (begin, first), (end, last) = self._seen[0], self._seen[-1]
+        return (last - first) / max(end - begin, 1e-9)
 
 
-def simulated(passed_s: float, whole_s: float, left_s: float | None) -> str:
-    """How far a single run is, e.g. ``12.0 of 60.0 s simulated, 8 s left``.
+def _events(rate: float) -> str:
+    """A rate of events as text; empty if it is unknown."""
+    return f", {rate / 1e6:.3g} M events/s" if rate else ""
+
+
+def simulated(passed_s: float, whole_s: float, left_s: float | None, rate: float = 0.0) -> str:
+    """How far a single run is, e.g. ``12.0 of 60.0 s simulated, 9.1 M events/s, 8 s left``.
 
     Args:
         passed_s: simulated seconds.
         whole_s: duration of the run in simulated seconds.
         left_s: estimated wall time to the end, in seconds; None if there is no estimate yet.
+        rate: events per second of wall time; 0 if it is unknown.
     """
-    text = f"{passed_s:.1f} of {whole_s:.1f} s simulated"
+    text = f"{passed_s:.1f} of {whole_s:.1f} s simulated{_events(rate)}"
     return text if left_s is None else f"{text}, {_time(left_s)} left"
 
 
@@ -91,6 +108,40 @@ def _time(seconds: float) -> str:
     if hours:
         return f"{hours} h {mins} min"
     return f"{mins} min {secs} s" if mins else f"{secs} s"
+
+
+class Lines:
+    """A line for each tenth of the runs, and in long runs a line a minute."""
+
+    def __init__(self, name: str, duration_s: float) -> None:
+        self._name, self._duration_s = name, duration_s
+        self._tenth = 0
+        self._done = 0
+        self._events = Events()
+        self._begun = self._said = time.monotonic()
+        self.hosts = Hosts()
+
+    def clock(self, pace: Pace, total: int) -> None:
+        """Print the progress of the active runs, if nothing was printed for a while."""
+        now = time.monotonic()
+        self._events(pace.events, now)
+        if now - self._said < _SAYS_SECONDS:
+            return
+        self._said = now
+        passed, whole = self._done * self._duration_s + pace.seconds, total * self._duration_s
+        left = (whole - passed) * (now - self._begun) / passed if passed else None
+        print(f"{self._name}: {simulated(passed, whole, left, self._events.rate)}", file=sys.stderr)
+
+    def __call__(self, done: int, total: int) -> None:
+        """Print the number of finished runs, at most ten times in a sweep."""
+        self._done = done
+        tenth = done * 10 // total
+        if total > 1 and tenth > self._tenth:
+            rate = self.hosts.rate
+            left = f", {_time((total - done) / rate)} left" if rate and done < total else ""
+            print(f"{self._name}: {done} of {total} runs{self.hosts}{left}", file=sys.stderr)
+            self._said = time.monotonic()
+        self._tenth = tenth
 
 
 @dataclass
@@ -108,16 +159,18 @@ class Bar:
     clock early."""
     has_clock: bool = False
     hosts: Hosts = field(default_factory=Hosts)
+    events: Events = field(default_factory=Events)
 
     def __call__(self, done: int, total: int) -> None:
         """Show the number of finished runs."""
         self.done, self.total = done, total
         self._show(0.0)
 
-    def clock(self, active_s: float, total: int) -> None:
-        """Report the simulated seconds of the runs that are not finished, summed over them."""
+    def clock(self, pace: Pace, total: int) -> None:
+        """Report the progress of the runs that are not finished."""
         self.total, self.has_clock = total, True
-        self._show(active_s)
+        self.events(pace.events, time.monotonic())
+        self._show(pace.seconds)
 
     def _show(self, active_s: float) -> None:
         whole = self.total * self.duration_s
@@ -128,9 +181,9 @@ class Bar:
             return
         self.bar.update(self.task, completed=self.passed_s, total=whole, is_single=self.total == 1)
         if self.total == 1:
-            text = simulated(self.passed_s, whole, self.bar.tasks[self.task].time_remaining)
+            text = simulated(self.passed_s, whole, self.bar.tasks[self.task].time_remaining, self.events.rate)
         else:
-            text = f"{self.done} of {self.total} runs{self.hosts}"
+            text = f"{self.done} of {self.total} runs{self.hosts}{_events(self.events.rate)}"
         self.bar.update(self.task, state=text)
 
 
@@ -138,7 +191,7 @@ class Bar:
 def progress_of(name: str, duration_ns: int) -> Iterator[Bar | Lines]:
     """Show progress on stderr while runs of `duration_ns` of simulated time are active."""
     if not sys.stderr.isatty():
-        yield Lines(name)
+        yield Lines(name, duration_ns / NANOS_PER_SEC)
         return
     from rich.console import Console  # noqa: PLC0415 (needed on a terminal only)
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415

@@ -36,8 +36,10 @@ from narrows.scenario.load import expand, load
 from narrows.scenario.model import Scenario
 from narrows.scenario.served import notes
 from narrows.signals import terminable
+from narrows.units import NANOS_PER_SEC
 
 if TYPE_CHECKING:
+    from narrows.cache import Cached
     from narrows.cli.expect import Gate
     from narrows.expect import Verdicts
 
@@ -81,6 +83,7 @@ def run(
     executor: str,
     on: On,
     *,
+    simulator: Cached | None = None,
     no_sim: bool,
     reuse: bool,
     as_json: bool,
@@ -104,7 +107,7 @@ def run(
     earlier = _metadata(folder)
     maker = options.executor(executor, jobs, on)
     backend = real_stacks(on)
-    results = _results(loaded, folder, seeds, jobs, backend, outputs, maker, reuse=reuse)
+    results = _results(loaded, folder, seeds, jobs, backend or simulator, outputs, maker, reuse=reuse)
     replaced = earlier is not None and not (reuse and earlier == _metadata(folder))
     simulated = None
     if backend is not None and not no_sim:
@@ -135,6 +138,7 @@ def run(
             f"`narrows merge`, then judge them with `narrows run {scenario} --reuse --out MERGED`"
         )
     print(f"tables in {folder}{' (earlier results replaced)' if replaced else ''}")
+    options.say_cached(simulator)
     if simulated is not None:
         print(f"\nthe same scenario simulated (narrows compare {folder / SIMULATED} {folder}):")
         comparison.show(compare(simulated, results), ("sim", str(on)), console)
@@ -200,7 +204,24 @@ def _results(
             stays = f"; {folder} still has the earlier results" if earlier else ""
             rest = "; to run only the rest, add --reuse" if stopped.done else ""
             say(f"interrupted: {stopped}, {left}{stays}{rest}")
+            if stopped.stopped is not None:
+                say(_so_far(stopped.stopped, loaded.duration))
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _so_far(results: Results, duration_ns: int) -> str:
+    """Where the results of the runs are that an interruption stopped."""
+    times = results.metadata["stopped_s"].values()
+    whole = f"{duration_ns / NANOS_PER_SEC:.1f} s"
+    if len(times) == 1:
+        return (
+            f"the active run was stopped at {min(times):.1f} of {whole}; "
+            f"its results so far are in {results.folder}"
+        )
+    return (
+        f"{len(times)} active runs were stopped at {min(times):.1f} to {max(times):.1f} of {whole}; "
+        f"their results so far are in {results.folder}"
+    )
 
 
 def _simulated(

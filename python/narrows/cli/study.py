@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import typer
 from rich.console import Console
@@ -28,6 +28,9 @@ from narrows.studies.published import published, run_published
 from narrows.studies.readings import by_reading, words_of
 from narrows.studies.real import run_on_both
 from narrows.studies.runner import Outcome, Real, Say, chosen, run_study
+
+if TYPE_CHECKING:
+    from narrows.cache import Cached
 
 
 class _Options(TypedDict):
@@ -58,6 +61,7 @@ def study(
     reuse: bool,
     figures: bool,
     as_published: bool = False,
+    simulator: Cached | None = None,
 ) -> None:
     """Run a study, write its report and print the verdicts; list the studies if `name` is None."""
     if name is None:
@@ -69,7 +73,9 @@ def study(
     if as_published and on is On.SIM:
         raise NarrowsError(f"--as-published: found --on {on}, expected --on kernel or vm")
     if data is not None and on is not On.SIM:
-        raise NarrowsError(f"--data: found --on {on}, expected --on sim, which alone uses recorded traces")
+        raise NarrowsError(
+            f"--data: found --on {on}, expected --on sim, because only simulations use recorded traces"
+        )
     # Check this before the runs, because runs take long.
     extras.require("report", "study")
     # Import drawing libraries late: they are slow, and `narrows --help` does not need them.
@@ -80,7 +86,7 @@ def study(
     options = _Options(quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, say=say)
     try:
         with terminable():
-            outcome = _run(loaded, folder, on, existing_folder(data), as_published, maker, options)
+            outcome = _run(loaded, folder, on, existing_folder(data), as_published, maker, simulator, options)
     except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which tells the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
         kept = "transfers and attempts" if as_published else "experiments"
@@ -89,6 +95,7 @@ def study(
     report = write(outcome, folder, files=figures, say=say)
     _show(outcome, plain())
     print(f"report in {report}")
+    cli_options.say_cached(simulator)
 
 
 def _folder(loaded: Study, quick: bool, on: On, as_published: bool) -> str:
@@ -103,6 +110,7 @@ def _run(
     data: Path | None,
     as_published: bool,
     executor: Executor | None,
+    simulator: Cached | None,
     options: _Options,
 ) -> Outcome:
     """Run the study in the simulator, on real stacks and in the simulator, or as published."""
@@ -113,7 +121,7 @@ def _run(
         chosen(loaded, options["only"])
     backend = real_stacks(on)
     if backend is None:
-        return run_study(loaded, folder, data=data, executor=executor, **options)
+        return run_study(loaded, folder, data=data, executor=executor, backend=simulator, **options)
     if not as_published:
         return run_on_both(loaded, folder, backend, **options)
     assert isinstance(backend, Performs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from os import cpu_count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -29,6 +30,9 @@ from narrows.validate.recording import Recording
 from narrows.validate.runner import Ask, Finding, Outcome
 from narrows.version import release
 
+if TYPE_CHECKING:
+    from narrows.cache import Cached
+
 _FEW = 60
 """Maximum number of flows that are printed one by one."""
 
@@ -50,6 +54,7 @@ def validate(
     figures: bool,
     jobs: int | None,
     executor: str,
+    simulator: Cached | None,
 ) -> None:
     """Run a validation, write its tables and print errors and verdicts; exit with 1 if a cell failed."""
     if figures or write is not None:
@@ -67,9 +72,9 @@ def validate(
             expected = f"{' or '.join(source.durations)}, the duration of the runs in {source.path.name}"
             raise NarrowsError(f"--duration: found {duration!r}, expected {expected}")
     maker = options.executor(executor, jobs)
-    simulator = sweep.simulator()
+    model = simulator or sweep.simulator()
     real = None if kept or source is not None else real_stacks(On(on))
-    names = _algorithms(algorithms, real, simulator)
+    names = _algorithms(algorithms, real, model)
     ask = Ask(out, names, chosen, repetitions, seeds, duration or DURATION)
     backend = on.value if source is None else source.backend
     try:
@@ -80,7 +85,7 @@ def validate(
                 real,
                 backend,
                 source=source,
-                simulator=simulator,
+                simulator=model,
                 jobs=jobs,
                 executor=maker,
                 other=other,
@@ -106,6 +111,7 @@ def validate(
     if write is not None:
         _write(write, outcome, ns3.version() if beside else "")
     print(f"tables in {out}")
+    options.say_cached(simulator)
     # This command does not fail if a recording has disturbed runs.
     if outcome.failed and source is None:
         raise typer.Exit(1)

@@ -24,7 +24,7 @@ class Ask:
 
     @property
     def of_each(self) -> str:
-        """The argument that is left out and has a value for each flow or link: `flows`, `link` or nothing."""
+        """The argument that the user left out, for which each flow or link is taken in turn, or nothing."""
         free = [
             name for name in ("flows", "link") if name in arguments(self.measure) and name not in self.args
         ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -14,6 +15,7 @@ from narrows.diff.folders import Side
 from narrows.diff.pairing import Pairing, pairings
 from narrows.diff.values import Series, of_measure, of_summary
 from narrows.errors import NarrowsError
+from narrows.results.figures import Heading
 from narrows.results.match import match
 from narrows.results.results import Results
 
@@ -102,7 +104,7 @@ class Diff:
 
     @property
     def is_identical(self) -> bool:
-        """Whether all runs are bit-for-bit equal, with the figures of links, which digests leave out."""
+        """Whether all runs are bit-for-bit equal, and all figures of links, which digests do not include."""
         return (
             not self.has_missing
             and all(pairing.is_identical for pairing in self.points)
@@ -157,7 +159,8 @@ def _part(name: str, base: Results, head: Results, asks: Sequence[Ask], confiden
         found: Iterable[Series] = (series for ask in asks for series in of_measure(ask, matched, points))
     else:
         found = of_summary(matched)
-    compared = [_compare(series, points[series.point], confidence) for series in found]
+    both = itertools.chain.from_iterable(_with_definedness(series) for series in found)
+    compared = [_compare(series, points[series.point], confidence) for series in both]
     return Part(
         name,
         list(points.values()),
@@ -166,6 +169,23 @@ def _part(name: str, base: Results, head: Results, asks: Sequence[Ask], confiden
         matched.only_b,
         base.warmup_s,
     )
+
+
+def _with_definedness(series: Series) -> Iterator[Series]:
+    """A figure, and the share of runs that define it if it is not the same seeds on both sides.
+
+    A mean does not show that, for example, fewer flows have finished.
+    """
+    yield series
+    base, head = (
+        {seed: float(not math.isnan(value)) for seed, value in side.items()}
+        for side in (series.base, series.head)
+    )
+    kinds = {*base.values(), *head.values()}
+    if len(kinds) == 2 and any(base.values()) and any(head.values()) and base != head:
+        title = f"{series.heading.short or series.heading.title}: runs with a value"
+        heading = Heading(title, "share", 1.0, title)
+        yield replace(series, figure=f"{series.figure}_defined", heading=heading, base=base, head=head)
 
 
 def _compare(series: Series, pairing: Pairing, confidence: float) -> Compared | None:
@@ -189,7 +209,9 @@ def _compare(series: Series, pairing: Pairing, confidence: float) -> Compared | 
     values = {value for value in (*base, *head) if not math.isnan(value)}
     if not all(defined):
         outcome = Outcome.ONE_SIDED
-    elif len(values) == 1 or (pairing.paired and _are_equal(base, head)):
+    elif (len(values) == 1 and not any(map(math.isnan, (*base, *head)))) or (
+        pairing.paired and _are_equal(base, head)
+    ):
         outcome = Outcome.EQUAL
     else:
         outcome = Outcome.UNJUDGED if math.isnan(difference.p) else Outcome.UNCHANGED

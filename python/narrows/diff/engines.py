@@ -113,8 +113,15 @@ def find_commit(clone: Path, revision: str) -> str:
 
 
 def tree(clone: Path, commit: str, folder: str) -> str:
-    """The digest of a folder's files in a commit."""
-    return _git(clone, "rev-parse", f"{commit}:{folder}").stdout.strip()
+    """The digest of a folder's files in a commit.
+
+    Raises:
+        NarrowsError: if the commit has no such folder.
+    """
+    found = _git(clone, "rev-parse", "--verify", "--quiet", f"{commit}:{folder}")
+    if found.returncode:
+        raise NarrowsError(f"{commit[:8]}: found no folder {folder}")
+    return found.stdout.strip()
 
 
 def build(clone: Path, commit: str, say: Callable[[str], None]) -> Engine:
@@ -140,9 +147,10 @@ def build(clone: Path, commit: str, say: Callable[[str], None]) -> Engine:
 def export(clone: Path, commit: str, target: Path) -> None:
     """Write the files of a commit to a folder."""
     target.mkdir(parents=True)
-    archive = subprocess.Popen(["git", "-C", str(clone), "archive", commit], stdout=subprocess.PIPE)
-    unpacked = subprocess.run(["tar", "-x", "-C", str(target)], stdin=archive.stdout, check=False)
-    if archive.wait() or unpacked.returncode:
+    with subprocess.Popen(["git", "-C", str(clone), "archive", commit], stdout=subprocess.PIPE) as archive:
+        # -m: the files get the current time, so that cargo also compiles files of an earlier commit again.
+        unpacked = subprocess.run(["tar", "-x", "-m", "-C", str(target)], stdin=archive.stdout, check=False)
+    if archive.returncode or unpacked.returncode:
         raise NarrowsError(f"{commit[:8]}: git archive cannot export this revision to {target}")
 
 

@@ -67,7 +67,7 @@ def _figure(item: Compared) -> dict[str, Any]:
 
 
 def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return value if math.isfinite(value) else None
 
 
 def markdown(diff: Diff) -> str:

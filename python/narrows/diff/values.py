@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -69,7 +70,7 @@ def of_measure(ask: Ask, matched: Matched, points: Mapping[Key, Pairing]) -> Ite
         rows: list[tuple[str, str, Callable[[Run], float]]] = []
         if ask.of_each == "link":
             names = [a.name for a, _ in matched.links if point_key(a.factors) == point]
-            rows += [("link", name, _measure(ask, link=name)) for name in names]
+            rows += [("link", name, _measure(ask, link=glob.escape(name))) for name in names]
         else:
             rows.append(("flow", ALL, _measure(ask)))
             names = [a.name for a, _ in matched.flows if point_key(a.factors) == point]

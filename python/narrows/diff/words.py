@@ -143,7 +143,7 @@ def _about_runs(points: list[Pairing]) -> Iterator[str]:
     apart = [pairing for pairing in points if not pairing.paired]
     if paired:
         pairs, same = sum(item.pairs for item in paired), sum(item.identical for item in paired)
-        yield f"runs: {_count(pairs, 'pair', 'pairs')} by seed, of which {same} bit-for-bit equal"
+        yield f"runs: {_count(pairs, 'pair', 'pairs')} by seed, of which {same} are bit-for-bit equal"
     if apart:
         counts = [sum(len(item.seeds[side]) for item in apart) for side in (0, 1)]
         yield f"runs: {counts[0]} in BASE and {counts[1]} in HEAD with different seeds, not paired"

@@ -18,7 +18,7 @@ from narrows.errors import NarrowsError, found
 from narrows.plan import Plan
 
 NAP_SECONDS = 0.2
-"""Longest time without control for the sweep, which handles signals and shows progress."""
+"""Longest time until an executor returns to the sweep, which handles signals and shows progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,11 @@ class Executor(Protocol):
             NarrowsError: if a worker is lost for good.
         """
 
-    def cancel(self) -> None:
-        """End all work soon. Nothing is yielded any more."""
+    def cancel(self) -> list[Report]:
+        """End all work soon. Nothing is yielded any more.
+
+        Returns the reports of batches that had ended but were not yielded yet, if only they have the results.
+        """
 
 
 NAMES = ("local", "processes", "ray", "slurm")

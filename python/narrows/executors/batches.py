@@ -10,7 +10,7 @@ from narrows.executors import Batch, Executor, Job, Report
 from narrows.results import segments
 
 _SHARE = 3
-"""The runs that are left suffice for at least this many batches on each slot, so that slots end together."""
+"""A batch has at most 1 / (this number x slots) of the remaining runs, so that slots end together."""
 
 
 class Batches(Iterator[Batch]):

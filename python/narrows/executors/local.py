@@ -45,10 +45,11 @@ class Threads:
         yield from _reports(self._pool, task, batches, self.slots)
         self._pool.shutdown()
 
-    def cancel(self) -> None:
+    def cancel(self) -> list[Report]:
         """Wait until the runs have ended. The sweep has already cancelled them in the backend."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
+        return []
 
 
 class Processes:
@@ -91,11 +92,12 @@ class Processes:
             ) from None
         self._pool.shutdown()
 
-    def cancel(self) -> None:
+    def cancel(self) -> list[Report]:
         """End the processes at once."""
         if self._alive is not None and self._pool is not None:
             self._alive.close()
             self._pool.shutdown(wait=True, cancel_futures=True)
+        return []  # workers write into the sweep's folder
 
 
 def _begin(watched: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -45,6 +46,8 @@ class Ray:
         self.name = "ray" if address is None else f"ray:{address}"
         self._jobs = jobs
         self._active: list[Any] = []
+        self._waiting: list[Any] = []
+        """Batches that have ended but were not yielded yet."""
         self._cpus, self._counted = 1, -_COUNT_SECONDS
         if ray.is_initialized():
             return
@@ -89,7 +92,8 @@ class Ray:
             finished, _ = ray.wait(self._active, num_returns=1, timeout=NAP_SECONDS)
             if finished:
                 finished, self._active = ray.wait(self._active, num_returns=len(self._active), timeout=0)
-            for reference in finished:
+            for number, reference in enumerate(finished, 1):
+                self._waiting = finished[number:]
                 yield self._report(reference)
             if not finished:
                 yield None
@@ -102,13 +106,19 @@ class Ray:
             raise NarrowsError(f"executor {self.name}: found a lost batch ({reason})") from None
         return report
 
-    def cancel(self) -> None:
+    def cancel(self) -> list[Report]:
         """End the workers that are at work, and forget batches that wait."""
+        reports = []
+        for reference in self._waiting:
+            with contextlib.suppress(NarrowsError):
+                reports.append(self._report(reference))
+        self._waiting = []
         for reference in self._active:
             ray.cancel(reference, force=True)
         if self._active:
             ray.wait(self._active, num_returns=len(self._active), timeout=_END_SECONDS)
         self._active = []
+        return reports
 
 
 def _reach(address: str | None) -> None:

@@ -51,7 +51,7 @@ class Slurm:
         try:
             engine = submitit.AutoExecutor(folder=scratch / "slurm", cluster=self._cluster)
         except RuntimeError as error:
-            raise self._lost(error) from None
+            raise _failed("Slurm that accepts jobs", error) from None
         engine.update_parameters(name="narrows", timeout_min=_LIMIT_MINUTES)
         while True:
             self._submit(engine, task, list(islice(batches, self.slots - len(self._active))))
@@ -63,7 +63,7 @@ class Slurm:
                 try:
                     report: Report = job.result()
                 except (FailedJobError, UncompletedJobError) as error:
-                    raise self._lost(error) from None
+                    raise _failed("result of a job", error) from None
                 yield report
             if not finished:
                 time.sleep(NAP_SECONDS)
@@ -78,17 +78,17 @@ class Slurm:
                 submitted = [engine.submit(task, batch) for batch in batches]
         except (FailedSubmissionError, subprocess.CalledProcessError, OSError) as error:
             # `cancel` ends the jobs that were submitted earlier.
-            raise self._lost(error) from None
+            raise _failed("Slurm that accepts jobs", error) from None
         self._active += submitted
 
-    def _lost(self, error: Exception) -> NarrowsError:
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        return NarrowsError(
-            f"executor slurm: found a lost job ({one_line((lines or ['unknown reason'])[-1])})"
-        )
-
-    def cancel(self) -> None:
+    def cancel(self) -> list[Report]:
         """Cancel all jobs."""
         for job in self._active:
             job.cancel(check=False)
         self._active = []
+        return []  # workers write into the sweep's folder
+
+
+def _failed(wanted: str, error: Exception) -> NarrowsError:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return NarrowsError(f"executor slurm: found no {wanted} ({one_line((lines or ['unknown reason'])[-1])})")

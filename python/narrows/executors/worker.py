@@ -62,7 +62,7 @@ class Apart:
         files: dict[int, dict[str, bytes]] = {}
         is_shared = self.stage.is_dir()
         for jobs in batch:
-            if is_shared and segments.is_written(self.stage, jobs[0].run):
+            if is_shared and segments.is_written(self.stage, [job.run for job in jobs]):
                 # An earlier attempt at this batch wrote the segment.
                 seconds |= dict.fromkeys((job.run for job in jobs), 0.0)
                 continue

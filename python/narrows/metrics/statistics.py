@@ -8,12 +8,13 @@ SciPy is imported by the functions that need it, because importing it takes long
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
 """Level of a confidence interval if no other level is given."""
@@ -86,8 +87,7 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> 
     interval = mean_ci(differences, level)
     if interval.n < 2:
         return _without_test(interval)
-    # Rounding alone makes equal differences unequal.
-    rounding = 8 * np.finfo(np.float64).eps * max(np.nanmax(np.abs(first)), np.nanmax(np.abs(second)))
+    rounding = _rounding(first, second)
     if np.ptp(differences) <= rounding:
         # Without any spread the t-test has no scale, and the exact sign test decides.
         mean = interval.mean if abs(interval.mean) > rounding else 0.0
@@ -110,16 +110,27 @@ def unpaired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -
     mean = float(first.mean() - second.mean()) if n else math.nan
     if n < 2:
         return _without_test(Interval(mean, math.nan, math.nan, n))
-    if np.ptp(first) == np.ptp(second) == 0:
+    rounding = _rounding(first, second)
+    if max(np.ptp(first), np.ptp(second)) <= rounding:
+        mean = mean if abs(mean) > rounding else 0.0
         # The exact permutation test: of all divisions of the values into two sides, this one has the largest
         # difference, and so has its mirror image if the sides are equally large.
         extreme = 2.0 if first.size == second.size else 1.0
         return _constant(mean, n, extreme / math.comb(first.size + second.size, n))
     from scipy.stats import ttest_ind
 
-    test = ttest_ind(first, second, equal_var=False)
-    bounds = test.confidence_interval(level)
+    with warnings.catch_warnings():
+        # If one side is constant, SciPy warns that its spread of zero may be a loss of precision.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        test = ttest_ind(first, second, equal_var=False)
+        bounds = test.confidence_interval(level)
     return Difference(mean, float(bounds.low), float(bounds.high), n, float(test.pvalue))
+
+
+def _rounding(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """The largest difference between equal values that rounding alone explains."""
+    largest = max(np.nanmax(np.abs(first)), np.nanmax(np.abs(second)))
+    return float(8 * np.finfo(np.float64).eps * largest)
 
 
 def _without_test(interval: Interval) -> Difference:
@@ -134,8 +145,8 @@ def _constant(difference: float, n: int, p: float) -> Difference:
 def adjusted(p_values: Sequence[float]) -> list[float]:
     """The p-values, corrected for their number (MET-93, Benjamini and Hochberg).
 
-    If the values at most L count as changes, at most a share L of the counted changes is expected to be
-    false. If nothing has changed, any value is at most L with a probability of at most L.
+    If each value of at most L counts as a change, at most a share L of these changes is expected to be false.
+    If nothing has changed, the probability that at least one value is at most L is at most L.
     """
     if not p_values:
         return []

@@ -175,9 +175,16 @@ def discard_stages(folder: Path) -> None:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def is_written(stage: Path, number: int) -> bool:
-    """Whether the sweep of a stage has the segment with this number."""
-    return (stage.parent / str(number)).is_dir()
+def is_written(stage: Path, runs: Sequence[int]) -> bool:
+    """Whether the sweep of a stage has a segment with exactly these runs, which are in order.
+
+    If a run failed, its segment has only the runs before it.
+
+    Raises:
+        OutputError: if the segment cannot be read.
+    """
+    segment = stage.parent / str(runs[0])
+    return segment.is_dir() and list(map(int, runs_of(segment))) == list(runs)
 
 
 def put(stage: Path, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:

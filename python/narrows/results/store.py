@@ -37,6 +37,16 @@ CSV_ROWS = 1_000_000
 class Store(Protocol):
     """Takes the tables of runs, in any order and from several threads."""
 
+    metadata: dict[str, Any]
+    """Version, scenario and runs."""
+
+    def beside(self, name: str, metadata: dict[str, Any]) -> Store:
+        """Another store of the same kind: in memory, or in a folder whose name ends with `name`.
+
+        Raises:
+            OutputError: as `Folder`.
+        """
+
     def add(
         self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
     ) -> None:
@@ -63,8 +73,12 @@ class Memory:
     """Keeps tables in memory."""
 
     def __init__(self, metadata: dict[str, Any]) -> None:
-        self._metadata = metadata
+        self.metadata = metadata
         self._runs: dict[int, dict[str, pa.Table]] = {}
+
+    def beside(self, name: str, metadata: dict[str, Any]) -> Memory:  # noqa: ARG002 (protocol)
+        """Another store in memory."""
+        return Memory(metadata)
 
     def add(
         self,
@@ -76,7 +90,7 @@ class Memory:
         """Add the tables of a finished run."""
         self._runs[run] = data
         if soundness is not None:
-            self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
+            self.metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
         """Discard the logs, because only a folder can keep them."""
@@ -95,7 +109,7 @@ class Memory:
         runs = [self._runs[run] for run in sorted(self._runs)]
         names = sorted({name for run in runs for name in run})
         merged = {name: segments.joined(name, [run[name] for run in runs if name in run]) for name in names}
-        return Results(self._metadata, merged)
+        return Results(self.metadata, merged)
 
     def abandon(self) -> Results | None:
         """Close the store after a failed run."""
@@ -124,7 +138,7 @@ class Folder:
         *,
         resume: bool = False,
     ) -> None:
-        self._path, self._formats, self._metadata = path, formats, dict(metadata)
+        self._path, self._formats, self.metadata = path, formats, dict(metadata)
         self._part = path / exchange.PART
         self._lock = threading.Lock()
         self._collected = segments.Collected()
@@ -141,7 +155,7 @@ class Folder:
             self._made = [folder for folder in (path, *path.parents) if not folder.exists()]
             path.mkdir(parents=True, exist_ok=True)
             self._held = locks.claim(path)
-            earlier = exchange.unfinished(path, self._metadata) if resume else None
+            earlier = exchange.unfinished(path, self.metadata) if resume else None
             exchange.settle(path, keep_part=earlier == self._part)
             others = [entry for entry in path.iterdir() if entry != self._part]
             if others and not (path / METADATA).exists():
@@ -159,6 +173,11 @@ class Folder:
             self._release()
             raise
 
+    def beside(self, name: str, metadata: dict[str, Any]) -> Folder:
+        """Another folder next to this one."""
+        path = self._path if self._path.name not in ("", "..") else self._path.resolve()
+        return Folder(path.with_name(f"{path.name}-{name}"), metadata, self._formats)
+
     def _take_over(self, earlier: Path) -> None:
         """Keep the finished runs in the folder `earlier`, which may be the target folder."""
         self._kept = frozenset(
@@ -167,7 +186,7 @@ class Folder:
         self._timing = dict.fromkeys(self._kept, 0.0) | _timing(earlier)
         sound = json.loads((earlier / METADATA).read_text(encoding="utf-8")).get(SOUNDNESS, {})
         if sound:
-            self._metadata[SOUNDNESS] = {run: what for run, what in sound.items() if int(run) in self._kept}
+            self.metadata[SOUNDNESS] = {run: what for run, what in sound.items() if int(run) in self._kept}
 
     def _release(self) -> None:
         if self._held >= 0:
@@ -175,7 +194,7 @@ class Folder:
         self._held = -1
 
     def _description(self) -> str:
-        return json.dumps(self._metadata, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(self.metadata, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def add(
         self, run: int, data: dict[str, pa.Table], seconds: float, soundness: Mapping[str, Any] | None = None
@@ -187,7 +206,7 @@ class Folder:
         """
         with self._lock:
             if soundness is not None:
-                self._metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
+                self.metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
             self._timing[run] = seconds
             is_due = self._collected.add(run, data)
             if not is_due and self._later is None:
@@ -228,7 +247,7 @@ class Folder:
                     self._later.cancel()
                     self._later = None
                 runs = self._collected.take()
-                described = self._description() if SOUNDNESS in self._metadata else ""
+                described = self._description() if SOUNDNESS in self.metadata else ""
             if not runs:
                 return
             try:
@@ -261,7 +280,7 @@ class Folder:
             raise tables.cannot_write(self._path, error) from None
         self._timing |= dict.fromkeys(runs, 0.0) | _timing(results.folder)
         if SOUNDNESS in results.metadata:
-            self._metadata.setdefault(SOUNDNESS, {}).update(results.soundness)
+            self.metadata.setdefault(SOUNDNESS, {}).update(results.soundness)
 
     def keep(self, run: int, logs: Mapping[str, str]) -> None:
         """Keep the logs of a run, by file name."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from narrows.errors import OutputError
+from narrows.results import tables
 from narrows.results.results import Results
 
 _BUSY = 0.5
@@ -264,9 +265,6 @@ def _differ(spans: Sequence[tuple[float, float]]) -> bool:
     return apart > _SAME_TIME * (last - min(begins))
 
 
-_COUNTS = ("events", "packet_hops", "delivered_packets", "peak_flows")
-
-
 def point_text(value: Any) -> str:
     """The value of a factor as text, as a scenario writes it; numbers have at most six digits."""
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -282,7 +280,7 @@ def same_runs(results: Results, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     counted: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for run in results.runs.to_pylist():
         point = tuple(run[factor] for factor in results.factors)
-        counted.setdefault(point, []).append(tuple(run.get(name) for name in _COUNTS))
+        counted.setdefault(point, []).append(tuple(run.get(name) for name in tables.RUN_COUNTS))
     # Equal figures may differ from their mean by rounding.
     apart = {
         point_of(row.factors)

@@ -50,7 +50,7 @@ def pairs(scenario: Scenario, flow: Flow, index: int) -> list[Pair]:
 
 
 def hosts(scenario: Scenario) -> list[str]:
-    """The nodes of a scenario that patterns use if it names none.
+    """The nodes of a scenario that a pattern uses if the entry names none.
 
     These are the hosts of its topology, all nodes of a published network without hosts of its own, or the
     nodes with one neighbour.

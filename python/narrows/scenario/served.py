@@ -1,4 +1,4 @@
-"""Finds what readers of results should know of a scenario.
+"""Finds properties of a scenario that readers of its results should know.
 
 Flows may lack the rates or marks that they need, or start together.
 """
@@ -46,8 +46,8 @@ def together(runs: Iterable[Run]) -> list[str]:
     if most < 2:
         return []
     return [
-        f"{most} flows start at the same time, which can decide their shares; start_jitter = '1ms' gives "
-        "each a random start"
+        f"{most} flows start at the same time, so the order of their first packets can decide their shares. "
+        "To start each at a random time, set start_jitter = '1ms'"
     ]
 
 

@@ -140,15 +140,15 @@ class Flow(Table):
     name: Name | None = None
     """Name in results; derived from the congestion controller's name if left out."""
     source: Annotated[Ends | None, Field(alias="from")] = None
-    """Sending node; most topologies have a default. A list makes the entry a flow for each pair of a sender
-    and a receiver. In a list, `*` and `?` match hosts."""
+    """Sending node; most topologies have a default. With a list, the entry stands for one flow for each pair
+    of a sender and a receiver. In a list, `*` and `?` match hosts."""
     to: Ends | None = None
     """Receiving node, or a list as in `from`."""
     pattern: Literal["permutation", "all-to-all", "random", "incast"] | None = None
     """Makes this entry several flows between hosts: from each host to one other, so that each receives once
-    (`permutation`), from each to all others (`all-to-all`), from each to one that is drawn (`random`), or
-    from all to the host `to` (`incast`). `from` and `to` restrict the hosts. The scenario's seed
-    draws the pairs, which all seeds of a sweep share."""
+    (`permutation`), from each to all others (`all-to-all`), from each to one random other host (`random`),
+    or from all to the host `to` (`incast`). `from` and `to` restrict the hosts. The pairs are drawn at
+    random with the scenario's seed. All seeds of a sweep have the same pairs."""
     transport: Literal["tcp", "udp"] = "tcp"
     """Transport protocol of the flow."""
     cc: Cc = Congestion(name="cubic")
@@ -231,7 +231,7 @@ class Flow(Table):
         if self.pattern == "incast" and not isinstance(self.to, str):
             raise Expected("one receiver, to = 'HOST', with pattern = 'incast'")
         if self.pattern == "permutation" and self.to is not None:
-            raise Expected("no to with pattern = 'permutation', whose hosts send and receive")
+            raise Expected("no key 'to' with pattern = 'permutation', because each host sends and receives")
         if self.scale is not None and self.demands is None:
             raise Expected("a scale only with demands")
         for key in many:

@@ -78,6 +78,7 @@ class Elsewhere:
 
     def cancel(self):
         self.cancelled = True
+        return []
 
 
 def files(folder):
@@ -225,6 +226,81 @@ def test_without_a_folder_the_tables_are_in_memory():
         assert results.pandas(name).equals(expected.pandas(name))
 
 
+def test_without_a_folder_an_interrupted_or_failed_sweep_keeps_its_finished_runs():
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(sweep.Interrupted) as stopped:
+        sweep.run(scenario(), backend=Sketch(), executor=Elsewhere(), progress=stop)
+    with pytest.raises(ScenarioError) as failed:
+        sweep.run(scenario(), backend=Refusing(3), executor=Elsewhere())
+    for left, runs in ((stopped.value.results, [0]), (failed.value.left, [0, 1])):
+        assert left.runs["run"].to_pylist() == runs
+        assert left.flows.num_rows == 2 * len(runs)
+
+
+def test_an_attempt_that_failed_in_a_segment_fails_again(tmp_path, monkeypatch):
+    """Its segment has only the runs before the failure. A worker that is lost then reports nothing."""
+    monkeypatch.setattr(Batches, "_lengths", lambda _: (RUNS, RUNS))
+
+    class Lost(Elsewhere):
+        def perform(self, task, batches, scratch):
+            batch = next(batches)
+            task(batch)
+            yield task(batch)
+
+    with pytest.raises(ScenarioError, match="refused") as failed:
+        sweep.run(scenario(), out=tmp_path / "a", backend=Refusing(3), executor=Lost())
+    assert failed.value.left.runs["run"].to_pylist() == [0, 1]
+
+
+def test_results_that_lack_a_run_are_not_complete(tmp_path):
+    class Forgetful(Elsewhere):
+        def perform(self, task, batches, scratch):
+            next(batches)
+            yield from super().perform(task, batches, scratch)
+
+    sweep.run(scenario(), out=tmp_path / "a", backend=Sketch())
+    before = files(tmp_path / "a")
+    with pytest.raises(OutputError, match="found no results of 1 of 8 runs"):
+        sweep.run(scenario(), out=tmp_path / "a", backend=Sketch(), executor=Forgetful())
+    after = files(tmp_path / "a")
+    assert {name: content for name, content in after.items() if "interrupted" not in name} == before
+
+
+def test_batches_that_ended_unseen_are_kept(tmp_path):
+    class Late(Elsewhere):
+        def perform(self, task, batches, scratch):
+            task = Apart(task.backend, Path("/nowhere"), task.source, task.version)
+            first, self.late = task(next(batches)), task(next(batches))
+            yield first
+
+        def cancel(self):
+            return [self.late]
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(sweep.Interrupted) as caught:
+        sweep.run(scenario(), out=tmp_path / "a", backend=Sketch(), executor=Late(), progress=stop)
+    assert caught.value.done == 2
+
+
+def test_a_folder_that_is_full_at_an_interruption_says_what_is_left(tmp_path, monkeypatch):
+    def stop(done, total):
+        if done == 2:
+            monkeypatch.setattr(segments, "put", full)
+            raise KeyboardInterrupt
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OutputError, match="No space left"):
+        sweep.run(scenario(), out=tmp_path / "a", backend=Sketch(), jobs=1, progress=stop)
+    monkeypatch.undo()
+    sweep.run(scenario(), out=tmp_path / "a", backend=Sketch())  # the folder is not locked any more
+
+
 def test_a_failed_run_ends_the_sweep_and_keeps_the_finished_runs(tmp_path):
     executor, hosts = Elsewhere(), []
     with pytest.raises(ScenarioError, match=r"^demo\.toml: flows\.0: refused$") as caught:
@@ -336,7 +412,7 @@ def test_the_option_of_real_stacks_is_local():
 def test_the_progress_names_hosts_and_failures(capsys, monkeypatch):
     now = [10.0]
     monkeypatch.setattr("narrows.cli.progress.time.monotonic", lambda: now[0])
-    lines = Lines("demo")
+    lines = Lines("demo", 2.0)
     now[0] += 4
     lines.hosts("b", 30, 0)
     lines.hosts("a", 10, 0)

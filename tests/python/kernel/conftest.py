@@ -11,6 +11,9 @@ from narrows import sweep
 from narrows.backends.kernel import agency, features, namespaces
 from narrows.backends.kernel.shell import KernelError
 from narrows.scenario.load import loads
+from patience import pytest_runtest_call, pytest_runtest_makereport
+
+__all__ = ["pytest_runtest_call", "pytest_runtest_makereport"]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ use narrows_control::units::Span;
 use crate::dataplane::layout::whole_reports;
 use crate::dataplane::ports::Counters;
 
-/// The sums over all designated packets of a port so far. Counts are whole reports: a report counts once half of its
+/// The sums over all designated packets of a port so far. Counts are whole reports: a report counts as soon as half of its
 /// segments have passed.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reported {

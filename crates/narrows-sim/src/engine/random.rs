@@ -37,7 +37,7 @@ impl Random {
         Random(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xda3e_39cb_94b9_5bdb, stream))
     }
 
-    /// Creates a stream of which only the first numbers are used, one of many with successive numbers.
+    /// Creates one of many streams with successive numbers, of each of which only the first values are used.
     ///
     /// The first numbers of successive PCG32 streams are almost evenly spaced, so together they are more regular than
     /// random numbers. Here the number of the stream is also hashed into the state (SplitMix64; Steele, Lea and Flood,

@@ -446,6 +446,10 @@ impl Port {
     pub(crate) fn totals(&mut self, now: Time) -> PortTotals {
         let departed = (self.departed_bytes(now) - self.departed_at_start) as f64;
         let seconds = now.since(self.measure_from).as_secs_f64();
+        if seconds == 0.0 {
+            // The run was stopped in its warm-up.
+            return PortTotals { departed: f64::NAN, capacity: f64::NAN, seconds };
+        }
         PortTotals { departed, capacity: self.service.capacity(self.measure_from, now), seconds }
     }
 

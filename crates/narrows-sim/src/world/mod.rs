@@ -39,6 +39,8 @@ pub struct Results {
     pub tables: Vec<Table>,
     /// Size of the run.
     pub counts: Counts,
+    /// The simulated time at which [`Monitor::stop`] ended the run; `None` if the run is complete.
+    pub stopped: Option<Time>,
 }
 
 impl Results {
@@ -61,7 +63,39 @@ pub struct Counts {
     pub peak_flows: u64,
 }
 
-/// After this number of events, the loop checks the cancel flag and reports the time.
+/// The progress of a run, for other threads, which may also end it early.
+#[derive(Debug, Default)]
+pub struct Monitor {
+    nanos: AtomicU64,
+    events: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Monitor {
+    /// The simulated time. It is updated every few tens of thousands of events. At the end it is that of the run's end.
+    pub fn now(&self) -> Time {
+        Time::from_nanos(self.nanos.load(Ordering::Relaxed))
+    }
+
+    /// The number of events so far, updated with the time.
+    pub fn events(&self) -> u64 {
+        self.events.load(Ordering::Relaxed)
+    }
+
+    /// Ends the run soon. Its results are those up to then: as if the duration were [`Results::stopped`], except for
+    /// ideal completion times if the rate of a link changes later. In the warm-up, figures of the measurement interval
+    /// are NaN.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn report(&self, now: Time, events: u64) {
+        self.nanos.store(now.as_nanos(), Ordering::Relaxed);
+        self.events.store(events, Ordering::Relaxed);
+    }
+}
+
+/// After this number of events, the loop checks the flags and reports the time.
 const REPORT_INTERVAL: u64 = 1 << 16;
 
 /// Simulates a plan. The same plan gives the same results, bit for bit.
@@ -78,23 +112,22 @@ pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Results, Error> {
 /// # Errors
 /// As [`run`].
 pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: &dyn Controllers) -> Result<Results, Error> {
-    run_observed(plan, cancel, &AtomicU64::new(0), controllers)
+    run_monitored(plan, cancel, &Monitor::default(), controllers)
 }
 
-/// Like [`run_with`], but also stores the simulated time (ns) in `clock`, for a progress bar in another thread. The
-/// time is stored every few tens of thousands of events. At the end it is the plan's duration.
+/// Like [`run_with`], but another thread can see the progress, and stop the run.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_observed(
+pub fn run_monitored(
     plan: &Plan,
     cancel: &AtomicBool,
-    clock: &AtomicU64,
+    monitor: &Monitor,
     controllers: &dyn Controllers,
 ) -> Result<Results, Error> {
     check_with(plan, controllers)?;
     let mut world = World::new(plan, controllers)?;
-    world.run(cancel, clock)?;
+    world.run(cancel, monitor)?;
     Ok(world.finish())
 }
 
@@ -112,6 +145,8 @@ pub(crate) struct World<'p> {
     plan: &'p Plan,
     controllers: &'p dyn Controllers,
     now: Time,
+    /// The end of the run: that of the plan, or the time at which the run is stopped.
+    end: Time,
     events: EventQueue,
     packets: Slab<Packet>,
     ports: Vec<Port>,
@@ -143,6 +178,7 @@ impl<'p> World<'p> {
             plan,
             controllers,
             now: Time::ZERO,
+            end: Time::ZERO + plan.duration,
             events: EventQueue::new(),
             packets: Slab::new(),
             ports,
@@ -163,24 +199,27 @@ impl<'p> World<'p> {
         Ok(world)
     }
 
-    fn run(&mut self, cancel: &AtomicBool, clock: &AtomicU64) -> Result<(), Error> {
-        let end = Time::ZERO + self.plan.duration;
+    fn run(&mut self, cancel: &AtomicBool, monitor: &Monitor) -> Result<(), Error> {
         while let Some(event) = self.events.pop() {
-            if event.at > end {
+            if event.at > self.end {
                 break;
             }
             self.counts.events += 1;
             if self.counts.events.is_multiple_of(REPORT_INTERVAL) {
-                clock.store(event.at.as_nanos(), Ordering::Relaxed);
+                monitor.report(event.at, self.counts.events);
                 if cancel.load(Ordering::Relaxed) {
                     return Err(Error::Cancelled);
+                }
+                if monitor.stop.load(Ordering::Relaxed) {
+                    // All events before this time have happened, and the others of this time happen, too.
+                    self.end = event.at;
                 }
             }
             self.now = event.at;
             self.dispatch(event);
         }
-        self.now = end;
-        clock.store(end.as_nanos(), Ordering::Relaxed);
+        self.now = self.end;
+        monitor.report(self.end, self.counts.events);
         Ok(())
     }
 

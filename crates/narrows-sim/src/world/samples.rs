@@ -175,7 +175,7 @@ impl World<'_> {
             TransportPlan::Udp { .. } => "udp".to_owned(),
         };
         let begin = m.start.max(Time::ZERO + self.plan.warmup);
-        let until = if ended { self.now.min(m.stop) } else { m.stop };
+        let until = if ended { self.now.min(m.stop) } else { m.stop.min(self.end) };
         let measured = m.delivered_at_stop.unwrap_or(flow.delivered()).saturating_sub(m.delivered_at_start);
         let seconds = until.since(begin).as_secs_f64();
         let goodput = if seconds > 0.0 { measured as f64 * 8.0 / seconds } else { nan };
@@ -307,6 +307,7 @@ impl World<'_> {
         for port in 0..self.switches.len() {
             self.record_signalling(port as u32);
         }
-        Results { tables: self.recorder.into_tables(), counts: self.counts }
+        let stopped = (self.end < Time::ZERO + self.plan.duration).then_some(self.end);
+        Results { tables: self.recorder.into_tables(), counts: self.counts, stopped }
     }
 }

@@ -47,7 +47,7 @@ impl World<'_> {
             switch.link,
             self.plan.links[link].name.as_str(),
             self.plan.rate_controllers[port as usize].kind.as_str(),
-            self.plan.duration.as_secs_f64(),
+            self.end.as_secs_f64(),
             self.ports[link].stats.rewritten,
             counts.acks,
             counts.messages,

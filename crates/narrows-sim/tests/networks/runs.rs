@@ -1,6 +1,6 @@
 //! Laws of every run: determinism, conservation and completion. No plan makes a run panic.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::common::*;
@@ -11,6 +11,7 @@ use narrows_sim::plan::{
     AppPlan, ControllerPlan, FlowPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan,
     QueuePlan, RatePlan, SdnPlan, SizePlan, TransportPlan,
 };
+use narrows_sim::{Error, Monitor, Results};
 use proptest::prelude::*;
 
 fn busy(seed: u64) -> Plan {
@@ -387,10 +388,14 @@ fn a_cancelled_run_returns_an_error() {
     assert_eq!(narrows_sim::run(&plan, &AtomicBool::new(true)), Err(narrows_sim::Error::Cancelled));
 }
 
+fn monitored(plan: &Plan, monitor: &Monitor) -> Result<Results, Error> {
+    narrows_sim::run_monitored(plan, &AtomicBool::new(false), monitor, Catalogue::built_in())
+}
+
 /// A controller with a constant window that records the reported time at each ACK.
 struct Reader {
-    clock: Arc<AtomicU64>,
-    seen: Arc<Mutex<Vec<(u64, u64)>>>,
+    monitor: Arc<Monitor>,
+    seen: Arc<Mutex<Vec<(Time, Time)>>>,
 }
 
 impl Controller for Reader {
@@ -400,8 +405,7 @@ impl Controller for Reader {
 
     fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
         window.cwnd = 60;
-        let pair = (self.clock.load(Ordering::Relaxed), ack.now.as_nanos());
-        self.seen.lock().expect("no thread panicked").push(pair);
+        self.seen.lock().expect("no thread panicked").push((self.monitor.now(), ack.now));
     }
 
     fn on_congestion(&mut self, _: &Congestion, _: &mut Window) {}
@@ -411,17 +415,19 @@ impl Controller for Reader {
 fn a_run_reports_its_simulated_time() {
     let mut plan = path(mbit(100), ms(10), fifo(packets(100)), 60);
     plan.flows = vec![bulk("reader")];
-    let (clock, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let (monitor, seen) = (Arc::new(Monitor::default()), Arc::new(Mutex::new(Vec::new())));
     let controllers = |_: &Choice| {
-        Some(Box::new(Reader { clock: clock.clone(), seen: seen.clone() }) as Box<dyn Controller>)
+        Some(Box::new(Reader { monitor: monitor.clone(), seen: seen.clone() }) as Box<dyn Controller>)
     };
-    narrows_sim::run_observed(&plan, &AtomicBool::new(false), &clock, &controllers).expect("a valid plan");
-    assert_eq!(clock.load(Ordering::Relaxed), plan.duration.as_nanos());
+    let results = narrows_sim::run_monitored(&plan, &AtomicBool::new(false), &monitor, &controllers)
+        .expect("a valid plan");
+    assert_eq!(monitor.now(), Time::ZERO + plan.duration);
+    assert_eq!(monitor.events(), results.counts.events);
 
     let seen = seen.lock().expect("no thread panicked");
     assert!(seen.is_sorted(), "times decrease");
     assert!(seen.iter().all(|(reported, now)| reported <= now), "a time is in the future");
-    let mut reported: Vec<u64> = seen.iter().map(|(reported, _)| *reported).collect();
+    let mut reported: Vec<Time> = seen.iter().map(|(reported, _)| *reported).collect();
     reported.dedup();
     assert!(reported.len() > 5, "few reports: {reported:?}");
 }
@@ -432,10 +438,34 @@ proptest! {
     #[test]
     fn reports_of_the_time_do_not_change_results(seed in 0_u64..1000) {
         let plan = busy(seed);
-        let clock = AtomicU64::new(0);
-        let observed =
-            narrows_sim::run_observed(&plan, &AtomicBool::new(false), &clock, Catalogue::built_in()).expect("a valid plan");
+        let monitor = Monitor::default();
+        let observed = monitored(&plan, &monitor).expect("a valid plan");
         prop_assert_eq!(format!("{observed:?}"), format!("{:?}", run(&plan)));
-        prop_assert_eq!(clock.into_inner(), plan.duration.as_nanos());
+        prop_assert_eq!(monitor.now(), Time::ZERO + plan.duration);
+    }
+
+    #[test]
+    fn a_stopped_run_has_the_results_of_a_shorter_plan(seed in 0_u64..1000, warmup_ms in 0_u64..8_000) {
+        let mut plan = busy(seed);
+        plan.duration = Span::from_secs(600);
+        plan.warmup = Span::from_millis(warmup_ms);
+        let monitor = Monitor::default();
+        monitor.stop();
+        let mut stopped = monitored(&plan, &monitor).expect("a valid plan");
+        let end = stopped.stopped.take().expect("it did not run for 600 s");
+        plan.duration = end.since(Time::ZERO);
+        if plan.warmup < plan.duration {
+            prop_assert_eq!(format!("{stopped:?}"), format!("{:?}", run(&plan)));
+            return Ok(());
+        }
+        for (table, column) in [("flows", "goodput_bps"), ("links", "utilisation"), ("links", "throughput_bps")] {
+            prop_assert!(stopped.f(table, column, 0).is_nan(), "{table}.{column}");
+        }
+        plan.warmup = Span::ZERO;
+        let shorter = run(&plan);
+        for table in ["flow_samples", "link_samples", "events"] {
+            let text = |r: &Results| format!("{:?}", r.table(table));
+            prop_assert_eq!(text(&stopped), text(&shorter));
+        }
     }
 }

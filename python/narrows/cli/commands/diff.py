@@ -20,7 +20,10 @@ def diff(
         ),
     ],
     head: Annotated[
-        str, typer.Argument(metavar="HEAD", help="The same for the other side.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="HEAD", help="Folder or git revision to compare with BASE.", show_default=False
+        ),
     ],
     scenario: Annotated[
         list[Path] | None,
@@ -39,7 +42,7 @@ def diff(
             metavar="NAME",
             show_default=False,
             help="Measure to compare, with arguments if needed, e.g. rtt:statistic=p95 (default: the figures "
-            "of the summary; narrows list measures). May be repeated.",
+            "of the summary). narrows list measures prints all names. May be repeated.",
         ),
     ] = None,
     confidence: Annotated[
@@ -85,7 +88,7 @@ def diff(
         ),
     ] = None,
 ) -> None:
-    """Find what changed between two results, with confidence.
+    """Find what changed between two results, with confidence intervals.
 
     Runs are paired by point of the sweep and seed. Exit codes: 0 if no change was found, 1 if a change was
     found or a figure that differs cannot be judged, 2 if the sides cannot be compared.

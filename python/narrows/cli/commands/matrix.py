@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import LOCAL, Executor, Figures, Jobs
+from narrows.cli.commands.shared import LOCAL, CacheFolder, Executor, Figures, Jobs, NoCache
 from narrows.cli.commands.values import beginning, congestion_controllers
 from narrows.matrix.ask import Ask
 
@@ -84,6 +84,8 @@ def matrix(
     ] = Path("results/matrix"),
     jobs: Jobs = None,
     executor: Executor = LOCAL,
+    cache: CacheFolder = None,
+    no_cache: NoCache = False,
     reuse: Annotated[
         bool, typer.Option("--reuse", help="Keep the finished runs of an interrupted call.")
     ] = False,
@@ -94,6 +96,7 @@ def matrix(
     The page has heat maps of each pair's shares and fairness.
     """
     from narrows.cli import matrix as work  # noqa: PLC0415
+    from narrows.cli import options  # noqa: PLC0415
 
     work.matrix(
         controllers or [],
@@ -109,6 +112,7 @@ def matrix(
         out=out,
         jobs=jobs,
         executor=executor,
+        simulator=options.simulator(cache, no_cache=no_cache),
         reuse=reuse,
         figures=figures,
     )

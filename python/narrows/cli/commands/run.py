@@ -11,10 +11,12 @@ import typer
 from narrows.cli.commands.shared import (
     LOCAL,
     Backend,
+    CacheFolder,
     Executor,
     Formats,
     Jobs,
     Json,
+    NoCache,
     On,
     Overrides,
     ScenarioFile,
@@ -40,6 +42,8 @@ def run(
     override: Overrides = None,
     jobs: Jobs = None,
     executor: Executor = LOCAL,
+    cache: CacheFolder = None,
+    no_cache: NoCache = False,
     on: Backend = On.SIM,
     no_sim: Annotated[
         bool, typer.Option("--no-sim", help="With --on kernel or vm: skip the simulation for comparison.")
@@ -96,6 +100,7 @@ def run(
         jobs,
         executor,
         on,
+        simulator=options.simulator(cache, no_cache=no_cache, on=on),
         no_sim=no_sim,
         reuse=reuse,
         as_json=as_json,

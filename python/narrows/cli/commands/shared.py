@@ -49,6 +49,17 @@ Executor = Annotated[
     ),
 ]
 LOCAL = "local"
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache",
+        metavar="FOLDER",
+        show_default=False,
+        help="Take simulated runs from this folder if it has them, and add all others to it (default: the "
+        "folder in NARROWS_CACHE if set, else no cache; see narrows cache).",
+    ),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not use the cache in NARROWS_CACHE.")]
 Figures = Annotated[
     bool,
     typer.Option(show_default=False, help="Also write the figures as SVG, PNG and PDF (default: figures)."),

@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import LOCAL, ON_HELP, Executor, Figures, Jobs, On
+from narrows.cli.commands.shared import (
+    LOCAL,
+    ON_HELP,
+    CacheFolder,
+    Executor,
+    Figures,
+    Jobs,
+    NoCache,
+    On,
+)
 from narrows.cli.commands.values import beginning, studies
 
 
@@ -48,6 +57,8 @@ def study(
     ] = None,
     jobs: Jobs = None,
     executor: Executor = LOCAL,
+    cache: CacheFolder = None,
+    no_cache: NoCache = False,
     on: Annotated[
         On,
         typer.Option(
@@ -80,6 +91,7 @@ def study(
 
     The result is one HTML report.
     """
+    from narrows.cli import options  # noqa: PLC0415
     from narrows.cli import study as work  # noqa: PLC0415
 
     work.study(
@@ -91,6 +103,7 @@ def study(
         executor,
         on,
         data,
+        simulator=options.simulator(cache, no_cache=no_cache, on=on),
         quick=quick,
         reuse=reuse,
         figures=figures,

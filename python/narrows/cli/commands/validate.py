@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from narrows.cli.commands.shared import LOCAL, Executor, Jobs
+from narrows.cli.commands.shared import LOCAL, CacheFolder, Executor, Jobs, NoCache
 from narrows.cli.commands.values import CELL_SETS, comma_separated, congestion_controllers
 from narrows.scenario.limits import MAX_SEEDS
 
@@ -119,6 +119,8 @@ def validate(
     ] = True,
     jobs: Jobs = None,
     executor: Executor = LOCAL,
+    cache: CacheFolder = None,
+    no_cache: NoCache = False,
 ) -> None:
     """Measure the simulator's errors against Linux.
 
@@ -126,6 +128,7 @@ def validate(
     stacks. An interrupted call continues where it stopped. Runs that busy processors disturbed are left out.
     Exit codes: 0 if all cells were measured, 1 if one failed.
     """
+    from narrows.cli import options  # noqa: PLC0415
     from narrows.cli import validate as work  # noqa: PLC0415
 
     work.validate(
@@ -144,4 +147,5 @@ def validate(
         figures=figures,
         jobs=jobs,
         executor=executor,
+        simulator=options.simulator(cache, no_cache=no_cache),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from narrows.errors import NarrowsError, ScenarioError, hint
+from narrows.errors import NarrowsError, ScenarioError, hint, one_line
 from narrows.results.runs import Run
 
 
@@ -104,6 +104,10 @@ def measure_run(name: str, run: Run, **args: Any) -> Measured:
             result = chosen.function(run, **args)
         except (ScenarioError, TypeError) as error:
             raise NarrowsError(f"measure {name}: {error}") from None
+        except (ArithmeticError, LookupError, ValueError) as error:
+            given = ", ".join(f"{key}={value}" for key, value in args.items()) or "no arguments"
+            reason = one_line(f"{type(error).__name__}: {error}")
+            raise NarrowsError(f"measure {name}: found {given}, which it cannot use ({reason})") from None
         run.measured[key] = result if isinstance(result, Measured) else Measured(float(result))
     value: Measured = run.measured[key]
     return value

@@ -50,8 +50,8 @@ crate::parameters! {
         /// Mean time between reports that is assumed before the first report.
         pub t_rep_initial: Span = Span::from_millis(100), time_from(SHORTEST, LONGEST).from("ours");
         /// Maximum time that counts from a report. Idle or false senders may report more. A report counts as at most
-        /// t_rep_max / tau flows. If signal is ack, at most 4.194303 s, which is the longest time that a report can
-        /// state.
+        /// t_rep_max / tau flows. If signal is ack, t_rep_max is at most 4.194303 s, the longest time that a report
+        /// can contain.
         pub t_rep_max: Span = Span::from_secs(2), time_from(SHORTEST, LONGEST).from("ours");
         /// How rates reach senders: in headers, as published, or in ACKs with BRF's option, from senders `brf` with
         /// `designate`. An ACK carries a rate, not a gain, so ACKs require resolved mode.

@@ -56,7 +56,7 @@ pub(in crate::rate) struct Watch {
     meter: Meter,
     /// The link's rate for which the classes were computed.
     shaped: Option<Rate>,
-    /// The time between the last two readings of a host that counts.
+    /// The time between the last two readings, if the data plane reports counts.
     between: Span,
 }
 
@@ -101,13 +101,13 @@ impl Watch {
         self.meter.read(now, self.port.capacity, port)
     }
 
-    /// Sets the time since the last reading of a host that counts.
+    /// Sets the time since the last reading, if the data plane reports counts.
     pub(in crate::rate) fn set_between(&mut self, between: Span) {
         self.between = between.min(BETWEEN_MAX);
     }
 
-    /// Returns the middle of the time until the next reading of a host that counts. A decision made now stands for this
-    /// time, although a count of flows decays in it.
+    /// Returns the middle of the time until the next reading, if the data plane reports counts. A decision made now is
+    /// valid for this time, although a count of flows decays during it.
     pub(in crate::rate) fn ahead(&self, now: Time) -> Time {
         now + self.between.scale(1, 2)
     }

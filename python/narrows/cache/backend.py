@@ -1,0 +1,113 @@
+"""The simulator with a cache: a run whose output is known is not made again."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from narrows import _native
+from narrows.backends import Output, Pace
+from narrows.backends.sim import Simulator, plan_json
+from narrows.cache.entries import Cache
+from narrows.plan import Plan
+
+
+class Cached:
+    """The simulator, which first looks for a run in a cache, and adds the runs that it makes.
+
+    The plan and the version of the simulator's behaviour (`narrows_sim::BEHAVIOUR`) decide an output. In a
+    source tree, somebody may change the simulator without a new version, so the module's hash counts, too.
+    Runs with Python controllers are neither found nor added, because a plan has only the name of a class.
+
+    Args:
+        simulator: makes the runs.
+        cache: the cache.
+    """
+
+    name = Simulator.name
+    most_jobs: int | None = Simulator.most_jobs
+
+    def __init__(self, simulator: Simulator, cache: Cache) -> None:
+        self._simulator, self._cache = simulator, cache
+        self._lock = threading.Lock()
+        self.found = 0
+        """Number of runs that the cache had, in this process."""
+        self.problem: str | None = None
+        """Why an output could not be added. A sweep does not end because of that."""
+
+    def __reduce__(self) -> tuple[type[Cached], tuple[Simulator, Cache]]:
+        """A copy in another process has its own runs, in the same cache."""
+        return Cached, (self._simulator, self._cache)
+
+    def facts(self) -> dict[str, Any]:
+        """Facts about the machine. They do not depend on the cache."""
+        return self._simulator.facts()
+
+    def check(self, plan: Plan) -> None:
+        """Check a plan without running it."""
+        self._simulator.check(plan)
+
+    def run(self, plan: Plan) -> Output:
+        """Run a plan, or return its known output."""
+        if self._simulator.has_classes(plan):
+            return self._simulator.run(plan)
+        key = key_of(plan)
+        if (known := self._cache.get(key)) is not None:
+            with self._lock:
+                self.found += 1
+            return known
+        output = self._simulator.run(plan)
+        if "stopped_s" in output:
+            return output
+        try:
+            self._cache.put(key, output)
+        except OSError as error:
+            self.problem = f"{self._cache.folder}: cannot be written ({os.strerror(error.errno or 0)})"
+        return output
+
+    def cancel(self) -> None:
+        """End all runs soon."""
+        self._simulator.cancel()
+
+    def stop(self) -> None:
+        """End all runs soon, with what they have."""
+        self._simulator.stop()
+
+    def pace(self) -> Pace:
+        """How far the active runs are."""
+        return self._simulator.pace()
+
+    def congestion_controllers(self) -> list[tuple[str, str]]:
+        """Values that `cc` may have."""
+        return self._simulator.congestion_controllers()
+
+    def rate_controllers(self) -> list[tuple[str, str]]:
+        """Values that a controller's `kind` may have."""
+        return self._simulator.rate_controllers()
+
+
+def cached(folder: str | Path) -> Cached:
+    """The simulator with a cache in a folder, e.g. `narrows.run(scenario, backend=cached("runs"))`.
+
+    Raises:
+        OutputError: if the folder cannot be used.
+    """
+    return Cached(Simulator(), Cache(Path(folder)))
+
+
+def key_of(plan: Plan) -> str:
+    """The key of a plan's output, as hexadecimal digits."""
+    return hashlib.sha256(f"{_behaviour()}\n{plan_json(plan)}".encode()).hexdigest()
+
+
+@functools.cache
+def _behaviour() -> str:
+    """The simulator's behaviour: its version, and for a source tree the hash of the module."""
+    module = Path(_native.__file__)
+    is_source = (module.parents[2] / "Cargo.toml").is_file()
+    own = hashlib.sha256(module.read_bytes()).hexdigest() if is_source else ""
+    return f"narrows-sim {_native.behaviour} {own}"

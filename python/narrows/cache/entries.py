@@ -1,0 +1,181 @@
+"""A store of the outputs of runs, which users and sweeps may share.
+
+A key is the hash of everything that decides an output.
+
+FOLDER/CACHEDIR.TAG       marks the folder
+FOLDER/<xx>/<rest>.run    an entry; the key is <xx><rest>
+
+An entry appears complete or not at all. It has a checksum, because a machine that loses power may leave a
+file with wrong content. An entry that is not valid counts as absent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from narrows.errors import OutputError
+from narrows.results.arrow import array, numbers
+
+_TAG = "CACHEDIR.TAG"
+_MARK = "Signature: 8a477f597d28d172789f06886806bc55\n# Runs that narrows keeps (narrows cache).\n"
+"""Content of the mark. Its first line is that of https://bford.info/cachedir, which backups know."""
+_MAGIC = b"narrows1"
+_DIGEST_BYTES = 32
+_SUFFIX = ".run"
+_ABANDONED_SECONDS = 3600.0
+"""A file that a writer has not completed for this time has no writer any more."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run in a cache."""
+
+    path: Path
+    size_bytes: int
+    used_s: float
+    """Time of the last use, as `time.time`."""
+
+
+class Cache:
+    """The outputs of runs by key.
+
+    Args:
+        folder: the folder, which is created if necessary.
+
+    Raises:
+        OutputError: if it cannot be created, or has other files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not (self.folder / _TAG).is_file():
+                if any(self.folder.iterdir()):
+                    raise OutputError(f"{folder}: found other files, expected an empty folder or a cache")
+                (self.folder / _TAG).write_text(_MARK, encoding="utf-8")
+        except OSError as error:
+            raise OutputError(
+                f"{folder}: cannot be used as a cache ({os.strerror(error.errno or 0)})"
+            ) from None
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The output with this key, and note its use; None if there is none."""
+        path = self._path(key)
+        try:
+            output = _decoded(path.read_bytes())
+        except (OSError, ValueError, KeyError, pa.ArrowException):
+            return None
+        with contextlib.suppress(OSError):  # only the owner may set the time
+            os.utime(path)
+        return output
+
+    def put(self, key: str, output: Mapping[str, Any]) -> None:
+        """Keep an output.
+
+        Raises:
+            OSError: if it cannot be written.
+        """
+        path = self._path(key)
+        partial = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+        path.parent.mkdir(exist_ok=True)
+        try:
+            partial.write_bytes(_encoded(output))
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries, in no particular order."""
+        for path in self.folder.glob(f"[0-9a-f][0-9a-f]/[0-9a-f]*{_SUFFIX}"):
+            with contextlib.suppress(FileNotFoundError):  # another process has removed it
+                known = path.stat()
+                yield Entry(path, known.st_size, known.st_mtime)
+
+    def prune(self, most_bytes: int | None = None, unused_s: float | None = None) -> list[Entry]:
+        """Remove entries, and what killed writers left. Returns the removed entries.
+
+        Args:
+            most_bytes: the entries that stay have at most this size. The ones used last stay.
+            unused_s: entries that were not used for this time are removed.
+
+        Raises:
+            OutputError: if one cannot be removed.
+        """
+        now = time.time()
+        removed, kept_bytes = [], 0
+        try:
+            for left in self.folder.glob(f"[0-9a-f][0-9a-f]/.*{_SUFFIX}-*"):
+                if now - left.stat().st_mtime > _ABANDONED_SECONDS:
+                    left.unlink(missing_ok=True)
+            for entry in sorted(self.entries(), key=lambda entry: entry.used_s, reverse=True):
+                is_old = unused_s is not None and now - entry.used_s > unused_s
+                if is_old or (most_bytes is not None and kept_bytes + entry.size_bytes > most_bytes):
+                    entry.path.unlink(missing_ok=True)
+                    removed.append(entry)
+                else:
+                    kept_bytes += entry.size_bytes
+        except OSError as error:
+            raise OutputError(f"{error.filename}: cannot be removed ({error.strerror})") from None
+        return removed
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key[2:]}{_SUFFIX}"
+
+
+def _encoded(output: Mapping[str, Any]) -> bytes:
+    """An output as bytes: magic, checksum of the rest, length of the head, head, tables as Arrow streams."""
+    parts: list[bytes] = []
+    head: dict[str, Any] = {"run": dict(output["run"]), "tables": {}}
+    for name, columns in output.items():
+        if name == "run":
+            continue
+        sink = pa.BufferOutputStream()
+        table = pa.table({column: array(values, _kind(values)) for column, values in columns.items()})
+        with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
+            out.write_table(table)
+        parts.append(sink.getvalue().to_pybytes())
+        head["tables"][name] = len(parts[-1])
+    text = json.dumps(head).encode()
+    body = b"".join([len(text).to_bytes(4, "big"), text, *parts])
+    return _MAGIC + hashlib.sha256(body).digest() + body
+
+
+def _kind(values: Any) -> pa.DataType:
+    """The type of a column of an output, which is a list of strings or a numpy array."""
+    return pa.string() if isinstance(values, list) else pa.from_numpy_dtype(values.dtype)
+
+
+def _decoded(content: bytes) -> dict[str, Any]:
+    """An output from `_encoded`.
+
+    Raises:
+        ValueError: if the content is not valid.
+    """
+    start = len(_MAGIC) + _DIGEST_BYTES
+    body = memoryview(content)[start:]
+    if not content.startswith(_MAGIC) or hashlib.sha256(body).digest() != content[len(_MAGIC) : start]:
+        raise ValueError
+    at = 4 + int.from_bytes(body[:4], "big")
+    head = json.loads(bytes(body[4:at]))
+    output: dict[str, Any] = {}
+    for name, length in head["tables"].items():
+        with pa.ipc.open_stream(pa.py_buffer(body[at : at + length])) as stream:
+            table = stream.read_all()
+        output[name] = {
+            column: values.to_pylist() if pa.types.is_string(values.type) else numbers(values)
+            for column, values in zip(table.column_names, table.columns, strict=True)
+        }
+        at += length
+    return output | {"run": head["run"]}

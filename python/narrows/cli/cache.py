@@ -1,0 +1,63 @@
+"""The work of `narrows cache`."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+
+from narrows import units
+from narrows.cache.entries import Cache, Entry
+from narrows.cli.options import cache_folder, parsed
+from narrows.errors import Expected, NarrowsError
+
+_DAY_SECONDS = 86_400.0
+
+
+def show(folder: Path | None) -> None:
+    """Print what is in a cache."""
+    cache = _existing(folder)
+    entries = list(cache.entries())
+    print(f"{cache.folder}: {_amount(entries)}")
+    if entries:
+        first, last = (_day(pick(entry.used_s for entry in entries)) for pick in (min, max))
+        print(f"last uses from {first} to {last}")
+
+
+def prune(folder: Path | None, most: str | None, unused: str | None, *, everything: bool) -> None:
+    """Remove runs from a cache, and print how many."""
+    if everything == (most is not None or unused is not None):
+        raise NarrowsError("expected --most, --unused or both, or else --all")
+    most_bytes = 0 if everything else None if most is None else parsed("--most", most, units.parse_size)
+    days = None if unused is None else parsed("--unused", unused, _days)
+    cache = _existing(folder)
+    removed = cache.prune(most_bytes, None if days is None else days * _DAY_SECONDS)
+    print(f"{cache.folder}: removed {_amount(removed)}, kept {_amount(list(cache.entries()))}")
+
+
+def _existing(folder: Path | None) -> Cache:
+    folder = folder if folder is not None else cache_folder()
+    if folder is None:
+        raise NarrowsError("--cache: found no folder, and NARROWS_CACHE is not set")
+    if not folder.is_dir():
+        raise NarrowsError(f"--cache: found {str(folder)!r}, expected a folder")
+    return Cache(folder)
+
+
+def _days(value: object) -> float:
+    try:
+        days = float(str(value))
+    except ValueError:
+        days = -1.0
+    if not 0 <= days < float("inf"):
+        raise Expected("a number of days, at least 0")
+    return days
+
+
+def _amount(entries: Sequence[Entry]) -> str:
+    size = sum(entry.size_bytes for entry in entries)
+    return f"{len(entries)} run{'s' * (len(entries) != 1)}, {size / 1e6:.1f} MB"
+
+
+def _day(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")

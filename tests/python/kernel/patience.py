@@ -1,0 +1,63 @@
+"""Measurements in real time also depend on the machine's host, as in crates/narrows-lab/src/patience.rs.
+
+A test that judges them has the mark `flaky`, which repeats it if it fails. If the host disturbed the machine
+in each attempt, the last failure becomes a skip with the reason: such figures say nothing about the program.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+SERIOUS = 0.01
+"""If the host took at least this share of the time, the machine was disturbed."""
+SHARES = pytest.StashKey[list[float]]()
+
+
+def stolen_s():
+    """Time that the host has taken from all processors (`steal` of proc_stat(5)), in seconds."""
+    line = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0]
+    return int(line.split()[8]) / os.sysconf("SC_CLK_TCK")
+
+
+def unjudged(shares, attempts):
+    """The reason why a test that failed in all attempts is not judged; None if it has failed.
+
+    Args:
+        shares: for each failed attempt, the share of the time that the host took.
+        attempts: number of attempts that the test has.
+    """
+    if len(shares) < attempts or min(shares) < SERIOUS:
+        return None
+    taken = ", ".join(f"{share:.0%}" for share in shares)
+    return f"NOT JUDGED after {attempts} attempts: the machine's host took {taken} of the time"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Note the share of the time that the host takes during an attempt."""
+    begun, taken = time.monotonic(), stolen_s()
+    try:
+        return (yield)
+    finally:
+        share = (stolen_s() - taken) / (time.monotonic() - begun) / os.cpu_count()
+        item.stash.setdefault(SHARES, []).append(share)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Skip a test whose attempts were all disturbed."""
+    report = yield
+    mark = item.get_closest_marker("flaky")
+    if (
+        mark is not None
+        and report.when == "call"
+        and report.failed
+        and call.excinfo.errisinstance(AssertionError)
+    ):
+        attempts = 1 + mark.kwargs.get("reruns", 1)
+        if (reason := unjudged(item.stash[SHARES], attempts)) is not None:
+            report.outcome = "skipped"
+            report.longrepr = (str(item.path), item.reportinfo()[1] + 1, reason)
+    return report
