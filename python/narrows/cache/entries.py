@@ -12,6 +12,7 @@ file with wrong content. An entry that is not valid counts as absent.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -22,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from narrows.errors import OutputError
-from narrows.results.arrow import array, numbers
 
 _TAG = "CACHEDIR.TAG"
 _MARK = "Signature: 8a477f597d28d172789f06886806bc55\n# Runs that narrows keeps (narrows cache).\n"
@@ -35,6 +36,22 @@ _DIGEST_BYTES = 32
 _SUFFIX = ".run"
 _ABANDONED_SECONDS = 3600.0
 """A file that a writer has not completed for this time has no writer any more."""
+
+
+_CODEC = pa.Codec("zstd", 1)
+_TEXT = "text"
+"""Kind of a column of strings. Columns of numbers have the type code of numpy."""
+
+
+@dataclass
+class _Head:
+    """The parts of an entry."""
+
+    run: dict[str, Any]
+    tables: dict[str, list[tuple[str, str, int]]]
+    """Name, kind and number of bytes of each column, by table."""
+    plain_bytes: int
+    """Size of all columns before the compression."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +92,7 @@ class Cache:
         path = self._path(key)
         try:
             output = _decoded(path.read_bytes())
-        except (OSError, ValueError, KeyError, pa.ArrowException):
+        except (OSError, ValueError):
             return None
         with contextlib.suppress(OSError):  # only the owner may set the time
             os.utime(path)
@@ -135,26 +152,22 @@ class Cache:
 
 
 def _encoded(output: Mapping[str, Any]) -> bytes:
-    """An output as bytes: magic, checksum of the rest, length of the head, head, tables as Arrow streams."""
+    """An output as bytes: magic, checksum of the rest, length of the head, head, compressed columns."""
+    head = _Head(dict(output["run"]), {}, 0)
     parts: list[bytes] = []
-    head: dict[str, Any] = {"run": dict(output["run"]), "tables": {}}
     for name, columns in output.items():
         if name == "run":
             continue
-        sink = pa.BufferOutputStream()
-        table = pa.table({column: array(values, _kind(values)) for column, values in columns.items()})
-        with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as out:
-            out.write_table(table)
-        parts.append(sink.getvalue().to_pybytes())
-        head["tables"][name] = len(parts[-1])
-    text = json.dumps(head).encode()
-    body = b"".join([len(text).to_bytes(4, "big"), text, *parts])
+        head.tables[name] = []
+        for column, values in columns.items():
+            is_text = isinstance(values, list)
+            parts.append(json.dumps(values).encode() if is_text else values.tobytes())
+            head.tables[name].append((column, _TEXT if is_text else values.dtype.str, len(parts[-1])))
+    plain = b"".join(parts)
+    head.plain_bytes = len(plain)
+    text = json.dumps(dataclasses.asdict(head)).encode()
+    body = b"".join([len(text).to_bytes(4, "big"), text, _CODEC.compress(plain, asbytes=True)])
     return _MAGIC + hashlib.sha256(body).digest() + body
-
-
-def _kind(values: Any) -> pa.DataType:
-    """The type of a column of an output, which is a list of strings or a numpy array."""
-    return pa.string() if isinstance(values, list) else pa.from_numpy_dtype(values.dtype)
 
 
 def _decoded(content: bytes) -> dict[str, Any]:
@@ -168,14 +181,14 @@ def _decoded(content: bytes) -> dict[str, Any]:
     if not content.startswith(_MAGIC) or hashlib.sha256(body).digest() != content[len(_MAGIC) : start]:
         raise ValueError
     at = 4 + int.from_bytes(body[:4], "big")
-    head = json.loads(bytes(body[4:at]))
+    head = _Head(**json.loads(bytes(body[4:at])))
+    plain = memoryview(_CODEC.decompress(pa.py_buffer(body[at:]), head.plain_bytes, asbytes=True))
     output: dict[str, Any] = {}
-    for name, length in head["tables"].items():
-        with pa.ipc.open_stream(pa.py_buffer(body[at : at + length])) as stream:
-            table = stream.read_all()
-        output[name] = {
-            column: values.to_pylist() if pa.types.is_string(values.type) else numbers(values)
-            for column, values in zip(table.column_names, table.columns, strict=True)
-        }
-        at += length
-    return output | {"run": head["run"]}
+    begin = 0
+    for name, columns in head.tables.items():
+        output[name] = {}
+        for column, kind, length in columns:
+            part = plain[begin : begin + length]
+            output[name][column] = json.loads(bytes(part)) if kind == _TEXT else np.frombuffer(part, kind)
+            begin += length
+    return output | {"run": head.run}

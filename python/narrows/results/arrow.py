@@ -95,16 +95,10 @@ def _texts(values: Any) -> pa.Array[Any] | None:
 
 
 def unsigned(column: pa.ChunkedArray[Any]) -> NDArray[np.uint32]:
-    """A column of 32-bit numbers without nulls."""
-    return numbers(column.cast(pa.uint32()) if column.type != pa.uint32() else column)
-
-
-def numbers(column: pa.ChunkedArray[Any]) -> NDArray[Any]:
-    """A column of numbers without nulls. `ChunkedArray.to_numpy` would import pandas."""
-    kind: np.dtype[Any] = np.dtype(column.type.to_pandas_dtype())
-    parts = [np.empty(0, kind)]
-    for chunk in column.chunks:
+    """A column of 32-bit numbers without nulls. `ChunkedArray.to_numpy` would import pandas."""
+    parts = [np.empty(0, np.uint32)]
+    for chunk in column.cast(pa.uint32()).chunks if column.type != pa.uint32() else column.chunks:
         _, data = chunk.buffers()
         if data is not None:
-            parts.append(np.frombuffer(memoryview(data), kind, len(chunk), chunk.offset * kind.itemsize))
+            parts.append(np.frombuffer(memoryview(data), np.uint32, len(chunk), chunk.offset * 4))
     return np.concatenate(parts)
