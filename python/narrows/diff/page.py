@@ -143,17 +143,19 @@ def _table(part: Part) -> tables.Table:
     columns = [
         tables.Column("Flow or link", number=False),
         tables.Column("Figure", number=False),
+        tables.Column("Outcome", number=False),
         tables.Column("Base"),
         tables.Column("Head"),
         tables.Column("Change", "%"),
         tables.Column("Interval", "%"),
         tables.Column("Adjusted p"),
-        tables.Column("Outcome", number=False),
     ]
-    rows = [
-        [tables.Cell(text) for text in (", ".join(words.place(part, item)), *words.cells(item))]
-        for item in part.compared[: tables.MOST_ROWS]
-    ]
+    rows = []
+    for item in part.compared[: tables.MOST_ROWS]:
+        figure, *numbers, outcome = words.cells(item)
+        # The outcome comes early, because narrow windows cut the last columns.
+        texts = (", ".join(words.place(part, item)), figure, outcome, *numbers)
+        rows.append([tables.Cell(text) for text in texts])
     notes = []
     if len(part.compared) > len(rows):
         notes.append(f"The first {len(rows):,} of {len(part.compared):,} rows. --json prints all.")

@@ -74,8 +74,11 @@ def relative(item: Compared) -> str:
 
 
 def bounds(item: Compared) -> str:
-    """The interval of the difference in percent of BASE, or in the unit of the heading if BASE is zero."""
-    if math.isnan(item.difference.low):
+    """The interval of the difference in percent of BASE, or in the unit of the heading if BASE is zero.
+
+    A difference that is zero in all runs has no interval.
+    """
+    if math.isnan(item.difference.low) or item.difference.low == item.difference.high == 0:
         return "-"
     if math.isnan(item.relative):
         heading = item.series.heading
