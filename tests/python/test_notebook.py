@@ -1,5 +1,9 @@
 """Results in a notebook: HTML, charts, lazy frames."""
 
+import ast
+import json
+from pathlib import Path
+
 import narrows
 import pytest
 from narrows.errors import NarrowsError
@@ -114,3 +118,45 @@ def test_a_lazy_frame_reads_the_file(results):
     assert narrows.run(narrows.loads(TEXT)).scan("flows").collect().height == 8
     with pytest.raises(NarrowsError, match="found table 'flow'"):
         again.scan("flow")
+
+
+# --- the notebook
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks/buffers.ipynb"
+
+
+def shown(cell, names):
+    """Run a cell, and return the value of its last expression, which a notebook shows."""
+    code = ast.parse("".join(cell["source"]))
+    last = code.body.pop() if isinstance(code.body[-1], ast.Expr) else None
+    exec(compile(code, str(NOTEBOOK), "exec"), names)
+    if last is None:
+        return None
+    return eval(compile(ast.Expression(last.value), str(NOTEBOOK), "eval"), names)
+
+
+def test_each_cell_of_the_notebook_runs_and_shows_its_result(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] for cell in cells)
+    names = {}
+    results = [value for cell in cells if (value := shown(cell, names)) is not None]
+    kinds = [type(value).__name__ for value in results]
+    assert kinds == ["Results", "DataFrame", "VConcatChart", "VConcatChart", "VConcatChart", "DataFrame"]
+    for value in results:
+        has_html = getattr(value, "_repr_html_", None)
+        assert (has_html and has_html()) or value.to_dict(validate=False)["$schema"]
+    # The text of the notebook claims this.
+    shares = results[1]
+    assert shares["bbr"]["0.25bdp"] > 2 * shares["cubic"]["0.25bdp"]
+    assert shares["cubic"]["4bdp"] > shares["bbr"]["4bdp"]
+
+
+def test_duckdb_reads_a_folder_of_results(results, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    folder = results.folder
+    rows = duckdb.sql(
+        f"SELECT name, seed FROM '{folder}/flows.parquet' JOIN '{folder}/runs.parquet' USING (run)"
+    ).fetchall()
+    assert len(rows) == len(results.flows) and {name for name, _ in rows} == {"one", "two"}
