@@ -320,7 +320,7 @@ def test_headings_of_all_figures_are_short_enough_to_stay_whole():
     table = Table()
     table.add_name("flow")
     for name in HEADINGS:
-        table.add_figure(heading_of(name, "\n"))
+        table.add_figure(heading_of(HEADINGS[name], "\n"))
     table.add_row("bbr", *["100.0 ± 10.0"] * len(HEADINGS))
     console = plain(40)
     with console.capture() as capture:

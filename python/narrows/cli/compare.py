@@ -96,7 +96,7 @@ def _table(entity: str, pairs: list[Pair], labels: tuple[str, str]) -> Table:
         table.add_name(factor)
     table.add_name(entity)
     for figure in figures:
-        table.add_figure(f"{heading(figure)}\n{labels[0]}", figure)
+        table.add_figure(f"{heading(HEADINGS[figure])}\n{labels[0]}", figure)
         table.add_figure(f"\n{labels[1]}", figure)
         table.add_figure("\n%", figure)
     rows: dict[tuple[str, ...], dict[str, Pair]] = {}

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 
-from narrows.results.figures import HEADINGS
+from narrows.results.figures import HEADINGS, Heading
+
+_MICRO = 1e-6
+_SHORT_S, _LONG_S = 0.1e-3, 2e-3
+"""A column of times is in microseconds if a time is below the first value, and all are below the second."""
 
 
-def heading(name: str, between: str = " ") -> str:
-    """Title and unit of a figure. Counts have no unit."""
+def fitting(name: str, values: Iterable[float]) -> Heading:
+    """The heading of a column with these values. Short times are in microseconds."""
     of = HEADINGS[name]
+    times = [value for value in values if value > 0]
+    if of.unit == "ms" and times and min(times) < _SHORT_S and max(times) < _LONG_S:
+        return replace(of, unit="\N{MICRO SIGN}s", size=_MICRO)
+    return of
+
+
+def heading(of: Heading, between: str = " ") -> str:
+    """Title and unit of a figure. Counts have no unit."""
     return of.short if of.size == 1 else f"{of.short}{between}{of.unit}"
 
 

@@ -19,7 +19,7 @@ from narrows.cli import compare as comparison
 from narrows.cli import options
 from narrows.cli.commands.shared import INTERRUPTED, On, say
 from narrows.cli.console import plain
-from narrows.cli.figures import digits, heading, number
+from narrows.cli.figures import digits, fitting, heading, number
 from narrows.cli.folders import results_folder
 from narrows.cli.options import overrides
 from narrows.cli.progress import progress_of
@@ -291,13 +291,14 @@ def _table(entity: str, rows: list[Row], figures: list[str], alike: Collection[t
     with_cc = any(row.cc and row.cc != row.name for row in rows)
     if with_cc:
         table.add_name("cc")
-    for name in figures:
-        table.add_figure(heading(name, "\n"))
+    headings = {name: fitting(name, (row.figures[name].mean for row in rows)) for name in figures}
+    for of in headings.values():
+        table.add_figure(heading(of, "\n"))
     for row in rows:
         cells = [summary.point_text(value) for value in row.factors.values()] + [row.name]
         cells += [row.cc] if with_cc else []
         same = summary.point_of(row.factors) in alike
-        table.add_row(*cells, *(_cell(row.figures[name], HEADINGS[name].size, same) for name in figures))
+        table.add_row(*cells, *(_cell(row.figures[name], of.size, same) for name, of in headings.items()))
     return table
 
 
