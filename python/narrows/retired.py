@@ -184,8 +184,12 @@ def metadata(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(data.get("factors"), list):
         renamed["factors"] = [dotted_key(name) if isinstance(name, str) else name for name in data["factors"]]
     if isinstance(data.get("runs"), list):
-        renamed["runs"] = [
-            {dotted_key(key): value for key, value in run.items()} if isinstance(run, dict) else run
-            for run in data["runs"]
-        ]
+        runs = data["runs"]
+        keys = {key for run in runs if isinstance(run, dict) for key in run}
+        names = {key: dotted_key(key) for key in keys}
+        if any(name != key for key, name in names.items()):
+            renamed["runs"] = [
+                {names[key]: value for key, value in run.items()} if isinstance(run, dict) else run
+                for run in runs
+            ]
     return renamed

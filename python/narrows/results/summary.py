@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from narrows.errors import OutputError
 from narrows.results import tables
+from narrows.results.frame import Codes, Frame, Numbers, coded, floats, grouped, integers
 from narrows.results.results import Results
 
 _BUSY = 0.5
@@ -37,7 +42,7 @@ class Row:
     """The flow's controller (empty for a link)."""
     figures: dict[str, Figure]
     """Figures by name, in the units of the tables."""
-    by_seed: dict[str, dict[int, float]] = field(default_factory=dict)
+    by_seed: Mapping[str, dict[int, float]] = field(default_factory=dict)
     """The values that each figure is the mean of, by seed."""
 
 
@@ -84,13 +89,14 @@ def shown_of_links(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def mean_ci(values: Sequence[float]) -> Figure:
+def mean_ci(values: Sequence[float] | Numbers) -> Figure:
     """Mean and 95 % confidence interval (Student's t, MET-90) of the defined values."""
-    known = [value for value in values if not math.isnan(value)]
-    if not known:
+    known = np.asarray(values, dtype=np.float64)
+    known = known[~np.isnan(known)]
+    if len(known) == 0:
         return Figure(math.nan)
     if len(known) == 1:
-        return Figure(known[0])
+        return Figure(float(known[0]))
     from narrows.metrics import mean_ci as student  # noqa: PLC0415 (not needed for a single run)
 
     interval = student(known)
@@ -104,42 +110,57 @@ def flows(results: Results, most: int = 200) -> list[Row]:
     flows has one row with sums of share and retransmits, and means of other figures.
     """
     figures = [figure for figure in FLOW_FIGURES if figure != "share"]
-    rows = _records(results, "flows", ["flow", "source", "name", "cc", "size_bytes", *figures])
+    frame = Frame.of(results, "flows", ["flow", "size_bytes", *figures], ["source", "name", "cc"])
+    if len(frame) == 0:
+        return []
     entries = {name: place for place, name in enumerate(results.metadata.get("entries", []))}
-    rows.sort(key=lambda row: (row["run"], entries.get(row["source"], len(entries)), row["flow"]))
-    _add_shares(rows)
-    entities = [row for row in _groups_as_one(rows) if row["flow"] < most]
-    return _over_seeds(results, entities, "flow", FLOW_FIGURES)
+    source = frame.texts["source"]
+    places = np.array([entries.get(word, len(entries)) for word in source.words])
+    frame = frame.take(np.lexsort((frame.numbers["flow"], places[source.codes], frame.run)))
+    frame.numbers["share"] = _shares(frame)
+    frame = _groups_as_one(frame)
+    return _over_seeds(results, frame.take(frame.numbers["flow"] < most), "flow", FLOW_FIGURES)
 
 
-def _add_shares(rows: list[dict[str, Any]]) -> None:
-    """Add `share`: a flow's goodput, divided by the sum of the goodputs of all unlimited flows of its run.
+def _shares(frame: Frame) -> Numbers:
+    """A flow's goodput, divided by the sum of the goodputs of all unlimited flows of its run.
 
     The goodput of a flow with a size refers to its own duration, so a sum over such flows would not be a rate
     at any time. Such a flow has a completion time and no share.
     """
-    totals: dict[int, float] = {}
-    for row in rows:
-        row["share"] = math.nan if _defined(row["size_bytes"]) else row["goodput_bps"]
-        totals[row["run"]] = totals.get(row["run"], 0.0) + _defined(row["share"])
-    for row in rows:
-        total = totals[row["run"]]
-        row["share"] = row["share"] / total if total > 0 else math.nan
+    size = frame.numbers["size_bytes"]
+    unlimited = np.where(np.isnan(size) | (size == 0), frame.numbers["goodput_bps"], math.nan)
+    _, runs = np.unique(frame.run, return_inverse=True)
+    total = np.bincount(runs, weights=np.nan_to_num(unlimited, nan=0.0))[runs]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(total > 0, unlimited / total, math.nan)
 
 
-def _groups_as_one(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _groups_as_one(frame: Frame) -> Frame:
     """Merge the rows of large groups, and renumber all rows of a run."""
-    by_source: dict[tuple[int, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        by_source.setdefault((row["run"], row["source"]), []).append(row)
-    large = {source for (_, source), group in by_source.items() if len(group) > LARGEST_GROUP}
-    merged: list[dict[str, Any]] = []
-    places: dict[int, int] = {}
-    for (run, source), group in by_source.items():
-        for row in [_merged(source, group)] if source in large else group:
-            row["flow"] = places[run] = places.get(run, -1) + 1
-            merged.append(row)
-    return merged
+    source, name = frame.texts["source"], frame.texts["name"]
+    groups = grouped(frame.run, source.codes)
+    large = np.unique(source.codes[groups.firsts[groups.sizes > LARGEST_GROUP]])
+    is_merged = np.isin(source.codes[groups.firsts], large)
+    for group in np.flatnonzero(is_merged):
+        members = groups[int(group)]
+        first = members[0]
+        for figure in FLOW_FIGURES:
+            values = frame.numbers[figure][members]
+            known = values[~np.isnan(values)]
+            divisor = 1 if figure in _SUMS else len(known)
+            frame.numbers[figure][first] = math.fsum(known) / divisor if len(known) else math.nan
+        merged = group_name(source.words[source.codes[first]])
+        if merged not in name.words:
+            name.words.append(merged)
+        name.codes[first] = name.words.index(merged)
+    is_kept = np.ones(len(frame), bool)
+    is_kept[groups.order] = ~np.repeat(is_merged, groups.sizes)
+    is_kept[groups.firsts] = True
+    kept = frame.take(groups.order[is_kept[groups.order]])
+    in_run = grouped(kept.run)
+    kept.numbers["flow"][in_run.order] = np.concatenate([np.arange(size) for size in in_run.sizes])
+    return kept
 
 
 def group_name(source: str) -> str:
@@ -147,81 +168,91 @@ def group_name(source: str) -> str:
     return f"{source} (group)"
 
 
-def _merged(source: str, group: list[dict[str, Any]]) -> dict[str, Any]:
-    row = dict(group[0], name=group_name(source))
-    for name in FLOW_FIGURES:
-        known = [float(member[name]) for member in group if not math.isnan(member[name])]
-        divisor = 1 if name in _SUMS else len(known)
-        row[name] = math.fsum(known) / divisor if known else math.nan
-    return row
-
-
 def links(results: Results, most: int = 20) -> list[Row]:
     """A row per point and bottleneck link.
 
     A bottleneck is at least half used, or has drops, losses or marks.
     """
-    rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
-    chosen = set(sorted({row["link"] for row in rows if _is_bottleneck(row)})[:most])
-    return _over_seeds(results, [row for row in rows if row["link"] in chosen], "link", LINK_FIGURES)
+    frame = Frame.of(results, "links", ["link", *LINK_FIGURES], ["name"])
+    link = frame.numbers["link"]
+    chosen = np.unique(link[_are_bottlenecks(frame)])[:most]
+    return _over_seeds(results, frame.take(np.isin(link, chosen)), "link", LINK_FIGURES)
 
 
 def all_links(results: Results) -> tuple[list[Row], set[str]]:
     """A row per link and point of the sweep, and the names of the bottleneck links of a run."""
-    rows = _records(results, "links", ["link", "name", *LINK_FIGURES])
-    bottlenecks = {str(row["name"]) for row in rows if _is_bottleneck(row)}
-    return _over_seeds(results, rows, "link", LINK_FIGURES), bottlenecks
+    frame = Frame.of(results, "links", ["link", *LINK_FIGURES], ["name"])
+    name = frame.texts["name"]
+    bottlenecks = {name.words[code] for code in np.unique(name.codes[_are_bottlenecks(frame)])}
+    return _over_seeds(results, frame, "link", LINK_FIGURES), bottlenecks
 
 
-def _is_bottleneck(row: dict[str, Any]) -> bool:
-    return _defined(row["utilisation"]) >= _BUSY or any(_defined(row[name]) for name in _WORTH_A_ROW)
+def _are_bottlenecks(frame: Frame) -> NDArray[np.bool_]:
+    chosen: NDArray[np.bool_] = frame.numbers["utilisation"] >= _BUSY
+    for name in _WORTH_A_ROW:
+        chosen |= np.nan_to_num(frame.numbers[name], nan=0.0) != 0
+    return chosen
 
 
-def _defined(value: float) -> float:
-    return 0.0 if math.isnan(value) else value
+class _BySeed(Mapping[str, dict[int, float]]):
+    """The values of each figure by seed. A dictionary is made when it is needed."""
+
+    def __init__(self, seeds: Codes, values: Mapping[str, Numbers]) -> None:
+        self._seeds, self._values = seeds, values
+
+    def __getitem__(self, name: str) -> dict[int, float]:
+        return dict(zip(self._seeds.tolist(), self._values[name].tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
-def _records(results: Results, name: str, columns: list[str]) -> list[dict[str, Any]]:
-    table = results.table(name)
-    if len(table) == 0:
+def _over_seeds(results: Results, frame: Frame, entity: str, figures: Sequence[str]) -> list[Row]:
+    if len(frame) == 0:
         return []
-    records: list[dict[str, Any]] = table.select(["run", *columns]).to_pylist()
-    for record in records:
-        for key, value in record.items():
-            if value is None:
-                record[key] = math.nan
-    return records
-
-
-def _over_seeds(
-    results: Results, rows: list[dict[str, Any]], entity: str, figures: tuple[str, ...]
-) -> list[Row]:
-    runs = {run["run"]: run for run in results.runs.to_pylist()}
-    factors = results.factors
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        if row["run"] not in runs:
-            raise OutputError(
-                f"{results.folder}: found a {entity} of run {row['run']}, expected one of the {len(runs)} "
-                "that the table runs has"
-            )
-        point = tuple(runs[row["run"]][factor] for factor in factors)
-        # Names identify flows. Numbers do not, because each seed has its own number of arrivals.
-        groups.setdefault((point, row["name"]), []).append(row)
+    runs, seed = (integers(results.column("runs", name)) for name in ("run", "seed"))
+    order = np.argsort(runs, kind="stable")
+    found = order[np.minimum(np.searchsorted(runs, frame.run, sorter=order), len(runs) - 1)]
+    if (unknown := frame.run[runs[found] != frame.run]).size:
+        raise OutputError(
+            f"{results.folder}: found a {entity} of run {unknown[0]}, expected one of the {len(runs)} "
+            "that the table runs has"
+        )
+    factors = {factor: results.column("runs", factor) for factor in results.factors}
+    points = grouped(*(_codes(column) for column in factors.values())) if factors else None
+    point = np.zeros(len(runs), np.int64)
+    if points is not None:
+        point[points.order] = np.repeat(np.arange(len(points)), points.sizes)
+    name = frame.texts["name"]
+    # Names identify flows. Numbers do not, because each seed has its own number of arrivals.
+    groups = grouped(point[found], name.codes)
     made = []
-    for (point, _), group in groups.items():
-        seeds = [int(runs[row["run"]]["seed"]) for row in group]
-        values = {name: [float(row[name]) for row in group] for name in figures}
+    for group in range(len(groups)):
+        rows = groups[group]
+        run, first = found[rows], int(rows[0])
+        values = {figure: frame.numbers[figure][rows] for figure in figures}
+        cc = frame.texts.get("cc")
         made.append(
             Row(
-                factors=dict(zip(factors, point, strict=True)),
-                name=str(group[0]["name"]),
-                cc=str(group[0].get("cc", "")),
-                figures={name: mean_ci(found) for name, found in values.items()},
-                by_seed={name: dict(zip(seeds, found, strict=True)) for name, found in values.items()},
+                factors={factor: column[int(run[0])].as_py() for factor, column in factors.items()},
+                name=name.words[name.codes[first]],
+                cc=cc.words[cc.codes[first]] if cc is not None else "",
+                figures={figure: mean_ci(known) for figure, known in values.items()},
+                by_seed=_BySeed(seed[run], values),
             )
         )
     return made
+
+
+def _codes(column: pa.ChunkedArray[Any]) -> Codes:
+    """A number for each different value of a factor."""
+    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+        values = floats(column)
+        return np.unique(values, return_inverse=True)[1].astype(np.int64)
+    return coded(column).codes
 
 
 WHOLE_RUN = ("retransmits", "dropped_packets", "random_losses", "marks")
@@ -243,26 +274,23 @@ def counted_from_the_start(flows: Sequence[Row], links: Sequence[Row]) -> list[s
 
 def at_different_times(results: Results) -> bool:
     """Whether flows of a run were measured over different times, so that their goodputs cannot be added."""
-    spans: dict[int, list[tuple[float, float]]] = {}
-    for row in _records(results, "flows", ["start_s", "end_s", "goodput_bps"]):
-        if math.isnan(row["goodput_bps"]):
-            continue
-        begin = max(results.warmup_s, _defined(row["start_s"]))
-        # A flow without an end time ends with the run.
-        spans.setdefault(row["run"], []).append(
-            (begin, math.inf if math.isnan(row["end_s"]) else row["end_s"])
-        )
-    return any(_differ(own) for own in spans.values())
-
-
-def _differ(spans: Sequence[tuple[float, float]]) -> bool:
-    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
-    last = max((end for end in ends if math.isfinite(end)), default=math.inf)
-    if math.isinf(last):
-        # All flows end with the run. The table does not contain the end of the run.
-        return max(begins) - min(begins) > _SAME_TIME * max(begins)
-    apart = max(max(begins) - min(begins), max(ends) - min(ends))
-    return apart > _SAME_TIME * (last - min(begins))
+    frame = Frame.of(results, "flows", ["start_s", "end_s", "goodput_bps"])
+    frame = frame.take(~np.isnan(frame.numbers["goodput_bps"]))
+    if len(frame) == 0:
+        return False
+    begin = np.maximum(results.warmup_s, np.nan_to_num(frame.numbers["start_s"], nan=0.0))
+    # A flow without an end time ends with the run.
+    end = np.nan_to_num(frame.numbers["end_s"], nan=math.inf, posinf=math.inf)
+    groups = grouped(frame.run)
+    begin, end, starts = begin[groups.order], end[groups.order], groups.bounds[:-1]
+    latest, earliest = np.maximum.reduceat(begin, starts), np.minimum.reduceat(begin, starts)
+    last = np.maximum.reduceat(np.where(np.isinf(end), -math.inf, end), starts)
+    with np.errstate(invalid="ignore"):
+        ends_apart = np.maximum.reduceat(end, starts) - np.minimum.reduceat(end, starts)
+    # If all flows of a run end with it, the table does not contain its end.
+    apart = np.where(np.isinf(last), latest - earliest, np.maximum(latest - earliest, ends_apart))
+    limit = np.where(np.isinf(last), latest, last - earliest)
+    return bool(np.any(apart > _SAME_TIME * limit))
 
 
 def point_text(value: Any) -> str:

@@ -1,0 +1,143 @@
+"""Columns of a table as numpy arrays, for tables with millions of rows. Does not import pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from narrows.results.results import Results
+
+Numbers = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass
+class Texts:
+    """A column of strings, as indices of its different words."""
+
+    codes: Codes
+    words: list[str]
+
+
+@dataclass
+class Frame:
+    """Some columns of a table."""
+
+    run: Codes
+    numbers: dict[str, Numbers]
+    """NaN: undefined."""
+    texts: dict[str, Texts]
+
+    @classmethod
+    def of(cls, results: Results, table: str, numbers: Sequence[str], texts: Sequence[str] = ()) -> Self:
+        """Read these columns of a table.
+
+        Raises:
+            OutputError: if the table cannot be read or lacks one of them.
+        """
+        return cls(
+            integers(results.column(table, "run")),
+            {name: floats(results.column(table, name)) for name in numbers},
+            {name: coded(results.column(table, name)) for name in texts},
+        )
+
+    def __len__(self) -> int:
+        return len(self.run)
+
+    def take(self, rows: NDArray[Any]) -> Frame:
+        """The rows with these indices, or of this mask."""
+        return Frame(
+            self.run[rows],
+            {name: values[rows] for name, values in self.numbers.items()},
+            {name: Texts(texts.codes[rows], list(texts.words)) for name, texts in self.texts.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A division of rows into groups with equal keys, in the order of their first rows."""
+
+    order: Codes
+    """Indices of the rows, group by group. Rows of a group keep their order."""
+    bounds: Codes
+    """Where each group begins in `order`, and its length at the end."""
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __getitem__(self, group: int) -> Codes:
+        """The indices of a group's rows."""
+        return self.order[self.bounds[group] : self.bounds[group + 1]]
+
+    @property
+    def sizes(self) -> Codes:
+        """The number of rows of each group."""
+        return np.diff(self.bounds)
+
+    @property
+    def firsts(self) -> Codes:
+        """The index of each group's first row."""
+        return self.order[self.bounds[:-1]]
+
+
+def grouped(*keys: NDArray[Any]) -> Groups:
+    """The groups of rows for which all keys are equal. NaN equals NaN."""
+    key = np.zeros(len(keys[0]), np.int64)
+    for part in keys:
+        # Renumber after each part, so that the product of the numbers of values cannot overflow.
+        _, codes = np.unique(part, return_inverse=True)
+        _, key = np.unique(key * (codes.max(initial=0) + 1) + codes, return_inverse=True)
+    _, firsts, counts = np.unique(key, return_index=True, return_counts=True)
+    place = np.empty(len(firsts), np.int64)
+    place[np.argsort(firsts)] = np.arange(len(firsts))
+    order = np.argsort(place[key], kind="stable")
+    sizes = counts[np.argsort(firsts)]
+    return Groups(order, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+
+
+def floats(column: pa.ChunkedArray[Any]) -> Numbers:
+    """A column as floats; null becomes NaN.
+
+    `ChunkedArray.to_numpy` would import pandas, and `cast` the functions of Arrow. A short run needs neither.
+    """
+    parts = [np.empty(0)]
+    for chunk in column.chunks:
+        values = _plain(chunk)
+        if values is None:
+            parts.append(np.full(len(chunk), np.nan))
+            continue
+        values = values.astype(np.float64)
+        valid = chunk.buffers()[0]
+        if valid is not None and chunk.null_count:
+            bits = np.unpackbits(np.frombuffer(memoryview(valid), np.uint8), bitorder="little")
+            values[bits[chunk.offset : chunk.offset + len(chunk)] == 0] = np.nan
+        parts.append(values)
+    return np.concatenate(parts)
+
+
+def integers(column: pa.ChunkedArray[Any]) -> Codes:
+    """A column of integers without nulls."""
+    parts = [np.empty(0, np.int64)]
+    parts += [values.astype(np.int64) for chunk in column.chunks if (values := _plain(chunk)) is not None]
+    return np.concatenate(parts)
+
+
+def _plain(chunk: pa.Array[Any]) -> NDArray[Any] | None:
+    """The memory of an array of numbers; None if it has no values."""
+    buffers = chunk.buffers()
+    if len(buffers) < 2 or (data := buffers[1]) is None:
+        return None
+    kind: np.dtype[Any] = np.dtype(chunk.type.to_pandas_dtype())
+    return np.frombuffer(memoryview(data), kind, len(chunk), chunk.offset * kind.itemsize)
+
+
+def coded(column: pa.ChunkedArray[Any]) -> Texts:
+    """A column as texts; null becomes `nan`."""
+    numbers: dict[Any, int] = {}
+    codes = [numbers.setdefault(word, len(numbers)) for chunk in column.chunks for word in chunk.to_pylist()]
+    return Texts(np.array(codes, np.int64), ["nan" if word is None else str(word) for word in numbers])
