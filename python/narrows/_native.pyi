@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 version: str
 """Version of the crates."""
+is_release: bool
+"""Whether this module was built for a release, and so has the behaviour of its version."""
 behaviour: int
 """Version of the simulator's behaviour: equal plans give equal results as long as it is equal."""
 

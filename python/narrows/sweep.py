@@ -23,7 +23,7 @@ from narrows.executors.worker import Apart, output_of
 from narrows.plan import Plan
 from narrows.results import tables
 from narrows.results.merge import SHARD
-from narrows.results.results import SOUNDNESS, Results, is_finished, left_by
+from narrows.results.results import SOUNDNESS, STOPPED, Results, is_finished, left_by
 from narrows.results.store import Folder, Memory, Store
 from narrows.results.tables import Format
 from narrows.scenario import parts, traces
@@ -50,12 +50,13 @@ class Interrupted(KeyboardInterrupt):
 
     `stopped` has the runs that were active, up to the moment of the interruption: in memory, or in the folder
     `NAME-stopped` next to that of the sweep. Its metadata has their simulated times by run (`stopped_s`).
-    `stopped` is None if there are no such runs, or if they cannot be written.
+    `stopped` is None if there are no such runs, or if they cannot be written, for the reason in `problem`.
     """
 
     def __init__(self, results: Results, done: int, total: int, stopped: Results | None = None) -> None:
         super().__init__(f"{done} of {total} runs finished")
         self.results, self.done, self.total, self.stopped = results, done, total, stopped
+        self.problem: str | None = None
 
 
 def run(
@@ -282,6 +283,8 @@ def _run_all(
         progress(done, len(runs))
     batches = Batches(_jobs(runs, resolver, store.kept), len(runs) - done, executor)
     cut = _Cut()
+    if isinstance(backend, Monitored):
+        backend.begin()
     scratch = store.stage.absolute() if isinstance(store, Folder) else None
     try:
         for report in executor.perform(_task(runs, backend, store, executor, cut), batches, scratch):
@@ -311,11 +314,16 @@ def _run_all(
                 done = store.settle()
                 results = store.finish(complete=False) if done else Results({}, {})
             except NarrowsError as error:
-                error.left = store.abandon()
+                error.left = error.left or store.abandon()
                 raise
             if done == 0:
                 store.abandon()
-            raise Interrupted(results, done, len(runs), cut.results(store)) from None
+            interrupted = Interrupted(results, done, len(runs))
+            try:
+                interrupted.stopped = cut.results(store)
+            except OutputError as error:
+                interrupted.problem = str(error)
+            raise interrupted from None
     except BaseException as error:
         with undisturbed():
             backend.cancel()
@@ -346,22 +354,27 @@ class _Cut:
         self._data[run] = data
 
     def results(self, store: Store) -> Results | None:
-        """The runs, next to the results of the store; None without runs, or if they cannot be written."""
+        """The runs, next to the results of the store; None if there are none.
+
+        Raises:
+            OutputError: if they cannot be written.
+        """
         if not self._data:
             return None
         described = [entry for entry in store.metadata.get("runs", []) if entry["run"] in self._data]
         metadata = {
             **store.metadata,
             "runs": described,
-            "stopped_s": {str(run): seconds for run, seconds in sorted(self._seconds.items())},
+            STOPPED: {str(run): seconds for run, seconds in sorted(self._seconds.items())},
         }
+        beside = store.beside("stopped", metadata)
         try:
-            beside = store.beside("stopped", metadata)
             for run, data in self._data.items():
                 beside.add(run, data, 0.0)
-            return beside.finish(complete=True)
         except OutputError:
-            return None
+            beside.abandon()
+            raise
+        return beside.finish(complete=True)
 
 
 def _end(executor: Executor, store: Store) -> None:

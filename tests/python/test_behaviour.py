@@ -47,6 +47,14 @@ CONGESTION = {
 QUEUES = {
     f"queue {kind}": DUMBBELL.format(more=f'queue = "{kind}"', flow='cc = "cubic"\necn = true')
     for kind in ("fifo", "red", "codel", "fq-codel")
+} | {
+    f"queue {kind}": DUMBBELL.format(
+        more=f'queue = {{ kind = "{kind}", classes = [{classes}] }}', flow='cc = "cubic"\nclass = 1'
+    )
+    for kind, classes in (
+        ("htb", '{ rate = "15mbit", ceil = "20mbit" }, { rate = "5mbit", ceil = "20mbit" }'),
+        ("priority", '"50p", "100p"'),
+    )
 }
 TRAFFIC = {
     f"traffic {name}": DUMBBELL.format(more=more, flow=flow)
@@ -54,6 +62,8 @@ TRAFFIC = {
         ("udp", "", 'transport = "udp"\nrate = "8mbit"'),
         ("limited", 'jitter = "1ms"', 'app = { rate = "4mbit", on = "200ms", off = "100ms" }'),
         ("sized arrivals", "", 'arrivals = { rate = 20, size = { distribution = "web-search" } }'),
+        ("bursts of losses", 'loss = { model = "gilbert-elliott", p = "0.1%", r = "20%" }', 'cc = "cubic"'),
+        ("reordering", 'jitter = { max = "2ms", reorder = true }\nduplicate = "0.1%"', 'cc = "cubic"'),
         ("late starts", "pairs = 4", 'count = 4\nstart_jitter = "20ms"'),
     )
 }

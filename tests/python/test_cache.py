@@ -1,18 +1,21 @@
 """`--cache`: a run whose output is known is not made again, and its tables are the same."""
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from narrows import _native, sweep
 from narrows.backends.sim import Simulator
 from narrows.cache import Cache, Cached, cached
 from narrows.cache import backend as cached_backend
-from narrows.errors import OutputError
+from narrows.cache import entries as entry_files
+from narrows.errors import NarrowsError, OutputError
 from narrows.executors.local import Processes
 from narrows.scenario.load import expand, loads
 from narrows.sweep import Resolver
@@ -181,6 +184,66 @@ def test_a_cache_that_cannot_be_written_does_not_end_the_sweep(tmp_path, monkeyp
     assert backend.problem == f"{tmp_path / 'cache'}: cannot be written (No space left on device)"
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        [],
+        {"run": 5, "tables": {}, "plain_bytes": 0},
+        {"run": {}, "tables": [], "plain_bytes": 0},
+        {"run": {}, "tables": {}, "plain_bytes": -1},
+        {"run": {}, "tables": {}, "plain_bytes": 1 << 50},
+        {"run": {}, "tables": {}, "plain_bytes": 0, "later": 1},
+        {"run": {}, "tables": {"flows": [["name", "x9", 8]]}, "plain_bytes": 0},
+    ],
+)
+def test_an_entry_of_another_program_counts_as_absent(tmp_path, body):
+    cache, key = Cache(tmp_path), "ab" + "0" * 62
+    text = json.dumps(body).encode()
+    content = len(text).to_bytes(4, "big") + text + entry_files._CODEC.compress(b"", asbytes=True)
+    (tmp_path / "ab").mkdir()
+    path = tmp_path / "ab" / ("0" * 62 + ".run")
+    path.write_bytes(entry_files._MAGIC + entry_files._checksum(key, content) + content)
+    assert cache.get(key) is None
+
+
+def test_an_entry_belongs_to_its_key(tmp_path):
+    cache = kept_runs(tmp_path, 1)
+    here, there = (tmp_path / "00" / f"{digit * 62}.run" for digit in "01")
+    here.rename(there)
+    assert cache.get("00" + "1" * 62) is None
+
+
+def test_a_module_that_was_built_after_the_start_is_refused(tmp_path, monkeypatch):
+    cached_backend._behaviour.cache_clear()
+    monkeypatch.setattr("narrows.backends.sim.LOADED_S", 0.0)
+    with pytest.raises(NarrowsError, match="expected that of the start; start again"):
+        cached(tmp_path).run(point())
+
+
+def test_many_processes_may_create_a_cache(tmp_path):
+    for number in range(30):
+        with ThreadPoolExecutor(4) as pool:
+            assert len(list(pool.map(Cache, [tmp_path / str(number)] * 4))) == 4
+
+
+def test_the_cache_of_another_program_is_refused(tmp_path):
+    (tmp_path / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55\n# by cargo\n")
+    with pytest.raises(OutputError, match="expected an empty folder or a cache"):
+        Cache(tmp_path)
+
+
+def test_pruning_removes_only_entries(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    cache = kept_runs(tmp_path / "cache", 2)
+    (elsewhere / ("0" * 62 + ".run")).write_text("mine")
+    (cache.folder / "cd").symlink_to(elsewhere)
+    (cache.folder / "00" / "data.run").write_text("mine")
+    (cache.folder / "01" / ("0" * 62 + ".run")).write_bytes(b"")  # after a loss of power
+    assert len(cache.prune(unused_s=-1)) == 2
+    assert (cache.folder / "00" / "data.run").exists() and len(list(elsewhere.iterdir())) == 1
+
+
 def kept_runs(folder, count):
     cache = Cache(folder)
     for number in range(count):
@@ -202,7 +265,7 @@ def test_pruning_keeps_the_runs_that_were_used_last(tmp_path):
 
 def test_pruning_removes_what_killed_writers_left_but_nothing_that_is_being_written(tmp_path):
     cache = kept_runs(tmp_path, 1)
-    old, new = (tmp_path / "00" / f".x.run-{name}" for name in ("old", "new"))
+    old, new = (tmp_path / "00" / f".{digit * 62}.run-{digit * 8}" for digit in "01")
     for path in (old, new):
         path.write_bytes(b"")
     os.utime(old, (1e9, 1e9))
@@ -236,7 +299,10 @@ def test_the_command(narrows, tmp_path, monkeypatch):
         (["run", "x.toml", "--cache", "c", "--no-cache"], "--cache: found also --no-cache"),
         (["run", "x.toml", "--cache", "c", "--on", "kernel"], "--cache: found --on kernel"),
         (["cache", "show"], "--cache: found no folder, and NARROWS_CACHE is not set"),
-        (["cache", "show", "--cache", "absent"], "--cache: found 'absent', expected a folder"),
+        (
+            ["cache", "show", "--cache", "absent"],
+            "--cache: found 'absent', expected a folder that --cache made",
+        ),
         (["cache", "prune", "--cache", "."], "expected --most, --unused or both, or else --all"),
         (["cache", "prune", "--cache", ".", "--most", "5"], "--most: found '5', expected"),
         (
@@ -245,7 +311,7 @@ def test_the_command(narrows, tmp_path, monkeypatch):
         ),
         (
             ["cache", "prune", "--cache", ".", "--all"],
-            "found other files, expected an empty folder or a cache",
+            "--cache: found '.', expected a folder that --cache made",
         ),
     ],
 )

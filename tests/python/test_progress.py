@@ -17,6 +17,7 @@ import pytest
 from narrows import sweep
 from narrows.backends import Pace
 from narrows.cli.progress import Events, Lines, progress_of, simulated
+from narrows.results import segments
 from narrows.results.results import Results
 from narrows.scenario.load import loads
 
@@ -203,6 +204,37 @@ def test_a_sweep_into_the_current_folder_can_be_interrupted(tmp_path, monkeypatc
     assert caught.value.stopped.folder == tmp_path / "here-stopped"
 
 
+def test_what_an_interruption_leaves_replaces_no_other_results(tmp_path):
+    other = sweep.run(scenario("3s"), out=tmp_path / "x-stopped").flows
+
+    def clock(pace, total):
+        if pace.events > 0:
+            raise KeyboardInterrupt
+
+    backend = sweep.simulator()
+    for _ in range(2):  # a simulator may be used again
+        with pytest.raises(sweep.Interrupted) as caught:
+            sweep.run(scenario("1000000s"), out=tmp_path / "x", backend=backend, clock=clock)
+        assert caught.value.stopped.folder == tmp_path / "x-stopped-2"
+    assert repr(Results.read(tmp_path / "x-stopped").flows.to_pydict()) == repr(other.to_pydict())
+    assert len(sweep.run(scenario("1s"), backend=backend).flows) > 0
+
+
+def test_an_interruption_says_if_it_cannot_write_what_it_has(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    def clock(pace, total):
+        if pace.events > 0:
+            monkeypatch.setattr(segments, "put", full)
+            raise KeyboardInterrupt
+
+    with pytest.raises(sweep.Interrupted) as caught:
+        sweep.run(scenario("1000000s"), out=tmp_path / "x", clock=clock)
+    assert caught.value.stopped is None and "No space left on device" in caught.value.problem
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_interrupted_sweep_separates_finished_from_stopped_runs(tmp_path):
     text = SCENARIO.replace("DURATION", "3s") + '[sweep.vary]\nduration = ["2s", "1000000s"]\n'
 
@@ -247,6 +279,6 @@ def test_a_terminal_shows_simulated_time_and_time_left_until_an_interruption(tmp
         os.close(terminal)
     assert "interrupted: 0 of 1 runs finished" in text
     assert re.search(
-        r"the active run was stopped at \d+\.\d of 1000000\.0 s; its results so far are in out-stopped", text
+        r"the active run was stopped after \d+\.\d s of simulated time; results so far: out-stopped", text
     )
     assert len(Results.read(tmp_path / "out-stopped").flows) > 0

@@ -211,6 +211,8 @@ fn route(plan_json: &str, from: u32, to: u32) -> PyResult<Option<Vec<u32>>> {
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("version", env!("CARGO_PKG_VERSION"))?;
     m.add("behaviour", narrows_sim::BEHAVIOUR)?;
+    // tools/release.py sets the variable.
+    m.add("is_release", option_env!("NARROWS_RELEASE").is_some())?;
     m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;
     m.add_class::<Monitor>()?;

@@ -69,6 +69,9 @@ class Pace:
 class Monitored(Protocol):
     """A backend whose active runs can be watched and stopped."""
 
+    def begin(self) -> None:
+        """Prepare for new runs, also after `stop` or `cancel`."""
+
     def pace(self) -> Pace:
         """How far the active runs are. May be called from any thread."""
 

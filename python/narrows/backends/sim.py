@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from traceback import walk_tb
 from typing import Any
@@ -15,6 +16,9 @@ from narrows.backends import Output, Pace
 from narrows.errors import ScenarioError
 from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
+
+LOADED_S = time.time()
+"""When this program loaded the native module, as `time.time`."""
 
 
 class Simulator:
@@ -107,6 +111,10 @@ class Simulator:
     def cancel(self) -> None:
         """End all runs soon."""
         self._cancel.set()
+
+    def begin(self) -> None:
+        """Prepare for new runs. Active runs stay cancelled or stopped."""
+        self._cancel, self._is_stopped = _native.Cancel(), False
 
     def stop(self) -> None:
         """End all runs soon. Their output is that up to then, and has `stopped_s`."""

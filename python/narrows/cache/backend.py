@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from narrows import _native
-from narrows.backends import Output, Pace
+from narrows.backends import Output, Pace, sim
 from narrows.backends.sim import Simulator, plan_json
 from narrows.cache.entries import Cache
+from narrows.errors import NarrowsError
 from narrows.plan import Plan
 
 
 class Cached:
     """The simulator, which first looks for a run in a cache, and adds the runs that it makes.
 
-    The plan and the version of the simulator's behaviour (`narrows_sim::BEHAVIOUR`) decide an output. In a
-    source tree, somebody may change the simulator without a new version, so the module's hash counts, too.
+    The plan and the simulator decide an output. The key has the version of the simulator's behaviour
+    (`narrows_sim::BEHAVIOUR`). Whoever changes and builds the simulator may not change the version, so the
+    hash of the module and of `narrows.backends.sim` counts, too, except in the wheels of a release.
     Runs with Python controllers are neither found nor added, because a plan has only the name of a class.
 
     Args:
@@ -73,6 +75,10 @@ class Cached:
         """End all runs soon."""
         self._simulator.cancel()
 
+    def begin(self) -> None:
+        """Prepare for new runs."""
+        self._simulator.begin()
+
     def stop(self) -> None:
         """End all runs soon, with what they have."""
         self._simulator.stop()
@@ -106,8 +112,16 @@ def key_of(plan: Plan) -> str:
 
 @functools.cache
 def _behaviour() -> str:
-    """The simulator's behaviour: its version, and for a source tree the hash of the module."""
-    module = Path(_native.__file__)
-    is_source = (module.parents[2] / "Cargo.toml").is_file()
-    own = hashlib.sha256(module.read_bytes()).hexdigest() if is_source else ""
-    return f"narrows-sim {_native.behaviour} {own}"
+    """The simulator's behaviour: its version, and except in a release the hash of its files.
+
+    Raises:
+        NarrowsError: if the files have changed since this program began.
+    """
+    own = hashlib.sha256()
+    if not _native.is_release:
+        for module in (_native, sim):
+            path = Path(str(module.__file__))
+            if path.stat().st_mtime > sim.LOADED_S:
+                raise NarrowsError(f"cache: found a new {path.name}, expected that of the start; start again")
+            own.update(path.read_bytes())
+    return f"narrows-sim {_native.behaviour} {own.hexdigest()}"

@@ -16,6 +16,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping
@@ -39,6 +40,20 @@ _ABANDONED_SECONDS = 3600.0
 
 
 _CODEC = pa.Codec("zstd", 1)
+_MOST_BYTES = 1 << 32
+_INVALID = (
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    SystemError,
+    RecursionError,
+)
+"""Errors of reading an entry that is not valid."""
+_NAME = re.compile(r"[0-9a-f]{62}\.run")
+_PARTIAL = re.compile(r"\.[0-9a-f]{62}\.run-[0-9a-f]{8}")
 _TEXT = "text"
 """Kind of a column of strings. Columns of numbers have the type code of numpy."""
 
@@ -76,12 +91,17 @@ class Cache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
+        tag = self.folder / _TAG
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not (self.folder / _TAG).is_file():
-                if any(self.folder.iterdir()):
+            if not is_cache(self.folder):
+                # Another process may be making the same cache.
+                others = [entry for entry in self.folder.iterdir() if not entry.name.startswith(_TAG)]
+                if others or (tag.exists() and not is_cache(self.folder)):
                     raise OutputError(f"{folder}: found other files, expected an empty folder or a cache")
-                (self.folder / _TAG).write_text(_MARK, encoding="utf-8")
+                partial = tag.with_name(f"{_TAG}-{secrets.token_hex(4)}")
+                partial.write_text(_MARK, encoding="utf-8")
+                partial.replace(tag)
         except OSError as error:
             raise OutputError(
                 f"{folder}: cannot be used as a cache ({os.strerror(error.errno or 0)})"
@@ -91,8 +111,8 @@ class Cache:
         """The output with this key, and note its use; None if there is none."""
         path = self._path(key)
         try:
-            output = _decoded(path.read_bytes())
-        except (OSError, ValueError):
+            output = _decoded(key, path.read_bytes())
+        except _INVALID:
             return None
         with contextlib.suppress(OSError):  # only the owner may set the time
             os.utime(path)
@@ -108,24 +128,31 @@ class Cache:
         partial = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
         path.parent.mkdir(exist_ok=True)
         try:
-            partial.write_bytes(_encoded(output))
+            partial.write_bytes(_encoded(key, output))
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
 
     def entries(self) -> Iterator[Entry]:
         """All entries, in no particular order."""
-        for path in self.folder.glob(f"[0-9a-f][0-9a-f]/[0-9a-f]*{_SUFFIX}"):
-            with contextlib.suppress(FileNotFoundError):  # another process has removed it
-                known = path.stat()
-                yield Entry(path, known.st_size, known.st_mtime)
+        for path in self._files():
+            if _NAME.fullmatch(path.name):
+                with contextlib.suppress(FileNotFoundError):  # another process has removed it
+                    known = path.stat()
+                    yield Entry(path, known.st_size, known.st_mtime)
+
+    def _files(self) -> Iterator[Path]:
+        """The files of the subfolders of entries. Links to other folders are left alone."""
+        for folder in self.folder.glob("[0-9a-f][0-9a-f]"):
+            if folder.is_dir() and not folder.is_symlink():
+                yield from folder.iterdir()
 
     def prune(self, most_bytes: int | None = None, unused_s: float | None = None) -> list[Entry]:
         """Remove entries, and what killed writers left. Returns the removed entries.
 
         Args:
-            most_bytes: the entries that stay have at most this size. The ones used last stay.
-            unused_s: entries that were not used for this time are removed.
+            most_bytes: the entries that stay have at most this size. They are the ones used last.
+            unused_s: entries that were not used for this time are removed (negative: all).
 
         Raises:
             OutputError: if one cannot be removed.
@@ -133,16 +160,17 @@ class Cache:
         now = time.time()
         removed, kept_bytes = [], 0
         try:
-            for left in self.folder.glob(f"[0-9a-f][0-9a-f]/.*{_SUFFIX}-*"):
-                if now - left.stat().st_mtime > _ABANDONED_SECONDS:
-                    left.unlink(missing_ok=True)
+            for left in self._files():
+                if _PARTIAL.fullmatch(left.name):
+                    with contextlib.suppress(FileNotFoundError):  # its writer has completed it
+                        if now - left.stat().st_mtime > _ABANDONED_SECONDS:
+                            left.unlink()
             for entry in sorted(self.entries(), key=lambda entry: entry.used_s, reverse=True):
-                is_old = unused_s is not None and now - entry.used_s > unused_s
-                if is_old or (most_bytes is not None and kept_bytes + entry.size_bytes > most_bytes):
+                kept_bytes += entry.size_bytes
+                is_old = unused_s is not None and (unused_s < 0 or now - entry.used_s > unused_s)
+                if is_old or (most_bytes is not None and kept_bytes > most_bytes):
                     entry.path.unlink(missing_ok=True)
                     removed.append(entry)
-                else:
-                    kept_bytes += entry.size_bytes
         except OSError as error:
             raise OutputError(f"{error.filename}: cannot be removed ({error.strerror})") from None
         return removed
@@ -151,7 +179,22 @@ class Cache:
         return self.folder / key[:2] / f"{key[2:]}{_SUFFIX}"
 
 
-def _encoded(output: Mapping[str, Any]) -> bytes:
+def is_cache(folder: Path) -> bool:
+    """Whether a folder has the mark of a cache. Other programs mark their caches, too."""
+    try:
+        return (folder / _TAG).read_text(encoding="utf-8") == _MARK
+    except (OSError, ValueError):
+        return False
+
+
+def _checksum(key: str, body: bytes | memoryview) -> bytes:
+    """The checksum of an entry. It belongs to one key, so an entry with another name is not valid."""
+    checksum = hashlib.sha256(key.encode())
+    checksum.update(body)
+    return checksum.digest()
+
+
+def _encoded(key: str, output: Mapping[str, Any]) -> bytes:
     """An output as bytes: magic, checksum of the rest, length of the head, head, compressed columns."""
     head = _Head(dict(output["run"]), {}, 0)
     parts: list[bytes] = []
@@ -167,21 +210,24 @@ def _encoded(output: Mapping[str, Any]) -> bytes:
     head.plain_bytes = len(plain)
     text = json.dumps(dataclasses.asdict(head)).encode()
     body = b"".join([len(text).to_bytes(4, "big"), text, _CODEC.compress(plain, asbytes=True)])
-    return _MAGIC + hashlib.sha256(body).digest() + body
+    return _MAGIC + _checksum(key, body) + body
 
 
-def _decoded(content: bytes) -> dict[str, Any]:
+def _decoded(key: str, content: bytes) -> dict[str, Any]:
     """An output from `_encoded`.
 
     Raises:
-        ValueError: if the content is not valid.
+        `_INVALID`: if the content is not valid. A checksum does not exclude it, because another user or
+            another version may have written the entry.
     """
     start = len(_MAGIC) + _DIGEST_BYTES
     body = memoryview(content)[start:]
-    if not content.startswith(_MAGIC) or hashlib.sha256(body).digest() != content[len(_MAGIC) : start]:
+    if not content.startswith(_MAGIC) or _checksum(key, body) != content[len(_MAGIC) : start]:
         raise ValueError
     at = 4 + int.from_bytes(body[:4], "big")
     head = _Head(**json.loads(bytes(body[4:at])))
+    if not isinstance(head.run, dict) or not 0 <= head.plain_bytes <= _MOST_BYTES:
+        raise ValueError
     plain = memoryview(_CODEC.decompress(pa.py_buffer(body[at:]), head.plain_bytes, asbytes=True))
     output: dict[str, Any] = {}
     begin = 0

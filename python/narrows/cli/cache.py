@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from narrows import units
-from narrows.cache.entries import Cache, Entry
+from narrows.cache.entries import Cache, Entry, is_cache
 from narrows.cli.options import cache_folder, parsed
 from narrows.errors import Expected, NarrowsError
 
@@ -28,10 +28,11 @@ def prune(folder: Path | None, most: str | None, unused: str | None, *, everythi
     """Remove runs from a cache, and print how many."""
     if everything == (most is not None or unused is not None):
         raise NarrowsError("expected --most, --unused or both, or else --all")
-    most_bytes = 0 if everything else None if most is None else parsed("--most", most, units.parse_size)
+    most_bytes = None if most is None else parsed("--most", most, units.parse_size)
     days = None if unused is None else parsed("--unused", unused, _days)
+    unused_s = -1.0 if everything else None if days is None else days * _DAY_SECONDS
     cache = _existing(folder)
-    removed = cache.prune(most_bytes, None if days is None else days * _DAY_SECONDS)
+    removed = cache.prune(most_bytes, unused_s)
     print(f"{cache.folder}: removed {_amount(removed)}, kept {_amount(list(cache.entries()))}")
 
 
@@ -39,8 +40,8 @@ def _existing(folder: Path | None) -> Cache:
     folder = folder if folder is not None else cache_folder()
     if folder is None:
         raise NarrowsError("--cache: found no folder, and NARROWS_CACHE is not set")
-    if not folder.is_dir():
-        raise NarrowsError(f"--cache: found {str(folder)!r}, expected a folder")
+    if not is_cache(folder):
+        raise NarrowsError(f"--cache: found {str(folder)!r}, expected a folder that --cache made")
     return Cache(folder)
 
 

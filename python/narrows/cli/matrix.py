@@ -15,6 +15,7 @@ from narrows.cli.commands.shared import INTERRUPTED, say
 from narrows.cli.console import plain
 from narrows.cli.options import checked_seed, parsed, positive, some_rate
 from narrows.cli.progress import progress_of
+from narrows.cli.run import say_stopped
 from narrows.matrix.ask import Ask
 from narrows.matrix.plan import choose, scenario
 from narrows.results.results import is_finished
@@ -91,6 +92,7 @@ def matrix(
             )
         except sweep.Interrupted as stopped:
             say(f"interrupted: {stopped}; to keep them, add --reuse")
+            say_stopped(stopped)
             raise typer.Exit(INTERRUPTED) from None
     measured = cells(results, ask)
     page = write(measured, results, ask, out, files=figures, say=say)

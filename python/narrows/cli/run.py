@@ -29,14 +29,13 @@ from narrows.executors import Executor
 from narrows.results import summary
 from narrows.results.compare import compare
 from narrows.results.figures import HEADINGS
-from narrows.results.results import METADATA, SIMULATED, Results, holds_runs
+from narrows.results.results import METADATA, SIMULATED, STOPPED, Results, holds_runs
 from narrows.results.summary import Figure, Row
 from narrows.results.tables import Format
 from narrows.scenario.load import expand, load
 from narrows.scenario.model import Scenario
 from narrows.scenario.served import notes
 from narrows.signals import terminable
-from narrows.units import NANOS_PER_SEC
 
 if TYPE_CHECKING:
     from narrows.cache import Cached
@@ -204,24 +203,19 @@ def _results(
             stays = f"; {folder} still has the earlier results" if earlier else ""
             rest = "; to run only the rest, add --reuse" if stopped.done else ""
             say(f"interrupted: {stopped}, {left}{stays}{rest}")
-            if stopped.stopped is not None:
-                say(_so_far(stopped.stopped, loaded.duration))
+            say_stopped(stopped)
             raise typer.Exit(INTERRUPTED) from None
 
 
-def _so_far(results: Results, duration_ns: int) -> str:
-    """Where the results of the runs are that an interruption stopped."""
-    times = results.metadata["stopped_s"].values()
-    whole = f"{duration_ns / NANOS_PER_SEC:.1f} s"
-    if len(times) == 1:
-        return (
-            f"the active run was stopped at {min(times):.1f} of {whole}; "
-            f"its results so far are in {results.folder}"
-        )
-    return (
-        f"{len(times)} active runs were stopped at {min(times):.1f} to {max(times):.1f} of {whole}; "
-        f"their results so far are in {results.folder}"
-    )
+def say_stopped(interrupted: sweep.Interrupted) -> None:
+    """Print where the results are of the runs that an interruption stopped."""
+    if interrupted.problem is not None:
+        say(f"what the active runs had so far is lost: {interrupted.problem}")
+    if interrupted.stopped is not None:
+        times = interrupted.stopped.metadata[STOPPED].values()
+        at = f"{min(times):.1f} s" if len(times) == 1 else f"{min(times):.1f} to {max(times):.1f} s"
+        which = "the active run was" if len(times) == 1 else f"{len(times)} active runs were"
+        say(f"{which} stopped after {at} of simulated time; results so far: {interrupted.stopped.folder}")
 
 
 def _simulated(

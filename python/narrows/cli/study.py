@@ -15,7 +15,7 @@ from narrows.backends import Performs
 from narrows.cli import options as cli_options
 from narrows.cli.commands.shared import INTERRUPTED, On, say
 from narrows.cli.console import plain
-from narrows.cli.run import real_stacks
+from narrows.cli.run import real_stacks, say_stopped
 from narrows.cli.table import Table
 from narrows.data.folder import existing_folder
 from narrows.errors import NarrowsError
@@ -91,6 +91,8 @@ def study(
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
         kept = "transfers and attempts" if as_published else "experiments"
         say(f"interrupted{came}; --reuse continues after the finished {kept}")
+        if isinstance(stopped, sweep.Interrupted):
+            say_stopped(stopped)
         raise typer.Exit(INTERRUPTED) from None
     report = write(outcome, folder, files=figures, say=say)
     _show(outcome, plain())

@@ -30,6 +30,8 @@ INTERRUPTED = "interrupted"
 """Folder with the finished runs of an interrupted sweep, if earlier results stay."""
 SOUNDNESS = "soundness"
 """Key of the metadata: by run number, whether each run in real time was sound, with the reasons."""
+STOPPED = "stopped_s"
+"""Key of the metadata: by run number, the simulated time at which an interruption stopped the run."""
 
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "scenario": ("a table", lambda value: isinstance(value, dict)),

@@ -27,7 +27,7 @@ import pyarrow as pa
 from narrows import locks
 from narrows.errors import OutputError
 from narrows.results import exchange, segments, tables
-from narrows.results.results import LOGS, METADATA, SOUNDNESS, Results, holds_runs
+from narrows.results.results import LOGS, METADATA, SOUNDNESS, STOPPED, Results, holds_runs
 from narrows.results.tables import FORMATS, Format
 
 CSV_ROWS = 1_000_000
@@ -174,9 +174,13 @@ class Folder:
             raise
 
     def beside(self, name: str, metadata: dict[str, Any]) -> Folder:
-        """Another folder next to this one."""
+        """Another folder next to this one. It has a number if a folder with other files has the name."""
         path = self._path if self._path.name not in ("", "..") else self._path.resolve()
-        return Folder(path.with_name(f"{path.name}-{name}"), metadata, self._formats)
+        for number in itertools.count(1):
+            place = path.with_name(f"{path.name}-{name}" + (f"-{number}" if number > 1 else ""))
+            if not place.exists() or STOPPED in _metadata(place):
+                break
+        return Folder(place, metadata, self._formats)
 
     def _take_over(self, earlier: Path) -> None:
         """Keep the finished runs in the folder `earlier`, which may be the target folder."""
@@ -424,6 +428,15 @@ def write_output(path: Path, text: str) -> None:
         write_text(path, text)
     except OSError as error:
         raise tables.cannot_write(path, error) from None
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
+    """The metadata of a folder of results; empty if it has none."""
+    try:
+        found = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _timing(folder: Path) -> dict[int, float]:
