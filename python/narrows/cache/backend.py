@@ -21,8 +21,8 @@ class Cached:
     """The simulator, which first looks for a run in a cache, and adds the runs that it makes.
 
     The plan and the simulator decide an output. The key has the version of the simulator's behaviour
-    (`narrows_sim::BEHAVIOUR`). Whoever changes and builds the simulator may not change the version, so the
-    hash of the module and of `narrows.backends.sim` counts, too, except in the wheels of a release.
+    (`narrows_sim::BEHAVIOUR`). A developer may build a changed simulator with the same version, so the hash
+    of the module and of `narrows.backends.sim` counts, too, except in the wheels of a release.
     Runs with Python controllers are neither found nor added, because a plan has only the name of a class.
 
     Args:
