@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapHandle};
-use narrows_agent::{bpffs, clock};
+use narrows_agent::clock;
 use narrows_control::rate::Leaf;
 use narrows_control::units::Span;
 use narrows_lab::patiently;
@@ -16,6 +16,7 @@ use super::agent::{Agent, counter, since};
 use super::crowd::{Crowd, accept, arrive, percentile, watch};
 use super::flow::{Flow, Sends, all_well, jain, rates, tcp_info};
 use super::net::{Forwarding, Net};
+use super::pinned::Bpffs;
 
 const BDR: &str = "rate_controller = \"bdr\"";
 /// The law divides 98 % of the link, and a port of 100 Mbit/s has 99.08 Mbit/s of datagrams. A full segment of 1448 bytes of
@@ -23,10 +24,9 @@ const BDR: &str = "rate_controller = \"bdr\"";
 const SHARED: f64 = 100.0 * 1500.0 / 1514.0 * 0.98 * 1440.0 / 1492.0;
 
 /// Asserts that the switch has no room for flows, and returns the bytes of its maps that grow with the number of flows.
-fn assert_no_flows(switch: &Agent) {
+fn assert_no_flows(switch: &Agent, pins: &Path) {
     for name in ["flows", "slots", "half_open", "adverts"] {
-        let pin = Path::new(bpffs::AGENTS).join(&switch.name).join(name);
-        let map = MapHandle::from_pinned_path(&pin).expect("the data plane is pinned");
+        let map = MapHandle::from_pinned_path(pins.join(name)).expect("the data plane is pinned");
         assert_eq!(map.max_entries(), 1, "{name}");
         if name == "flows" {
             assert_eq!(map.keys().count(), 0);
@@ -52,7 +52,8 @@ fn mean(of: &[f64]) -> f64 {
 fn two_flows_and_cubic_share_without_a_table() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Bridge, 3) else { return };
-        let switch = Agent::switch_with(&net, "100mbit", "", BDR);
+        let (_bpffs, pins) = Bpffs::with_pins();
+        let switch = Agent::switch_with(&net, "100mbit", &format!("pin = {pins:?}"), BDR);
         let sender = Agent::designating_sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
         let first = Flow::from_sender(&net, 1, 5001);
         first.wait_for_data();
@@ -85,7 +86,7 @@ fn two_flows_and_cubic_share_without_a_table() {
         let three = rates(&[&first, &second, &cubic], Duration::from_secs(4));
         println!("with CUBIC: {three:.1?} Mbit/s");
         all_well(&[&first, &second, &cubic]);
-        assert_no_flows(&switch);
+        assert_no_flows(&switch, &pins);
         assert!(alone[0] > 0.9 * SHARED, "{alone:?}");
         assert!(jain(&both) > 0.99 && both.iter().sum::<f64>() > 0.9 * SHARED, "{both:?}");
         assert!((1.5..2.5).contains(&counted), "{counted}");
@@ -100,7 +101,8 @@ fn two_hundred_flows_are_counted_without_a_table() {
     patiently(|| {
         let crowd = Crowd { connections: 200, mbit: 100, seconds: 14 };
         let Some(net) = Net::star_alone(Forwarding::Router, 1) else { return };
-        let switch = Agent::switch_with(&net, "100mbit", "", BDR);
+        let (_bpffs, pins) = Bpffs::with_pins();
+        let switch = Agent::switch_with(&net, "100mbit", &format!("pin = {pins:?}"), BDR);
         let _sender = Agent::designating_sender(&net, "all", &[("s1", "r")]);
         let address = net.server(5001, false);
         let listener = net.inside("c", || TcpListener::bind(address).expect("a server can listen"));
@@ -128,7 +130,7 @@ fn two_hundred_flows_are_counted_without_a_table() {
                 jain(&rates),
                 percentile(&delays, 50)
             );
-            assert_no_flows(&switch);
+            assert_no_flows(&switch, &pins);
             assert!((mean(&counted) / 200.0 - 1.0).abs() < 0.07, "{}", mean(&counted));
             assert!(jain(&rates) > 0.9, "{}", jain(&rates));
             assert!(sum > 0.85 * SHARED, "{sum}");
@@ -142,7 +144,8 @@ fn two_hundred_flows_are_counted_without_a_table() {
 fn without_designated_packets_a_sender_gets_no_rate() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Router, 1) else { return };
-        let switch = Agent::switch_with(&net, "100mbit", "", BDR);
+        let (_bpffs, pins) = Bpffs::with_pins();
+        let switch = Agent::switch_with(&net, "100mbit", &format!("pin = {pins:?}"), BDR);
         let sender = Agent::sender(&net, "all", &[("s1", "r")]);
         let flow = Flow::from_sender(&net, 1, 5001);
         flow.wait_for_data();
@@ -153,6 +156,6 @@ fn without_designated_packets_a_sender_gets_no_rate() {
         assert_eq!((counter(&port, "reports"), counter(&port, "inserted")), (0, 0));
         assert_eq!((of_sender("unrated"), of_sender("rated")), (Some(1), Some(0)));
         assert!(port.leaves[Leaf::OtherTcp as usize].packets > 1000);
-        assert_no_flows(&switch);
+        assert_no_flows(&switch, &pins);
     });
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::UdpSocket;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -15,10 +15,17 @@ use super::agent::{Agent, counter, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// A bpffs of one test.
-struct Bpffs(tempfile::TempDir);
+/// A bpffs of one test, because the machine may have none.
+pub(crate) struct Bpffs(tempfile::TempDir);
 
 impl Bpffs {
+    /// Mounts a bpffs, and returns the folder in it for the pins of a switch.
+    pub(crate) fn with_pins() -> (Bpffs, PathBuf) {
+        let bpffs = Bpffs::mount();
+        let pins = bpffs.path().join("sw");
+        (bpffs, pins)
+    }
+
     fn mount() -> Bpffs {
         let folder = tempfile::tempdir().expect("a folder");
         mount(Some("none"), folder.path(), Some("bpf"), MsFlags::empty(), None::<&str>).expect("bpffs");
@@ -41,8 +48,7 @@ impl Drop for Bpffs {
 fn a_pinned_data_plane_and_its_flows_outlive_the_agent() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Router, 2) else { return };
-        let bpffs = Bpffs::mount();
-        let pin = bpffs.path().join("sw");
+        let (_bpffs, pin) = Bpffs::with_pins();
         let mut switch = Agent::switch_with(&net, "100mbit", &format!("pin = {pin:?}"), "");
         let _sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
         let flows = [Flow::from_sender(&net, 1, 5001), Flow::from_sender(&net, 2, 5002)];
@@ -90,8 +96,7 @@ fn a_pinned_data_plane_and_its_flows_outlive_the_agent() {
 fn a_pinned_data_plane_follows_the_watchdog_of_the_running_agent() {
     patiently(|| {
         let Some(net) = Net::star(Forwarding::Router, 1) else { return };
-        let bpffs = Bpffs::mount();
-        let pin = bpffs.path().join("sw");
+        let (_bpffs, pin) = Bpffs::with_pins();
         let more = format!("pin = {pin:?}\nwatchdog = \"60ms\"");
         let mut switch = Agent::switch_with(&net, "100mbit", &more, "");
         switch.kill();
