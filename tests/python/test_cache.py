@@ -289,7 +289,7 @@ def test_the_command(narrows, tmp_path, monkeypatch):
     assert "6 runs from the cache" in narrows("run", "kept.toml")[1]
     assert "from the cache" not in narrows("run", "kept.toml", "--no-cache")[1]
     assert narrows("cache", "show")[1].startswith(f"{tmp_path}/runs: 6 runs, ")
-    assert "removed 0 runs, 0.0 MB, kept 6 runs" in narrows("cache", "prune", "--unused", "1")[1]
+    assert "removed 0 runs, 0 B, kept 6 runs" in narrows("cache", "prune", "--unused", "1")[1]
     assert "removed 6 runs" in narrows("cache", "prune", "--all")[1]
 
 
@@ -303,7 +303,12 @@ def test_the_command(narrows, tmp_path, monkeypatch):
             ["cache", "show", "--cache", "absent"],
             "--cache: found 'absent', expected a folder that --cache made",
         ),
-        (["cache", "prune", "--cache", "."], "expected --most, --unused or both, or else --all"),
+        (["cache", "prune", "--cache", "."], "found no option, expected --most, --unused or --all"),
+        (["cache", "prune", "--most", "1GB", "--all"], "--all: found also --most or --unused"),
+        (
+            ["run", "x.toml", "--cache", "x.toml"],
+            "--cache: x.toml: found a file, expected a folder for a cache",
+        ),
         (["cache", "prune", "--cache", ".", "--most", "5"], "--most: found '5', expected"),
         (
             ["cache", "prune", "--cache", ".", "--unused", "-1"],

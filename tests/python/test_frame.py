@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from narrows.results.frame import coded, floats, grouped, integers
+from narrows.results.arrow import floats, integers
+from narrows.results.frame import coded, grouped
 
 NUMBERS = st.lists(st.none() | st.floats(allow_nan=True), max_size=20)
 

@@ -92,6 +92,8 @@ class Cache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         tag = self.folder / _TAG
+        if folder.exists() and not folder.is_dir():
+            raise OutputError(f"{folder}: found a file, expected a folder for a cache")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not is_cache(self.folder):

@@ -26,8 +26,10 @@ def show(folder: Path | None) -> None:
 
 def prune(folder: Path | None, most: str | None, unused: str | None, *, everything: bool) -> None:
     """Remove runs from a cache, and print how many."""
-    if everything == (most is not None or unused is not None):
-        raise NarrowsError("expected --most, --unused or both, or else --all")
+    if everything and (most is not None or unused is not None):
+        raise NarrowsError("--all: found also --most or --unused, expected --all alone")
+    if not everything and most is None and unused is None:
+        raise NarrowsError("found no option, expected --most, --unused or --all")
     most_bytes = None if most is None else parsed("--most", most, units.parse_size)
     days = None if unused is None else parsed("--unused", unused, _days)
     unused_s = -1.0 if everything else None if days is None else days * _DAY_SECONDS
@@ -57,7 +59,15 @@ def _days(value: object) -> float:
 
 def _amount(entries: Sequence[Entry]) -> str:
     size = sum(entry.size_bytes for entry in entries)
-    return f"{len(entries)} run{'s' * (len(entries) != 1)}, {size / 1e6:.1f} MB"
+    return f"{len(entries)} run{'s' * (len(entries) != 1)}, {_size(size)}"
+
+
+def _size(size_bytes: int) -> str:
+    """A size with about three digits, e.g. 39.1 kB."""
+    for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size_bytes >= scale:
+            return f"{size_bytes / scale:.4g} {unit}"
+    return f"{size_bytes} B"
 
 
 def _day(seconds: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from narrows import executors, extras, units
-from narrows.errors import Expected, NarrowsError, found
+from narrows.errors import Expected, NarrowsError, OutputError, found
 from narrows.executors import Executor
 from narrows.executors.local import Threads
 from narrows.results.tables import FORMATS, Format
@@ -94,7 +94,10 @@ def simulator(cache: Path | None, *, no_cache: bool, on: str = "sim") -> Cached 
         from narrows.cache import cached  # noqa: PLC0415 (needs the native module)
     except ImportError as error:
         raise extras.no_native_module(error) from None
-    return cached(folder)
+    try:
+        return cached(folder)
+    except OutputError as error:
+        raise NarrowsError(f"{'NARROWS_CACHE' if cache is None else '--cache'}: {error}") from None
 
 
 def say_cached(simulator: Cached | None) -> None:

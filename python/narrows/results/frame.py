@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from narrows.results.arrow import floats, integers
 from narrows.results.results import Results
 
 Numbers = NDArray[np.float64]
@@ -98,42 +99,6 @@ def grouped(*keys: NDArray[Any]) -> Groups:
     order = np.argsort(place[key], kind="stable")
     sizes = counts[np.argsort(firsts)]
     return Groups(order, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
-
-
-def floats(column: pa.ChunkedArray[Any]) -> Numbers:
-    """A column as floats; null becomes NaN.
-
-    `ChunkedArray.to_numpy` would import pandas, and `cast` the functions of Arrow. A short run needs neither.
-    """
-    parts = [np.empty(0)]
-    for chunk in column.chunks:
-        values = _plain(chunk)
-        if values is None:
-            parts.append(np.full(len(chunk), np.nan))
-            continue
-        values = values.astype(np.float64)
-        valid = chunk.buffers()[0]
-        if valid is not None and chunk.null_count:
-            bits = np.unpackbits(np.frombuffer(memoryview(valid), np.uint8), bitorder="little")
-            values[bits[chunk.offset : chunk.offset + len(chunk)] == 0] = np.nan
-        parts.append(values)
-    return np.concatenate(parts)
-
-
-def integers(column: pa.ChunkedArray[Any]) -> Codes:
-    """A column of integers without nulls."""
-    parts = [np.empty(0, np.int64)]
-    parts += [values.astype(np.int64) for chunk in column.chunks if (values := _plain(chunk)) is not None]
-    return np.concatenate(parts)
-
-
-def _plain(chunk: pa.Array[Any]) -> NDArray[Any] | None:
-    """The memory of an array of numbers; None if it has no values."""
-    buffers = chunk.buffers()
-    if len(buffers) < 2 or (data := buffers[1]) is None:
-        return None
-    kind: np.dtype[Any] = np.dtype(chunk.type.to_pandas_dtype())
-    return np.frombuffer(memoryview(data), kind, len(chunk), chunk.offset * kind.itemsize)
 
 
 def coded(column: pa.ChunkedArray[Any]) -> Texts:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from narrows.errors import OutputError
 from narrows.results import tables
-from narrows.results.frame import Codes, Frame, Numbers, coded, floats, grouped, integers
+from narrows.results.arrow import floats, integers
+from narrows.results.frame import Codes, Frame, Numbers, coded, grouped
 from narrows.results.results import Results
 
 _BUSY = 0.5
