@@ -91,7 +91,7 @@ def build(part: Part) -> str:
         done = subprocess.run(
             ["make", "--no-print-directory", *part.targets],
             cwd=ROOT,
-            # crates/narrows-py: a module of a release has the behaviour of its version.
+            # Sets `is_release` in crates/narrows-py. Then cache keys do not contain the hash of the module.
             env={**os.environ, "NARROWS_RELEASE": "1"},
             stdout=output,
             stderr=subprocess.STDOUT,

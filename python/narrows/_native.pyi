@@ -6,7 +6,7 @@ from typing import Any, Literal
 version: str
 """Version of the crates."""
 is_release: bool
-"""Whether this module was built for a release, and so has the behaviour of its version."""
+"""Whether `tools/release.py` built this module, so that `behaviour` alone identifies its behaviour."""
 behaviour: int
 """Version of the simulator's behaviour: equal plans give equal results as long as it is equal."""
 
@@ -37,7 +37,7 @@ class Monitor:
         """Number of events so far, updated with the time."""
 
     def stop(self) -> None:
-        """End the run soon. Its output is that up to then, and has the simulated time in `stopped_s`."""
+        """End the run soon. Its output contains the results so far, and the simulated time in `stopped_s`."""
 
 def run(
     plan_json: str,

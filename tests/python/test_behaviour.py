@@ -122,7 +122,7 @@ def test_equal_plans_give_equal_results_as_long_as_the_version_is_equal():
 
 
 IDEAL = ("ideal_fct_s", "rtt_empty_s")
-"""Columns that assume the mean rate of a link, which changes to the end of the plan."""
+"""Columns that depend on the mean rate of a link until the end of the plan."""
 
 
 def test_a_stopped_run_has_the_output_of_a_shorter_plan():

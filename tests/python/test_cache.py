@@ -55,7 +55,7 @@ def run(out, cache, **options):
     return backend.found
 
 
-def test_tables_with_a_cache_are_byte_for_byte_those_without(tmp_path):
+def test_tables_with_and_without_a_cache_are_equal_byte_for_byte(tmp_path):
     sweep.run(loads(TEXT), out=tmp_path / "plain")
     assert run(tmp_path / "first", tmp_path / "cache") == 0
     assert run(tmp_path / "again", tmp_path / "cache") == 6
@@ -216,7 +216,7 @@ def test_an_entry_belongs_to_its_key(tmp_path):
 def test_a_module_that_was_built_after_the_start_is_refused(tmp_path, monkeypatch):
     cached_backend._behaviour.cache_clear()
     monkeypatch.setattr("narrows.backends.sim.LOADED_S", 0.0)
-    with pytest.raises(NarrowsError, match="expected that of the start; start again"):
+    with pytest.raises(NarrowsError, match="expected the one loaded at startup; restart the program"):
         cached(tmp_path).run(point())
 
 

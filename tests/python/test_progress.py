@@ -204,7 +204,7 @@ def test_a_sweep_into_the_current_folder_can_be_interrupted(tmp_path, monkeypatc
     assert caught.value.stopped.folder == tmp_path / "here-stopped"
 
 
-def test_what_an_interruption_leaves_replaces_no_other_results(tmp_path):
+def test_results_of_stopped_runs_do_not_replace_other_results(tmp_path):
     other = sweep.run(scenario("3s"), out=tmp_path / "x-stopped").flows
 
     def clock(pace, total):
@@ -220,7 +220,7 @@ def test_what_an_interruption_leaves_replaces_no_other_results(tmp_path):
     assert len(sweep.run(scenario("1s"), backend=backend).flows) > 0
 
 
-def test_an_interruption_says_if_it_cannot_write_what_it_has(tmp_path, monkeypatch):
+def test_an_interruption_reports_that_partial_results_cannot_be_written(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 

@@ -63,7 +63,7 @@ def changed(tree: Path, mutation: Mutation) -> Iterator[None]:
 
 def engine_of(mutation: Mutation | None, commit: str) -> Path:
     """The Python package of an engine. It is built if an earlier call has not done so."""
-    # Only the sources decide about the engine and what it runs.
+    # The engine and its Python code depend only on these sources.
     sources = "-".join(engines.tree(ROOT, commit, part)[:12] for part in ("crates", "python"))
     package = FOLDER / sources / (mutation.digest if mutation is not None else "unchanged") / "python"
     module = package / "narrows" / engines.MODULE

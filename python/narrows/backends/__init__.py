@@ -57,7 +57,7 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class Pace:
-    """How far the active runs are, summed over them."""
+    """Progress of the active runs, as sums over these runs."""
 
     seconds: float
     """Simulated seconds."""
@@ -76,7 +76,10 @@ class Monitored(Protocol):
         """How far the active runs are. May be called from any thread."""
 
     def stop(self) -> None:
-        """End all runs soon, from any thread. Their output is that up to then, and has `stopped_s`."""
+        """End all runs soon. Their outputs contain the results so far, and `stopped_s`.
+
+        May be called from any thread.
+        """
 
 
 @runtime_checkable

@@ -117,7 +117,7 @@ class Simulator:
         self._cancel, self._is_stopped = _native.Cancel(), False
 
     def stop(self) -> None:
-        """End all runs soon. Their output is that up to then, and has `stopped_s`."""
+        """End all runs soon. Their outputs contain the results so far, and `stopped_s`."""
         self._is_stopped = True
         for monitor in self._active.copy():
             monitor.stop()
@@ -172,6 +172,6 @@ def translate(text: str) -> ScenarioError:
 
 
 def plan_json(plan: Plan) -> str:
-    """A plan as the native module reads it: all that decides the output of a run."""
+    """A plan as JSON for the native module, without the parts that do not affect the output."""
     used = {key: value for key, value in plan.items() if key != "kernel"}  # the simulator does not use it
     return json.dumps(used, separators=(",", ":"), allow_nan=False)

@@ -18,15 +18,15 @@ from narrows.plan import Plan
 
 
 class Cached:
-    """The simulator, which first looks for a run in a cache, and adds the runs that it makes.
+    """A simulator that looks up each run in a cache, and adds the runs that are missing.
 
-    The plan and the simulator decide an output. The key has the version of the simulator's behaviour
-    (`narrows_sim::BEHAVIOUR`). A developer may build a changed simulator with the same version, so the hash
-    of the module and of `narrows.backends.sim` counts, too, except in the wheels of a release.
-    Runs with Python controllers are neither found nor added, because a plan has only the name of a class.
+    The plan and the simulator determine the output. The key contains the version of the simulator's behaviour
+    (`narrows_sim::BEHAVIOUR`). A developer may build a changed simulator with the same version. Therefore the
+    key also contains the hash of the module and of `narrows.backends.sim`, except in release wheels.
+    Runs with Python controllers are not cached, because a plan contains only the name of a class.
 
     Args:
-        simulator: makes the runs.
+        simulator: executes the runs that are not in the cache.
         cache: the cache.
     """
 
@@ -80,7 +80,7 @@ class Cached:
         self._simulator.begin()
 
     def stop(self) -> None:
-        """End all runs soon, with what they have."""
+        """End all runs soon. Their outputs contain the results so far, and `stopped_s`."""
         self._simulator.stop()
 
     def pace(self) -> Pace:
@@ -122,6 +122,8 @@ def _behaviour() -> str:
         for module in (_native, sim):
             path = Path(str(module.__file__))
             if path.stat().st_mtime > sim.LOADED_S:
-                raise NarrowsError(f"cache: found a new {path.name}, expected that of the start; start again")
+                raise NarrowsError(
+                    f"cache: found a new {path.name}, expected the one loaded at startup; restart the program"
+                )
             own.update(path.read_bytes())
     return f"narrows-sim {_native.behaviour} {own.hexdigest()}"

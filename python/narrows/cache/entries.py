@@ -36,7 +36,7 @@ _MAGIC = b"narrows1"
 _DIGEST_BYTES = 32
 _SUFFIX = ".run"
 _ABANDONED_SECONDS = 3600.0
-"""A file that a writer has not completed for this time has no writer any more."""
+"""If a partial file is older than this, its writer was killed."""
 
 
 _CODEC = pa.Codec("zstd", 1)
@@ -110,7 +110,7 @@ class Cache:
             ) from None
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The output with this key, and note its use; None if there is none."""
+        """The output with this key, whose time of last use is updated; None if there is none."""
         path = self._path(key)
         try:
             output = _decoded(key, path.read_bytes())
@@ -150,10 +150,10 @@ class Cache:
                 yield from folder.iterdir()
 
     def prune(self, most_bytes: int | None = None, unused_s: float | None = None) -> list[Entry]:
-        """Remove entries, and what killed writers left. Returns the removed entries.
+        """Remove entries, and partial files of killed writers. Returns the removed entries.
 
         Args:
-            most_bytes: the entries that stay have at most this size. They are the ones used last.
+            most_bytes: the most recently used entries stay, up to this total size.
             unused_s: entries that were not used for this time are removed (negative: all).
 
         Raises:

@@ -210,7 +210,7 @@ def _results(
 def say_stopped(interrupted: sweep.Interrupted) -> None:
     """Print where the results are of the runs that an interruption stopped."""
     if interrupted.problem is not None:
-        say(f"what the active runs had so far is lost: {interrupted.problem}")
+        say(f"results of the active runs are lost: {interrupted.problem}")
     if interrupted.stopped is not None:
         times = interrupted.stopped.metadata[STOPPED].values()
         at = f"{min(times):.1f} s" if len(times) == 1 else f"{min(times):.1f} to {max(times):.1f} s"

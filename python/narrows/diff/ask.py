@@ -24,7 +24,7 @@ class Ask:
 
     @property
     def of_each(self) -> str:
-        """The argument that the user left out, for which each flow or link is taken in turn, or nothing."""
+        """The argument to fill with each flow or link in turn, because the user left it out; else empty."""
         free = [
             name for name in ("flows", "link") if name in arguments(self.measure) and name not in self.args
         ]

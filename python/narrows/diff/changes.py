@@ -172,9 +172,9 @@ def _part(name: str, base: Results, head: Results, asks: Sequence[Ask], confiden
 
 
 def _with_definedness(series: Series) -> Iterator[Series]:
-    """A figure, and the share of runs that define it if it is not the same seeds on both sides.
+    """A figure, and its share of runs with a value if the seeds with a value differ between the sides.
 
-    A mean does not show that, for example, fewer flows have finished.
+    The mean alone does not show, for example, that fewer flows finished.
     """
     yield series
     base, head = (

@@ -148,7 +148,7 @@ def export(clone: Path, commit: str, target: Path) -> None:
     """Write the files of a commit to a folder."""
     target.mkdir(parents=True)
     with subprocess.Popen(["git", "-C", str(clone), "archive", commit], stdout=subprocess.PIPE) as archive:
-        # -m: the files get the current time, so that cargo also compiles files of an earlier commit again.
+        # -m: set the current time, because cargo does not recompile files older than its last build.
         unpacked = subprocess.run(["tar", "-x", "-m", "-C", str(target)], stdin=archive.stdout, check=False)
     if archive.returncode or unpacked.returncode:
         raise NarrowsError(f"{commit[:8]}: git archive cannot export this revision to {target}")

@@ -85,9 +85,9 @@ class Executor(Protocol):
         """
 
     def cancel(self) -> list[Report]:
-        """End all work soon. Nothing is yielded any more.
+        """End all work soon. After this call, `perform` yields nothing.
 
-        Returns the reports of batches that had ended but were not yielded yet, if only they have the results.
+        Returns the reports of finished batches that were not yielded, if no other copy of the results exists.
         """
 
 

@@ -66,7 +66,7 @@ class Groups:
     order: Codes
     """Indices of the rows, group by group. Rows of a group keep their order."""
     bounds: Codes
-    """Where each group begins in `order`, and its length at the end."""
+    """The index in `order` at which each group begins, and finally the length of `order`."""
 
     def __len__(self) -> int:
         return len(self.bounds) - 1

@@ -174,7 +174,7 @@ class Folder:
             raise
 
     def beside(self, name: str, metadata: dict[str, Any]) -> Folder:
-        """Another folder next to this one. It has a number if a folder with other files has the name."""
+        """Another folder next to this one. If the name has other files, a number is appended."""
         path = self._path if self._path.name not in ("", "..") else self._path.resolve()
         for number in itertools.count(1):
             place = path.with_name(f"{path.name}-{name}" + (f"-{number}" if number > 1 else ""))

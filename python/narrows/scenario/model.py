@@ -209,10 +209,9 @@ class Scenario(Table):
     links: Annotated[list[Link], Field(max_length=MAX_LINKS)] = []
     """Links in addition to the topology's links."""
     ecmp: Flag = False
-    """Whether flows are spread over equal paths, in the same way as switches that hash addresses and
-    ports spread them. Each flow takes a random one of the shortest paths. The path of its ACKs is drawn
-    independently. Otherwise all flows between two nodes
-    take the same path. Simulator only."""
+    """Whether flows are spread over equal paths, as in a network whose switches hash addresses and ports.
+    Each flow takes one of the shortest paths, chosen at random. The path of its ACKs is chosen independently.
+    If false, all flows between two nodes take the same path. Simulator only."""
     flows: Annotated[list[Flow], Field(max_length=100_000)] = []
     """Flows of the scenario."""
     rate_controllers: Annotated[list[RateController], Field(max_length=1024)] = []

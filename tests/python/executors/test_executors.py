@@ -240,7 +240,7 @@ def test_without_a_folder_an_interrupted_or_failed_sweep_keeps_its_finished_runs
 
 
 def test_an_attempt_that_failed_in_a_segment_fails_again(tmp_path, monkeypatch):
-    """Its segment has only the runs before the failure. A worker that is lost then reports nothing."""
+    """The segment has only the runs before the failure. A worker that is lost sends no report."""
     monkeypatch.setattr(Batches, "_lengths", lambda _: (RUNS, RUNS))
 
     class Lost(Elsewhere):
@@ -286,7 +286,7 @@ def test_batches_that_ended_unseen_are_kept(tmp_path):
     assert caught.value.done == 2
 
 
-def test_a_folder_that_is_full_at_an_interruption_says_what_is_left(tmp_path, monkeypatch):
+def test_an_interrupted_sweep_on_a_full_disk_unlocks_its_folder(tmp_path, monkeypatch):
     def stop(done, total):
         if done == 2:
             monkeypatch.setattr(segments, "put", full)

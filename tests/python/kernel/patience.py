@@ -1,7 +1,8 @@
-"""Measurements in real time also depend on the machine's host, as in crates/narrows-lab/src/patience.rs.
+"""Skips tests that failed only in attempts that the machine's host disturbed.
 
-A test that judges them has the mark `flaky`, which repeats it if it fails. If the host disturbed the machine
-in each attempt, the last failure becomes a skip with the reason: such figures say nothing about the program.
+Measurements in real time depend on the host. A test of such a measurement has the mark `flaky`, which repeats
+it if it fails. If the host disturbed every attempt, the test is skipped with the reason, because its figures
+do not show whether the program is correct. crates/narrows-lab/src/patience.rs does the same in Rust.
 """
 
 import os

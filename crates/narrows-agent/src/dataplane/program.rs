@@ -32,8 +32,8 @@ pub struct Sizes {
     pub services: u32,
     /// Maximum number of flows that other switches advertise (BRF-63).
     pub adverts: u32,
-    /// Number of times of designated packets that the program remembers, a power of two. With 1, the switch keeps flows
-    /// instead.
+    /// Number of entries of the table with the times of designated packets, a power of two. With one entry, the switch
+    /// keeps flows instead.
     pub designations: u32,
 }
 

@@ -15,7 +15,7 @@ use super::agent::{Agent, counter, since};
 use super::flow::{Flow, all_well, rates};
 use super::net::{Forwarding, Net};
 
-/// A bpffs of one test, because the machine may have none.
+/// A bpffs that is mounted for one test, because the machine may have none.
 pub(crate) struct Bpffs(tempfile::TempDir);
 
 impl Bpffs {

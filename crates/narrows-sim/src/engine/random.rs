@@ -21,7 +21,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Returns the number of the stream of the entity with this number, which is below 2^40.
+    /// Returns the stream number for an entity. The number of the entity must be below 2^40.
     pub(crate) const fn of(self, entity: u64) -> u64 {
         (self as u64) << 40 | entity
     }
@@ -37,11 +37,12 @@ impl Random {
         Random(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xda3e_39cb_94b9_5bdb, stream))
     }
 
-    /// Creates one of many streams with successive numbers, of each of which only the first values are used.
+    /// Creates a stream. Use this if there are many streams with successive numbers, and only the first values of each
+    /// are used.
     ///
-    /// The first numbers of successive PCG32 streams are almost evenly spaced, so together they are more regular than
-    /// random numbers. Here the number of the stream is also hashed into the state (SplitMix64; Steele, Lea and Flood,
-    /// OOPSLA 2014, figure 16).
+    /// The first values of successive PCG32 streams are almost evenly spaced, so together they are more regular than
+    /// random values. This function therefore also hashes the stream number into the state (SplitMix64; Steele, Lea and
+    /// Flood, OOPSLA 2014, figure 16).
     pub fn scattered(seed: u64, stream: u64) -> Self {
         let mut z = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream).wrapping_add(0x9e37_79b9_7f4a_7c15);
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -92,8 +93,8 @@ mod tests {
         assert_ne!(draw(1, 2), draw(2, 2));
     }
 
-    /// The squared deviations of the counts from their mean, as a multiple of those of random numbers (chi-squared by
-    /// its degrees of freedom), for the first numbers of many streams.
+    /// Returns chi-squared divided by its degrees of freedom, for the first value of many streams. Random values give
+    /// about 1. A smaller result means that the values are too evenly distributed.
     fn evenness(streams: impl Fn(u64, u64) -> Random, choices: u64) -> f64 {
         let (seeds, each) = (60, 5_000);
         let of_seed = |seed| {

@@ -210,8 +210,8 @@ impl Paths {
         Some(links)
     }
 
-    /// Dijkstra's algorithm: returns the distance of each node from `root`, or to it, and the link at the node's end of
-    /// this shortest path. `Way::To` searches against the direction of the links.
+    /// Runs Dijkstra's algorithm. Returns, for each node, its distance from `root` (`Way::From`) or to `root`
+    /// (`Way::To`), and the link of this shortest path that is adjacent to the node.
     fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
         let at_node = match way {
             Way::From => &self.out,

@@ -72,7 +72,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// The simulated time. It is updated every few tens of thousands of events. At the end it is that of the run's end.
+    /// The simulated time. It is updated every few tens of thousands of events. After the run, it is the end time.
     pub fn now(&self) -> Time {
         Time::from_nanos(self.nanos.load(Ordering::Relaxed))
     }
@@ -82,9 +82,9 @@ impl Monitor {
         self.events.load(Ordering::Relaxed)
     }
 
-    /// Ends the run soon. Its results are those up to then: as if the duration were [`Results::stopped`], except for
-    /// ideal completion times if the rate of a link changes later. In the warm-up, figures of the measurement interval
-    /// are NaN.
+    /// Ends the run soon. The results are those of a plan with the duration [`Results::stopped`]. Only `ideal_fct_s` and
+    /// `rtt_empty_s` can differ, if the rate of a link changes later. If the run stops in the warm-up, figures of the
+    /// measurement interval are NaN.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }

@@ -41,7 +41,7 @@ def prune(
         typer.Option(
             metavar="SIZE",
             show_default=False,
-            help="Keep at most this size, e.g. 5GB: the runs that were used last (default: no limit).",
+            help="Keep the most recently used runs up to this total size, e.g. 5GB (default: no limit).",
         ),
     ] = None,
     unused: Annotated[

@@ -55,7 +55,7 @@ CacheFolder = Annotated[
         "--cache",
         metavar="FOLDER",
         show_default=False,
-        help="Take simulated runs from this folder if it has them, and add all others to it (default: the "
+        help="Cache of simulated runs: read known runs from this folder, and add new ones (default: the "
         "folder in NARROWS_CACHE if set, else no cache; see narrows cache).",
     ),
 ]

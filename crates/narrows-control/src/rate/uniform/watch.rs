@@ -106,8 +106,8 @@ impl Watch {
         self.between = between.min(BETWEEN_MAX);
     }
 
-    /// Returns the middle of the time until the next reading, if the data plane reports counts. A decision made now is
-    /// valid for this time, although a count of flows decays during it.
+    /// Returns the midpoint between now and the expected next reading. Only for data planes that report counts. A
+    /// decision is valid until the next reading, although a count of flows decays during this time.
     pub(in crate::rate) fn ahead(&self, now: Time) -> Time {
         now + self.between.scale(1, 2)
     }
