@@ -411,7 +411,7 @@ def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor, c
             started = time.monotonic()
             output = output_of(job, backend, source)
             data = tables.tables(job.run, job.seed, job.factors, output)
-            if (stopped_s := output.get("stopped_s")) is not None:
+            if (stopped_s := output.get(STOPPED)) is not None:
                 cut.add(job.run, data, stopped_s)
                 break
             seconds[job.run] = time.monotonic() - started

@@ -1,6 +1,7 @@
 """`--cache`: a run whose output is known is not made again, and its tables are the same."""
 
 import json
+import math
 import os
 import random
 import signal
@@ -181,7 +182,18 @@ def test_a_cache_that_cannot_be_written_does_not_end_the_sweep(tmp_path, monkeyp
 
     monkeypatch.setattr(Cache, "put", full)
     sweep.run(loads(TEXT), out=tmp_path / "out", backend=backend)
-    assert backend.problem == f"{tmp_path / 'cache'}: cannot be written (No space left on device)"
+    problem = "cannot be written (No space left on device); free some space and run again"
+    assert backend.problem == f"{tmp_path / 'cache'}: {problem}"
+
+
+def test_a_stopped_simulator_reads_no_entry(tmp_path):
+    backend = cached(tmp_path)
+    backend.run(point())
+    backend.stop()
+    with pytest.raises(KeyboardInterrupt):
+        backend.run(point())
+    backend.begin()
+    assert backend.run(point())["run"] and backend.found == 1
 
 
 @pytest.mark.parametrize(
@@ -240,7 +252,7 @@ def test_pruning_removes_only_entries(tmp_path):
     (cache.folder / "cd").symlink_to(elsewhere)
     (cache.folder / "00" / "data.run").write_text("mine")
     (cache.folder / "01" / ("0" * 62 + ".run")).write_bytes(b"")  # after a loss of power
-    assert len(cache.prune(unused_s=-1)) == 2
+    assert len(cache.prune(unused_s=-math.inf)) == 2
     assert (cache.folder / "00" / "data.run").exists() and len(list(elsewhere.iterdir())) == 1
 
 

@@ -4,10 +4,14 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from narrows.errors import OutputError
+from narrows.results import summary
 from narrows.results.arrow import floats, integers
 from narrows.results.frame import coded, grouped
+from narrows.results.results import Results
 
 NUMBERS = st.lists(st.none() | st.floats(allow_nan=True), max_size=20)
 
@@ -49,5 +53,26 @@ def test_groups_are_those_of_a_dictionary(rows):
         expected.setdefault((a, repr(b)), []).append(index)
     groups = grouped(np.array([a for a, _ in rows], np.int64), np.array([b for _, b in rows]))
     assert [groups[i].tolist() for i in range(len(groups))] == list(expected.values())
+    assert [groups.codes[i] for i in groups.order.tolist()] == [
+        n for n, m in enumerate(expected.values()) for _ in m
+    ]
     assert groups.sizes.tolist() == [len(members) for members in expected.values()]
     assert groups.firsts.tolist() == [members[0] for members in expected.values()]
+
+
+def test_texts_are_no_numbers():
+    with pytest.raises(OutputError, match="found a column of type string, expected numbers"):
+        integers(pa.chunked_array([["a"]]))
+
+
+def test_flows_of_unknown_runs_are_refused():
+    flows = {name: [0.5] for name in ("flow", "size_bytes", *summary.FLOW_FIGURES)}
+    texts = {"source": ["a"], "name": ["a"], "cc": ["reno"]}
+    tables = {
+        "runs": pa.table({"run": pa.array([], pa.uint32()), "seed": pa.array([], pa.uint64())}),
+        "flows": pa.table({"run": pa.array([3], pa.uint32())} | flows | texts),
+    }
+    with pytest.raises(
+        OutputError, match="found a flow of run 3, expected one of the 0 that the table runs has"
+    ):
+        summary.flows(Results({}, tables))

@@ -133,6 +133,22 @@ def test_without_a_terminal_a_long_run_prints_a_line_a_minute(monkeypatch, capsy
     ]
 
 
+def test_the_time_left_does_not_count_kept_runs(monkeypatch, capsys):
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with progress_of("demo", 1_000_000_000) as progress:
+        progress(900, 1000)
+        progress.clock(Pace(0.0, 0), 1000)
+        now = 60.0
+        progress(910, 1000)
+        capsys.readouterr()
+        now = 120.0
+        progress(920, 1000)
+        now = 180.0
+        progress.clock(Pace(0.0, 0), 1000)
+    assert capsys.readouterr().err.endswith(" 12 min 0 s left\n")
+
+
 def test_the_rate_of_events_goes_on_if_a_run_ends():
     events = Events()
     for second, active in enumerate([0, 100, 200, 60, 160, 260]):

@@ -87,8 +87,7 @@ class Simulator:
         monitor = _native.Monitor()
         self._active.add(monitor)
         try:
-            if self._is_stopped:
-                raise KeyboardInterrupt("the run was stopped before its start")
+            self.refuse_if_ended()
             output = _native.run(plan_json(plan), self._cancel, self._congestion, monitor)
         except _native.PlanError as error:
             raise translate(str(error)) from None
@@ -111,6 +110,15 @@ class Simulator:
     def cancel(self) -> None:
         """End all runs soon."""
         self._cancel.set()
+
+    def refuse_if_ended(self) -> None:
+        """Begin no run after `stop` or `cancel`.
+
+        Raises:
+            KeyboardInterrupt: if one of them was called.
+        """
+        if self._is_stopped or self._cancel.is_set():
+            raise KeyboardInterrupt("the run was stopped before its start")
 
     def begin(self) -> None:
         """Prepare for new runs. Active runs stay cancelled or stopped."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ from narrows.backends.sim import Simulator, plan_json
 from narrows.cache.entries import Cache
 from narrows.errors import NarrowsError
 from narrows.plan import Plan
+from narrows.results.results import STOPPED
+from narrows.results.tables import cannot_write
 
 
 class Cached:
@@ -57,18 +58,19 @@ class Cached:
         """Run a plan, or return its known output."""
         if self._simulator.has_classes(plan):
             return self._simulator.run(plan)
+        self._simulator.refuse_if_ended()
         key = key_of(plan)
         if (known := self._cache.get(key)) is not None:
             with self._lock:
                 self.found += 1
             return known
         output = self._simulator.run(plan)
-        if "stopped_s" in output:
+        if STOPPED in output:
             return output
         try:
             self._cache.put(key, output)
         except OSError as error:
-            self.problem = f"{self._cache.folder}: cannot be written ({os.strerror(error.errno or 0)})"
+            self.problem = str(cannot_write(self._cache.folder, error))
         return output
 
     def cancel(self) -> None:

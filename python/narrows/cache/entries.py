@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -116,7 +117,7 @@ class Cache:
             output = _decoded(key, path.read_bytes())
         except _INVALID:
             return None
-        with contextlib.suppress(OSError):  # only the owner may set the time
+        with contextlib.suppress(OSError):  # readers without write permission may not set it
             os.utime(path)
         return output
 
@@ -154,7 +155,7 @@ class Cache:
 
         Args:
             most_bytes: the most recently used entries stay, up to this total size.
-            unused_s: entries that were not used for this time are removed (negative: all).
+            unused_s: entries that were not used for this time are removed (negative infinity: all).
 
         Raises:
             OutputError: if one cannot be removed.
@@ -169,7 +170,7 @@ class Cache:
                             left.unlink()
             for entry in sorted(self.entries(), key=lambda entry: entry.used_s, reverse=True):
                 kept_bytes += entry.size_bytes
-                is_old = unused_s is not None and (unused_s < 0 or now - entry.used_s > unused_s)
+                is_old = unused_s is not None and now - entry.used_s > unused_s
                 if is_old or (most_bytes is not None and kept_bytes > most_bytes):
                     entry.path.unlink(missing_ok=True)
                     removed.append(entry)
@@ -209,6 +210,8 @@ def _encoded(key: str, output: Mapping[str, Any]) -> bytes:
             parts.append(json.dumps(values).encode() if is_text else values.tobytes())
             head.tables[name].append((column, _TEXT if is_text else values.dtype.str, len(parts[-1])))
     plain = b"".join(parts)
+    if len(plain) > _MOST_BYTES:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     head.plain_bytes = len(plain)
     text = json.dumps(dataclasses.asdict(head)).encode()
     body = b"".join([len(text).to_bytes(4, "big"), text, _CODEC.compress(plain, asbytes=True)])
@@ -237,6 +240,8 @@ def _decoded(key: str, content: bytes) -> dict[str, Any]:
         output[name] = {}
         for column, kind, length in columns:
             part = plain[begin : begin + length]
-            output[name][column] = json.loads(bytes(part)) if kind == _TEXT else np.frombuffer(part, kind)
+            output[name][column] = (
+                json.loads(bytes(part)) if kind == _TEXT else np.frombuffer(part, kind).copy()
+            )
             begin += length
     return output | {"run": head.run}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def prune(folder: Path | None, most: str | None, unused: str | None, *, everythi
         raise NarrowsError("found no option, expected --most, --unused or --all")
     most_bytes = None if most is None else parsed("--most", most, units.parse_size)
     days = None if unused is None else parsed("--unused", unused, _days)
-    unused_s = -1.0 if everything else None if days is None else days * _DAY_SECONDS
+    unused_s = -math.inf if everything else None if days is None else days * _DAY_SECONDS
     cache = _existing(folder)
     removed = cache.prune(most_bytes, unused_s)
     print(f"{cache.folder}: removed {_amount(removed)}, kept {_amount(list(cache.entries()))}")
@@ -63,7 +64,7 @@ def _amount(entries: Sequence[Entry]) -> str:
 
 
 def _size(size_bytes: int) -> str:
-    """A size with about three digits, e.g. 39.1 kB."""
+    """A size with four digits, e.g. 39.12 kB."""
     for scale, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if size_bytes >= scale:
             return f"{size_bytes / scale:.4g} {unit}"

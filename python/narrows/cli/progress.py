@@ -117,6 +117,7 @@ class Lines:
         self._name, self._duration_s = name, duration_s
         self._tenth = 0
         self._done = 0
+        self._kept: int | None = None
         self._events = Events()
         self._begun = self._said = time.monotonic()
         self.hosts = Hosts()
@@ -125,11 +126,15 @@ class Lines:
         """Print the progress of the active runs, if nothing was printed for a while."""
         now = time.monotonic()
         self._events(pace.events, now)
+        if self._kept is None:
+            self._kept = self._done
         if now - self._said < _SAYS_SECONDS:
             return
         self._said = now
         passed, whole = self._done * self._duration_s + pace.seconds, total * self._duration_s
-        left = (whole - passed) * (now - self._begun) / passed if passed else None
+        # Runs that an earlier sweep finished took no time now.
+        made = passed - self._kept * self._duration_s
+        left = (whole - passed) * (now - self._begun) / made if made > 0 else None
         print(f"{self._name}: {simulated(passed, whole, left, self._events.rate)}", file=sys.stderr)
 
     def __call__(self, done: int, total: int) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from narrows.errors import OutputError
+
 _LARGEST_TEXT = 2**31 - 1
 """Maximum number of bytes of text in an array: offsets have 32 bits."""
 _NUMBERS = "bBhHiIlLqQd"
@@ -131,5 +133,7 @@ def _memory(chunk: pa.Array[Any]) -> NDArray[Any] | None:
     buffers = chunk.buffers()
     if len(buffers) < 2 or (data := buffers[1]) is None:
         return None
+    if not (pa.types.is_integer(chunk.type) or pa.types.is_floating(chunk.type)):
+        raise OutputError(f"found a column of type {chunk.type}, expected numbers")
     kind: np.dtype[Any] = np.dtype(chunk.type.to_pandas_dtype())
     return np.frombuffer(memoryview(data), kind, len(chunk), chunk.offset * kind.itemsize)

@@ -63,6 +63,8 @@ class Frame:
 class Groups:
     """A division of rows into groups with equal keys, in the order of their first rows."""
 
+    codes: Codes
+    """The number of each row's group."""
     order: Codes
     """Indices of the rows, group by group. Rows of a group keep their order."""
     bounds: Codes
@@ -93,12 +95,11 @@ def grouped(*keys: NDArray[Any]) -> Groups:
         # Renumber after each part, so that the product of the numbers of values cannot overflow.
         _, codes = np.unique(part, return_inverse=True)
         _, key = np.unique(key * (codes.max(initial=0) + 1) + codes, return_inverse=True)
-    _, firsts, counts = np.unique(key, return_index=True, return_counts=True)
-    place = np.empty(len(firsts), np.int64)
-    place[np.argsort(firsts)] = np.arange(len(firsts))
-    order = np.argsort(place[key], kind="stable")
-    sizes = counts[np.argsort(firsts)]
-    return Groups(order, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+    _, firsts = np.unique(key, return_index=True)
+    codes = np.argsort(np.argsort(firsts))[key]
+    sizes = np.bincount(codes, minlength=len(firsts))
+    order = np.argsort(codes, kind="stable")
+    return Groups(codes, order, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
 
 def coded(column: pa.ChunkedArray[Any]) -> Texts:

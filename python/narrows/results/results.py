@@ -31,7 +31,8 @@ INTERRUPTED = "interrupted"
 SOUNDNESS = "soundness"
 """Key of the metadata: by run number, whether each run in real time was sound, with the reasons."""
 STOPPED = "stopped_s"
-"""Key of the metadata: by run number, the simulated time at which an interruption stopped the run."""
+"""Key of a backend's output: the simulated time at which the run was stopped. Key of the metadata: these times
+by run number."""
 
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "scenario": ("a table", lambda value: isinstance(value, dict)),

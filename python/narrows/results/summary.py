@@ -143,6 +143,8 @@ def _groups_as_one(frame: Frame) -> Frame:
     groups = grouped(frame.run, source.codes)
     large = np.unique(source.codes[groups.firsts[groups.sizes > LARGEST_GROUP]])
     is_merged = np.isin(source.codes[groups.firsts], large)
+    merged = {int(code): len(name.words) + place for place, code in enumerate(large)}
+    name.words += [group_name(source.words[code]) for code in merged]
     for group in np.flatnonzero(is_merged):
         members = groups[int(group)]
         first = members[0]
@@ -151,16 +153,13 @@ def _groups_as_one(frame: Frame) -> Frame:
             known = values[~np.isnan(values)]
             divisor = 1 if figure in _SUMS else len(known)
             frame.numbers[figure][first] = math.fsum(known) / divisor if len(known) else math.nan
-        merged = group_name(source.words[source.codes[first]])
-        if merged not in name.words:
-            name.words.append(merged)
-        name.codes[first] = name.words.index(merged)
+        name.codes[first] = merged[int(source.codes[first])]
     is_kept = np.ones(len(frame), bool)
     is_kept[groups.order] = ~np.repeat(is_merged, groups.sizes)
     is_kept[groups.firsts] = True
     kept = frame.take(groups.order[is_kept[groups.order]])
     in_run = grouped(kept.run)
-    kept.numbers["flow"][in_run.order] = np.concatenate([np.arange(size) for size in in_run.sizes])
+    kept.numbers["flow"][in_run.order] = np.arange(len(kept)) - np.repeat(in_run.bounds[:-1], in_run.sizes)
     return kept
 
 
@@ -215,18 +214,15 @@ def _over_seeds(results: Results, frame: Frame, entity: str, figures: Sequence[s
     if len(frame) == 0:
         return []
     runs, seed = (integers(results.column("runs", name)) for name in ("run", "seed"))
-    order = np.argsort(runs, kind="stable")
-    found = order[np.minimum(np.searchsorted(runs, frame.run, sorter=order), len(runs) - 1)]
-    if (unknown := frame.run[runs[found] != frame.run]).size:
+    if (unknown := frame.run[~np.isin(frame.run, runs)]).size:
         raise OutputError(
             f"{results.folder}: found a {entity} of run {unknown[0]}, expected one of the {len(runs)} "
             "that the table runs has"
         )
+    order = np.argsort(runs, kind="stable")
+    found = order[np.searchsorted(runs, frame.run, sorter=order)]
     factors = {factor: results.column("runs", factor) for factor in results.factors}
-    points = grouped(*(_codes(column) for column in factors.values())) if factors else None
-    point = np.zeros(len(runs), np.int64)
-    if points is not None:
-        point[points.order] = np.repeat(np.arange(len(points)), points.sizes)
+    point = grouped(np.zeros(len(runs)), *(_codes(column) for column in factors.values())).codes
     name = frame.texts["name"]
     # Names identify flows. Numbers do not, because each seed has its own number of arrivals.
     groups = grouped(point[found], name.codes)
