@@ -31,8 +31,7 @@ INTERRUPTED = "interrupted"
 SOUNDNESS = "soundness"
 """Key of the metadata: by run number, whether each run in real time was sound, with the reasons."""
 STOPPED = "stopped_s"
-"""Key of a backend's output: the simulated time at which the run was stopped. Key of the metadata: these times
-by run number."""
+"""Key of an output: the simulated time at which the run was stopped. In the metadata: these times by run."""
 
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "scenario": ("a table", lambda value: isinstance(value, dict)),
