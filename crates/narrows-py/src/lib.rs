@@ -11,10 +11,10 @@ mod path_rates;
 mod sdn;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
-use controller::{Failure, PyController, PyWindow};
+use controller::{Failure, PyController, Shared};
 use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
 use narrows_control::congestion::Controller;
 use narrows_control::rate;
@@ -83,7 +83,7 @@ fn parse(plan_json: &str) -> PyResult<Plan> {
 /// The controllers of a run: the user's classes first, then the built-in controllers.
 struct WithClasses<'a> {
     classes: &'a BTreeMap<String, Py<PyAny>>,
-    failure: &'a Failure,
+    shared: &'a Shared,
 }
 
 impl Controllers for WithClasses<'_> {
@@ -94,7 +94,7 @@ impl Controllers for WithClasses<'_> {
     fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
         match self.classes.get(&choice.name) {
             Some(class) => {
-                let built = PyController::new(class, &choice.params, self.failure);
+                let built = PyController::new(class, &choice.params, self.shared);
                 built.map(|c| Box::new(c) as Box<dyn Controller>)
             }
             None => Catalogue::built_in().build(choice),
@@ -132,13 +132,12 @@ fn run<'py>(
     let flag = cancel.map(|c| c.flag.clone()).unwrap_or_default();
     let monitor = monitor.map(|m| m.0.clone()).unwrap_or_default();
     let plan = parse(plan_json)?;
-    let failure = Failure { error: Arc::new(Mutex::new(None)), cancel: flag.clone() };
-    let noted = failure.error.clone();
-    let outcome = py.detach(move || {
-        let known = WithClasses { classes: &congestion, failure: &failure };
+    let shared = Shared::new(&plan, Failure::new(monitor.clone()));
+    let outcome = py.detach(|| {
+        let known = WithClasses { classes: &congestion, shared: &shared };
         narrows_sim::run_monitored(&plan, &flag, &monitor, &known)
     });
-    if let Some(error) = noted.lock().ok().and_then(|mut slot| slot.take()) {
+    if let Some(error) = shared.failure.take() {
         return Err(error);
     }
     let results = outcome.map_err(|e| match e {
@@ -216,7 +215,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;
     m.add_class::<Monitor>()?;
-    m.add_class::<PyWindow>()?;
+    controller::register(m)?;
     channel::register(m)?;
     m.add_class::<path_rates::PyPacec>()?;
     m.add_class::<path_rates::PyParams>()?;

@@ -304,10 +304,10 @@ impl Flow {
         }
     }
 
-    /// Sends the packets that the pacer and the application allow.
+    /// Runs the controller's timer if it is due, and sends the packets that the pacer and the application allow.
     pub(crate) fn on_send(&mut self, io: &mut Io<'_>) {
         match &mut self.body {
-            Body::Tcp(tcp) => tcp.sender.transmit(io),
+            Body::Tcp(tcp) => tcp.sender.on_send(io),
             Body::Udp(udp) => udp.on_send(io),
         }
     }

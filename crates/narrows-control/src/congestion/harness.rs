@@ -34,15 +34,8 @@ pub(crate) fn window(cwnd: u32) -> Window {
 
 /// Returns a connection after a handshake that took `rtt` and carried `feedback`.
 pub(crate) fn connection(rtt: Option<Span>, feedback: Option<Rate>) -> Connection {
-    Connection {
-        now: Time::ZERO,
-        packet_bytes: PACKET,
-        rtt,
-        feedback,
-        feedback_possible: feedback.is_some(),
-        echo: None,
-        seed: 1,
-    }
+    let possible = feedback.is_some();
+    Connection { feedback, feedback_possible: possible, seed: 1, ..Connection::new(Time::ZERO, PACKET, rtt) }
 }
 
 /// Returns a function that drops every `n`th packet of a path.

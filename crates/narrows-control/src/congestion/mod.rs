@@ -58,12 +58,34 @@ pub struct Connection {
     pub echo: Option<Echo>,
     /// Seed for a controller that needs random choices. It differs by flow, and the scenario's seed determines it.
     pub seed: u64,
+    /// The flow that the controller serves.
+    pub flow: FlowNumber,
+}
+
+/// The numbers of a flow in a run. Its controllers can thereby tell the flows apart.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowNumber {
+    /// Number in the results, in the order of starts.
+    pub id: u32,
+    /// Index of its entry in the plan.
+    pub entry: u32,
+    /// Number within its entry, if the entry stands for several flows.
+    pub member: u32,
 }
 
 impl Connection {
     /// Returns a connection without feedback from the network, whose handshake took `rtt`. The seed is 0.
     pub fn new(now: Time, packet_bytes: u32, rtt: Option<Span>) -> Self {
-        Connection { now, packet_bytes, rtt, feedback: None, feedback_possible: false, echo: None, seed: 0 }
+        Connection {
+            now,
+            packet_bytes,
+            rtt,
+            feedback: None,
+            feedback_possible: false,
+            echo: None,
+            seed: 0,
+            flow: FlowNumber::default(),
+        }
     }
 }
 
@@ -369,6 +391,21 @@ pub trait Controller: Send {
     /// Called when the sender resumes after all data was acknowledged (CA_EVENT_TX_START). `idle` is the time since
     /// the last transmission; `app_limited` is the rate sampler's state.
     fn on_restart(&mut self, _now: Time, _idle: Span, _app_limited: bool, _window: &mut Window) {}
+
+    /// Returns whether the controller has a timer. A controller without a timer always returns `false`; the transport
+    /// then never calls [`next_timer`](Controller::next_timer).
+    fn uses_timer(&self) -> bool {
+        false
+    }
+
+    /// Returns the time of the next call of [`on_timer`](Controller::on_timer). The transport asks after each other call.
+    fn next_timer(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// Called at [`next_timer`](Controller::next_timer), after the handshake. A timer that is not later than `now`
+    /// afterwards does not run again until another call sets it.
+    fn on_timer(&mut self, _now: Time, _window: &mut Window) {}
 
     /// Returns the owner of the window during recovery. The answer may change during a connection.
     fn recovery(&self) -> Recovery {

@@ -4,7 +4,9 @@
 //! (segments and the path), `control` (the controller and its window), `recovery` (congestion states, timer) and
 //! `pacer`. `transmit` holds the methods that send.
 
-use narrows_control::congestion::{Ack, Connection, Controller, Departing, RateSample, State, Timestamps};
+use narrows_control::congestion::{
+    Ack, Connection, Controller, Departing, FlowNumber, RateSample, State, Timestamps,
+};
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::{Echo, Header};
 use narrows_control::units::{Rate, Span, Time};
@@ -36,6 +38,7 @@ pub(crate) struct Config {
     pub(crate) offer: Offer,
     /// Seed for the controller.
     pub(crate) seed: u64,
+    pub(crate) flow: FlowNumber,
 }
 
 /// State of the connection.
@@ -86,6 +89,8 @@ pub(crate) struct Sender {
     pub(super) option_at: Time,
     /// Whether the flow's packets carry congestion headers.
     pub(super) uses_headers: bool,
+    /// Whether the controller has a timer.
+    pub(super) uses_timer: bool,
     /// The newest received timestamp. The sender's packets echo it.
     ts_recent: u32,
     fin_received: bool,
@@ -117,6 +122,7 @@ pub(super) struct Progress {
 impl Sender {
     pub(crate) fn new(config: Config, app: App, cc: Box<dyn Controller>, measure_from: Time) -> Self {
         let uses_headers = cc.header_bytes() > 0;
+        let uses_timer = cc.uses_timer();
         Sender {
             offer: config.offer,
             control: Control::new(cc, config.initial_segments),
@@ -132,6 +138,7 @@ impl Sender {
             feedback: None,
             option_at: Time::ZERO,
             uses_headers,
+            uses_timer,
             ts_recent: 0,
             fin_received: false,
             counters: Counters::default(),
@@ -265,6 +272,7 @@ impl Sender {
         connection.feedback_possible = p.is(flag::RATE) || self.feedback.is_some();
         connection.echo = p.echo();
         connection.seed = self.config.seed;
+        connection.flow = self.config.flow;
         self.control.cc.on_established(&connection, &mut self.control.window);
         self.recovery.timer = Timer::Off;
         self.pacer = Pacer::new(io.now);

@@ -22,12 +22,23 @@ const SYN_TRIES: u32 = 7;
 const RETRIES: u32 = 15;
 
 impl Sender {
-    /// Returns the next time at which the pacer or the application may allow a transmission.
+    /// Returns the next time at which the pacer or the application may allow a transmission, or the controller's timer
+    /// expires.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
         // If a segment is permitted already but was not sent, it waits for an ACK, not for a time.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
-        ahead(self.pacer.next()).min(ahead(self.app_wait))
+        let at = ahead(self.pacer.next()).min(ahead(self.app_wait));
+        if self.uses_timer { at.min(ahead(self.control.cc.next_timer())) } else { at }
+    }
+
+    /// Handles the time that [`send_at`](Sender::send_at) returned.
+    pub(crate) fn on_send(&mut self, io: &mut Io<'_>) {
+        if self.uses_timer && self.phase == Phase::Established && self.control.cc.next_timer() <= io.now {
+            self.control.cc.on_timer(io.now, &mut self.control.window);
+            self.control.window.cwnd = self.control.window.cwnd.max(1);
+        }
+        self.transmit(io);
     }
 
     /// Sends all that may be sent now.

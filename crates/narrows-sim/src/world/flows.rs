@@ -2,6 +2,7 @@
 //!
 //! The event loop calls this module for events of sources and flows, and for each packet that reaches its host.
 
+use narrows_control::congestion::FlowNumber;
 use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::units::{Bytes, Span, Time};
 
@@ -172,6 +173,7 @@ impl World<'_> {
                     pacing: *pacing,
                     offer,
                     seed: random.bits(),
+                    flow: FlowNumber { id: meta.id, entry: index, member: meta.member },
                 };
                 let measure_from = Time::ZERO + self.plan.warmup;
                 let mut sender = Sender::new(config, app, cc, measure_from);

@@ -210,15 +210,7 @@ impl Brf {
 
     /// Returns a sender with these parameters, called `name` in results.
     pub fn new(name: &'static str, params: Params) -> Self {
-        let connection = Connection {
-            now: Time::ZERO,
-            packet_bytes: 1500,
-            rtt: None,
-            feedback: None,
-            feedback_possible: false,
-            echo: None,
-            seed: 0,
-        };
+        let connection = Connection::new(Time::ZERO, 1500, None);
         Brf {
             name,
             srtt: params.nominal_rtt,

@@ -1,0 +1,380 @@
+//! Congestion controllers in Python: a user's class has the hooks of [`Controller`], and each flow has its own
+//! instance. `narrows.custom` documents the hooks.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | `events` | what hooks receive |
+//! | `window` | what hooks change |
+//! | `built_in` | a built-in controller as a Python object |
+
+mod built_in;
+mod events;
+mod window;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use narrows_control::congestion::{
+    Ack, Congestion, Connection, Controller, FlowNumber, Lost, Recovery, Window,
+};
+use narrows_control::parameter::{Value as Given, Values};
+use narrows_control::units::{Span, Time};
+use narrows_sim::Monitor;
+use narrows_sim::plan::{AppPlan, Plan};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::{PyClass, PyClassInitializer, intern};
+
+use self::events::{PyAck, PyCongestion, PyConnection, PyLost, PyMoment, PyRestart};
+use self::window::{PyWindow, refuse};
+
+/// Maximum number of names that `trace` of all classes may use. The process keeps every name.
+const MAX_TRACED: usize = 1000;
+
+/// Whole numbers up to this one are exact as `f64`.
+const EXACT: f64 = (1u64 << 53) as f64;
+
+/// The first exception that a controller of a run raised. It ends the run.
+#[derive(Clone)]
+pub(crate) struct Failure {
+    error: Arc<Mutex<Option<PyErr>>>,
+    has_failed: Arc<AtomicBool>,
+    monitor: Arc<Monitor>,
+}
+
+impl Failure {
+    /// Failures stop the run of this monitor.
+    pub(crate) fn new(monitor: Arc<Monitor>) -> Self {
+        Failure { error: Arc::default(), has_failed: Arc::default(), monitor }
+    }
+
+    fn record(&self, error: PyErr) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.has_failed.store(true, Ordering::Relaxed);
+        self.monitor.stop();
+    }
+
+    /// Returns the exception, once.
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// What the controllers of a run share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) failure: Failure,
+    /// For each entry of the plan: its name, and whether it stands for several flows.
+    entries: Arc<[(String, bool)]>,
+}
+
+impl Shared {
+    pub(crate) fn new(plan: &Plan, failure: Failure) -> Self {
+        let entries = plan.flows.iter().map(|flow| {
+            let is_group = flow.count > 1 || matches!(flow.app, AppPlan::Poisson { .. });
+            (flow.name.clone(), is_group)
+        });
+        Shared { failure, entries: entries.collect() }
+    }
+
+    /// Returns the name of a flow in the results.
+    fn name_of(&self, flow: FlowNumber) -> String {
+        match self.entries.get(flow.entry as usize) {
+            Some((name, true)) => format!("{name}.{}", flow.member),
+            Some((name, false)) => name.clone(),
+            None => String::new(),
+        }
+    }
+}
+
+/// The optional members of a user's class. They are looked up once, because a lookup of an absent name is slow.
+#[derive(Copy, Clone)]
+struct Members {
+    on_established: bool,
+    on_sample: bool,
+    on_lost: bool,
+    on_recovered: bool,
+    on_undo: bool,
+    on_restart: bool,
+    on_timer: bool,
+    trace: bool,
+    owns_recovery: bool,
+}
+
+impl Members {
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Members {
+            on_established: object.hasattr("on_established")?,
+            on_sample: object.hasattr("on_sample")?,
+            on_lost: object.hasattr("on_lost")?,
+            on_recovered: object.hasattr("on_recovered")?,
+            on_undo: object.hasattr("on_undo")?,
+            on_restart: object.hasattr("on_restart")?,
+            on_timer: object.hasattr("on_timer")?,
+            trace: object.hasattr("trace")?,
+            owns_recovery: object.hasattr("owns_recovery")?,
+        })
+    }
+}
+
+/// An instance of a user's class.
+pub(crate) struct PyController {
+    object: Py<PyAny>,
+    /// The window that all hooks of the instance receive.
+    window: Py<PyWindow>,
+    members: Members,
+    shared: Shared,
+    exact_ce_echo: bool,
+    wants_feedback: bool,
+    /// The attributes `owns_recovery` and `timer` after the last hook.
+    recovery: Recovery,
+    timer: Time,
+}
+
+impl PyController {
+    /// Instantiates the class with the given parameters as keyword arguments. If this raises an exception, records
+    /// the exception and returns `None`.
+    pub(crate) fn new(class: &Py<PyAny>, params: &Values, shared: &Shared) -> Option<Self> {
+        Python::attach(|py| match instantiate(class.bind(py), params, shared) {
+            Ok(controller) => Some(controller),
+            Err(error) => {
+                shared.failure.record(error);
+                None
+            }
+        })
+    }
+
+    /// Calls a hook with the instance and the window, and reads its decisions. After a failure nothing is called.
+    #[inline]
+    fn call(
+        &mut self,
+        window: &mut Window,
+        hook: impl for<'py> FnOnce(&Bound<'py, PyAny>, &Bound<'py, PyWindow>) -> PyResult<()>,
+    ) {
+        if self.shared.failure.has_failed.load(Ordering::Relaxed) {
+            return;
+        }
+        let result = Python::attach(|py| -> PyResult<()> {
+            let decision = self.window.bind(py).clone();
+            decision.borrow_mut().0.clone_from(window);
+            let object = self.object.bind(py).clone();
+            hook(&object, &decision)?;
+            window.clone_from(&decision.borrow().0);
+            self.read_attributes(&object)
+        });
+        if let Err(error) = result {
+            self.shared.failure.record(error);
+        }
+    }
+
+    /// Reads the attributes that a hook may have changed.
+    fn read_attributes(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = object.py();
+        if self.members.owns_recovery {
+            let owns = object.getattr(intern!(py, "owns_recovery"))?.is_truthy()?;
+            self.recovery = if owns { Recovery::Controller } else { Recovery::Transport };
+        }
+        if self.members.on_timer {
+            let at = object.getattr_opt(intern!(py, "timer"))?;
+            self.timer = at.map_or(Ok(Time::NEVER), |at| time("timer", &at))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a time in seconds; `None` stands for "never".
+fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Time> {
+    let expected = "a time in seconds, or None";
+    let at: Option<f64> = value.extract().map_err(|_| refuse(name, value, expected))?;
+    match at {
+        None => Ok(Time::NEVER),
+        Some(at) if at >= 0.0 => Ok(Time::from_secs_f64(at)),
+        Some(_) => Err(refuse(name, value, expected)),
+    }
+}
+
+/// Creates an instance, and checks that it has the required hooks.
+fn instantiate(class: &Bound<'_, PyAny>, params: &Values, shared: &Shared) -> PyResult<PyController> {
+    let py = class.py();
+    let given = PyDict::new(py);
+    for (name, value) in params {
+        match value {
+            Given::Flag(flag) => given.set_item(name, flag)?,
+            // Plans do not distinguish 4 from 4.0. An int can stand for a float, but not the other way round.
+            Given::Number(n) if n.fract() == 0.0 && n.abs() <= EXACT => given.set_item(name, *n as i64)?,
+            Given::Number(n) => given.set_item(name, n)?,
+            Given::Word(word) => given.set_item(name, word.as_ref())?,
+        }
+    }
+    let object = class.call(PyTuple::empty(py), Some(&given))?;
+    for hook in ["on_ack", "on_congestion"] {
+        if !object.hasattr(hook)? {
+            return Err(PyTypeError::new_err(format!(
+                "controller {class} has no method {hook}(event, window)"
+            )));
+        }
+    }
+    let flag =
+        |name: &str| -> PyResult<bool> { object.getattr_opt(name)?.map_or(Ok(false), |f| f.is_truthy()) };
+    let mut controller = PyController {
+        members: Members::of(&object)?,
+        exact_ce_echo: flag("exact_ce_echo")?,
+        wants_feedback: flag("wants_feedback")?,
+        object: object.clone().unbind(),
+        window: Bound::new(py, PyWindow(Window::new(1)))?.unbind(),
+        shared: shared.clone(),
+        recovery: Recovery::Transport,
+        timer: Time::NEVER,
+    };
+    controller.read_attributes(&object)?;
+    Ok(controller)
+}
+
+/// Calls a hook of an event and the window.
+fn notify<'py, E: Into<PyClassInitializer<E>> + PyClass>(
+    object: &Bound<'py, PyAny>,
+    hook: &Bound<'py, PyString>,
+    event: E,
+    window: &Bound<'py, PyWindow>,
+) -> PyResult<()> {
+    object.call_method1(hook, (Bound::new(object.py(), event)?, window)).map(drop)
+}
+
+impl Controller for PyController {
+    fn name(&self) -> &'static str {
+        "python"
+    }
+
+    fn on_established(&mut self, c: &Connection, window: &mut Window) {
+        if self.members.on_established {
+            let event = PyConnection { event: c.clone(), flow: self.shared.name_of(c.flow) };
+            self.call(window, |object, window| {
+                notify(object, intern!(object.py(), "on_established"), event, window)
+            });
+        }
+    }
+
+    fn on_lost(&mut self, lost: &Lost, window: &Window) {
+        if self.members.on_lost {
+            // The hook sees the window but cannot change it.
+            let mut unchanged = window.clone();
+            self.call(&mut unchanged, |object, window| {
+                notify(object, intern!(object.py(), "on_lost"), PyLost(lost.clone()), window)
+            });
+        }
+    }
+
+    fn on_sample(&mut self, ack: &Ack) {
+        if self.members.on_sample {
+            self.call(&mut Window::new(1), |object, _| {
+                let event = Bound::new(object.py(), PyAck(ack.clone()))?;
+                object.call_method1(intern!(object.py(), "on_sample"), (event,)).map(drop)
+            });
+        }
+    }
+
+    fn on_ack(&mut self, ack: &Ack, window: &mut Window) {
+        self.call(window, |object, window| {
+            notify(object, intern!(object.py(), "on_ack"), PyAck(ack.clone()), window)
+        });
+    }
+
+    fn on_congestion(&mut self, event: &Congestion, window: &mut Window) {
+        self.call(window, |object, window| {
+            notify(object, intern!(object.py(), "on_congestion"), PyCongestion(event.clone()), window)
+        });
+    }
+
+    fn on_recovered(&mut self, now: Time, window: &mut Window) {
+        if self.members.on_recovered {
+            self.call(window, |object, window| {
+                notify(object, intern!(object.py(), "on_recovered"), PyMoment(now), window)
+            });
+        }
+    }
+
+    fn on_undo(&mut self, now: Time, window: &mut Window) {
+        if self.members.on_undo {
+            self.call(window, |object, window| {
+                notify(object, intern!(object.py(), "on_undo"), PyMoment(now), window)
+            });
+        }
+    }
+
+    fn on_restart(&mut self, now: Time, idle: Span, app_limited: bool, window: &mut Window) {
+        if self.members.on_restart {
+            let event = PyRestart { at: now, idle_time: idle, limited: app_limited };
+            self.call(window, |object, window| {
+                notify(object, intern!(object.py(), "on_restart"), event, window)
+            });
+        }
+    }
+
+    fn uses_timer(&self) -> bool {
+        self.members.on_timer
+    }
+
+    fn next_timer(&self) -> Time {
+        self.timer
+    }
+
+    fn on_timer(&mut self, now: Time, window: &mut Window) {
+        self.call(window, |object, window| {
+            notify(object, intern!(object.py(), "on_timer"), PyMoment(now), window)
+        });
+    }
+
+    fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    fn needs_exact_ce_echo(&self) -> bool {
+        self.exact_ce_echo
+    }
+
+    fn wants_feedback(&self) -> bool {
+        self.wants_feedback
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        if !self.members.trace || self.shared.failure.has_failed.load(Ordering::Relaxed) {
+            return;
+        }
+        let result = Python::attach(|py| -> PyResult<()> {
+            let state = self.object.bind(py).call_method0(intern!(py, "trace"))?;
+            for item in state.call_method0(intern!(py, "items"))?.try_iter()? {
+                let (name, value): (String, f64) = item?.extract()?;
+                trace(kept(&name)?, value);
+            }
+            Ok(())
+        });
+        if let Err(error) = result {
+            self.shared.failure.record(error);
+        }
+    }
+}
+
+/// Returns a name of a trace that lives as long as the process, because names of traces are static.
+fn kept(name: &str) -> PyResult<&'static str> {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return Ok(known);
+    }
+    if names.len() == MAX_TRACED {
+        return Err(PyValueError::new_err(format!(
+            "trace: found the new name {name}, expected at most {MAX_TRACED} names in a process"
+        )));
+    }
+    let name: &'static str = Box::leak(name.into());
+    names.insert(name);
+    Ok(name)
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyWindow>()?;
+    m.add_class::<built_in::BuiltIn>()?;
+    events::register(m)
+}
