@@ -39,10 +39,229 @@ class Monitor:
     def stop(self) -> None:
         """End the run soon. Its output contains the results so far, and the simulated time in `stopped_s`."""
 
+class Window:
+    """The decision of a congestion controller. Hooks change it."""
+
+    cwnd: int
+    """Congestion window, segments, at least 1."""
+    ssthresh: int
+    """Slow-start threshold, segments."""
+    pacing_rate: float | None
+    """Pacing rate, L3 bytes/s. None: the transport decides."""
+
+class Ack:
+    """An ACK, after the transport has updated its state."""
+
+    @property
+    def now(self) -> float:
+        """The simulated time, seconds."""
+
+    @property
+    def acked(self) -> int:
+        """Segments that this ACK newly reports as delivered."""
+
+    @property
+    def lost(self) -> int:
+        """Segments newly marked lost."""
+
+    @property
+    def delivered(self) -> int:
+        """Segments delivered so far."""
+
+    @property
+    def total_lost(self) -> int:
+        """Segments marked lost so far."""
+
+    @property
+    def in_flight(self) -> int:
+        """Segments in flight now."""
+
+    @property
+    def prior_in_flight(self) -> int:
+        """Segments in flight before this ACK."""
+
+    @property
+    def rtt(self) -> float | None:
+        """RTT sample, seconds; None without a sample."""
+
+    @property
+    def srtt(self) -> float | None:
+        """Smoothed RTT, seconds; None before the first sample."""
+
+    @property
+    def min_rtt(self) -> float | None:
+        """Minimum RTT, seconds; None before the first sample."""
+
+    @property
+    def rate_delivered(self) -> int:
+        """Segments delivered in `rate_interval`; 0 without a delivery-rate sample."""
+
+    @property
+    def rate_interval(self) -> float | None:
+        """Interval of the delivery-rate sample, seconds; None without a sample."""
+
+    @property
+    def rate_prior_delivered(self) -> int:
+        """`delivered` when the sampled segment was sent."""
+
+    @property
+    def rate_in_flight(self) -> int:
+        """Segments in flight just after the sampled segment was sent."""
+
+    @property
+    def rate_lost(self) -> int:
+        """Segments marked lost between the sampled segment's sending and its ACK."""
+
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application, not the network, limited the delivery-rate sample."""
+
+    @property
+    def state(self) -> Literal["open", "disorder", "cwr", "recovery", "loss"]:
+        """State of loss recovery (Linux `tcp_ca_state`)."""
+
+    @property
+    def cwnd_limited(self) -> bool:
+        """Whether the window, not the application, limits the sender."""
+
+    @property
+    def delayed(self) -> bool:
+        """Whether the receiver probably delayed this ACK."""
+
+    @property
+    def ece(self) -> bool:
+        """Whether the receiver echoes congestion experienced."""
+
+    @property
+    def feedback(self) -> float | None:
+        """Rate that the network wrote into this ACK, L3 bytes/s."""
+
+class Connection:
+    """The end of a flow's handshake."""
+
+    @property
+    def now(self) -> float:
+        """The simulated time, seconds."""
+
+    @property
+    def flow(self) -> str:
+        """Name of the flow in the results."""
+
+    @property
+    def flow_id(self) -> int:
+        """Number of the flow in the results, in the order of starts."""
+
+    @property
+    def packet_bytes(self) -> int:
+        """L3 bytes of a full segment."""
+
+    @property
+    def rtt(self) -> float | None:
+        """RTT of the handshake, seconds; None if its SYN was retransmitted."""
+
+    @property
+    def feedback(self) -> float | None:
+        """Rate that the network wrote into the SYN-ACK, L3 bytes/s."""
+
+    @property
+    def seed(self) -> int:
+        """Seed for random choices. It differs by flow, and the run's seed determines it."""
+
+class Lost:
+    """A segment that was marked lost."""
+
+    @property
+    def now(self) -> float:
+        """The simulated time, seconds."""
+
+    @property
+    def delivered(self) -> int:
+        """Segments delivered so far."""
+
+    @property
+    def in_flight_when_sent(self) -> int:
+        """Segments in flight just after the lost segment was sent."""
+
+    @property
+    def lost_since_sent(self) -> int:
+        """Segments marked lost since this segment was sent, including this segment."""
+
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application limited the sender when this segment was sent."""
+
+class Congestion:
+    """A congestion event."""
+
+    @property
+    def now(self) -> float:
+        """The simulated time, seconds."""
+
+    @property
+    def signal(self) -> Literal["loss", "ecn", "timeout"]:
+        """The kind of event."""
+
+    @property
+    def in_flight(self) -> int:
+        """Segments in flight."""
+
+    @property
+    def srtt(self) -> float:
+        """Smoothed RTT, seconds; 0 before the first sample."""
+
+    @property
+    def again(self) -> bool:
+        """Whether this is a timeout in an episode that already has a threshold, which stays."""
+
+class Restart:
+    """The end of an idle time."""
+
+    @property
+    def now(self) -> float:
+        """The simulated time, seconds."""
+
+    @property
+    def idle(self) -> float:
+        """Time since the last transmission, seconds."""
+
+    @property
+    def app_limited(self) -> bool:
+        """Whether the application limited the last delivery-rate sample."""
+
+class Moment:
+    """An event of which only the time matters."""
+
+    @property
+    def now(self) -> float:
+        """The simulated time, seconds."""
+
+class BuiltIn:
+    """A built-in congestion controller: see `narrows.custom.BuiltIn`. Parameters are in base units.
+
+    Raises:
+        ValueError: one line, for an unknown name or parameter.
+    """
+
+    owns_recovery: bool
+    exact_ce_echo: bool
+    wants_feedback: bool
+    timer: float | None
+    def __init__(self, name: str, params: Mapping[str, bool | float | str]) -> None: ...
+    def on_established(self, connection: Connection, window: Window) -> None: ...
+    def on_lost(self, lost: Lost, window: Window) -> None: ...
+    def on_sample(self, ack: Ack) -> None: ...
+    def on_ack(self, ack: Ack, window: Window) -> None: ...
+    def on_congestion(self, event: Congestion, window: Window) -> None: ...
+    def on_recovered(self, event: Moment, window: Window) -> None: ...
+    def on_undo(self, event: Moment, window: Window) -> None: ...
+    def on_restart(self, event: Restart, window: Window) -> None: ...
+    def on_timer(self, event: Moment, window: Window) -> None: ...
+    def trace(self) -> dict[str, float]: ...
+
 def run(
     plan_json: str,
     cancel: Cancel | None = None,
-    congestion: Mapping[str, type] = ...,
+    congestion: Mapping[str, Callable[..., object]] = ...,
     monitor: Monitor | None = None,
 ) -> dict[str, Any]:
     """Run a plan; the interpreter's lock is released meanwhile.
@@ -50,7 +269,7 @@ def run(
     Args:
         plan_json: the plan.
         cancel: what ends the run early.
-        congestion: Python classes by the name that `cc` has in the plan.
+        congestion: Python classes, or functions that return instances, by the name that `cc` has in the plan.
         monitor: receives the progress, and may stop the run.
 
     Raises:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -26,6 +27,9 @@ EBPF = {
 """Names in the kernel of the algorithms that `narrows-agent cc` loads as eBPF programs
 (crates/narrows-agent/src/cc/place.rs).
 """
+
+
+_CLASS_FILE = re.compile(r"(?P<file>.+\.py):(?P<cls>[A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,12 @@ def _algorithm(row: dict[str, object]) -> Algorithm:
         parameters=parameters,
         presets={preset.name: preset for preset in presets},
     )
+
+
+def class_file(name: str) -> tuple[str, str] | None:
+    """The file and the class that a value of `cc` names, e.g. ``copa.py:Copa``; None for other values."""
+    match = _CLASS_FILE.fullmatch(name)
+    return None if match is None else (match["file"], match["cls"])
 
 
 def find(name: str) -> tuple[Algorithm, Preset | None] | None:

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from narrows import executors, extras
-from narrows.backends import BY_AGENT, Backend, Monitored, Pace, Performs
+from narrows.backends import BY_AGENT, Backend, Monitored, Pace, Performs, TakesClasses
+from narrows.congestion import class_file
 from narrows.errors import NarrowsError, OutputError, ScenarioError
 from narrows.executors import Batch, Executor, Job, Report, Task
 from narrows.executors.batches import Batches
@@ -107,6 +108,8 @@ def run(
     resolver = Resolver(backend)
     first = check(runs, resolver, backend)
     metadata = describe(scenario, runs, backend, first)
+    if resolver.classes:
+        metadata["classes"] = resolver.classes
     if shard is not None:
         metadata[SHARD] = f"{shard[0]}/{shard[1]}"
         runs = part_of(runs, *shard)
@@ -205,6 +208,9 @@ class Resolver:
     """Resolves scenarios with the controllers of a backend."""
 
     def __init__(self, backend: Backend) -> None:
+        self._backend = backend if isinstance(backend, TakesClasses) else None
+        self.classes: dict[str, str] = {}
+        """SHA-256 of the files of Python controllers, by value of `cc`."""
         offered = backend.congestion_controllers()
         self._ccs = [name for name, _ in offered]
         self._rate_controllers = [name for name, _ in backend.rate_controllers()]
@@ -213,8 +219,26 @@ class Resolver:
             self._kernel += f", without narrows-agent ({extras.remedy('kernel')}),"
 
     def __call__(self, scenario: Scenario) -> Plan:
-        """The plan of a run with this scenario."""
+        """The plan of a run with this scenario.
+
+        Raises:
+            ScenarioError: if the run is not possible.
+        """
+        if self._backend is not None:
+            self._load_classes(scenario, self._backend)
         return resolve(scenario, self._ccs, self._rate_controllers, self._kernel)
+
+    def _load_classes(self, scenario: Scenario, backend: TakesClasses) -> None:
+        """Load the Python controllers that the scenario names by file, and check the parameters of all."""
+        for i, flow in enumerate(scenario.flows):
+            name = flow.cc.name
+            try:
+                if class_file(name) is not None and name not in self.classes and name not in self._ccs:
+                    self.classes[name] = backend.load_class(name, Path(scenario.source).parent)
+                    self._ccs.append(name)
+                backend.check_parameters(name, flow.cc.params)
+            except ScenarioError as error:
+                raise ScenarioError(error.message, f"flows.{i}.cc", scenario.source) from error
 
 
 def check(runs: list[Run], resolver: Resolver, backend: Backend) -> Plan:
@@ -283,8 +307,7 @@ def _run_all(
         progress(done, len(runs))
     batches = Batches(_jobs(runs, resolver, store.kept), len(runs) - done, executor)
     cut = _Cut()
-    if isinstance(backend, Monitored):
-        backend.begin()
+    _begin(backend)
     scratch = store.stage.absolute() if isinstance(store, Folder) else None
     try:
         for report in executor.perform(_task(runs, backend, store, executor, cut), batches, scratch):
@@ -310,6 +333,7 @@ def _run_all(
                 else:
                     backend.cancel()
                 _end(executor, store)
+                _begin(backend)
                 # Some of the active runs may have finished nevertheless.
                 done = store.settle()
                 results = store.finish(complete=False) if done else Results({}, {})
@@ -328,6 +352,7 @@ def _run_all(
         with undisturbed():
             backend.cancel()
             _end(executor, store)
+            _begin(backend)
             left = store.abandon()
         if isinstance(error, NarrowsError):
             error.left = left
@@ -375,6 +400,12 @@ class _Cut:
             beside.abandon()
             raise
         return beside.finish(complete=True)
+
+
+def _begin(backend: Backend) -> None:
+    """Prepare the backend for new runs, because it may be used again after a sweep that was ended."""
+    if isinstance(backend, Monitored):
+        backend.begin()
 
 
 def _end(executor: Executor, store: Store) -> None:

@@ -1,10 +1,15 @@
 """Congestion controllers written in Python."""
 
+import functools
 from types import SimpleNamespace
+from typing import ClassVar
 
 import narrows
 import pytest
+from narrows import congestion
 from narrows.backends.sim import Simulator
+from narrows.custom import BuiltIn
+from narrows.sweep import Resolver
 
 SCENARIO = """
 duration = "5s"
@@ -145,3 +150,214 @@ def test_invalid_decisions_are_refused_by_name(cls: type, error: type[Exception]
         goodput_mbit("own", own=cls)
     assert not isinstance(caught.value, narrows.NarrowsError), "it is not the scenario's fault"
     assert any(cls.__name__ in text for text in (str(caught.value), *getattr(caught.value, "__notes__", ())))
+
+
+class Counted(Aimd):
+    """Raises at its 100th ACK, and counts its calls."""
+
+    acks = 0
+
+    def on_ack(self, ack: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Raises at the 100th call."""
+        type(self).acks += 1
+        if self.acks == 100:
+            raise ZeroDivisionError("the hundredth")
+        super().on_ack(ack, window)
+
+
+def test_a_class_that_raised_is_not_called_again_and_the_simulator_stays_usable() -> None:
+    Counted.acks = 0
+    simulator = Simulator({"counted": Counted, "aimd": Aimd})
+    with pytest.raises(ZeroDivisionError, match="the hundredth"):
+        narrows.run(narrows.loads(SCENARIO.format(cc="counted")), backend=simulator)
+    assert Counted.acks == 100
+    plan = Resolver(simulator)(narrows.loads(SCENARIO.format(cc="aimd")))
+    assert simulator.run(plan)["flows"]["cc"] == ["aimd"]
+
+
+def test_a_partial_is_a_controller() -> None:
+    class Gain(Aimd):
+        def __init__(self, window: int) -> None:
+            super().__init__()
+            self.window = window
+
+        def on_ack(self, ack: SimpleNamespace, window: SimpleNamespace) -> None:
+            window.cwnd = self.window
+
+    four, eight = (goodput_mbit("own", own=functools.partial(Gain, window=n)) for n in (4, 8))
+    assert eight / four == pytest.approx(2, rel=0.02)
+
+
+NETWORK = """
+duration = "8s"
+[topology]
+kind = "dumbbell"
+rate = "20mbit"
+rtt = "30ms"
+queue = {{ kind = "threshold", limit = "40p", mark = "15p" }}
+loss = "0.2%"
+[probes]
+interval = "100ms"
+traces = true
+{service}
+[[flows]]
+cc = "{cc}"
+ecn = true
+[[flows]]
+cc = "{cc}"
+start = "1s"
+app = {{ rate = "8mbit", on = "500ms", off = "400ms" }}
+[[flows]]
+cc = "cubic"
+start = "2s"
+"""
+"""Losses, marks, timeouts, idle times and competition, so that all hooks are called."""
+
+
+def outputs(cc: str, backend: Simulator, service: str) -> dict[str, dict[str, list[object]]]:
+    output = backend.run(Resolver(backend)(narrows.loads(NETWORK.format(cc=cc, service=service))))
+    tables = {
+        name: {key: value if name == "run" else list(value) for key, value in table.items()}
+        for name, table in output.items()
+    }
+    for key in ("name", "cc", "source"):
+        tables["flows"].pop(key)
+    for name in ("flow_samples", "traces", "distributions", "events", "signalling"):
+        for key in ("name", "entity", "source"):
+            tables.get(name, {}).pop(key, None)
+    return tables
+
+
+def services() -> dict[str, str]:
+    """The part of the scenario that provides the rate controller of an algorithm."""
+    return {
+        name: f'[[rate_controllers]]\nkind = "{row.service.kind}"\nlink = "bottleneck"' if row.service else ""
+        for name, row, preset in congestion.names()
+        if preset is None
+        and (row.service is None or (row.service.feedback == "option" and not row.service.domain))
+    }
+
+
+@pytest.mark.parametrize("name", services())
+def test_a_wrapped_built_in_controller_behaves_exactly_like_it(name: str) -> None:
+    wrapped = Simulator({"own": functools.partial(BuiltIn, name)})
+    expected = outputs(name, Simulator(), services()[name])
+    found = outputs("own", wrapped, services()[name])
+    assert found.keys() == expected.keys()
+    for table, columns in expected.items():
+        assert repr(found[table]) == repr(columns), table
+
+
+def test_a_subclass_of_a_built_in_controller_changes_it() -> None:
+    class Half(BuiltIn):
+        """CUBIC that never uses more than four segments."""
+
+        def __init__(self) -> None:
+            super().__init__("cubic", beta=0.85)
+
+        def on_ack(self, ack: SimpleNamespace, window: SimpleNamespace) -> None:
+            super().on_ack(ack, window)
+            window.cwnd = min(window.cwnd, 4)
+
+    assert goodput_mbit("half", half=Half) == pytest.approx(4 * 1448 * 8 / 0.0412 / 1e6, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "says"),
+    [
+        ("cubik", {}, "cubik"),
+        ("cubic", {"bta": 0.5}, "bta"),
+        ("cubic", {"beta": 7}, "beta"),
+        ("xcp", {}, "expected a controller without congestion headers"),
+        ("pacec", {}, "expected a controller without congestion headers and messages"),
+    ],
+)
+def test_an_unknown_built_in_controller_is_refused(name: str, params: dict[str, object], says: str) -> None:
+    with pytest.raises(narrows.ScenarioError, match=says):
+        BuiltIn(name, **params)
+
+
+class Observer(Aimd):
+    """Records what it sees."""
+
+    seen: ClassVar[list[tuple[str, object]]] = []
+
+    def on_established(self, connection: SimpleNamespace, _window: SimpleNamespace) -> None:
+        """Notes the flow, and starts a timer."""
+        self.name = connection.flow
+        self.seen.append(("flow", (connection.flow, connection.flow_id)))
+        self.timer = connection.now + 0.25
+
+    def on_timer(self, event: SimpleNamespace, _window: SimpleNamespace) -> None:
+        """Runs every 250 ms."""
+        self.seen.append(("timer", (self.name, round(event.now, 6))))
+        self.timer = event.now + 0.25
+
+    def on_sample(self, ack: SimpleNamespace) -> None:
+        """Every ACK."""
+        self.seen.append(("sample", ack.state))
+
+    def on_lost(self, lost: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Tries to change the window, without effect."""
+        self.seen.append(("lost", lost.lost_since_sent))
+        window.cwnd = 1
+
+    def trace(self) -> dict[str, float]:
+        """The counter of the additive increase."""
+        return {"count": float(self.count)}
+
+
+def test_the_optional_hooks_are_called() -> None:
+    Observer.seen.clear()
+    text = SCENARIO.replace(
+        "[[flows]]", '[probes]\ntraces = true\n[[flows]]\nname = "web"\ncount = 2\nspacing = "1s"'
+    )
+    results = narrows.run(narrows.loads(text.format(cc="own")), backend=Simulator({"own": Observer}))
+    seen = {kind: [value for key, value in Observer.seen if key == kind] for kind, _ in Observer.seen}
+    assert seen["flow"] == [("web.0", 0), ("web.1", 1)]
+    first = [at for name, at in seen["timer"] if name == "web.0"]
+    assert len(first) == 19 and first == pytest.approx([first[0] + 0.25 * i for i in range(19)])
+    assert {"open", "recovery"} <= set(seen["sample"])
+    flows = results.flows.to_pylist()
+    assert sum(flow["retransmits"] for flow in flows) > 0 and all(value >= 1 for value in seen["lost"])
+    assert min(results.flow_samples.column("cwnd").to_pylist()) > 1, "on_lost cannot change the window"
+    traces = results.table("traces").to_pylist()
+    assert {row["entity"] for row in traces} == {"web.0", "web.1"} and {row["key"] for row in traces} == {
+        "count"
+    }
+
+
+class Marks(Aimd):
+    """Counts marked segments."""
+
+    exact_ce_echo = True
+    total = marked = 0
+
+    def on_sample(self, ack: SimpleNamespace) -> None:
+        """Counts."""
+        Marks.total += ack.acked
+        Marks.marked += ack.acked * ack.ece
+
+
+def test_the_exact_echo_tells_which_packets_were_marked() -> None:
+    Marks.total = Marks.marked = 0
+    queue = 'queue = { kind = "threshold", limit = "60p", mark = "20p" }\n[[flows]]'
+    text = SCENARIO.replace("{cc}", "own").replace("[[flows]]", queue)
+    results = narrows.run(narrows.loads(text), backend=Simulator({"own": Marks}))
+    (link,) = [row for row in results.links.to_pylist() if row["name"] == "bottleneck"]
+    assert Marks.total > 1000
+    assert Marks.marked == pytest.approx(link["marks"], abs=20), "all but the last packets are acknowledged"
+
+
+class BadTimer(Aimd):
+    """Sets an invalid timer."""
+
+    timer = float("nan")
+
+    def on_timer(self, event: SimpleNamespace, window: SimpleNamespace) -> None:
+        """Does nothing."""
+
+
+def test_an_invalid_timer_is_refused() -> None:
+    with pytest.raises(ValueError, match="timer: found nan, expected a time in seconds, or None"):
+        goodput_mbit("own", own=BadTimer)

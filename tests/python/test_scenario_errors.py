@@ -43,7 +43,7 @@ def test_an_error_names_the_command_that_lists_many_names(name):
     with pytest.raises(ScenarioError) as error:
         resolve(loads(BASE.replace("cubic", name), "x.toml"), known)
     wanted = "expected a congestion controller; `narrows list congestion` has them"
-    own = "(in Python, backend=Simulator({'NAME': CLASS}) adds your own)"
+    own = "(FILE.py:CLASS is a controller of your own)"
     assert str(error.value) == f"x.toml: flows.0.cc: found '{name}', {wanted} {own}"
 
 

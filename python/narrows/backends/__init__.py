@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from narrows.plan import Plan
@@ -79,6 +80,32 @@ class Monitored(Protocol):
         """End all runs soon. Their outputs contain the results so far, and `stopped_s`.
 
         May be called from any thread.
+        """
+
+
+@runtime_checkable
+class TakesClasses(Protocol):
+    """A backend whose congestion controllers may be Python classes."""
+
+    def load_class(self, name: str, folder: Path) -> str:
+        """Load the class of a file, unless it is known.
+
+        Args:
+            name: the value of `cc`, FILE.py:CLASS.
+            folder: the folder to which the file is relative.
+
+        Returns:
+            SHA-256 of the file.
+
+        Raises:
+            ScenarioError: if the file cannot be imported, or if it has no such class.
+        """
+
+    def check_parameters(self, name: str, params: Mapping[str, Any]) -> None:
+        """Check that the class with this name, if there is one, takes these parameters.
+
+        Raises:
+            ScenarioError: if it does not.
         """
 
 

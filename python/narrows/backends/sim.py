@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from narrows import _native, retired
 from narrows.backends import Output, Pace
+from narrows.custom import check_parameters, load
 from narrows.errors import ScenarioError
 from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
@@ -25,27 +27,10 @@ class Simulator:
     """Runs plans in the native module, which releases the interpreter's lock.
 
     Args:
-        congestion: your own congestion controllers: classes by the value of `cc` in the scenario.
-            Each flow has its own instance.
+        congestion: your own congestion controllers by the value of `cc` in the scenario: classes, or
+            functions that return an instance, e.g. `functools.partial(Copa, delta=0.5)`. `narrows.custom`
+            describes the classes. A scenario can also name a class by its file, without this argument.
         controllers: the same as `congestion`. Version 0.2 used this name.
-
-    A class gets the parameters of `cc = { name = "...", ... }` as keyword arguments, as in the scenario.
-
-    A class has these methods and this attribute:
-
-        on_ack(ack, window)             required
-        on_congestion(event, window)    required; event.signal is "loss", "ecn" or "timeout"
-        on_established(connection, window), on_recovered(event, window), on_undo(event, window),
-        on_restart(event, window)       optional
-        owns_recovery = True            optional: the class also sets the window in recovery, instead of PRR
-
-    The methods change `window`: `cwnd` and `ssthresh` (int, segments), `pacing_rate` (L3 bytes/s; None: no
-    pacing rate of its own). Times are in seconds, amounts in segments. The fields of `ack` are now, acked,
-    lost, delivered, in_flight, prior_in_flight, rtt, srtt, min_rtt (None without a sample), app_limited,
-    state, cwnd_limited, ece, feedback, and the delivery-rate sample: rate_delivered, rate_interval,
-    rate_prior_delivered. All other events have `now`. A congestion event also has in_flight and srtt.
-    A connection has packet_bytes, rtt, feedback and seed. A restart has idle and app_limited.
-    An exception ends the run and is raised again, with a note that names the class, the method and the time.
     """
 
     name = "sim"
@@ -53,9 +38,9 @@ class Simulator:
 
     def __init__(
         self,
-        congestion: Mapping[str, type] | None = None,
+        congestion: Mapping[str, Callable[..., object]] | None = None,
         *,
-        controllers: Mapping[str, type] | None = None,
+        controllers: Mapping[str, Callable[..., object]] | None = None,
     ) -> None:
         if controllers is not None:
             if congestion is not None:
@@ -67,7 +52,7 @@ class Simulator:
         self._is_stopped = False
         self._congestion = dict(congestion or {})
 
-    def __reduce__(self) -> tuple[type[Simulator], tuple[dict[str, type]]]:
+    def __reduce__(self) -> tuple[type[Simulator], tuple[dict[str, Callable[..., object]]]]:
         """A copy in another process has its own runs."""
         return Simulator, (self._congestion,)
 
@@ -101,6 +86,27 @@ class Simulator:
         # parts of packets would change all sampled rates, so the value is capped.
         output["links"]["utilisation"] = np.minimum(output["links"]["utilisation"], 1.0)
         return output
+
+    def add_class(self, name: str, factory: Callable[..., object]) -> None:
+        """Add a congestion controller, or replace it.
+
+        Args:
+            name: the value of `cc`.
+            factory: a class, or a function that returns an instance.
+        """
+        self._congestion = {**self._congestion, name: factory}
+
+    def load_class(self, name: str, folder: Path) -> str:
+        """Load the class of a file, unless it is known, and return the SHA-256 of the file."""
+        source = load(name, folder)
+        if self._congestion.get(name) != source:
+            self.add_class(name, source)
+        return source.digest
+
+    def check_parameters(self, name: str, params: Mapping[str, Any]) -> None:
+        """Check that the class with this name, if there is one, takes these parameters."""
+        if name in self._congestion:
+            check_parameters(self._congestion[name], name, params)
 
     def has_classes(self, plan: Plan) -> bool:
         """Whether flows of this plan use Python controllers."""
@@ -138,7 +144,7 @@ class Simulator:
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Values that `cc` may have."""
-        own = [(name, (cls.__doc__ or "").strip().split("\n")[0]) for name, cls in self._congestion.items()]
+        own = [(name, (of.__doc__ or "").strip().split("\n")[0]) for name, of in self._congestion.items()]
         return own + _native.congestion_controllers()
 
     def rate_controllers(self) -> list[tuple[str, str]]:
@@ -146,7 +152,18 @@ class Simulator:
         return _native.rate_controllers()
 
 
-_HOOKS = ("on_ack", "on_congestion", "on_established", "on_recovered", "on_undo", "on_restart")
+_HOOKS = (
+    "on_ack",
+    "on_congestion",
+    "on_established",
+    "on_sample",
+    "on_lost",
+    "on_recovered",
+    "on_undo",
+    "on_restart",
+    "on_timer",
+    "trace",
+)
 
 
 def _say_where(error: Exception) -> None:
@@ -157,8 +174,8 @@ def _say_where(error: Exception) -> None:
     """
     for frame, _ in walk_tb(error.__traceback__):
         code, values = frame.f_code, frame.f_locals
-        if code.co_name in _HOOKS and code.co_argcount >= 2:
-            own, event = (values.get(name) for name in code.co_varnames[:2])
+        if code.co_name in _HOOKS and code.co_argcount >= 1:
+            own, event = (*(values.get(name) for name in code.co_varnames[:2]), None)[:2]
             now = getattr(event, "now", None)
             when = f", at {now:.9g} s of the simulation" if isinstance(now, float) else ""
             error.add_note(f"in {type(own).__qualname__}.{code.co_name}{when}")

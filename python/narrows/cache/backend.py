@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,14 @@ class Cached:
         except OSError as error:
             self.problem = str(cannot_write(self._cache.folder, error))
         return output
+
+    def load_class(self, name: str, folder: Path) -> str:
+        """Load the class of a file, unless it is known, and return the SHA-256 of the file."""
+        return self._simulator.load_class(name, folder)
+
+    def check_parameters(self, name: str, params: Mapping[str, Any]) -> None:
+        """Check that the class with this name, if there is one, takes these parameters."""
+        self._simulator.check_parameters(name, params)
 
     def cancel(self) -> None:
         """End all runs soon."""

@@ -69,7 +69,7 @@ def choose(
     """
     named = list(dict.fromkeys(wanted))
     for name in named:
-        if name not in known:
+        if name not in known and congestion.class_file(name) is None:
             raise NarrowsError(f"NAME: {one_of(name, known, 'a congestion controller', 'congestion')}")
     if named and everyone:
         raise NarrowsError(f"--all: found with {', '.join(named)}, expected no controllers with it")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
+from narrows import congestion as catalogue
 from narrows import rate, units
 from narrows.errors import ScenarioError, found, one_of
 from narrows.packets import FULL_PACKET
@@ -109,7 +110,7 @@ def survey(
         raise error.in_source(scenario.source) from None
 
 
-_OWN = " (in Python, backend=Simulator({'NAME': CLASS}) adds your own)"
+_OWN = " (FILE.py:CLASS is a controller of your own)"
 """The end of a message about an unknown congestion controller that resembles no known one."""
 
 
@@ -344,6 +345,8 @@ class _Resolver:
         if not self.kernel:
             message = one_of(name, self.ccs, "a congestion controller", "congestion")
             return message + (_OWN if message.endswith(" has them") else "")
+        if catalogue.class_file(name) is not None:
+            return f"found {found(name)}, expected --on sim, because Python classes run only in the simulator"
         return f"found {found(name)}, expected one that {self.kernel} has: {', '.join(self.ccs)}"
 
     def _flow(self, i: int, entry: Entry) -> FlowPlan:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from narrows import units
+from narrows.congestion import class_file
 from narrows.errors import Expected
 from narrows.packets import FULL_PACKET, INITIAL_WINDOW, MSS
 from narrows.scenario.fields import (
@@ -96,8 +97,9 @@ class Congestion(Table):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Annotated[str, Field(min_length=1, max_length=64)]
-    """Name of the congestion controller."""
+    name: Annotated[str, Field(min_length=1, max_length=1024)]
+    """Name of the congestion controller, or `FILE.py:CLASS` for
+    [a class of your own](../tutorials/write-a-controller.md)."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -121,7 +123,7 @@ def _shortest(congestion: Congestion) -> str | dict[str, Any]:
 
 Cc = Annotated[
     Congestion,
-    BeforeValidator(_congestion, json_schema_input_type=Annotated[str, Field(max_length=64)] | Congestion),
+    BeforeValidator(_congestion, json_schema_input_type=Annotated[str, Field(max_length=1024)] | Congestion),
     PlainSerializer(_shortest, when_used="json"),
 ]
 """A congestion controller: its name, or a table with its parameters."""
@@ -263,5 +265,8 @@ class Flow(Table):
 
     @property
     def kind(self) -> str:
-        """Name of the congestion controller, or ``udp``."""
-        return "udp" if self.transport == "udp" else self.cc.name
+        """Name of the congestion controller, or of its Python class, or ``udp``."""
+        if self.transport == "udp":
+            return "udp"
+        named = class_file(self.cc.name)
+        return self.cc.name if named is None else named[1]

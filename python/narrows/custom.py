@@ -1,0 +1,262 @@
+"""Congestion controllers written in Python.
+
+A controller is a class. Each flow has its own instance. A scenario names the class by its file:
+
+    cc = "copa.py:Copa"                            # relative to the folder of the scenario
+    cc = { name = "copa.py:Copa", delta = 0.5 }    # parameters are keyword arguments of the class
+
+Whole numbers arrive as `int`, all other numbers as `float`.
+
+Required methods (times in seconds, amounts in segments, rates in L3 bytes/s):
+
+    on_ack(ack, window)             after each ACK, except while PRR sets the window
+    on_congestion(event, window)    event.signal is "loss", "ecn" or "timeout": set window.ssthresh
+
+Optional methods:
+
+    on_established(connection, window)    the handshake is complete; `flow` and `flow_id` tell flows apart
+    on_sample(ack)                        after each ACK, in any state, before `on_ack`
+    on_lost(lost, window)                 a segment was marked lost; the window cannot be changed
+    on_recovered(event, window)           recovery has ended
+    on_undo(event, window)                the reduction was spurious, and the transport has undone it
+    on_restart(event, window)             the flow sends again after an idle time
+    on_timer(event, window)               at the time of the attribute `timer`
+    trace()                               returns values of the internal state by name, for the table traces
+
+Optional attributes:
+
+    timer             time of the next `on_timer`, or None; hooks set it
+    owns_recovery     True: the class also sets the window in recovery, instead of PRR
+    exact_ce_echo     True: the flow negotiates ECN, and `ack.ece` tells whether its packets were marked
+    wants_feedback    True: the flow asks the network for rates (BRF); `ack.feedback` has them
+
+Except for `timer` and `owns_recovery`, an instance's members must exist when its construction ends, and stay.
+`_native.pyi` lists the fields of `ack`, `window` and the events.
+An exception ends the run and is raised again, with a note that names the class, the method and the time.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from narrows import _native
+from narrows.congestion import class_file, find
+from narrows.errors import ScenarioError, found, one_line
+from narrows.parameters import in_base_units
+
+_HOOKS = ("on_ack", "on_congestion")
+
+
+@dataclass(frozen=True)
+class ClassFile:
+    """A class in a file. Calling it creates an instance, in any process.
+
+    The text of the file travels with it, so that workers on other machines need no copy of the file.
+    """
+
+    name: str
+    """The value of `cc`: FILE.py:CLASS."""
+    path: str
+    """Path of the file."""
+    text: str
+    """Its content."""
+
+    def __call__(self, **params: object) -> object:
+        """An instance with these parameters."""
+        return self.cls(**params)
+
+    @property
+    def cls(self) -> Callable[..., object]:
+        """The class.
+
+        Raises:
+            Exception: whatever the file raises when it is imported.
+            AttributeError: if the file has no such class.
+        """
+        module = _module(self.path, self.text)
+        return getattr(module, self.name.rpartition(":")[2])  # type: ignore[no-any-return]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The description of the class."""
+        return self.cls.__doc__ or ""
+
+
+def load(name: str, folder: Path) -> ClassFile:
+    """Load a class.
+
+    Args:
+        name: FILE.py:CLASS.
+        folder: the folder to which the file is relative.
+
+    Raises:
+        ScenarioError: if the file cannot be read or imported, or if it has no such class.
+    """
+    named = class_file(name)
+    assert named is not None
+    file, cls_name = named
+    path = folder / file
+    try:
+        source = ClassFile(name, str(path.absolute()), path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise ScenarioError(f"found {found(file)}, expected a text file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise ScenarioError(f"found {found(file)}, expected a readable file ({reason})") from None
+    try:
+        module = _module(source.path, source.text)
+    except Exception as error:  # whatever the user's file raises
+        raise ScenarioError(
+            f"found {found(file)} that raises {type(error).__name__} ({one_line(str(error))}), "
+            "expected a file that can be imported"
+        ) from error
+    cls = getattr(module, cls_name, None)
+    if not callable(cls):
+        own = [key for key, value in vars(module).items() if all(hasattr(value, hook) for hook in _HOOKS)]
+        has = f"; it has {', '.join(own)}" if own else ""
+        raise ScenarioError(f"found {found(name)}, expected a class of this name in {file}{has}")
+    if inspect.isclass(cls) and (lacking := [hook for hook in _HOOKS if not hasattr(cls, hook)]):
+        raise ScenarioError(
+            f"found {found(name)} without the method {lacking[0]}, expected {' and '.join(_HOOKS)}"
+        )
+    return source
+
+
+def check_parameters(factory: Callable[..., object], name: str, params: Mapping[str, Any]) -> None:
+    """Check that a class takes these parameters.
+
+    Raises:
+        ScenarioError: if it does not.
+    """
+    target = factory.cls if isinstance(factory, ClassFile) else factory
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):
+        return  # e.g. a class of an extension module
+    try:
+        signature.bind(**params)
+    except TypeError:
+        own = getattr(target, "__name__", name)
+        given = ", ".join(params) or "none"
+        shown = signature.replace(return_annotation=signature.empty)
+        raise ScenarioError(f"found parameters {given}, expected those of {own}{shown}") from None
+
+
+_loading = threading.RLock()
+
+
+def _module(path: str, text: str) -> ModuleType:
+    """The module of a file's text. It is imported once per process."""
+    with _loading:
+        return _imported(path, text)
+
+
+@functools.lru_cache(maxsize=256)
+def _imported(path: str, text: str) -> ModuleType:
+    file = Path(path)
+    digest = hashlib.sha256(f"{path}\n{text}".encode()).hexdigest()
+    # A name that no other module has. Pickle and dataclasses look up modules by name.
+    module = ModuleType(f"{file.stem}_{digest[:12]}")
+    module.__file__ = path
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))  # the file may import its neighbours
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+    except BaseException:
+        del sys.modules[module.__name__]
+        raise
+    return module
+
+
+class BuiltIn:
+    """A built-in congestion controller, to use or to change in Python.
+
+    A subclass that overrides nothing behaves exactly like the built-in controller:
+
+        class Gentle(narrows.custom.BuiltIn):
+            def __init__(self) -> None:
+                super().__init__("cubic", beta=0.85)
+
+    Controllers with congestion headers (XCP, OBP) or messages (PACEC) cannot be used.
+
+    Args:
+        name: a value of `cc`, e.g. "bbr3".
+        params: parameters as in a scenario, e.g. ``min_rtt_window="5s"``.
+
+    Raises:
+        ScenarioError: for an unknown name or parameter.
+    """
+
+    def __init__(self, name: str, **params: Any) -> None:
+        if (row := find(name)) is not None:
+            params = dict(in_base_units(params, row[0].parameters, row[0].name, "params"))
+        try:
+            self._inner = _native.BuiltIn(name, params)
+        except ValueError as error:
+            raise ScenarioError(str(error)) from None
+
+    def on_established(self, connection: _native.Connection, window: _native.Window) -> None:
+        """The handshake is complete."""
+        self._inner.on_established(connection, window)
+
+    def on_lost(self, lost: _native.Lost, window: _native.Window) -> None:
+        """A segment was marked lost."""
+        self._inner.on_lost(lost, window)
+
+    def on_sample(self, ack: _native.Ack) -> None:
+        """Called after each ACK, before `on_ack`."""
+        self._inner.on_sample(ack)
+
+    def on_ack(self, ack: _native.Ack, window: _native.Window) -> None:
+        """Called after each ACK, except while PRR sets the window."""
+        self._inner.on_ack(ack, window)
+
+    def on_congestion(self, event: _native.Congestion, window: _native.Window) -> None:
+        """Congestion: sets the slow-start threshold."""
+        self._inner.on_congestion(event, window)
+
+    def on_recovered(self, event: _native.Moment, window: _native.Window) -> None:
+        """Recovery has ended."""
+        self._inner.on_recovered(event, window)
+
+    def on_undo(self, event: _native.Moment, window: _native.Window) -> None:
+        """The reduction was spurious."""
+        self._inner.on_undo(event, window)
+
+    def on_restart(self, event: _native.Restart, window: _native.Window) -> None:
+        """The flow sends again after an idle time."""
+        self._inner.on_restart(event, window)
+
+    def trace(self) -> dict[str, float]:
+        """The internal state."""
+        return self._inner.trace()
+
+    @property
+    def owns_recovery(self) -> bool:
+        """Whether the controller sets the window in recovery."""
+        return self._inner.owns_recovery
+
+    @property
+    def exact_ce_echo(self) -> bool:
+        """Whether the controller needs to know which packets were marked."""
+        return self._inner.exact_ce_echo
+
+    @property
+    def wants_feedback(self) -> bool:
+        """Whether the flow asks the network for rates."""
+        return self._inner.wants_feedback
