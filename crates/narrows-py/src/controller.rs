@@ -1,5 +1,5 @@
-//! A Python class as a congestion controller. Such a controller is slower than a built-in controller by two orders of
-//! magnitude. It is meant for trying an idea.
+//! A Python class as a congestion controller, to try out an idea. Such a controller is two orders of
+//! magnitude slower than a built-in one.
 //!
 //! The class has the same hooks as the Rust trait, and each flow has its own instance. `on_ack(ack, window)` and
 //! `on_congestion(event, window)` are required, the other hooks optional. Hooks change `window` in place.

@@ -25,11 +25,11 @@ class Simulator:
     """Runs plans in the native module, which releases the interpreter's lock.
 
     Args:
-        congestion: your own congestion controllers: classes by the value of `cc` in the scenario.
-            Each flow has its own instance.
+        congestion: your own congestion controllers, as a mapping from the value of `cc` in the scenario to a
+            class. Each flow has its own instance.
         controllers: the same as `congestion`. Version 0.2 used this name.
 
-    A class gets the parameters of `cc = { name = "...", ... }` as keyword arguments, as in the scenario.
+    The parameters in `cc = { name = "...", ... }` are passed to the class as keyword arguments, unconverted.
 
     A class has these methods and this attribute:
 
@@ -39,8 +39,8 @@ class Simulator:
         on_restart(event, window)       optional
         owns_recovery = True            optional: the class also sets the window in recovery, instead of PRR
 
-    The methods change `window`: `cwnd` and `ssthresh` (int, segments), `pacing_rate` (L3 bytes/s; None: no
-    pacing rate of its own). Times are in seconds, amounts in segments. The fields of `ack` are now, acked,
+    The methods change `window`: `cwnd` and `ssthresh` (int, segments), `pacing_rate` (L3 bytes/s; None: the
+    class sets none). Times are in seconds, amounts in segments. The fields of `ack` are now, acked,
     lost, delivered, in_flight, prior_in_flight, rtt, srtt, min_rtt (None without a sample), app_limited,
     state, cwnd_limited, ece, feedback, and the delivery-rate sample: rate_delivered, rate_interval,
     rate_prior_delivered. All other events have `now`. A congestion event also has in_flight and srtt.
@@ -112,7 +112,7 @@ class Simulator:
         self._cancel.set()
 
     def refuse_if_ended(self) -> None:
-        """Begin no run after `stop` or `cancel`.
+        """Refuse to begin a run after `stop` or `cancel`.
 
         Raises:
             KeyboardInterrupt: if one of them was called.
@@ -131,7 +131,7 @@ class Simulator:
             monitor.stop()
 
     def pace(self) -> Pace:
-        """How far the active runs are."""
+        """The progress of the active runs."""
         active = self._active.copy()
         nanos = sum(monitor.nanos() for monitor in active)
         return Pace(nanos / NANOS_PER_SEC, sum(monitor.events() for monitor in active))
