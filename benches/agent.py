@@ -1,11 +1,11 @@
-"""Measures the agent and its data plane: the loop, the eBPF programs, a bridge with and without them.
+"""Measures the agent: its control loop, its eBPF programs, and a bridge with and without these programs.
 
     python benches/agent.py            # print
     python benches/agent.py --write    # also into docs/explanation/performance.md
 
 The measurements of the loop need cargo and clang. The measurements of the eBPF programs also need root,
-iperf3 and iproute2. Measurements without their tools are left out with a message. Only the standard library
-is used.
+iperf3 and iproute2. A measurement whose tools are missing is left out with a message. The script uses only
+the standard library.
 """
 
 import argparse

@@ -9,8 +9,8 @@ BBR-C share a link.
     python benches/cc.py --write              # also into docs/how-to/cc.md
 
 The kernel backend or the vm backend runs the scenarios one after the other. A run that the kernel backend
-does not trust is repeated at most three times, and then counted in the table's last column. A run in a guest
-is not repeated, because its result would be identical.
+does not trust is repeated, at most three attempts in all. If none is trusted, the table's last column counts
+the run. A run in a guest is not repeated, because its result would be identical.
 """
 
 import argparse
@@ -73,7 +73,7 @@ PATHS = [
 
 
 def shared(cc: str, seconds: int, seed: int) -> str:
-    """Two flows of 10 and 50 ms on 100 Mbit/s; the buffer is five times the larger BDP (GAIN's G1)."""
+    """Two flows of 10 and 50 ms at 100 Mbit/s; the buffer is five times the larger BDP (bbr-gain's G1)."""
     return (
         f'duration = "{seconds}s"\nwarmup = "5s"\nseed = {seed}\n'
         f'[topology]\nkind = "dumbbell"\nrate = "100mbit"\n'
@@ -120,7 +120,7 @@ def paths(backend: Kernel | Vm, runs: int, seconds: int) -> Iterator[list[str]]:
         rtt: dict[str, list[float]] = {cc: [] for cc in PAIR}
         doubtful = 0
         for run in range(runs):
-            # The order of the two alternates, so that other load on the machine affects both.
+            # The order of the two algorithms alternates, so that other load on the machine affects both.
             for cc in PAIR if run % 2 == 0 else PAIR[::-1]:
                 (flow,), trusted = sound(backend, path.scenario(cc, seconds, run + 1))
                 goodput[cc].append(flow["goodput_bps"] / 1e6)

@@ -1,4 +1,4 @@
-"""Runs a sweep on a Ray cluster that loses a node and its driver, and compares it with threads.
+"""Runs a sweep on a Ray cluster while a node and the driver are killed, and compares it with threads.
 
     python benches/cluster.py               # 5,000 runs
     python benches/cluster.py --runs 500    # fewer
@@ -94,7 +94,7 @@ def cpus() -> int:
 
 
 def tables(folder: Path) -> dict[str, bytes]:
-    """The content of all files that do not depend on the machine."""
+    """The content of all files of a sweep except `timing.csv`, which depends on the machine."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "timing.csv"}
 
 

@@ -1,9 +1,9 @@
-"""Measures the CPU time of agents' bodies in the controller: 2,500 flows on 16 ports, each of one agent.
+"""Measures the controller's CPU time for agents' bodies: 2,500 flows on 16 ports, one port per agent.
 
     python benches/controller.py
 
-A port reports every 20 ms under BRF and every 10 ms under PACEC. Once a second its agent lists all flows, and
-under PACEC it also announces them. A quarter of the ports is congested half of the time.
+A port reports every 20 ms under BRF and every 10 ms under PACEC. Once a second, the port's agent lists all
+flows. Under PACEC, it also sends them as flow changes. A quarter of the ports is congested half of the time.
 """
 
 import json
@@ -71,7 +71,7 @@ def flow(number: int, sport: int) -> dict[str, object]:
 
 
 class Bench:
-    """A domain, and the CPU time of its decisions by the type of the body."""
+    """A domain, and the CPU time of its decisions by type of body."""
 
     def __init__(self, kind: str) -> None:
         self.kind, self.now_ns = kind, SECOND

@@ -1,11 +1,11 @@
-"""Measures the cost of `narrows matrix`, and estimates its cost in ns-3 from three of its cells.
+"""Measures the cost of `narrows matrix`, and estimates the cost of the same matrix in ns-3 from three cells.
 
     python benches/matrix.py            # print
     python benches/matrix.py --write    # also into docs/explanation/performance.md
 
 The matrix is reduced to one buffer and one seed, with all default controllers. The CPU time includes the
 whole process: start, tables and page. ns-3 runs three pairs in the same network, each in its own process.
-ns-3 needs g++ and Debian's libns3-dev. Without them it is left out, with a message.
+ns-3 needs g++ and Debian's libns3-dev. If they are missing, ns-3 is left out with a message.
 """
 
 import argparse

@@ -1,14 +1,14 @@
 """Runs the speed scenarios on Narrows and on ns-3, and prints their costs.
 
-    python benches/run.py              # all scenarios, three times each, alternating (a quarter of an hour)
+    python benches/run.py              # all scenarios, three times each, the two sides in turn (15 minutes)
     python benches/run.py --quick      # once each
     python benches/run.py --only A,E   # some of them
     python benches/run.py --only ack   # one of the benches that measure only a controller
     python benches/run.py --write      # also into docs/explanation/performance.md (with --only: its part)
 
-Both sides are built here, simulate the same thing (crates/narrows-sim/benches/scenarios.rs and
-benches/ns3/narrows_bench.cc), count the same things, and are timed the same way: user and system CPU time
-of the whole process, start and set-up included. The script needs cargo. ns-3 also needs g++ and Debian's
+The script builds both programs (crates/narrows-sim/benches/scenarios.rs and benches/ns3/narrows_bench.cc).
+They simulate the same scenarios and print the same counts. The cost is the user and system CPU time of the
+whole process, including its start and set-up. The script needs cargo. ns-3 also needs g++ and Debian's
 libns3-dev. The script uses only the standard library, so it runs before anything is installed.
 """
 
@@ -80,8 +80,8 @@ SCENARIOS = [
     Scenario("J", "A with Reno in place of CUBIC", 60, ns3=False),
     Scenario("K", "A with BBR v3 in place of CUBIC", 60, ns3=False),
 ]
-# The result is the ratio of these two scenarios, so their runs alternate. They run often, because a run takes
-# only a tenth of a second, or two tenths on a busy machine.
+# The ratio of these two scenarios is of interest, so their runs alternate. They run often, because a run
+# takes only 0.1 s (0.2 s on a busy machine).
 PAIR = ("J", "K")
 PAIRS = 15
 FLOWS_IN_F = 100_000
@@ -158,7 +158,7 @@ def cargo_bench(package: str, bench: str) -> Path:
 
 
 def build_ns3(folder: Path) -> Path:
-    """Compiles the ns-3 program of this benchmark with the installed libraries."""
+    """Compiles benches/ns3/narrows_bench.cc with the installed libraries."""
     if shutil.which("g++") is None or not Path("/usr/include/ns3/core-module.h").is_file():
         raise BenchError("g++ and ns-3's headers are needed (Debian: apt-get install g++ libns3-dev)")
     program = folder / "narrows_bench"
@@ -229,7 +229,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def ratio(theirs: Cost | None, ours: Cost) -> str:
-    """CPU time per delivered packet in ns-3, divided by the same in Narrows (flow sizes are random in D)."""
+    """CPU time per delivered packet in ns-3, divided by that in Narrows (in D, flow sizes are random)."""
     if theirs is None:
         return ""
     return f"{theirs.ns_per('delivered_packets') / ours.ns_per('delivered_packets'):.0f}"
@@ -261,7 +261,7 @@ def speed_table(costs: Sequence[Cost]) -> str:
 
 
 def fidelity_table(costs: Sequence[Cost]) -> str:
-    """The results of the simulation on both sides, which should be nearly the same."""
+    """The simulated traffic on both sides, which should be nearly the same."""
     header = ["", "", "goodput Mbit/s", "packets delivered", "packet-hops", "flows", "drops"]
     rows = [
         [
@@ -307,7 +307,7 @@ def same_flows(costs: Sequence[Cost]) -> None:
 
 
 def memory_lines(costs: Sequence[Cost]) -> list[str]:
-    """Memory per flow and per packet in flight, by comparison with a run that has few of them."""
+    """Memory per flow and per packet in flight: the difference from a run with few flows and packets."""
     peak = {(c.scenario.name, c.side): c.peak_bytes for c in costs}
     lines = []
     for side in dict.fromkeys(c.side for c in costs):
@@ -431,7 +431,7 @@ def blocks_of(benches: Sequence[str]) -> dict[str, str]:
 
 
 def updated(measured: str, costs: Sequence[Cost], blocks: dict[str, str], stamp: str) -> str:
-    """The measured section with these rows and blocks replaced or added, and a line with the date."""
+    """The measured section, with these rows and blocks replaced or added, and a line with the date."""
     paragraphs = measured.strip().split("\n\n")
     heading = ""
     for part in tables(costs):

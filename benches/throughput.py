@@ -6,8 +6,7 @@
 Rust is a loop over seeds that discards the results, on all cores (crates/narrows-sim/benches/seeds.rs, which
 needs cargo). Threads and Ray are whole calls of `narrows run`, with start, tables and merge. The cluster has
 one node on this machine with all cores (extra `ray`). A side whose requirement is missing is left out, with a
-message. The overhead of a run is the time of all cores, less the time of the simulations, divided by the
-number of runs.
+message. The overhead of a run is (wall time x cores - time of the simulations) / number of runs.
 """
 
 import argparse
@@ -63,7 +62,7 @@ def timed(command: list[str], folder: Path, env: dict[str, str]) -> float:
 
 
 def overhead_ms(out: Path, wall_s: float, runs: int) -> float:
-    """Time of all cores in addition to the simulations, in ms per run."""
+    """Time that all cores together spend on anything but simulations, in ms per run."""
     with (out / "timing.csv").open(encoding="utf-8", newline="") as file:
         simulated = sum(float(row["wall_s"]) for row in csv.DictReader(file))
     return (wall_s * CORES - simulated) / runs * 1e3

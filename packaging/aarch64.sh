@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Cross-builds the static agent for aarch64 into target/aarch64-unknown-linux-gnu/release, for `make agent-aarch64`.
-# It uses this machine's toolchain if that has the standard library for aarch64 and a cross compiler. Otherwise it uses
-# Debian's: as root, in a root of Debian unstable in target/aarch64-root, which debootstrap makes once.
+# It uses this machine's toolchain if that has the standard library for aarch64 and a cross compiler.
+# Otherwise it needs root and uses Debian's toolchain, in a root file system of Debian unstable. debootstrap
+# creates it once, in target/aarch64-root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu
@@ -29,7 +30,7 @@ if [ ! -e "$root/ready" ]; then
   debootstrap --variant=minbase --include=ca-certificates sid "$root" >"$root.log" 2>&1 || { tail -3 "$root.log"; exit 1; }
   cp /etc/resolv.conf "$root/etc/"
   chroot "$root" dpkg --add-architecture arm64
-  # A mirror may be weeks old. Its signature is checked all the same.
+  # A mirror may be weeks old. apt still checks its signature.
   chroot "$root" apt-get -o Acquire::Check-Valid-Until=false update -qq
   DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-install-recommends "${packages[@]}" >>"$root.log" 2>&1
   touch "$root/ready"

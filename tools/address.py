@@ -3,8 +3,8 @@
     python3 tools/address.py    # print the address and the files that repeat it
     python3 tools/address.py https://github.com/OWNER/NAME https://OWNER.github.io/NAME/
 
-`Cargo.toml` states the address: `repository` and `homepage` of the workspace. Pages that are read outside the
-repository, e.g. the README on PyPI, need absolute links, so they repeat the address.
+`Cargo.toml` states the address: `repository` and `homepage` of the workspace. Texts that are read outside of
+the repository, e.g. the README on PyPI, need absolute links, so they repeat the address.
 """
 
 from __future__ import annotations

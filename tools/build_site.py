@@ -30,7 +30,7 @@ from typer.cli import get_docs_for_click
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 CRATES = ("narrows-control", "narrows-plan", "narrows-sim")
-"""Libraries whose documentation is part of the site; a link to one of their folders leads to it."""
+"""Libraries whose documentation is part of the site. Links to such a crate's folder lead to it."""
 COMMANDS = "<!-- commands -->"
 """The place in a page where the reference of the command line is inserted."""
 PAGE = '{% extends "base.html" %}{% block libs %}{% endblock %}\n'
@@ -42,8 +42,8 @@ window.Worker = class extends Worker {
   }
 };
 """
-"""A script that starts the search worker from its source text, because browsers do not start workers from
-file:// addresses.
+"""A script that starts the search worker from the worker's source text, because browsers do not start workers
+from file:// addresses.
 """
 
 _LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)(\))")
@@ -77,7 +77,7 @@ def links(text: str) -> list[str]:
 
 
 def contents() -> Section:
-    """The tree of pages that links lead to from the home page."""
+    """The tree of pages that can be reached by links from the home page."""
     home = _section(DOCS / "index.md")
     if missing := sorted(set(DOCS.rglob("*.md")) - set(home.pages())):
         raise SiteError(f"{missing[0].relative_to(ROOT)}: no index page links to it")
@@ -228,8 +228,8 @@ def _title(page: Path) -> str:
 def search_from_files(out: Path) -> None:
     """Makes search work without a server.
 
-    A page loads search.js, which holds the index, only if it is read from the file system. It then loads the
-    script before it starts the worker.
+    Only a page that is read from the file system loads search.js, which holds the search index. It loads this
+    file before it starts the worker, so the script that this function appends takes effect.
     """
     (worker,) = out.glob("assets/javascripts/workers/search.*.js")
     with (out / "search.js").open("a", encoding="utf-8") as index:

@@ -1,4 +1,4 @@
-"""Writes the types of the agents' channel into python/narrows/_native.pyi, from the schema of their crate.
+"""Writes the types of the agents' channel into python/narrows/_native.pyi, from their JSON schema.
 
 `python tools/channel_types.py` first writes crates/narrows-channel/schema.json again from the Rust types.
 With `--keep-schema` it uses the existing schema and does not need cargo. A test of the crate fails if the
@@ -24,7 +24,7 @@ READ: dict[str, tuple[str, ...]] = {
     "Flows": ("port", "flows"),
     "FlowChanges": ("port",),
 }
-"""The fields of each type that Python reads. Other types and fields are read only in Rust."""
+"""The types and their fields that Python reads. All others are read only in Rust."""
 
 
 def text(schema: Schema) -> str:
@@ -34,7 +34,7 @@ def text(schema: Schema) -> str:
 
 
 def into(stub: str, schema: Schema) -> str:
-    """The stub with the types of this schema."""
+    """The text of the stub, with the types of this schema."""
     before, _, rest = stub.partition(BEGIN)
     _, _, after = rest.partition(END)
     return formatted(f"{before}{BEGIN}\n{text(schema)}\n{END}{after}", STUB)
@@ -55,7 +55,7 @@ def _class(name: str, fields: tuple[str, ...], defined: dict[str, Schema]) -> st
 
 
 def _plain(schema: Schema, defined: dict[str, Schema]) -> Schema:
-    """The schema, with references to types of numbers and text replaced by the types' definitions."""
+    """The schema, with each reference to a type outside of `READ` replaced by the type's definition."""
     match schema:
         case {"$ref": str(reference)} if (name := reference.rpartition("/")[2]) not in READ:
             return _plain(defined[name], defined)

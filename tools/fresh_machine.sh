@@ -10,8 +10,9 @@
 # --only TARGET  Run only `make demo` or `make test` (default: both)
 #
 # Variables NARROWS_* are passed on. NARROWS_REQUIRE_KERNEL=1 makes the tests fail where they would skip.
-# The root has its own mounts, processes and caches, so it sees no bpffs, no guest and no package of this machine.
-# The root shares the kernel, the network, the CPU and the Rust toolchain. Exit code 0: the commands passed.
+# The new root has its own mounts, processes and caches, so it sees no bpffs, no guest and no package of this
+# machine. It shares the kernel, the network, the CPU and the Rust toolchain with this machine. Exit code 0:
+# the commands passed.
 set -euo pipefail
 
 user=root commit=HEAD targets=(demo test)
@@ -66,7 +67,8 @@ inside() { # runs a command in the root, in its own namespaces
     mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup" || true
     mount --rbind /dev "$root/dev"
     for place in run tmp; do mount -t tmpfs tmpfs "$root/$place"; done
-    # pivot_root, because a process with its own mounts would find its program under a path of the host in a chroot.
+    # pivot_root instead of chroot: in a chroot, a process with its own mounts would find its program under a
+    # path of the host.
     mkdir -p "$root/host"
     cd "$root"
     pivot_root . host

@@ -30,7 +30,7 @@ INPUTS = ROOT / "tests/fuzz"
 RESULTS = ROOT / "results/fuzz"
 WRAPPER = ROOT / "crates/narrows-fuzz/rustc-with-coverage"
 LIMITS = ("-timeout=25", "-rss_limit_mb=1024", "-print_final_stats=1")
-"""An input that runs for 25 s hangs: the slowest valid input takes 20 ms, on an idle machine."""
+"""An input that runs for 25 s counts as a hang. On an idle machine, the slowest valid input takes 20 ms."""
 JOBS = 2
 
 
@@ -55,7 +55,7 @@ class Target:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of the environment: the Python of this environment, and a fixed hash seed."""
+        """Variables of the environment: this script's Python first in PATH, and a fixed hash seed."""
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         own = {
             "FUZZ_TARGET": self.name,
@@ -123,7 +123,8 @@ def build(targets: list[Target]) -> None:
     names = [target.name for target in targets if target.language == "rust"]
     if not names:
         return
-    # --workspace and a test, so that dependencies have the features with which `make test` built them.
+    # `--workspace` and `--test` select the features with which `make test` built the dependencies, so they
+    # are reused.
     command = ["cargo", "build", "--locked", "--quiet", "--workspace", "--test", "nothing"]
     command += [argument for name in names for argument in ("--bin", f"fuzz-{name}")]
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "RUSTC_WORKSPACE_WRAPPER": str(WRAPPER)})
@@ -167,7 +168,7 @@ def fuzz(target: Target, seconds: int, seed: int) -> Outcome:
 
 
 def keep(target: Target) -> None:
-    """Adds new inputs to the corpus: the shortest ones that together reach all code that was reached."""
+    """Replaces the corpus by the shortest old and new inputs that together reach all known code."""
     corpus, new = INPUTS / "corpus" / target.name, RESULTS / "corpus" / target.name
     corpus.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -83,7 +83,7 @@ def _labels() -> list[str]:
 
 
 def two_paths(results: Results) -> str:
-    """G1: also the other readings."""
+    """G1, also with the other readings of the paper's gains."""
     runs = Runs(results, [CC])
     rows = []
     for cc in (*SHOWN, *READINGS):
@@ -166,7 +166,7 @@ TABLES = {
 
 
 def main() -> None:
-    """Fills the tables of the page for which there are results."""
+    """Fills those tables of the page for which there are results."""
     text = PAGE.read_text(encoding="utf-8")
     for experiment, table in TABLES.items():
         folder = Path(sys.argv[1]) / "results" / experiment

@@ -1,4 +1,4 @@
-"""Draws the README's picture: CPU time compared with ns-3, errors in goodput compared with Linux.
+"""Draws the README's picture: CPU times of Narrows and ns-3, and their errors in goodput against Linux.
 
     python tools/landing_picture.py
 

@@ -1,4 +1,4 @@
-"""Writes docs/reference/coverage.md: what each paper has, and where it is in Narrows.
+"""Writes docs/reference/coverage.md, which lists the items of each paper and where they are in Narrows.
 
 `tools/papers/STUDY.toml` lists the items of a paper. The rest of the page comes from the study files.
 `python tools/paper_items.py` rewrites the page; tests/python/test_coverage.py fails if it is outdated.
@@ -54,7 +54,7 @@ class Item:
 
 
 def items_of(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Item]:
-    """The items of a list, with what the study files say about them.
+    """The items of a list, with the experiments, figures and claims of the study that belong to them.
 
     An experiment, a figure or a claim belongs to an item if its section, caption or source cites the item's
     `at`. A claim also belongs to an item if its sentence matches the item's `says`.
@@ -94,7 +94,7 @@ def cites(text: str, place: str) -> bool:
 
 
 def _of_the_paper(caption: str) -> str:
-    """The sentences of a caption about the paper. Others may cite our own figures."""
+    """The sentences of a caption that are about the paper. Other sentences may cite figures of Narrows."""
     return " ".join(part for part in re.split(r"(?<=[.:])\s", caption) if "paper" in part)
 
 

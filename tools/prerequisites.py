@@ -21,7 +21,7 @@ NOT_INSTALLED = 1
 CANNOT_INSTALL = 2
 
 APT = ["apt-get", "-o", "DPkg::Lock::Timeout=300"]
-"""apt-get that waits up to this many seconds: on a new machine, automatic upgrades often hold the lock."""
+"""apt-get, which waits up to 300 s for dpkg's lock: on a new machine, automatic upgrades often hold it."""
 
 SYSTEM_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"
 """Folders of ip, tc and ovs-vswitchd that Debian does not put into the PATH of an ordinary user."""
@@ -38,7 +38,7 @@ class Tool:
 
 @dataclass(frozen=True)
 class Part:
-    """Something that `make test` covers only if its tools are present."""
+    """A part of `make test` that runs only if its tools are present."""
 
     subject: str
     """Name of the part in a sentence."""
@@ -48,7 +48,7 @@ class Part:
     """Whether `make test` can leave it out."""
 
     def missing(self) -> list[Tool]:
-        """The tools that this machine lacks."""
+        """The tools of the part that this machine lacks."""
         return [tool for tool in self.tools if not tool.is_present()]
 
 

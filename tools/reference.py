@@ -35,7 +35,7 @@ _MOST_ABSENT = 3
 
 
 def congestion_parameters() -> str:
-    """Parameters of each congestion controller: a table, or the differences from an earlier table."""
+    """Parameters of each congestion controller: a table, or the differences from an earlier controller."""
     parts: list[str] = []
     earlier: list[congestion.Algorithm] = []
     for row in congestion.catalogue().values():
@@ -60,7 +60,7 @@ def congestion_parameters() -> str:
 
 
 def kernel_parameters() -> str:
-    """Parameters that the kernel's modules have."""
+    """The parameters that can also be set in the kernel's modules."""
     rows = []
     for row in congestion.catalogue().values():
         if row.linux is None or row.linux.module is None:
@@ -76,7 +76,7 @@ def kernel_parameters() -> str:
 
 
 def presets() -> str:
-    """The presets, and the parameters that they stand for."""
+    """The presets and the parameters for which they stand."""
     rows = [
         (f"`{name}`", f"`{congestion.spelled(row, preset)}`")
         for name, row, preset in congestion.names()

@@ -4,7 +4,8 @@
     python tools/release.py sdist deb     these parts only; the others stay in dist/
     python tools/release.py --partial     succeed although a part could not be built
 
-Each part is a target of the Makefile and logs to target/release-logs. A failed part is reported in one line.
+Each part is built by targets of the Makefile, whose output goes to target/release-logs. A failed part is
+reported in one line.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def build(part: Part) -> str:
         done = subprocess.run(
             ["make", "--no-print-directory", *part.targets],
             cwd=ROOT,
-            # Sets `is_release` in crates/narrows-py. Then cache keys do not contain the hash of the module.
+            # The variable sets `is_release` in crates/narrows-py. Cache keys of a release do not contain the
+            # hash of the module.
             env={**os.environ, "NARROWS_RELEASE": "1"},
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -82,7 +82,7 @@ REAL = (
 
 
 def beside_real(measures: Path) -> str:
-    """A table of real runs next to the mean and the range of the simulated ones."""
+    """A table with the means of real runs next to the means and ranges of simulated runs."""
     found: dict[tuple[str, ...], list[float]] = defaultdict(list)
     with measures.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

@@ -1,11 +1,11 @@
 // The speed scenarios of crates/narrows-sim/benches/scenarios.rs, in ns-3: `narrows_bench NAME [--scheduler=TYPE]
 // [--routing=KIND]` runs one once and prints its size as one line of JSON. The caller measures the time.
 //
-// All choices are the fastest for ns-3. Nothing is logged or traced, IPv6 is not installed, and devices have no
-// traffic-control layer above their queue. The application writes one segment at a time, so that segments are not split or
-// merged in the send buffer. Routes are those that an experienced user would choose (see `Routes`). Packets are counted by
-// the counters of ns-3's queues, which costs nothing. The only trace is the size of each packet at a receiver, an addition
-// or two for each delivery.
+// All settings are those with which ns-3 is fastest. Nothing is logged or traced, IPv6 is not installed, and
+// devices have no traffic-control layer above their queue. The application writes one segment at a time, so
+// that segments are not split or merged in the send buffer. Routes are those that an experienced user would
+// choose (see `Routes`). Packets are counted by the counters that ns-3's queues have anyway. The only trace
+// is the size of each packet at a receiver, which costs one or two additions per delivery.
 
 #include <cmath>
 #include <cstdint>
@@ -31,11 +31,13 @@ namespace {
 // The IPv4 header and a TCP header with timestamps: the overhead of a segment in Narrows.
 constexpr uint32_t kTcpHeaders = 52;
 constexpr uint32_t kUdpHeaders = 28;
-// Above this size a frame is data: a SYN with all its options has up to 80 bytes. Last segments of fewer than 28
-// bytes are missed, which affects one flow in forty of scenarios D and H, and no others.
+// A larger frame carries data: a SYN with all its options has up to 80 bytes. A last segment of fewer than 28
+// bytes is therefore not counted. This affects one flow in forty of the scenarios D and H, and no other
+// scenario.
 constexpr uint32_t kLargestControlFrame = kTcpHeaders + kPpp + 28;
-// More than any window reaches here (the largest bottleneck queue and its pipe hold 7300 segments for 100 flows,
-// 1333 for two; the largest flow of H has 2.4 MB), and little enough that a bulk sender does not fill the memory.
+// Larger than any window in these scenarios: the largest bottleneck queue and its pipe hold 7300 segments for
+// 100 flows and 1333 for two, and the largest flow of H has 2.4 MB. Small enough that a bulk sender does not
+// fill the memory.
 constexpr uint32_t kSocketBuffer = 4 << 20;
 constexpr uint16_t kPort = 5000;
 
@@ -106,7 +108,8 @@ Network Dumbbell(uint32_t pairs, double mbit, Time rtt, uint32_t packets, Routes
 void TcpDefaults(const std::string& congestion, uint32_t mss) {
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TypeId::LookupByName(congestion)));
     TcpAsLinux(mss, kSocketBuffer);
-    // A finished connection stays in the demultiplexer's list, which every packet scans. Shorten this from four minutes.
+    // A finished connection stays in the demultiplexer's list for two of these lifetimes (by default four
+    // minutes), and the list is searched for every packet. So the lifetime is short.
     Config::SetDefault("ns3::TcpSocketBase::MaxSegLifetime", DoubleValue(0.05));
     Config::SetDefault("ns3::TcpSocketState::EnablePacing", BooleanValue(congestion == "ns3::TcpBbr"));
     Config::SetDefault("ns3::BulkSendApplication::SendSize", UintegerValue(mss));
@@ -176,8 +179,8 @@ Network Short(Routes routes) {
 }
 
 // The same random arrivals as in Narrows (crates/narrows-sim/src/engine/random.rs and world/arrivals.rs): PCG32
-// (O'Neill 2014, XSH-RR) of seed 1, stream 3 * 2^40. Both sides print a checksum over all flows, by which they can be
-// compared.
+// (O'Neill 2014, XSH-RR) of seed 1, stream 3 * 2^40. Both sides print a checksum over all flows, which shows
+// whether they had the same flows.
 class Arrivals {
   public:
     Arrivals(double per_second, double mean_bytes, double shape)
@@ -228,8 +231,8 @@ class TimedFlows : public SimpleRefCount<TimedFlows> {
         NS_ABORT_MSG_IF(bytes > kSocketBuffer, "a flow of " << bytes << " bytes does not fit the buffer");
         const size_t index = g_transfers.size();
         g_transfers.push_back({static_cast<uint64_t>(Simulator::Now().GetNanoSeconds()), bytes, 0});
-        // ns-3 reports the free space of the buffer at every ACK of new data. When the buffer is empty, the last byte has been
-        // acknowledged.
+        // At every ACK of new data, ns-3 reports the free space of the send buffer. When the buffer is empty,
+        // the last byte has been acknowledged.
         Send(m_from, m_to, static_cast<uint32_t>(bytes), m_segment)
             ->SetSendCallback(Callback<void, Ptr<Socket>, uint32_t>([index](Ptr<Socket>, uint32_t free) {
                 if (free == kSocketBuffer && g_transfers[index].end == 0) {
@@ -298,7 +301,8 @@ void PrintCompletions(double seconds) {
               << ", \"short_fct_ns\": " << short_ns << ", \"long\": " << longs << ", \"long_fct_ns\": " << long_ns;
 }
 
-// Datagrams of constant size at a constant rate: a socket and a timer, which is cheaper than ns-3's own applications.
+// Sends datagrams of constant size at a constant rate with a socket and a timer. This is cheaper than ns-3's
+// own applications.
 struct Pulse {
     static void Send(Ptr<Socket> socket, uint32_t payload, Time gap) {
         socket->Send(Create<Packet>(payload));
@@ -324,7 +328,8 @@ Network Chain(uint32_t hops, Time delay, Routes routes) {
     return net;
 }
 
-// Peak memory of the process in KiB. (The rusage of a child of a larger process includes the parent's.)
+// Peak memory of the process in KiB. (The rusage of a child process would include the peak of a larger parent
+// process.)
 uint64_t PeakKib() {
     std::ifstream status("/proc/self/status");
     for (std::string key; status >> key;) {

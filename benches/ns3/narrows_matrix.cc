@@ -21,7 +21,7 @@ constexpr uint32_t kMss = 1448;
 // Larger than any window with a buffer of 4 BDP.
 constexpr uint32_t kSocketBuffer = 16 << 20;
 constexpr uint16_t kPort = 5000;
-// Start of the measurement in a run, as the warm-up in Narrows.
+// Part of the run before the measurement starts, like the warm-up in Narrows.
 constexpr double kWarmUp = 0.1;
 
 // Nodes: two senders, two routers, one receiver.
@@ -38,7 +38,7 @@ void Count(Ptr<Socket> socket, uint32_t flow) {
 void Read(Ptr<Socket> socket) {
     Address from;
     socket->GetPeerName(from);
-    // The first sender's link is created first, so that its address is the lower one.
+    // The first sender's link is created first, so the first sender has the lower address.
     static uint32_t s_first = InetSocketAddress::ConvertFrom(from).GetIpv4().Get();
     const uint32_t address = InetSocketAddress::ConvertFrom(from).GetIpv4().Get();
     s_first = std::min(s_first, address);
@@ -55,7 +55,7 @@ void Defaults() {
 void Flow(const Network& net, Place from, const std::string& congestion, Time start) {
     const TypeIdValue type(TypeId::LookupByName(congestion));
     net.At(from)->GetObject<TcpL4Protocol>()->SetAttribute("SocketType", type);
-    // BBR paces, the others do not. A socket takes the default when it is created, at the start of the application.
+    // Only BBR paces. A socket reads this default when it is created, at the start of the application.
     BulkSendHelper sender("ns3::TcpSocketFactory", InetSocketAddress(net.AddressOf(kReceiver), kPort));
     sender.SetAttribute("MaxBytes", UintegerValue(0));
     Simulator::Schedule(start - NanoSeconds(1), [congestion] {
@@ -92,7 +92,8 @@ int main(int argc, char* argv[]) {
                                     s->SetRecvCallback(MakeCallback(&Read));
                                 }));
     Flow(net, kFirst, first, MicroSeconds(1));
-    // The starts differ by the host jitter of a cell in Narrows, so that the flows are not in lock-step.
+    // The second flow starts later by the host jitter of a cell in Narrows, so that the flows are not
+    // synchronized.
     Flow(net, kSecond, second, MicroSeconds(51));
     Simulator::Schedule(Seconds(kWarmUp * seconds), [] { g_bytes[0] = g_bytes[1] = 0; });
     Simulator::Stop(Seconds(seconds));

@@ -3,7 +3,7 @@
 python packaging/agent-wheel/build.py BINARY FOLDER    # prints the path of the wheel
 
 The wheel contains the binary that was built and tested. The binary needs no C library of the system, so the
-wheel carries the tags of manylinux and of musllinux. A dynamically linked binary would make them wrong.
+wheel has the tags of manylinux and of musllinux. For a dynamically linked binary, these tags would be wrong.
 """
 
 import argparse
@@ -67,8 +67,8 @@ def machine(binary: bytes) -> str:
 def stripped(binary: Path) -> bytes:
     """The program without symbols, as in the Debian package.
 
-    llvm-strip handles all architectures, but LLVM 14 refuses static programs for aarch64, whose .rela.plt has
-    no table of symbols. So the strip of the program's own toolchain comes first.
+    llvm-strip handles all architectures, but LLVM 14 refuses static programs for aarch64, because their
+    .rela.plt has no table of symbols. The strip of the program's own toolchain is therefore preferred.
     """
     own = f"{machine(binary.read_bytes())}-linux-gnu-strip"
     with tempfile.TemporaryDirectory() as folder:

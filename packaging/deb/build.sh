@@ -7,7 +7,8 @@ target=$(rustc -vV | sed -n 's/^host: //p')
 
 cargo_deb=$(command -v cargo-deb || echo target/tools/bin/cargo-deb)
 if [ ! -x "$cargo_deb" ]; then
-  # A debug build compiles twice as fast, and its speed does not matter. Without defaults it needs no liblzma but xz.
+  # A debug build compiles twice as fast, and its speed does not matter. Without default features, it needs
+  # the program xz instead of liblzma.
   cargo install cargo-deb --version '^3' --locked --quiet --debug --no-default-features --root target/tools
 fi
 # `make agent` builds in a separate folder, so that it can run at the same time as other builds.

@@ -8,20 +8,20 @@ version: str
 is_release: bool
 """Whether `tools/release.py` built this module, so that `behaviour` alone identifies its behaviour."""
 behaviour: int
-"""Version of the simulator's behaviour: equal plans give equal results as long as it is equal."""
+"""Version of the simulator's behaviour. Modules with the same version give equal results for equal plans."""
 
 class PlanError(ValueError):
     """A plan that cannot be run."""
 
 class EmulationError(OSError):
-    """The kernel refuses what a run on real stacks needs."""
+    """The kernel refuses an operation that a run on real stacks needs."""
 
 class Cancel:
     """Ends runs from another thread."""
 
     def __init__(self) -> None: ...
     def set(self) -> None:
-        """Make every run that was given this end soon."""
+        """End all runs that were started with this object soon."""
 
     def is_set(self) -> bool:
         """Whether `set` was called."""
@@ -268,13 +268,13 @@ def run(
 
     Args:
         plan_json: the plan.
-        cancel: what ends the run early.
+        cancel: lets another thread end the run.
         congestion: Python classes, or functions that return instances, by the name that `cc` has in the plan.
         monitor: receives the progress, and may stop the run.
 
     Raises:
         PlanError: one line, if the plan is refused.
-        KeyboardInterrupt: if it was cancelled.
+        KeyboardInterrupt: if the run was cancelled.
     """
 
 def check(plan_json: str, congestion: list[str] = ...) -> None:
@@ -285,7 +285,7 @@ def check(plan_json: str, congestion: list[str] = ...) -> None:
     """
 
 def congestion_controllers() -> list[tuple[str, str]]:
-    """Name and summary of each."""
+    """Name and summary of each congestion controller."""
 
 def congestion_catalogue() -> str:
     """All rows of the catalogue of congestion controllers as JSON; `narrows.congestion` reads it."""
@@ -294,19 +294,19 @@ def rate_catalogue() -> str:
     """The catalogue of rate controllers as JSON; `narrows.rate` reads it."""
 
 def rate_controllers() -> list[tuple[str, str]]:
-    """Name and summary of each."""
+    """Name and summary of each rate controller."""
 
 def route(plan_json: str, source: int, to: int) -> list[int] | None:
-    """Nodes on the path, both ends included; None if there is none."""
+    """Nodes on the path, both ends included; None if there is no path."""
 
 CHANNEL_VERSION: int
 """Version of the agents' channel."""
 LINE_MAX: int
 """Longest line of the channel in bytes, including its end."""
 GREETING_MAX: int
-"""Longest first line in bytes. Without TLS, any program on this host can send it."""
+"""Longest first line in bytes. Without TLS, any program on this host can send this line."""
 ALIVE: str
-"""A body that means nothing, sent so that agents with two controllers notice when one of them hangs."""
+"""A body without content. A controller sends it so that agents with two controllers notice when one hangs."""
 
 # tools/channel_types.py writes the types from here
 
@@ -432,7 +432,7 @@ class Sdn:
         """A port joins, or begins anew. `poll_ns`: longest interval between its polls.
 
         Raises:
-            ValueError: one line, if it has no thresholds.
+            ValueError: one line, if `info` has no thresholds.
         """
 
     def detach(self, port: int) -> None:
@@ -448,7 +448,7 @@ class Sdn:
         """Time of the next call of `on_timer`; None without ports."""
 
     def verdict(self, port: int) -> tuple[float, float, float] | None:
-        """The last figures of a port: eq 5, eq 6, and arrivals as part of the rated class's share."""
+        """The last values of a port: eq 5, eq 6, and arrivals as a fraction of the rated class's share."""
 
 class PacecParams:
     """The parameters of a port of PACEC (`rate::pacec::Params`).
@@ -463,10 +463,10 @@ class PacecParams:
         """The control period Tc."""
 
     def of_counted(self) -> PacecParams:
-        """The parameters of a port without an agent in the domain of this port."""
+        """The parameters for ports that have no agent and are in the same domain as this port."""
 
 class Pacec:
-    """PACEC's controller of some ports (`rate::pacec::Pacec`). Methods return the messages to send.
+    """PACEC's controller for a set of ports (`rate::pacec::Pacec`). Methods return the messages to send.
 
     Args:
         now_ns: the time.
@@ -509,11 +509,11 @@ class Pacec:
             now_ns: the time.
             port: the port.
             changes: the flows.
-            find: returns the ports that data pass from one address to another, first to last.
+            find: returns the ports on the path of data from one address to another, in order.
         """
 
     def on_timer(self, now_ns: int) -> list[tuple[int, Message]]:
-        """The end of a control period: new rates."""
+        """Compute new rates at the end of a control period."""
 
     def next_timer(self) -> int | None:
         """Time of the next call of `on_timer`; None without ports."""
@@ -525,14 +525,15 @@ class Pacec:
         """Utilisation of the port's link at the last update, and the L3 bytes/s that its flows may use."""
 
 def netcard_rate(packets: int, packet_bytes: int, dt_ns: int, capacity_bytes_per_s: int) -> float:
-    """Paper eq 5: packets that left as part of what the link could have carried; 0 without a capacity."""
+    """Eq 5 of the paper: packets that left, as a fraction of the link's capacity in `dt_ns`; 0 if unknown."""
 
 def emulate(spec_json: str, cancel: Cancel | None = None) -> dict[str, Any]:
     """Run a plan on real Linux stacks, in real time with the interpreter's lock released.
 
     Args:
-        spec_json: the plan and what stands for its nodes and links (crates/narrows-emulator/src/spec.rs).
-        cancel: what ends the run early.
+        spec_json: the plan, and the namespaces, interfaces and addresses that implement it
+            (crates/narrows-emulator/src/spec.rs).
+        cancel: lets another thread end the run.
 
     Returns:
         What `run` returns, and `soundness`: whether to trust the run, with the reasons.
@@ -540,5 +541,5 @@ def emulate(spec_json: str, cancel: Cancel | None = None) -> dict[str, Any]:
     Raises:
         PlanError: one line, if the spec is refused.
         EmulationError: one line, if the kernel refuses something.
-        KeyboardInterrupt: if it was cancelled.
+        KeyboardInterrupt: if the run was cancelled.
     """

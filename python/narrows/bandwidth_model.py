@@ -1,7 +1,7 @@
-"""The file of a bandwidth model (docs/reference/bandwidth-model.md), and the choices of its training.
+"""The file of a bandwidth model (docs/reference/bandwidth-model.md), and the options of its training.
 
 The Rust module `rate/brf/predictor/read.rs` reads the file. tests/python/test_bandwidth_model.py compares the
-limits below with the limits of this module.
+limits below with the limits of the Rust module.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LENGTH_MAX = 256 << 10
 
 @dataclass(frozen=True)
 class Options:
-    """The choices of a training."""
+    """The options of a training."""
 
     trees: int = 32
     depth: int = 4

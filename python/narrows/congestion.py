@@ -24,7 +24,7 @@ EBPF = {
     "bbr3": "narrows_bbr3",
     "bbr": "narrows_bbr",
 }
-"""Names in the kernel of the algorithms that `narrows-agent cc` loads as eBPF programs
+"""Kernel names of the algorithms that `narrows-agent cc` loads as eBPF programs
 (crates/narrows-agent/src/cc/place.rs).
 """
 
@@ -85,7 +85,7 @@ class Algorithm:
     family: Literal["loss", "delay", "model", "marks", "network"]
     summary: str
     marks_or_else: str | None
-    """Without ECN marks, it behaves like the algorithm with this name (None: it does not depend on marks)."""
+    """The algorithm that this one behaves like without ECN marks. None if it does not use marks."""
     service: Service | None
     linux: Linux | None
     look: Look | None
@@ -128,7 +128,7 @@ def class_file(name: str) -> tuple[str, str] | None:
 
 
 def find(name: str) -> tuple[Algorithm, Preset | None] | None:
-    """The algorithm with this name, and its preset if the name is a preset's. None for an unknown name."""
+    """The algorithm with this name, or the preset with this name and its algorithm. None for other names."""
     known = catalogue()
     if name in known:
         return known[name], None
@@ -145,7 +145,7 @@ def names() -> Iterator[tuple[str, Algorithm, Preset | None]]:
 
 
 def spelled(row: Algorithm, preset: Preset) -> str:
-    """The value of `cc` that a scenario could have instead of the preset's name."""
+    """The value of `cc` that means the same in a scenario as the preset's name."""
     params = (f"{key} = {row.parameters[key].spelled(value)}" for key, value in preset.params.items())
     return f'{{ name = "{row.name}", {", ".join(params)} }}'
 

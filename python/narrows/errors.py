@@ -7,14 +7,15 @@ from collections.abc import Iterable
 
 _LONGEST_FOUND = 60
 _ALIKE = 0.6
-"""Smallest difflib ratio of two near names. 'brv' is near 'brf' (0.67); 'copa' is not near 'xcp' (0.57)."""
+"""Minimum difflib ratio at which two names are near each other. 'brv' is near 'brf' (0.67); 'copa' is not
+near 'xcp' (0.57)."""
 
 
 class NarrowsError(Exception):
     """An error that the user can fix. Its text is one line. The CLI prints it and exits with 2."""
 
     left: object = None
-    """The results with the finished runs of the sweep that this error stopped, if they are on disk. See
+    """If this error stopped a sweep: the results of its finished runs, if they are on disk. See
     `narrows.results.results.left_by`."""
 
 
@@ -63,7 +64,7 @@ TYPES = {
     "model_attributes_type": "a table",
     "finite_number": "a finite number",
 }
-"""The expected type of a value, as the end of "expected ...", by the type of pydantic's error."""
+"""The phrase that completes "expected ...", by the type of pydantic's error."""
 
 
 def one_line(text: str) -> str:

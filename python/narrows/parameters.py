@@ -20,14 +20,14 @@ Value = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A parameter of a Linux module that means the same as a parameter here."""
+    """The parameter of a Linux kernel module that corresponds to a parameter of an algorithm here."""
 
     parameter: str
     """Name of its file in ``/sys/module/MODULE/parameters``."""
     factor: float = 0.0
     """The module's value, a whole number, is the value in base units times this factor."""
     words: Mapping[str, int] | None = None
-    """The module's numbers for words; None if values are numbers."""
+    """The module's number for each word; None if values are numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Parameter:
     module: Module | None
 
     def base(self, value: object) -> Value:
-        """A scenario's value in base units. A number may be a share such as ``"95%"``.
+        """Convert a scenario's value to base units. A number may be a share such as ``"95%"``.
 
         Raises:
             Expected: if the value is of another kind or outside the range.
@@ -78,7 +78,7 @@ class Parameter:
         return value
 
     def spelled(self, value: Value) -> str:
-        """A value in base units as TOML in a scenario."""
+        """Convert a value in base units to the TOML text that a scenario would have."""
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, str):
@@ -118,7 +118,7 @@ def _parameter(row: dict[str, object]) -> Parameter:
 
 
 def files_of(given: Mapping[str, object], known: Mapping[str, Parameter]) -> dict[str, str]:
-    """The parameters whose values are paths of files, with these paths."""
+    """The paths of files among these values, by the parameters' names."""
     return {
         name: value
         for name, value in given.items()

@@ -1,8 +1,8 @@
 """Names of version 0.2 that are still accepted, with the names that replaced them.
 
 Each use of an old name is reported once, in one line on standard error. The first release after 0.2 accepts
-the old names. The second one refuses them, and does not have this module. docs/reference/glossary.md has the
-meaning of each current name.
+the old names. The second release after 0.2 refuses them, and no longer has this module.
+docs/reference/glossary.md has the meaning of each current name.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _queues(value: Any, place: str | None) -> Any:
 
 
 def _table(data: Mapping[str, Any], place: str | None, at: str) -> dict[str, Any]:
-    """Returns a table whose keys are dotted keys of a scenario, in the same order, with current names."""
+    """Returns a table with current names, in the same order. Its keys are dotted keys of a scenario."""
     renamed: dict[str, Any] = {}
     for key, value in data.items():
         new = dotted_key(key)

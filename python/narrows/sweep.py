@@ -40,7 +40,7 @@ Clock = Callable[[Pace, int], None]
 """Called several times a second with the progress of the active runs, and with the number of all runs."""
 
 Hosts = Callable[[str, int, int], None]
-"""Called with the name of a host, and with the number of runs that it finished and that failed."""
+"""Called with the name of a host, the number of runs that finished there, and the number that failed."""
 
 MAX_JOBS = 1024
 """Maximum number of concurrent runs."""
@@ -49,9 +49,9 @@ MAX_JOBS = 1024
 class Interrupted(KeyboardInterrupt):
     """The user stopped the sweep. `results` has the finished runs.
 
-    `stopped` has the runs that were active, up to the moment of the interruption: in memory, or in the folder
-    `NAME-stopped` next to that of the sweep. Its metadata has their simulated times by run (`stopped_s`).
-    `stopped` is None if there are no such runs, or if they cannot be written, for the reason in `problem`.
+    `stopped` has the data of the active runs up to the interruption. It is in memory, or in the folder
+    `NAME-stopped` next to the sweep's folder. Its metadata has the simulated time of each run (`stopped_s`).
+    `stopped` is None if no run was active, or if the data cannot be written. `problem` then has the reason.
     """
 
     def __init__(self, results: Results, done: int, total: int, stopped: Results | None = None) -> None:
@@ -91,8 +91,8 @@ def run(
         clock: called with the progress of active runs, if the backend reports it.
         resume: keep the runs that an earlier sweep of the same scenario and version finished in `out`, even
             if that sweep was interrupted or killed.
-        executor: where the runs are made: `local` (threads), `processes`, `ray`, `ray:ADDRESS` or `slurm`,
-            or an executor (default: `local`). All except `local` need the simulator, and have no clock.
+        executor: where the runs take place: `local` (threads), `processes`, `ray`, `ray:ADDRESS` or `slurm`,
+            or an executor (default: `local`). All except `local` need the simulator and refuse `clock`.
         hosts: called after each batch of an executor.
 
     Raises:
@@ -130,7 +130,7 @@ def run(
         try:
             return make(Folder(Path(folder) / "results", metadata, ("parquet",))).in_memory()
         except Interrupted as stopped:
-            # The folder is removed soon.
+            # The temporary folder is about to be removed.
             if stopped.done:
                 stopped.results = stopped.results.in_memory()
             raise
@@ -165,7 +165,7 @@ def executor_of(executor: str | Executor | None, jobs: int | None, backend: Back
 
 
 def part_of(runs: list[Run], i: int, n: int) -> list[Run]:
-    """The i-th of n parts of the runs, of equal length up to one run.
+    """The i-th of n parts of the runs. The lengths of the parts differ by at most one run.
 
     Raises:
         NarrowsError: if there is no such part, or no run in it.
@@ -178,7 +178,7 @@ def part_of(runs: list[Run], i: int, n: int) -> list[Run]:
 
 
 def most_jobs(jobs: int | None, backend: Backend | Performs | None) -> int:
-    """The number of concurrent runs, at most the backend's maximum (None: one per core)."""
+    """The number of concurrent runs: `jobs` (None: one per core), but at most the backend's maximum."""
     return min(jobs or cores(), (backend.most_jobs if backend is not None else None) or MAX_JOBS)
 
 
@@ -201,7 +201,7 @@ def simulator() -> Backend:
 
 
 _KERNELS = {"kernel": "this kernel", "vm": "the guest's kernel"}
-"""How messages call the kernel whose congestion controllers a backend uses, by backend."""
+"""For each backend on real stacks: what messages call the kernel that has its congestion controllers."""
 
 
 class Resolver:
@@ -367,7 +367,7 @@ def _run_all(
 
 
 class _Cut:
-    """The runs that an interruption stopped."""
+    """The data of the runs that an interruption stopped."""
 
     def __init__(self) -> None:
         self._data: dict[int, dict[str, pa.Table]] = {}
@@ -379,7 +379,7 @@ class _Cut:
         self._data[run] = data
 
     def results(self, store: Store) -> Results | None:
-        """The runs, next to the results of the store; None if there are none.
+        """The runs as results of their own, written next to the results of the store. None without runs.
 
         Raises:
             OutputError: if they cannot be written.
@@ -409,7 +409,7 @@ def _begin(backend: Backend) -> None:
 
 
 def _end(executor: Executor, store: Store) -> None:
-    """Wait until all runs have ended and cleaned up, and keep the batches that had ended before."""
+    """Wait until all runs have ended and cleaned up. Keep the results of batches that had already ended."""
     for report in executor.cancel():
         if isinstance(store, Folder):
             with contextlib.suppress(OutputError):  # e.g. a full disk; the other runs stay
@@ -430,7 +430,7 @@ def _jobs(runs: Iterable[Run], resolver: Resolver, kept: frozenset[int]) -> Iter
 
 
 def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor, cut: _Cut) -> Task:
-    """The work of a worker."""
+    """The function that performs a batch of runs."""
     source = runs[0].point.source
     if not executor.shares_memory:
         assert isinstance(store, Folder)

@@ -75,7 +75,7 @@ class Runner:
         override: Mapping[str, Any] | None = None,
         on: str = "sim",
     ) -> Expecting:
-        """Run a scenario with all its variations and seeds. Its expectations are checked before the run.
+        """Run a scenario with all its variations and seeds, after a check that its [[expect]] is valid.
 
         Args:
             scenario: the path of its file, relative to the test's file; TOML text with several lines; or a
@@ -86,7 +86,7 @@ class Runner:
 
         Raises:
             ScenarioError: if a run is not possible, or if an expectation is not valid.
-            NarrowsError: for an unknown backend, or if this machine or user lacks a requirement of it.
+            NarrowsError: for an unknown backend, or if this machine or user does not meet its requirements.
         """
         from narrows import sweep
         from narrows.cli.commands.shared import On

@@ -1,9 +1,9 @@
 """Trains BRF's bandwidth model from flow records, and exports it to the file that switches read.
 
-The model is gradient boosting with regression trees (Friedman, 2001) of scikit-learn. It predicts the
-logarithm of the rate that a flow can use, because rates span several powers of ten. The loss is that of a
-quantile: a prediction that is too low slows the flow down, and a prediction that is too high only reserves
-too much for an RTT.
+The model is scikit-learn's gradient boosting with regression trees (Friedman, 2001). It predicts the
+logarithm of the rate that a flow can use, because rates span several powers of ten. Training minimises the
+quantile loss, because the two kinds of error differ in cost. A prediction that is too low slows the flow
+down. A prediction that is too high only reserves too much for one RTT.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Training:
     """The contents of the model's file."""
     records: int
     limited: int
-    """Number of records of flows that their application limited."""
+    """Number of records whose flow was limited by its application."""
     covered: float
     """Share of the held-out records whose use is at most the prediction."""
     error: float
@@ -127,13 +127,13 @@ def train(records: pa.Table, options: Options | None = None) -> Training:
     target, is_limited = np.log(use), records["limited"].to_numpy() > 0
     held_out = np.arange(len(use)) % _HELD_OUT == 0
     tested = _fit(inputs[~held_out], target[~held_out], options).predict(inputs[held_out])
-    # The rates of floating-point numbers differ in the last digit.
+    # The tolerance allows for rounding: equal rates can differ in the last digit after log and predict.
     covered = float(np.mean(target[held_out] <= tested + 1e-3))
     of_limited = np.abs(tested - target[held_out])[is_limited[held_out]]
     error = float(np.exp(np.median(of_limited))) if of_limited.size else float("nan")
     model = export(_fit(inputs, target, options))
     if not is_limited.all():
-        # The port limited the other flows. Their use is the link's rate, not their own.
+        # The port limited the other flows. Their records show the link's rate, not what they could use.
         model["unlimited_bps"] = float(use[~is_limited].min()) / 2
     model["about"] = {
         "narrows": release(),
@@ -180,7 +180,7 @@ def check_place(path: Path, records: Sequence[Path]) -> None:
     """Check that a model can be written to this file, before it is trained.
 
     Raises:
-        OutputError: if not, or if the file holds the records.
+        OutputError: if the file cannot be written, or if it holds the records.
     """
     if path.is_dir():
         raise OutputError(f"{path}: found a folder, expected the name of a file")
@@ -191,7 +191,7 @@ def check_place(path: Path, records: Sequence[Path]) -> None:
 
 
 def write(model: dict[str, Any], path: Path) -> None:
-    """Write a model's file, which appears complete or not at all.
+    """Write a model's file atomically.
 
     Raises:
         OutputError: if the file cannot be written, or is too long for switches.

@@ -69,7 +69,7 @@ def _is_zero(value: object) -> bool:
 
 
 def parse_duration(value: object) -> int:
-    """``20ms`` to nanoseconds. A bare 0 needs no unit."""
+    """Convert a time such as ``20ms`` to nanoseconds. A bare 0 needs no unit."""
     expected = "a time such as '20ms' or '30s'"
     if _is_zero(value):
         return 0
@@ -96,7 +96,7 @@ def parse_rate(value: object) -> int:
 
 
 def parse_size(value: object) -> int:
-    """``64kB``, ``1MiB`` to bytes. A bare 0 needs no unit."""
+    """Convert a size such as ``64kB`` or ``1MiB`` to bytes. A bare 0 needs no unit."""
     expected = "a size such as '64kB'"
     if _is_zero(value):
         return 0
@@ -132,7 +132,7 @@ def _parse_part(value: object, expected: str) -> float:
 
 
 def parse_loss(value: object) -> float:
-    """``0.1%`` or 0.001. A bare 1 is an error, because it could mean 1 % or 100 %."""
+    """Convert a loss such as ``0.1%`` or 0.001. A bare 1 is an error: it could mean 1 % or 100 %."""
     p = parse_probability(value)
     if p == 1 and not (isinstance(value, str) and "%" in value):
         raise Expected("a loss such as '1%' or 0.01 ('100%' loses every packet)")
@@ -181,7 +181,7 @@ def parse_limit(value: object) -> Limit:
 
 
 def parse_finite_limit(value: object) -> Limit:
-    """A queue length that is not infinite."""
+    """Convert a queue length as `parse_limit` does, but refuse ``infinite``."""
     limit = parse_limit(value)
     if limit == Limit():
         raise Expected("a length such as '0.17bdp' or a number of packets")

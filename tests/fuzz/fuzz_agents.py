@@ -1,4 +1,4 @@
-"""Bodies of accepted agents: their checks, the decisions that follow, and the page.
+"""Fuzzes the checks of bodies of accepted agents, the decisions that follow, and the page.
 
 An input that begins with `{` is a list of lines, each with one body in JSON. Any other input is a list of
 steps: bodies of two agents, hosts, links and switches that appear and vanish, and times. Most of these bodies

@@ -1,4 +1,4 @@
-"""The controller's end of a connection of an agent: the handshake, the greeting and the lines.
+"""Fuzzes the controller's end of an agent's connection: the handshake, the greeting and the lines.
 
 The first byte of the input selects TLS, the key of the peer, and the state of a controller with a standby.
 The second byte is the length of the first piece, in units of 4 bytes. The peer sends the rest, after a
@@ -28,14 +28,14 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 KEYS = Keys(FOLDER, ("a", "stranger"), controllers=("c",))
 KEYS.join("agents", ("a",))
 PATIENCE_S = 10
-"""A thread that runs for this time after the end of the connection hangs."""
+"""A thread that still runs this long after the end of the connection counts as hanging."""
 channel.TELL_S = 0.001
 
 TLS, HANDSHAKE, STRANGER, PAIR, ACTIVE = 1, 2, 4, 8, 16
 
 
 class End(socket.socket):
-    """The controller's socket, which is not of TCP."""
+    """The controller's socket. It is no TCP socket, so it ignores options of TCP."""
 
     def setsockopt(self, *option):
         pass

@@ -1,4 +1,4 @@
-"""Frames of hosts, which switches copy to the controller."""
+"""Fuzzes the parser of frames of hosts, which switches copy to the controller."""
 
 from narrows.controller import lldp
 from narrows.controller.messages import FrameSeen, LldpSeen

@@ -1,4 +1,4 @@
-"""A connection of a switch: the checks, os-ken's parser, our handlers, and the decisions that follow.
+"""Fuzzes a connection of a switch: the checks, os-ken's parser, our handlers, and the decisions that follow.
 
 The input holds the bytes that a switch sends. The connection has neither threads nor a socket.
 """
@@ -72,7 +72,7 @@ def run(data):
     except Violation as violation:
         assert "\n" not in str(violation)
     except Exception as error:
-        # os-ken's parser may refuse what the checks pass. The listener then ends the connection.
+        # os-ken's parser may refuse a message that passes the checks. The listener then ends the connection.
         trace = error.__traceback__
         while trace.tb_next is not None:
             trace = trace.tb_next

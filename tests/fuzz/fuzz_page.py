@@ -1,4 +1,4 @@
-"""The controller's page: a connection of a browser, through uvicorn and the application.
+"""Fuzzes the controller's page: a browser's connection, through uvicorn and the application.
 
 The first byte of the input is the length of the first piece of the request, in units of 4 bytes.
 """
@@ -99,8 +99,8 @@ def run(data):
     cut = 4 * data[0]
     request = data[1:]
     written = LOOP.run_until_complete(serve([request[:cut], request[cut:]]))
-    # uvicorn refuses a malformed body itself, and then the application's answer has no place.
-    # The controller bounds the log (`limits.OneLine`).
+    # uvicorn itself refuses a malformed body. The application can then not send its answer, which is an
+    # error. The controller bounds the log (`limits.OneLine`).
     failures = [failure for failure in FAILURES.seen if not isinstance(failure, LocalProtocolError)]
     FAILURES.seen.clear()
     if failures:

@@ -3,7 +3,7 @@
 
     FUZZ_TARGET=NAME tests/fuzz/harness.py [options of libFuzzer] [folders of inputs]
 
-libFuzzer starts this program again when it merges corpora, hence the name in the environment.
+libFuzzer starts this program again when it merges corpora, so the name is in the environment.
 
 A target is a module with a function `run(data: bytes)`. A finding is an exception that leaves `run`, an
 input that takes too long, and an input that takes too much memory. libFuzzer checks the memory of the
@@ -27,7 +27,7 @@ GROWTH_MAX_KIB = 64 << 10
 
 
 def main() -> None:
-    """Runs the target that the command line names."""
+    """Runs the target that FUZZ_TARGET names."""
     name = os.environ["FUZZ_TARGET"]
     logging.disable()
     with atheris.instrument_imports(include=INSTRUMENTED):

@@ -1,4 +1,4 @@
-"""A backend that sketches results instead of simulating: the right tables, with curves that look plausible.
+"""A backend that invents results instead of simulating: correct tables with plausible curves.
 
 The backend contains no congestion control. Tests of studies and reports use it, because it takes seconds and
 does not need the native module. Users must never see its numbers.

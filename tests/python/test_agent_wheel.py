@@ -1,4 +1,4 @@
-"""The agent's wheel: what it contains, and that `narrows` finds the program that pip installs."""
+"""The content of the agent's wheel, and that `narrows` finds the program that pip installs."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_the_response_ends_when_a_flow_is_near_its_new_share() -> None:
     fast = a_run([[50, 50, 40, 27, 25, 50, 50], [50, 50, 25, 25, 25, 50, 50]], capacity, column="send_bps")
     assert measure_run("responsiveness", fast, link="l", change_s=0.2).value == pytest.approx(0.05)
     assert not measure_run("responsiveness", fast, link="l", change_s=0.2).censored
-    # A flow that is near its share only after the capacity has changed again did not respond.
+    # If a flow is near its share only after the capacity has changed again, it did not respond.
     slow = a_run([[50, 50, 40, 40, 40, 25, 25], [50, 50, 25, 25, 25, 50, 50]], capacity, column="send_bps")
     found = measure_run("responsiveness", slow, link="l", change_s=0.2)
     assert found.censored and found.value == pytest.approx(0.1)

@@ -1,4 +1,4 @@
-"""Arrow arrays that are made without pandas are equal to the arrays that pyarrow makes."""
+"""Arrow arrays that Narrows makes without pandas are equal to the arrays that pyarrow makes."""
 
 import math
 

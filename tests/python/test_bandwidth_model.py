@@ -41,7 +41,7 @@ params = { predictor = PREDICTOR }
 
 
 def model(bps, service=443):
-    """A model for which flows of this service use this rate, and all others are not limited."""
+    """A model that predicts this rate for flows of this service, and no limit for all others."""
     split = ["service", service - 0.5, 1, 2]
     upper = ["service", service + 0.5, 3, 4]
     tree = [split, 25.0, upper, math.log(bps), 25.0]
@@ -57,7 +57,7 @@ def fct_s(results):
 
 
 def records(count=400):
-    """Flow records of two services, of which one uses 1 Mbit/s, on a link of 100 Mbit/s."""
+    """Flow records of two services on a link of 100 Mbit/s. One of the services uses 1 Mbit/s."""
     rows = []
     for i in range(count):
         service, limited = (1883, 1) if i % 2 else (80, 0)
@@ -80,7 +80,7 @@ def records(count=400):
 
 
 def predicted_bps(model, features):
-    """The prediction of a model by the definition of the file format."""
+    """The prediction of a model, computed by the definition of the file format."""
     total = model["base"]
     for tree in model["trees"]:
         at = 0

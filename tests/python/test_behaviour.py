@@ -133,7 +133,7 @@ def test_a_stopped_run_has_the_output_of_a_shorter_plan():
         monitor.stop()
         stopped = _native.run(plan_json(plan), monitor=monitor)
         if stopped.get("stopped_s", 0.0) * 1e9 <= plan["warmup"]:
-            continue  # too few events, or in the warm-up
+            continue  # the run did not stop, or stopped in the warm-up
         shorter = plan | {"duration": round(stopped.pop("stopped_s") * 1e9)}
         whole = _native.run(plan_json(shorter))
         for output in (stopped, whole):

@@ -1,4 +1,4 @@
-"""Short flows under BRF: neither slow nor in a queue, with and without the predictor (BRF-15, BRF-34)."""
+"""Short flows under BRF are fast and cause no queue, with and without the predictor (BRF-15, BRF-34)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a study on both sides. The kernel's results are sketched, too."""
+    """The report of a study with simulated and real runs. Both are sketched."""
     folder = tmp_path_factory.mktemp("both")
     study = load_study(find_study("brf"))
     outcome = run_on_both(study, folder, Sketch(), quick=True, only=["E5", "E6"], simulator=Sketch())

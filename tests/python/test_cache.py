@@ -1,4 +1,4 @@
-"""`--cache`: a run whose output is known is not made again, and its tables are the same."""
+"""`--cache`: a run whose output is in the cache is not repeated, and its tables are the same."""
 
 import json
 import math

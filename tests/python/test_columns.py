@@ -1,4 +1,5 @@
-"""Tables of a study by run. They have the same figures as the tables, and only requested columns are read."""
+"""Tables of a study split by run: they have the same figures as the whole tables, and only requested columns
+are read."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from narrows.studies.model import FigureSpec
 
 
 def a_run(controller: str = "bdr", counted: float = 3.0) -> Run:
-    """Flows of 1, 30 and 300 packets, a second apart, that take 0.2, 0.3 and 2 s, and an unfinished flow."""
+    """Flows of 1, 30 and 300 packets that take 0.2, 0.3 and 2 s, and an unfinished flow."""
     start, fct = [4.0, 5.0, 6.0, 9.0], [0.2, 0.3, 2.0, math.nan]
     t = np.arange(1.0, 11.0)
     flows = {
@@ -57,7 +57,8 @@ def test_the_exponent_of_completion_times_is_one_if_they_are_proportional_to_siz
 
     assert exponent([0.1, 1.0, 2.0, 4.0]) == pytest.approx(1.0)
     assert exponent([0.2, 0.2, 0.2, 0.2]) == pytest.approx(0.0)
-    # A handshake of 0.1 s and 100 packets per 0.1 s: proportional beyond the handshake, for large flows.
+    # A handshake of 0.1 s, then 100 packets per 0.1 s. For large flows, the time after the handshake is
+    # proportional to the size.
     times = [0.2, 0.2, 0.3, 0.5]
     assert exponent(times, least_packets=100, handshake_s=0.1) == pytest.approx(1.0)
     assert 0.6 < exponent(times, least_packets=100) < 0.7

@@ -1,4 +1,5 @@
-"""For results of another version, or with a foreign file, a command prints one line that names the file."""
+"""If results are of another version or contain a foreign file, a command prints one line with the file's
+name."""
 
 import json
 import re

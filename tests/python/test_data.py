@@ -206,7 +206,7 @@ def test_a_missing_file_on_the_server_leaves_nothing_behind(narrows, tmp_path, m
 
 def test_a_missing_network_gives_a_one_line_error(narrows, tmp_path, monkeypatch, catalogue):
     catalogue(data_set(trace("first", b"1\n")))
-    monkeypatch.setenv(fetching.MIRROR, "http://127.0.0.1:1")  # nothing listens on tcpmux
+    monkeypatch.setenv(fetching.MIRROR, "http://127.0.0.1:1")  # nothing listens on this port
     line = failing(narrows, tmp_path / "data", "example")
     assert line == (
         "data: cannot download http://127.0.0.1:1/first: no connection to the server; nothing was written"

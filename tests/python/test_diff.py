@@ -15,7 +15,8 @@ SEEDS = 8
 
 
 class Noisy:
-    """A backend whose goodputs depend on the seed, and with `slower` also on the version of an algorithm."""
+    """A backend whose goodputs depend on the seed and on a factor, which stands for a version of an
+    algorithm."""
 
     def __init__(self, backend, slower=1.0, *, noise=0.02, unsound=(), stream=0):
         self._backend, self._slower, self._noise = backend, slower, noise
@@ -103,7 +104,8 @@ def test_only_common_seeds_count_if_there_are_several(backend):
 
 
 def test_repetitions_of_one_run_are_no_replicates(backend):
-    """Without noise all seeds give the same run, so no interval exists and the difference is not judged."""
+    """Without noise, all seeds give the same run. There is no interval then, and the difference is not
+    judged."""
     base, head = (side("x", Noisy(backend, factor, noise=0)) for factor in (1, 0.5))
     result = diff(base, head)
     assert set(outcomes(result).values()) == {Outcome.UNJUDGED}
@@ -185,7 +187,8 @@ def test_the_correction_counts_all_figures_of_all_scenarios(backend):
 
 
 def test_unchanged_sides_with_other_seeds_alarm_at_most_at_the_stated_level(backend):
-    """At 95 % confidence, about 5 alarms are expected in 105 comparisons. Their sides overlap."""
+    """At 95 % confidence, about 5 alarms are expected in 105 comparisons. The comparisons are not
+    independent."""
     base = [side("", Noisy(backend, stream=stream), seeds=5) for stream in range(15)]
     alarms = [
         diff(a, b).is_changed

@@ -222,7 +222,7 @@ def test_brfs_parameters_are_those_that_a_scenario_takes(mode):
         outputs.append(sweep.run(Scenario(**data, rate_controllers=controllers)))
     preset, spelled_out = (output.pandas("traces") for output in outputs)
     assert len(preset) > 100
-    # For Arrow two NaN values differ, for pandas they are equal.
+    # The comparison uses pandas, because two NaN values differ for Arrow and are equal for pandas.
     assert preset.equals(spelled_out)
 
 

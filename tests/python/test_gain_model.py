@@ -18,7 +18,7 @@ VARIANTS = ("bbr-a", "bbr-b", "bbr-c")
 
 
 def two_flows(algorithm: str = "bbr", *, longest_queue_s: float = 0.25, seconds: float = 30.0) -> Solution:
-    """A flow of 10 ms and a flow of 50 ms that begin with half of the link each."""
+    """A flow of 10 ms and a flow of 50 ms. Each begins with half of the link."""
     up = GAINS[algorithm].up
     flows = [FluidFlow(p, p + longest_queue_s, 0.5, up) for p in (0.01, 0.05)]
     return solve(flows, seconds, 0.08)
@@ -66,9 +66,10 @@ def test_measures_of_the_curves_find_what_they_look_for() -> None:
 
 
 def test_effective_gains_are_those_of_the_worked_example() -> None:
-    """A queue of 10 ms leaves 0.625 of 1.25 to a flow of 10 ms, and 1.042 to a flow of 50 ms."""
+    """A queue of 10 ms reduces a gain of 1.25 to 0.625 for a flow of 10 ms, and to 1.042 for one of 50 ms."""
     rtprops = np.array([0.01, 0.05])
-    # Two flows whose data in flight makes this queue: p/T of a half and of five sixths of the link.
+    # The data in flight of two flows that make this queue. p/T is a half for the first, and five sixths for
+    # the second.
     in_flight = np.array([0.5 * 0.02, 0.5 * 0.06])
     queue = queueing_delay(in_flight, rtprops)
     assert queue == pytest.approx(0.01)
@@ -113,7 +114,7 @@ def test_flows_with_equal_rtts_keep_their_shares(algorithm: str) -> None:
 def test_the_longer_path_takes_the_link_with_every_gain(
     algorithm: str, longest_queue_s: float, seconds: float
 ) -> None:
-    """Only one flow can keep its estimate with a given queue: two equations have one unknown."""
+    """With a given queue, only one flow can keep its estimate: there are two equations with one unknown."""
     found = two_flows(algorithm, longest_queue_s=longest_queue_s, seconds=seconds)
     assert found.share[-1][0] < 0.01
     at_end = found.queueing_s[-1]
@@ -132,7 +133,8 @@ def test_a_larger_gain_makes_a_longer_queue() -> None:
 
 @pytest.mark.parametrize("algorithm", ["bbr", *VARIANTS])
 def test_a_smaller_step_gives_the_same_solution(algorithm: str) -> None:
-    """The grid is exact, because the model refers only to times a whole number of steps ago."""
+    """The solution does not depend on the step, because all delays of the model are whole numbers of
+    steps."""
     up = GAINS[algorithm].up
     flows = [FluidFlow(p, p + 0.1, 0.5, up) for p in (0.01, 0.05)]
     coarse, fine = solve(flows, 12.0, 0.08), solve(flows, 12.0, 0.01)

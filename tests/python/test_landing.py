@@ -20,7 +20,7 @@ def test_the_picture_is_drawn_from_the_measured_tables(tool):
 
 
 def test_the_tables_figures_are_those_of_the_pages(tool):
-    """Compare one value of each table with the page that prints it."""
+    """Compares one value of each table with the page that shows it."""
     speeds = {(row["what"], row["simulator"]): row["value"] for row in tool.speeds()}
     errors = {(row["what"], row["simulator"]): row["value"] for row in tool.errors()}
     assert len(speeds) == 2 * len(tool.SCENARIOS)

@@ -363,8 +363,8 @@ def test_the_width_of_a_map_follows_its_columns(measured):
 
 @given(st.floats(-3, 3), st.sampled_from([SHARE, HARM]))
 def test_text_is_legible_on_any_fill(value, ramp):
-    """The contrast is at least 4.5:1, which WCAG 2.1 (1.4.3) requires of text. Only the fill decides between
-    black and white.
+    """The contrast is at least 4.5:1, which WCAG 2.1 (1.4.3) requires of text. Whether the text is black or
+    white depends only on the fill.
     """
     assert contrast(ramp.text(value), ramp.fill(value)) >= 4.5
     assert ramp.text(value) == text_on(ramp.fill(value))
@@ -406,7 +406,7 @@ def test_a_second_matrix_removes_the_figures_of_the_first(tmp_path, narrows):
 
 
 def test_random_loss_and_marks_are_on_the_page(tmp_path, narrows):
-    """Otherwise readers could mistake figures of a lossy link for figures of a link without loss."""
+    """Without this note, readers could mistake figures of a lossy link for figures of a link without loss."""
     arguments = ["matrix", "cubic", "--buffer", "1bdp", "--seeds", "1", "--duration", "2s", "--no-figures"]
     _, printed, _ = narrows(*arguments, "--loss", "0.5%", "--mark", "0.2bdp", "--out", str(tmp_path / "a"))
     text = (tmp_path / "a/report.html").read_text()

@@ -126,7 +126,7 @@ NOTEBOOK = Path(__file__).parents[2] / "notebooks/buffers.ipynb"
 
 
 def shown(cell, names):
-    """Run a cell, and return the value of its last expression, which a notebook shows."""
+    """Runs a cell, and returns the value of its last expression, which a notebook displays."""
     code = ast.parse("".join(cell["source"]))
     last = code.body.pop() if isinstance(code.body[-1], ast.Expr) else None
     exec(compile(code, str(NOTEBOOK), "exec"), names)

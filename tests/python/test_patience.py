@@ -1,4 +1,4 @@
-"""A test in real time is not judged if the machine's host disturbed each attempt, and only then."""
+"""A test in real time is judged unless the machine's host disturbed every attempt."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Many flows in few lines: pairs of hosts, equal paths, measured sizes."""
+"""Keys that describe many flows in few lines: pairs of hosts, equal paths, measured sizes."""
 
 from pathlib import Path
 from typing import get_args
@@ -90,7 +90,7 @@ def test_all_equal_paths_are_known(k, most):
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_equal_links_are_those_of_all_shortest_paths(data):
-    """Compared with a list of all simple paths of a small random graph."""
+    """Compares with the shortest of all simple paths of a small random graph."""
     nodes = data.draw(st.integers(2, 6))
     ends = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1)).filter(lambda ab: ab[0] != ab[1])
     links = []
@@ -197,7 +197,7 @@ def test_too_many_pairs_are_refused_before_they_are_made():
 
 
 def test_few_arrivals_do_not_mix_flows_of_seeds_in_the_summary():
-    """Seeds have different numbers of arrivals, so the flows after them have different numbers."""
+    """The number of arrivals depends on the seed, and so does the number of each flow after the arrivals."""
     text = (
         "duration = '2s'\n[topology]\nkind = 'dumbbell'\nrate = '10mbit'\nrtt = '20ms'\n"
         "[[flows]]\nname = 'web'\narrivals = { rate = 2, size = '5kB' }\n"

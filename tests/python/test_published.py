@@ -99,7 +99,7 @@ def test_each_repetition_has_all_algorithms_before_the_next_begins() -> None:
 
 
 class Fake:
-    """Real stacks that write reports without sending anything."""
+    """A stand-in for real stacks, which writes reports without sending anything."""
 
     name = "kernel"
     most_jobs: int | None = 1
@@ -149,7 +149,7 @@ def report(asked: Transfer) -> dict[str, Any]:
 
 
 def pings(asked: Pings) -> dict[str, Any]:
-    """Pings whose RTTs deviate more with more hosts. With seven hosts, one gets 16 of 20 replies."""
+    """Pings whose RTTs vary more with more hosts. With seven hosts, one host gets only 16 of 20 replies."""
     return {
         f"h{host}": {
             "sent": asked.count,

@@ -237,7 +237,7 @@ SWEEP = """
 
 
 def data_of(spec: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """The rows of each layer of a chart; layers with the same rows share them."""
+    """The rows of each layer of a chart. Layers with the same rows refer to the same data."""
     if "data" in spec:
         return [spec["data"]["values"]]
     return [rows for layer in spec["layer"] for rows in data_of(layer)]

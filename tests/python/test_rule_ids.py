@@ -61,7 +61,7 @@ def tree() -> Iterator[tuple[str, str]]:
 
 
 def definitions() -> dict[str, list[str]]:
-    """The places that define each id: headings of the rule pages, and for MET rows of the metric tables."""
+    """The places that define each id: headings of the rule pages or, for MET, rows of the metric tables."""
     found: dict[str, list[str]] = {}
     for page in sorted(RULES.glob("*.md")):
         for match in HEADING.finditer(page.read_text(encoding="utf-8")):

@@ -150,7 +150,7 @@ def test_the_case_closest_to_the_limit_represents_all(expect: dict[str, float], 
 
 
 def test_identical_seeds_are_one_run() -> None:
-    """Without a random element every seed gives the same run, and an interval of no width would decide."""
+    """Without randomness, all seeds give the same run. An interval of zero width must not decide a claim."""
     claim = a_claim(**sides(loss=0.1), compare="difference", expect={"above": 0.0})
     same = [
         a_run(name, seed, goodput, loss=0.1)
@@ -281,7 +281,7 @@ def test_the_limit_for_the_opposite_is_on_the_other_side() -> None:
 
 
 def test_opposite_words_for_one_effect_never_share_a_limit() -> None:
-    """C5 (gently) and C7 (rapidly) of BRF had one limit, next to BBR's effect. C5 has no verdict now."""
+    """BRF's C5 ("gently") and C7 ("rapidly") once had the same limit. C5 has no verdict now."""
     claims = {claim.id: claim for claim in load_study(find_study("brf")).claims}
     assert "no number" in claims["C5"].cannot
     rapidly = claims["C7"].expect
@@ -394,7 +394,7 @@ def test_every_study_at_hand_is_sound() -> None:
 
 
 def test_the_buffer_is_that_of_both_routers() -> None:
-    """BRF shapes at R0. A sweep of R1's buffer alone would run BRF twice with the same bottleneck."""
+    """BRF shapes at R0, so a sweep of only R1's buffer would not change BRF's bottleneck."""
     from narrows.scenario.load import expand
     from narrows.scenario.resolve import resolve
 
@@ -514,7 +514,7 @@ def test_a_study_from_files_to_findings(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted({run.factors["algorithm"] for run in runs}) == ["bbr", "brf", "brf-literal", "cubic"]
     assert sorted({run.factors["loss"] for run in runs}) == [0.001, 0.02, 0.1]
     assert len(runs) == 4 * 3 * 2 * 2
-    # A value that is the same in all runs (the host's queue) is no factor.
+    # A value that is the same in all runs, such as the host's queue, is not a factor.
     assert all(set(run.factors) == {"algorithm", "loss", "buffer"} for run in runs)
     found = {finding.claim.id: finding for finding in outcome.findings}
     assert found["C6"].verdict is Verdict.REPRODUCED  # the sketch of CUBIC collapses under loss

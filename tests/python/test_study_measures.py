@@ -119,7 +119,7 @@ def test_a_measure_is_computed_once_for_a_run(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_time_with_a_queue_adds_the_queues_of_a_path() -> None:
-    """Two links of 100 Mbit/s. Their queues of 3 and 4 ms are 7 ms together, in five samples of 100 ms."""
+    """Two links of 100 Mbit/s. In five samples of 100 ms, their queues of 3 and 4 ms add up to 7 ms."""
     t = np.tile(np.round(0.1 * np.arange(1, 11), 9), 2)
     queued = np.concatenate([np.full(10, 37_500.0), np.where(np.arange(10) < 5, 50_000.0, 0.0)])
     tables = {
@@ -199,7 +199,7 @@ def delay_run(delays_ms: list[float], bin_s: float = 0.1) -> Run:
 
 
 def test_rises_are_counted_in_every_window() -> None:
-    rising = [0.0, 6.0, 4.5, 6.0, 2.0]  # 4.5 is not low enough to make the second 6 a rise of its own
+    rising = [0.0, 6.0, 4.5, 6.0, 2.0]  # after 4.5, which is above `below_ms`, the second 6 is no new rise
     args = {"above_ms": 5.0, "below_ms": 4.0, "after_s": 0.0}
     assert measure_run("recurrences", delay_run(rising * 6), **args).value == 2  # two in each second
     assert measure_run("recurrence_interval", delay_run(rising * 6), **args).value == pytest.approx(0.5)
@@ -211,7 +211,7 @@ def test_rises_are_counted_in_every_window() -> None:
         run = delay_run([still] * 30)
         assert measure_run("recurrences", run, **args).value == 0
         assert math.isnan(measure_run("recurrence_interval", run, **args).value)
-    # Bins without an ACK are ignored. For a run shorter than a window, the measure is undefined.
+    # Bins without an ACK are ignored. If a run is shorter than a window, the measure is undefined.
     holes = delay_run([0.0, math.nan, 6.0, math.nan, 2.0] * 6)
     assert measure_run("recurrences", holes, **args).value == 2
     assert math.isnan(measure_run("recurrences", delay_run(rising), **args).value)

@@ -106,7 +106,7 @@ def test_both_sides_have_a_verdict_of_their_own(tmp_path: Path) -> None:
 
 
 def test_order_claims_are_decided_by_one_command_on_real_stacks(tmp_path: Path) -> None:
-    """By default, an experiment has several runs if a claim needs an interval, and one if none does."""
+    """By default, an experiment has several runs if a claim needs an interval, and otherwise one run."""
     real = Fake()
     said: list[str] = []
     outcome = run_on_both(STUDY, tmp_path, real, only=["E6"], simulator=Sketch(), say=said.append)
@@ -148,7 +148,7 @@ def test_a_run_that_was_not_sound_is_shown_and_not_judged(tmp_path: Path) -> Non
     assert DISTURBED in found["C24"].why and found["C24"].cases[0].doubted
     assert found["C24"].cases[0].interval.mean < 1.0
     assert "do not trust: " + DISTURBED in build(outcome)
-    # A claim that cannot be judged anyway keeps its own reason.
+    # A claim that cannot be judged for another reason keeps this reason.
     claim = next(claim for claim in STUDY.claims if claim.id == "C22")
     assert "one run" in judge(claim, outcome.real.runs).why
 

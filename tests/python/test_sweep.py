@@ -303,7 +303,7 @@ FULL = "cannot be written (No space left on device); free some space and run aga
 
 @pytest.mark.parametrize("name", ["signalling.parquet", "timing.csv"])
 def test_a_file_that_is_half_written_on_a_full_disk_is_removed(tmp_path, backend, monkeypatch, name):
-    """The single runs stay readable."""
+    """The files of single runs stay readable."""
 
     def on_a_full_disk(path, content):
         if name in path.name:
@@ -403,7 +403,7 @@ def small_disk(tmp_path):
 
 
 def test_results_on_a_small_disk_are_readable_or_absent(small_disk, backend):
-    """A write may fail at any place, which depends on the size of the disk."""
+    """The size of the disk determines which write fails, so many sizes are tried."""
     outcomes = set()
     for kib in range(8, 200, 8):
         folder = small_disk(kib) / "a"

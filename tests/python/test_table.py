@@ -156,7 +156,7 @@ def test_a_command_prints_no_line_wider_than_the_terminal(narrows, terminal, mon
         narrows("run", "wide.toml")
         narrows("run", "wide.toml", "--seed", "7", "--out", "results/other")
     if call[0] == "doctor":
-        # Tests on the kernel, at the same time, may load other controllers between the two calls.
+        # Tests on the kernel, which run at the same time, may load further controllers between the two calls.
         known = features.congestion_controls()
         monkeypatch.setattr(features, "congestion_controls", lambda: known)
     if "loads" in call:

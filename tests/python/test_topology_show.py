@@ -150,7 +150,7 @@ def test_every_node_gets_a_finite_place_and_known_ones_keep_theirs(graph):
 
 def test_a_row_of_switches_is_a_row():
     at = place(4, [(0, 1), (1, 2), (2, 3), (3, 0)][:3], {})
-    # The ends are hosts, because they have one neighbour.
+    # The two ends are drawn as hosts, because they have only one neighbour.
     assert at[1][0] < at[2][0]
     assert at[1][1] == pytest.approx(at[2][1], abs=1e-9)
     assert len({(round(x, 6), round(y, 6)) for x, y in at}) == 4

@@ -1,7 +1,8 @@
 """Every command of the tutorials runs, and prints the output that the tutorial shows.
 
-Other tests check the commands to install; a comment on the page names them. The Rust part of the second
-tutorial is compiled and run where cargo is installed, from the clone's own crates and without a network.
+The commands to install are checked by other tests, which a comment on the page names. The Rust part of the
+second tutorial is compiled and run where cargo is installed, from the clone's own crates and without a
+network.
 """
 
 import importlib.util

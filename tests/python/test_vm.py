@@ -375,7 +375,7 @@ def test_turns_are_given_to_so_many_at_a_time_in_the_order_of_asking(tmp_path):
     threads = [threading.Thread(target=guest, args=(number,)) for number in range(5)]
     for waiting, thread in enumerate(threads):
         thread.start()
-        # The next guest asks when this guest has a slot or a ticket.
+        # The next guest asks only after this guest has got a slot or a ticket.
         until = time.monotonic() + 60
         while len(events) + len(list(tmp_path.glob("ticket-*"))) <= waiting or len(events) < min(
             waiting + 1, 2

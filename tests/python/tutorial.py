@@ -29,7 +29,8 @@ class Step:
 
 
 def steps(page: Path, folder: Path) -> list[Step]:
-    """The page's steps in order. Saving a file is a step, too, because commands may come before it."""
+    """The page's steps in order. Saving a file is also a step, because it may have to happen after some of
+    the commands."""
     found: list[Step] = []
     follows = False
     for number, block in enumerate(_BLOCK.finditer(page.read_text(encoding="utf-8"))):

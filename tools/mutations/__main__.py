@@ -5,11 +5,11 @@
     python tools/mutations plant cubic-beta       # these mutations only
     python tools/mutations unchanged --times 200  # runs of the unchanged engine with other seeds
 
-The changes are in `mutations.toml` and the scenarios in `suite/`. The judge compares each changed engine with
-the engine of the current commit in two ways: with other seeds (a statistical test, as for an engine whose
-random numbers changed), and with the same seeds (paired, and bit by bit). `unchanged` compares blocks of
-seeds of the unchanged engine with each other, and counts false alarms. Results are kept in
-`target/mutations`, so a stopped call continues.
+The changes are in `mutations.toml` and the scenarios in `suite/`. Each changed engine is compared with the
+engine of the current commit in two ways: with other seeds (a statistical test, as for an engine whose random
+numbers changed), and with the same seeds (paired, and bit by bit). `unchanged` compares blocks of seeds of
+the unchanged engine with each other, and counts false alarms. Results are kept in `target/mutations`, so a
+call that was stopped can be repeated and continues.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def changed(tree: Path, mutation: Mutation) -> Iterator[None]:
     original = path.read_text(encoding="utf-8")
     clean = tree / CLEAN
     commit = clean.read_text()
-    # A killed call leaves no mark, so the next one exports the tree again.
+    # If this call is killed, the mark is missing, and the next call exports the tree again.
     clean.unlink()
     path.write_text(apply(original, mutation), encoding="utf-8")
     try:
@@ -120,7 +120,7 @@ def is_found(result: Diff) -> bool:
 
 
 def evidence(result: Diff) -> str:
-    """The most certain change, or a dash."""
+    """The number of changes and the one with the smallest p-value, or a dash."""
     found = [
         (item.p, part.name, item)
         for part in result.parts
@@ -142,7 +142,7 @@ def unequal(result: Diff) -> str:
 
 
 def unchanged(times: int, commit: str) -> str:
-    """Compare blocks of seeds of the unchanged engine: all pairs of as many blocks as needed."""
+    """Compare pairs of blocks of seeds of the unchanged engine, with as many blocks as needed."""
     alarms, smallest = [], []
     blocks = math.ceil((1 + math.sqrt(1 + 8 * times)) / 2)
     sides = results_of(None, commit, range(blocks))

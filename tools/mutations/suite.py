@@ -16,7 +16,7 @@ SUITE = Path(__file__).with_name("suite")
 SEEDS = 10
 """Seeds of each scenario."""
 CONFIDENCE = 0.999
-"""The judge's confidence: at most one false alarm is expected in 1000 comparisons of unchanged engines."""
+"""Confidence of the comparisons: at most one false alarm is expected in 1000 of unchanged engines."""
 DONE = "done"
 """File in a folder of results that are complete."""
 
@@ -35,7 +35,7 @@ for first, out in zip(map(int, sys.argv[4::2]), map(Path, sys.argv[5::2]), stric
 
 
 def run(package: Path, folders: Mapping[int, Path]) -> None:
-    """Run the suite with the engine in a folder, unless the results are complete.
+    """Run the suite with the engine in a folder. Folders with complete results are skipped.
 
     Args:
         package: folder from which `narrows` is imported.

@@ -1,6 +1,6 @@
 """The attackers of the soak. They run until SIGTERM.
 
-    attacker.py packets FILE ADDRESS PORT SEED   # forge packets of the flows in FILE, the server's reports
+    attacker.py packets FILE ADDRESS PORT SEED   # forge packets of the flows in the server's reports, FILE
     attacker.py bytes SEED PORT...               # send random bytes to ports of loopback
 
 The forger of packets is not on the path. It knows addresses and ports, and guesses all other fields.
@@ -21,7 +21,7 @@ from reports import last, say
 
 EVERY_S = 0.005
 REPORTS = 200
-"""Number of packets after which the forger reads the list of flows again and writes a report."""
+"""Number of packets after which the forger reads the list of flows again and prints a report."""
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 FLAGS = {
     "ACK": ACK, "RST": RST, "RST with ACK": RST | ACK, "FIN": FIN | ACK, "SYN": SYN, "SYN-ACK": SYN | ACK,
@@ -47,7 +47,7 @@ def checksum(data: bytes) -> int:
 
 
 def forged(dice: random.Random, flags: int, source: End, target: End) -> bytes:
-    """An IPv4 packet of a flow with random numbers, and sometimes with a rate or payload."""
+    """An IPv4 packet of a flow with random sequence numbers, and sometimes with a rate or payload."""
     options = b"\x01\x01\xfd\x06NW" + struct.pack("!H", dice.choice(RATES)) if dice.random() < 0.5 else b""
     payload = bytes(dice.choice((0, 0, 0, 100)))
     length = 20 + len(options) + len(payload)

@@ -1,4 +1,4 @@
-"""The goodput of long flows compared with their fair share, as a pure function of samples."""
+"""Compares the goodput of long flows with their fair share. All results are computed from samples."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 WINDOW_S = 5.0
-"""Length of the windows over which a flow is judged. They contain no fault."""
+"""Length of the windows over which a flow is judged. Windows with a fault are not judged."""
 SETTLED_S = 5.0
 """A window begins at least this long after the last fault."""
 RECENT_S = 1.0
@@ -67,9 +67,9 @@ class Figures:
 
 
 def fair_bytes(samples: Sequence[Sample], capacity_bps: float) -> list[float]:
-    """For each sample, the bytes of a fair share since the first one. All connections have equal shares.
+    """For each sample, the bytes of a fair share since the first sample. All connections have equal shares.
 
-    Short connections often use less. The fair share is then an underestimate.
+    Short connections often use less than their share. The true fair share is then larger than this one.
     """
     sums = [0.0]
     for before, now in pairwise(samples):

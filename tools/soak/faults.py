@@ -17,7 +17,7 @@ from schedule import Fault
 WITHOUT_INTERFACE = re.compile(
     r"no network interface is called|no interface \S+; `ip link`|attaching to an interface .*No such device"
 )
-"""Errors of an agent that does not find its interface, or whose interface vanishes while the agent starts."""
+"""Errors of an agent whose interface does not exist, or is removed while the agent starts."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Faults:
         self.disturbances: list[Disturbance] = []
         """The faults that have ended and may have reduced a flow's share."""
         self._just_ended: list[Fault] = []
-        """The faults that ended in the present call of `repair`. Their effects may not be found yet."""
+        """The faults that ended in the current call of `repair`. Agents may still end because of them."""
 
     def begin(self, fault: Fault) -> None:
         """Causes a fault."""

@@ -16,7 +16,7 @@ from narrows.backends.kernel.features import BPFFS, CONGESTION
 
 _BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
 _NEXT_ID = {"eBPF programs": 11, "eBPF maps": 12, "eBPF links": 31}
-"""Commands of bpf(2) that return the next id. Ids are global, so the counts are of the whole machine."""
+"""Commands of bpf(2) that return the next id. Ids are global, so the counts cover the whole machine."""
 
 Inventory = dict[str, int]
 

@@ -23,9 +23,9 @@ from schedule import CONTROLLERS
 HERE = Path(__file__).parent
 METRICS = 9471
 OPEN_PORTS = (OPENFLOW, OPENFLOW + 1, AGENTS, AGENTS + 1, HTTP, HTTP + 1, METRICS)
-"""Ports of the controllers and of the switch. The second controller uses the next port number of each."""
+"""Ports of the two controllers and of the switch. The second controller uses the next higher numbers."""
 START_S = 30.0
-"""Time after its start within which a program must answer."""
+"""Time within which a program must answer after its start."""
 LONG_FLOWS = 3
 """Number of long flows of each sender."""
 MAX_FLOWS = 256

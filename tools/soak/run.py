@@ -21,13 +21,13 @@ STEP_S = 0.05
 WARM_S = 5.0
 """Time without load before the programs are measured, both before and after the load."""
 GOODPUT_BPS = RATE_MBIT * 1e6 * 0.98 * 1448 / 1514
-"""The payload that BRF allocates to all flows of the port: eta is 0.98, and headers take 66 bytes."""
+"""The payload rate that BRF allocates to all flows together: eta is 0.98, and headers take 66 bytes."""
 LEAST_PART = 0.5
 """Smallest goodput of a flow in a window, as a part of its fair share."""
 LONGEST_S = 10.0
 """Longest time for which a flow may have less than half of its fair share."""
 LEAST_ORPHANED = 0.1
-"""As `LEAST_PART`, for connections with CUBIC that are older than their sender's agent."""
+"""Like `LEAST_PART`, for connections that are older than their sender's agent and use CUBIC."""
 GROWTH = {"descriptors": 4, "threads": 3, "children": 0, "memory_mib": 32.0}
 """Accepted growth of a program's usage from before the load to after it."""
 
@@ -153,7 +153,7 @@ class Soak:
                     self.result.fail(f"{name}: {word} in its log: {log[log.index(word) :][:2000]}")
 
     def _compare(self, before: str, after: str) -> None:
-        """Waits until no kind of object has a larger count than before. Fails after `START_S`."""
+        """Waits until no count of objects exceeds that of the phase `before`. Fails after `START_S`."""
 
         def left() -> dict[str, int]:
             now = self.result.inventories[after] = inventory(self.network.net)

@@ -25,11 +25,11 @@ class Kind:
     shortest_s: float = 0.0
     longest_s: float = 0.0
     signal: Signals | None = None
-    """Signal to the program or its guardian. Other faults have none."""
+    """Signal to the program or its guardian; None for faults without a signal."""
     to_program: bool = True
     to_guardian: bool = False
     disturbs: bool = True
-    """Whether the fault may reduce the flows' shares. If not, windows with this fault are judged as well."""
+    """Whether the fault may reduce the flows' shares. If not, windows with this fault are judged, too."""
 
     @property
     def ends_program(self) -> bool:

@@ -26,7 +26,7 @@ REPORT_S = 0.25
 LONG_S = (10, 40)
 """Range of the duration of a long flow's connection. The flow then continues with a new connection."""
 SEND_BUFFER = 500_000
-"""Send buffer in bytes. It holds less than a second of data at a fair share, so that a closed connection ends
+"""Send buffer in bytes. At a fair share, it holds less than a second of data, so a closed connection ends
 soon.
 """
 SHORT_EVERY_S = 0.5

@@ -4,8 +4,8 @@
 //! `cargo bench -p narrows-agent --bench agent_loop [-- FLOWS...]` prints one line of JSON for each number of flows.
 //! The benchmark asserts nothing. Times are CPU times.
 //!
-//! All flows are active in every tick of 10 ms. The bytes of a flow grow at its ordered rate, in whole packets. Every
-//! tenth flow sends only at half of its rate. Each tick has new samples of both halves of the RTT (20 ms in all).
+//! All flows are active in every tick of 10 ms. Each flow sends whole packets at its ordered rate, and every tenth flow
+//! only at half of its rate. Each tick has new samples of both halves of the RTT (20 ms in all).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -99,7 +99,7 @@ impl Plane {
         &self.0[slot as usize]
     }
 
-    /// The handshake of the flow in this slot passed.
+    /// Opens a slot, as the program does after a flow's handshake.
     fn open(&self, slot: u32, grant: RateCode) {
         let s = self.slot(slot);
         s.flags.set(Flags::LIVE.0 | Flags::RATED.0 | Flags::SENDER_SEEN.0 | Flags::RECEIVER_SEEN.0);
@@ -186,8 +186,8 @@ fn figures(turns: &[Duration]) -> [f64; 2] {
     [at(50), at(99)]
 }
 
-/// A permutation of the slots, so that the controller's records are not in the order of the slots. On a real switch,
-/// they are not in this order either after some hours of arriving and ending flows.
+/// Returns the slots in a random order, so that the controller's records are not in the order of the slots. On a real
+/// switch, flows that arrive and end have the same effect after some hours.
 fn shuffled(flows: u32) -> Vec<u32> {
     let mut slots: Vec<u32> = (0..flows).collect();
     let mut state = 1u64;

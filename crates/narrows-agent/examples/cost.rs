@@ -80,8 +80,8 @@ impl Net {
         command
     }
 
-    /// Goodput of one connection, bit/s. `algorithm` replaces the host's default algorithm. With BBR as the default,
-    /// pacing would limit the connection, and not the cost of a packet.
+    /// Goodput of one connection, bit/s. `algorithm` replaces the host's default algorithm. If the default is BBR,
+    /// pacing limits the connection instead of the cost of a packet.
     fn throughput(&self, seconds: u32, algorithm: Option<&str>) -> Outcome<f64> {
         let server: Child =
             self.command("b", "iperf3 -s -1").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;

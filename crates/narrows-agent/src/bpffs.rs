@@ -1,5 +1,5 @@
-//! The BPF file system (bpffs) at `/sys/fs/bpf`: mounts it once, detects a mount that hides another mount, and works
-//! in hidden mounts.
+//! The BPF file system (bpffs) at `/sys/fs/bpf`: mounts it once, detects a mount that hides another mount, and
+//! gives access to hidden mounts.
 //!
 //! Each mount of bpffs is a file system of its own. A second mount on the same folder therefore hides everything
 //! that is pinned in the first file system. The kernel keeps the hidden pinned objects alive.

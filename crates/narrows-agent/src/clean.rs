@@ -36,8 +36,8 @@ fn answers(socket: &Path) -> bool {
 }
 
 /// Returns the network namespaces that may hold objects of agents: the current one, those with a name, and those of
-/// processes. Each namespace is listed once. The text of a namespace is appended to messages. The current namespace
-/// has an empty text and no `Netns`.
+/// processes. Each namespace is listed once, with a text to append to messages, e.g. ` in namespace a`. For the
+/// current namespace, the text is empty and there is no `Netns`.
 pub fn namespaces() -> Vec<(String, Option<Netns>)> {
     let mut seen = BTreeSet::new();
     let mut is_new = |path: &Path| {

@@ -69,8 +69,8 @@ impl Guardian {
         Guardian::start_program(Path::new("/proc/self/exe"))
     }
 
-    /// Like [`Guardian::start`], but for callers in other programs than `narrows-agent`. `program` is the path of
-    /// `narrows-agent`.
+    /// Like [`Guardian::start`], but for callers that are not part of the program `narrows-agent`. `program` is the
+    /// path of `narrows-agent`.
     pub fn start_program(program: &Path) -> io::Result<Self> {
         let (child, pipe) = spawn(program)?;
         Ok(Guardian { program: program.to_owned(), child, pipe, charges: Vec::new() })

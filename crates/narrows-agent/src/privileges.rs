@@ -33,7 +33,7 @@ pub fn check() -> Result<(), String> {
 }
 
 /// Drops all capabilities of this thread except those in `keep` and `reserve`. Threads that it starts later inherit
-/// the rest. The capabilities in `reserve` have no effect until a thread [raises](raise) them. Programs that the
+/// the kept ones. The capabilities in `reserve` have no effect until a thread [raises](raise) them. Programs that the
 /// process executes cannot gain capabilities.
 ///
 /// Call this function before other threads start, because each thread has its own capabilities.

@@ -105,8 +105,8 @@ impl Services {
     pub fn ready(&mut self, reserve: &[Capability]) -> io::Result<()> {
         let path = path_of(&self.common.name);
         let (listener, board) = (self.listener.take(), &self.board);
-        // A thread inherits the capabilities of the thread that starts it. A thread without the reserve starts the
-        // threads that read requests, so that they have no reserve either.
+        // A thread inherits the capabilities of the thread that starts it. The threads that read requests must not
+        // have the reserve, so a thread without the reserve starts them.
         let open = || -> io::Result<_> {
             privileges::drop_to(&privileges::RUNNING, &[])?;
             let server = Server::start(&path, Arc::clone(board))?;

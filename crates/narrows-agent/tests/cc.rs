@@ -149,7 +149,7 @@ fn a_congestion_control_stays_until_it_is_unloaded_and_unused() {
     });
 }
 
-/// Ends the load, even if the test fails.
+/// Ends the threads that keep the processors busy, even if the test fails.
 struct StopsLoad<'a>(&'a AtomicBool);
 
 impl Drop for StopsLoad<'_> {

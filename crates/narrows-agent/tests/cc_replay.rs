@@ -2,8 +2,8 @@
 //! kernel.
 //!
 //! A flow in the simulator records its events and the decisions of its controller. The eBPF source, compiled as a
-//! normal program (`native/cc.c`), gets the same events. Before each event both have the same window and rate, so a
-//! difference counts where it arises.
+//! normal program (`native/cc.c`), gets the same events. Before each event, both implementations have the same window
+//! and rate, so that a difference shows only at the event that causes it.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::fmt::Write as _;
@@ -348,7 +348,8 @@ fn differences(pairs: &[(String, Decision, Decision)]) -> Differences {
         let count = pairs.iter().filter(|(_, simulated, ebpf)| differ(simulated, ebpf)).count();
         count as f64 / pairs.len() as f64
     };
-    // The difference of two infinite bounds is not a number, and of a bound and none it is infinite.
+    // Two infinite bounds count as equal, because their difference is not a number. The difference between a finite and
+    // an infinite bound is infinite.
     let volumes = |a: f64, b: f64| (a - b).abs() > f64::max(2.0, 0.02 * a.min(b));
     let rates = |a: f64, b: f64| (a - b).abs() > f64::max(2000.0, 0.01 * a);
     Differences {
@@ -363,8 +364,8 @@ fn differences(pairs: &[(String, Decision, Decision)]) -> Differences {
     }
 }
 
-/// With losses, the two know different numbers of packets in flight when a packet was sent (bpf/cc/history.h), by a few
-/// packets. A few packets decide when a probe ends.
+/// With losses, the two implementations disagree by a few packets about the number of packets in flight when a packet
+/// was sent (bpf/cc/history.h). This can change the time at which a probe ends.
 const CASES: [Case; 7] = [
     Case { name: "a queue of a BDP", ..PLAIN },
     Case { name: "a short queue", queue: 20, ..PLAIN },
@@ -411,8 +412,9 @@ fn v2_decides_as_the_simulator() {
     check(Variant::V2);
 }
 
-/// The kernel's BBR ends a probe by an estimate of the packets in the network. The simulator's ends it by the packets in
-/// flight, so gains differ for some ACKs. With marks and spurious losses, the detectors of policers differ.
+/// The kernel's BBR decides by an estimate of the packets in the network when a probe ends. The simulator's BBR decides
+/// by the packets in flight, so gains differ for some ACKs. With marks and spurious losses, the detectors of policers
+/// differ.
 #[test]
 fn v1_and_bbq_have_the_model_and_the_phases_of_the_simulator() {
     for variant in [Variant::V1, Variant::Bbq] {

@@ -1,5 +1,5 @@
-//! The reports of designated packets, computed by the header of the eBPF program, compared with the simulator's sender. It needs
-//! no kernel.
+//! Compares the reports of designated packets that the header of the eBPF program computes with those of the
+//! simulator's sender. Needs no kernel.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::fmt::Write as _;

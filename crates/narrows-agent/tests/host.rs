@@ -154,13 +154,14 @@ fn missing_feedback_leads_to_cubic_and_new_feedback_back_to_the_rate() {
         let orphan: Vec<_> = packets.iter().filter(|p| within(&packets, p, 2.0, 2.5)).collect();
         let marked = orphan.iter().filter(|p| [0xFD02, 0xFE02].contains(&p.first_options)).count();
         assert_eq!(marked, orphan.len(), "every data packet is marked");
-        // CUBIC has left a queue at the test's switch. It drains first, and a recovery in progress ends by
-        // CUBIC's rules.
+        // CUBIC has left a queue at the test's switch. This queue drains first, and a recovery in progress
+        // ends by CUBIC's rules.
         assert_near("rate after all", rate(&packets, 6.0, 7.8), WRITTEN as f64, 0.03);
     });
 }
 
-/// The first sender ends in the middle of a transfer. The next one takes the connection over, at its rate or from CUBIC.
+/// The first sender ends in the middle of a transfer. The next one takes the connection over: at once, at the
+/// connection's rate, or later, after the connection has changed to CUBIC.
 #[test]
 fn the_next_sender_takes_over_open_connections() {
     for pause in [Duration::ZERO, 2 * SECOND] {
@@ -264,7 +265,7 @@ fn the_application_limit_is_stated_once_per_rtt() {
             net.transfer(2 * SECOND, false, write);
             let packets = data(&net, true);
             let count = |mark| packets.iter().filter(|p| p.first_options == mark).count();
-            // A super-packet's mark is on each of its segments, so more marks are on the wire.
+            // Each segment of a super-packet has its mark, so the wire has more marks than the sender counts.
             (count(0xFD02), count(0xFE02), sender.counters().marked)
         };
         let (unlimited, limited, marked) = marks(greedy, "greedy");
@@ -293,12 +294,12 @@ fn the_receiver_reserves_room_only_for_senders_that_ask() {
         assert!(net.switch.seen().iter().all(|s| s.option == RateOption::Absent), "no SYN asked");
 
         let before = net.switch.seen().len();
-        // A host may be both: the programs do not disturb each other in one cgroup.
+        // A host may be sender and receiver: the programs do not disturb each other in one cgroup.
         let receiver_too = must(Receiver::load(&ReceiverOptions { scope: net.scope("a"), ask: false }));
         let sender = must(Sender::load(&sender(&net, "a", "asking")));
         net.transfer(2 * SECOND, false, greedy);
         let seen = net.switch.seen().split_off(before);
-        // The last ACKs of the previous connection are still on the way.
+        // Skip the last ACKs of the previous connection, which are still on the way.
         let begin = seen.iter().position(Seen::is_syn).expect("a SYN");
         let seen = &seen[begin..];
         let syn_ack = seen.iter().find(|s| s.is_syn_ack()).expect("a SYN-ACK");

@@ -99,7 +99,7 @@ impl Agent {
         }
         let mut client = Client::connect(&self.folder.path().join("s.sock"), &Request::default()).unwrap();
         assert!(client.next().unwrap().unwrap().flow_count >= before);
-        // A page is shared for a moment.
+        // Requests within a moment get the same page, so wait.
         thread::sleep(Duration::from_millis(250));
         let (before, begun) = (self.beats.load(Ordering::Relaxed), clock::now());
         let page = self.get("/metrics");

@@ -89,7 +89,7 @@ fn an_agent_answers_keeps_two_capabilities_and_stops_cleanly() {
         let effective = u64::from_str_radix(&agent.proc_status("CapEff:"), 16).unwrap();
         assert_eq!(effective & !(1 << 12 | 1 << 39), 0);
         assert_eq!(agent.proc_status("NoNewPrivs:"), "1");
-        // The agent has a file, so SIGHUP does not end it.
+        // The agent has a configuration file, so SIGHUP makes it read the file and does not end it.
         nix::sys::signal::kill(agent.pid(), nix::sys::signal::SIGHUP).unwrap();
         while agent.proc_status("ShdPnd:") != "0000000000000000" {
             std::thread::sleep(Duration::from_millis(1));

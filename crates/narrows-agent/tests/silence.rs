@@ -1,4 +1,4 @@
-//! The sender's rate during a long silence, computed by the header of the eBPF program. It needs no kernel.
+//! The sender's rate during a long silence, computed by the header of the eBPF program. Needs no kernel.
 #![allow(missing_docs, reason = "a test program")]
 
 use std::path::Path;

@@ -33,8 +33,8 @@ skeleton!(receiver);
 
 /// BPF_LOG_STATS (include/linux/bpf_verifier.h): the log has only the costs.
 const STATISTICS: u32 = 4;
-/// Growth of a cost that needs no new baseline: 1 / `SHARE` of the cost, plus a fixed amount for each kind of cost,
-/// which matters for short programs.
+/// A cost may exceed its baseline by 1 / `SHARE`, plus a fixed amount for each kind of cost. The fixed amount matters
+/// for short programs.
 const SHARE: u64 = 20;
 const INSTRUCTIONS: u64 = 10;
 const STATES: u64 = 2;

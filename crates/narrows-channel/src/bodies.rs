@@ -132,8 +132,8 @@ impl ToController {
     pub fn parse(text: &str) -> Result<ToController, String> {
         let Head { kind } = serde_json::from_str(text)
             .map_err(|error| format!("found a line that is not a body: {error}"))?;
-        // The type selects the structure before its fields are parsed. Serde would parse a tagged enum into a tree
-        // first, which takes longer and loses the position of an error.
+        // The type selects the structure before its fields are parsed. For a tagged enum, Serde would first
+        // parse the whole body into a tree. That takes longer and loses the position of an error.
         match &*kind {
             "ports" => parse(text).map(ToController::Ports),
             "flows" => parse(text).map(ToController::Flows),

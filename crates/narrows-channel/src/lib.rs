@@ -1,4 +1,4 @@
-//! The agents' channel: the bodies that agents and the SDN controller exchange, each a line of JSON.
+//! The agents' channel: the bodies that agents and the SDN controller exchange. A body is one line of JSON.
 //!
 //! The agent writes a [`ToController`] and reads [`Message`](narrows_control::rate::Message)s. The controller parses
 //! and checks each line with [`ToController::parse`]. The check is necessary because an authenticated agent can send
@@ -27,8 +27,8 @@ pub const LINE_MAX: usize = 1 << 20;
 pub const GREETING_MAX: usize = 4096;
 /// The body that the controller sends only to show that it is alive.
 pub const ALIVE: &str = r#"{"type":"alive"}"#;
-/// Maximum number of flows in one body. The controller displays flows to people, and grants for 9,000 flows would
-/// exceed the longest line.
+/// Maximum number of flows in one body. The controller displays the flows to people, so more are not needed.
+/// Grants for 9,000 flows would exceed [`LINE_MAX`].
 pub const FLOWS_MAX: usize = 1000;
 /// Maximum number of ports of an agent.
 pub const PORTS_MAX: usize = 1024;

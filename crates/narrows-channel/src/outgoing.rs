@@ -4,8 +4,9 @@ use narrows_control::rate::{Message, PortId};
 
 use crate::FLOWS_MAX;
 
-/// Converts a message into bodies for an agent. In the bodies, the port of the message has `port`, the number that
-/// the agent gave it. The grants of all flows of a port can be too long for one line, so they are split.
+/// Converts a message into bodies for an agent. `port` is the agent's number of the port; it replaces the
+/// port's number in the domain. The grants of all flows of a port can be too long for one line, so they are
+/// split.
 pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
     match message {
         Message::Congestion { kind, .. } => vec![text(&Message::Congestion { kind: *kind, port })],
@@ -17,7 +18,8 @@ pub fn to_agent(message: &Message, port: PortId) -> Vec<String> {
             let rest = rest.chunks(FLOWS_MAX).map(|flows| part(flows, &[]));
             [part(first, newcomers)].into_iter().chain(rest).collect()
         }
-        // An advertisement keeps the port's number in the domain, by which the other switches identify it.
+        // An advertisement keeps the port's number in the domain, because other switches identify the port by
+        // it.
         other => vec![text(other)],
     }
 }

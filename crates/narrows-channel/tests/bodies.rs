@@ -1,4 +1,5 @@
-//! Bodies survive the wire, invalid bodies are refused in one line, and long grants are split.
+//! Tests that bodies are read as they were written, that invalid bodies are refused with a one-line error,
+//! and that long grants are split.
 
 use core::net::IpAddr;
 
@@ -114,7 +115,7 @@ proptest! {
     }
 }
 
-/// Agents and controllers of version 2 of the protocol exchange these texts.
+/// Agents and controllers of version 2 of the protocol exchange texts of this form.
 #[test]
 fn bodies_have_this_form_on_the_wire() {
     let key = r#"{"saddr":"10.0.0.1","daddr":"fd00::1","sport":1,"dport":2,"proto":"tcp"}"#;

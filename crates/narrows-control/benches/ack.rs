@@ -1,11 +1,11 @@
 //! The cost of each congestion controller per ACK.
 //!
-//! The path carries 100 Mbit/s at an RTT of at least 20 ms, and every second segment is acknowledged. The queue fills
-//! and empties. One segment of 5000 is lost, and its repair takes one round trip. All controllers see the same ACKs,
-//! whatever window they set: the benchmark measures the cost of a decision, not its quality. `cargo bench -p
-//! narrows-control --bench ack` runs all controllers; a name as argument runs one, for callgrind. The benchmark
-//! prints medians of batches of some microseconds, so that most batches are undisturbed on a busy machine. It asserts
-//! nothing.
+//! The path carries 100 Mbit/s at an RTT of at least 20 ms, and every second segment is acknowledged. The
+//! queue fills and empties. One segment of 5000 is lost, and its repair takes one round trip. All controllers
+//! see the same ACKs, whatever window they set: the benchmark measures the cost of a decision, not its
+//! quality. `cargo bench -p narrows-control --bench ack` runs all controllers. With a name as argument it
+//! runs only this one, for example under callgrind. The benchmark prints medians of batches of some
+//! microseconds, so that most batches are undisturbed on a busy machine. It asserts nothing.
 
 use std::time::Instant;
 

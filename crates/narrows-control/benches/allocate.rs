@@ -156,7 +156,7 @@ fn main() {
     }
 }
 
-/// A port with 100,000 flows, which have 10,000 receivers.
+/// Measures a port with 100,000 flows to 10,000 receivers.
 fn at_port(share: Share) {
     let ack = TcpFlags { ack: true, ..TcpFlags::default() };
     let packets: Vec<_> = (0..FLOWS)

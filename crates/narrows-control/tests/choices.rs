@@ -1,4 +1,4 @@
-//! A congestion controller and its parameters as JSON, as plans hold them.
+//! A congestion controller and its parameters in JSON, the form that plans use.
 #![allow(missing_docs)]
 
 use narrows_control::catalogue::{Catalogue, Choice};

@@ -17,7 +17,8 @@ impl Spec {
     /// # Errors
     /// Returns the first invalid value.
     pub fn check(&self) -> Result<(), Error> {
-        // The kernel has congestion controllers that the simulator does not have.
+        // The kernel has congestion controllers that the simulator does not have, so any name is accepted
+        // here.
         let any = |_: &Choice| Some(Box::new(Reno::default()) as Box<dyn Controller>);
         check_with(&self.plan, &any)?;
         let interval = self.sample_interval;

@@ -1,10 +1,11 @@
-//! All reads of the clock. The clock is CLOCK_MONOTONIC, which `bpf_ktime_get_ns` and, on Linux, Python's
-//! `time.monotonic_ns` also use.
+//! Reads the clock for all other modules. The clock is CLOCK_MONOTONIC. `bpf_ktime_get_ns` and, on Linux,
+//! Python's `time.monotonic_ns` read the same clock.
 
 use narrows_control::units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of a clock; 0 if the kernel does not have it. Every Linux kernel has the clocks that are used here.
+/// Nanoseconds of a clock; 0 if the kernel does not have this clock. Every Linux kernel has the clocks that
+/// are used here.
 fn read(id: ClockId) -> u64 {
     clock_gettime(id).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }

@@ -1,7 +1,7 @@
 //! Operations inside a network namespace.
 //!
-//! A socket always belongs to the namespace in which it was created, so it is enough to create it there. A separate thread
-//! enters the namespace, creates the socket, and ends. Other threads never change their namespace.
+//! A socket always belongs to the namespace in which it was created. A separate thread therefore enters the
+//! namespace, creates the socket, and ends. Other threads never change their namespace.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Safe functions for system calls that nix does not have (socket options of packets and TCP, batches of packets).
+//! Safe functions for system calls that the crate `nix` does not have (socket options of packet and TCP
+//! sockets, batches of packets).
 
 #![allow(unsafe_code)]
 
@@ -50,8 +51,8 @@ pub(crate) fn real_time_priority() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Raises the priority of the calling thread. Without permission the thread keeps its priority, and the run's soundness
-/// shows the effect.
+/// Raises the priority of the calling thread. Without permission, the thread keeps its priority. If this
+/// disturbs the run, the run's soundness shows it.
 pub(crate) fn high_priority() {
     // SAFETY: takes integers only; 0 is the calling thread (Linux: a thread, not the process).
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
@@ -136,7 +137,7 @@ impl ReceiveBatch {
         Ok(n as usize)
     }
 
-    /// A packet of the last call and its CLOCK_REALTIME timestamp; empty if it was too long.
+    /// A packet of the last call and its CLOCK_REALTIME timestamp. The packet is empty if it was too long.
     pub(crate) fn packet(&self, i: usize) -> (&[u8], Option<u64>) {
         let length = self.lengths.get(i).copied().unwrap_or(0);
         let start = i * self.frame_max;

@@ -1,4 +1,5 @@
-//! A run: all resources are opened first. Then threads carry packets and flows, while this thread takes samples.
+//! A run. First, all resources are opened. Then other threads forward packets and run flows, while this
+//! thread takes samples.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -109,7 +110,7 @@ struct Stage {
 impl Stage {
     fn build(spec: &Spec) -> Result<Self, Error> {
         let plan = &spec.plan;
-        // Relays without flows need no path.
+        // A spec with relays but without flows needs no paths.
         let empty = if spec.flows.is_empty() { Vec::new() } else { EmptyPath::of_flows(plan)? };
         let registry = Arc::new(Registry::default());
         let mut stage =

@@ -10,7 +10,7 @@ use crate::track::FlowTrack;
 /// The verdict on a run and the figures behind it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Soundness {
-    /// `reasons` is empty.
+    /// Whether the run can be trusted: `reasons` is empty.
     pub sound: bool,
     /// Reasons not to trust the run, one line for each.
     pub reasons: Vec<String>,
@@ -133,7 +133,8 @@ impl Soundness {
             let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.is_sampled) else { continue };
             let share = |us: u64| us as f64 / info.busy_us as f64;
             let window = spec.plan.flows[flow.member.plan as usize].limits_window();
-            // If the simulator's receivers have the same limit, the limit is not a disturbance.
+            // With `receive_memory`, the simulator's receivers have the same receive window, so this limit is
+            // not a disturbance.
             let (limited, by) = if spec.plan.receive_memory {
                 (share(info.sndbuf_limited_us), "by the send buffer; set a larger receive_buffer")
             } else {

@@ -1,7 +1,7 @@
 //! The input: a [`Plan`], and the namespaces, interfaces and addresses of its nodes and links.
 //!
-//! The program that builds the network (namespaces, cables, queues) writes it as JSON. Times are nanoseconds from the start of
-//! the run. [`Spec::start`] is this start on CLOCK_MONOTONIC.
+//! The program that builds the network (namespaces, cables, queues) writes the spec as JSON. Times are
+//! nanoseconds from the start of the run. [`Spec::start`] is this start on CLOCK_MONOTONIC.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -101,10 +101,10 @@ pub struct FlowSpec {
     /// a group nor a Poisson source.
     #[serde(default)]
     pub external: bool,
-    /// Port of the sender, by which other programs can identify a flow. For an external flow it is the port of
-    /// `iperf3 --cport`. If it is not set, the external flow is the connection to `port` that has sent most. A TCP
-    /// flow of the emulator sends from this port, and the members of a group send from this port and the following
-    /// ones. If it is not set, the kernel chooses their ports.
+    /// Port of the sender, by which other programs can identify a flow. External flow: the port of `iperf3
+    /// --cport`; without it, the connection to `port` that has sent most is sampled. TCP flow of the
+    /// emulator: the flow sends from this port, and the members of a group send from this port and the
+    /// following ones; without it, the kernel chooses the ports.
     #[serde(default)]
     pub source_port: Option<u16>,
     /// The kernel's name of the congestion controller; `None`: the name in the plan.

@@ -1,4 +1,4 @@
-//! Runs on the kernel's stacks. They need root; see `lab`.
+//! Tests that run plans on the kernel's network stacks. They need root; see `lab`.
 
 #![cfg(target_os = "linux")]
 #![allow(missing_docs, reason = "tests")]
@@ -112,7 +112,7 @@ fn ping_takes_at_least_both_delays() {
         let mut times: Vec<f64> =
             text.lines().filter_map(|l| l.split_once("time=")?.1.split(' ').next()?.parse().ok()).collect();
         assert!(!times.is_empty(), "ping: {text}");
-        // The first ping waits for ARP, over the same delays.
+        // The first ping also waits for ARP, which passes the same delays.
         times.remove(0);
         times.sort_by(f64::total_cmp);
         let median = times[times.len() / 2];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs the sender's and the receiver's programs on one connection of a host. The input determines the
- * headers, packets and calls of TCP that the programs see. A failed check or undefined behaviour
- * ends the process.
+ * Runs the eBPF programs of sender and receiver on one connection of a host. The input determines the headers
+ * and packets that the programs see, and the calls that TCP makes. A failed check or undefined behaviour ends
+ * the process.
  *
- * The input has settings, then events. An event is a byte with its kind, and the bytes that this
- * kind needs. After the end of the input all bytes are zero.
+ * The input consists of settings and then events. An event is a byte with its kind, followed by the bytes
+ * that this kind needs. All bytes after the end of the input are zero.
  */
 #include <linux/types.h>
 #include <linux/stddef.h>
@@ -47,7 +47,7 @@ static void callback(__u32 op)
 	nrw_sockops(&ctx);
 	nrw_receiver(&ctx);
 	callback_flags = ctx.bpf_sock_ops_cb_flags;
-	/* Connections outside of the scope get no callbacks, so the programs see no more of them. */
+	/* The programs must request no callbacks for connections outside of the scope. */
 	CHECK(!callback_flags || !nrw_scoped || !w.is_foreign);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The kernel as the programs see it: one connection, the input, and the helpers. */
+/* A model of the kernel for the programs under test: one connection, the fuzzer's input, and the helpers. */
 #ifndef NRW_HOST_KERNEL_H
 #define NRW_HOST_KERNEL_H
 
@@ -76,7 +76,7 @@ static __u32 fill(__u8 *to, __u32 most)
 	return len;
 }
 
-/* Writes a TCP header with the input's options. Most headers have a rate option at any place. */
+/* Writes a TCP header with options from the input. Most headers have a rate option somewhere. */
 static __u32 tcp_header(__u8 *to, __u8 flags)
 {
 	__u8 options[40];
@@ -98,7 +98,7 @@ static __u32 tcp_header(__u8 *to, __u8 flags)
 	return 20 + len;
 }
 
-/* Helpers. The kernel's behaviour is that of net/core/filter.c and net/ipv4/tcp.c. */
+/* The helpers behave as in net/core/filter.c and net/ipv4/tcp.c. */
 
 void *bpf_sk_storage_get(void *map, void *sk, void *value, __u64 flags)
 {
@@ -262,7 +262,7 @@ long bpf_l4_csum_replace(struct __sk_buff *skb, __u32 at, __u64 from, __u64 to, 
 	return 0;
 }
 
-/* The kernel's CUBIC. Its result is any window. */
+/* Replacement of the kernel's CUBIC. It may return any window. */
 
 void cubictcp_init(struct sock *sk)
 {

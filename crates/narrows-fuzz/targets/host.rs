@@ -1,5 +1,6 @@
-//! Fuzzes the programs of senders and receivers on one connection, with any headers, packets and states of TCP. The
-//! kernel does not run sock_ops programs by BPF_PROG_TEST_RUN, so they are compiled as normal code (`native/host.c`).
+//! Fuzzes the programs of senders and receivers on one connection, with any headers, packets and states of
+//! TCP. BPF_PROG_TEST_RUN does not support sock_ops programs, so the programs are compiled as normal code
+//! (`native/host.c`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

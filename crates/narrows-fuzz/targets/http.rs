@@ -1,4 +1,5 @@
-//! The metrics page: requests that arrive in pieces. The first byte of the input is the length of the first piece.
+//! Fuzzes the metrics page with requests that arrive in pieces. The first byte of the input is the length of
+//! the first piece.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The reference codec of rates in TCP headers, in both formats.
+//! Fuzzes the reference codec of rates in TCP headers, in both formats.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

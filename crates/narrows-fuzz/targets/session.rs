@@ -1,4 +1,4 @@
-//! The agent's end of its connection to the controller: TLS, the greeting and the lines.
+//! Fuzzes the agent's end of its connection to the controller: TLS, the greeting and the lines.
 //!
 //! The input is a list of steps of the controller: lines, bytes that are not a TLS record, changed records, and
 //! pieces of records. The first byte selects TLS, and whether the handshake is completed before the steps.
@@ -25,8 +25,8 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const STEPS_MAX: usize = 64;
 const REPEAT_MAX_LOG2: u8 = 13;
-/// Memory limit for one input. The line's buffer can take twice the longest line, because the buffer doubles when it
-/// grows. The sent text takes as much, and TLS takes the rest.
+/// Memory limit for one input. The buffer for a line doubles when it grows, so it can take twice the length
+/// of the longest line. The sent text takes as much, and TLS takes the rest.
 const MEMORY_MAX: usize = 8 << 20;
 
 thread_local! {
@@ -80,7 +80,7 @@ impl Ends {
         let mut lines = Vec::new();
         let received = self.agent.receive(wire, &mut lines);
         if self.controller.is_some() {
-            // The agent reads only text that the controller sent, even if records were changed.
+            // Even if records were changed, the agent must read only text that the controller sent.
             assert!(self.sent[self.read..].starts_with(&lines), "the agent reads {lines:?}");
             self.read += lines.len();
         }
@@ -157,7 +157,7 @@ fn run(input: &mut Unstructured<'_>, agent: &Arc<ClientConfig>, server: &Arc<Ser
         let kind: u8 = input.arbitrary()?;
         let length = usize::from(input.arbitrary::<u8>()?);
         let text = input.bytes(length.min(input.len()))?.to_vec();
-        // Repeated often enough, the text is longer than the longest line.
+        // If it is repeated often enough, the text exceeds the maximum length of a line.
         let times = if kind & 3 == 2 { 1 << (kind >> 4).min(REPEAT_MAX_LOG2) } else { 1 };
         for _ in 0..times {
             let mut wire = match kind & 3 {

@@ -61,7 +61,7 @@ impl FlowTable for Plane {
     }
 }
 
-/// One of a few addresses, so that flows meet, or sometimes any address.
+/// Usually one of a few addresses, so that flows share addresses; sometimes any address.
 fn address(input: &mut Unstructured<'_>) -> Result<IpAddr> {
     Ok(match input.arbitrary::<u8>()? {
         n @ 0..16 => Ipv4Addr::new(10, 0, 0, n).into(),
@@ -121,7 +121,7 @@ fn run(input: &mut Unstructured<'_>) -> Result<()> {
             0 => slots.borrow_mut()[place % SLOTS as usize] = slot(input)?,
             1 => switch.newcomers(now, &[place as u32 % 16], &mut asked),
             2 => {
-                // A message arrives as JSON, and the loop handles it once for each port of the loop.
+                // A message arrives as JSON. It is passed to the loop once for each port.
                 let text: &[u8] = input.arbitrary()?;
                 if let Ok(message) = serde_json::from_slice(text) {
                     (0..=PORTS.len()).for_each(|port| switch.on_message(now, port, &message, &mut asked));

@@ -1,4 +1,4 @@
-//! The status socket, both ends: a request line, and the answer that the client displays.
+//! Fuzzes both ends of the status socket: a request line, and the answer that the client displays.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,8 +10,8 @@ fuzz_target!(|input: &[u8]| {
     bounded(1 << 20, || {
         if let Ok(Ok(request)) = read_request(input) {
             let again = serde_json::to_vec(&request).expect("JSON");
-            // `read_request` is not used here: with all defaults written out, the request may exceed the longest
-            // line.
+            // `read_request` is not used here. With all defaults written out, the request may exceed the
+            // maximum length of a line.
             assert_eq!(serde_json::from_slice::<Request>(&again).expect("a request"), request);
         }
         if let Ok(snapshot) = serde_json::from_slice::<Snapshot>(input) {

@@ -1,8 +1,8 @@
 //! The switch's eBPF program, run in the kernel (BPF_PROG_TEST_RUN), on a list of packets of a flow. Needs root.
 //!
-//! The compiler's counters do not exist in eBPF. The fuzzer is guided by the effects of the program instead: each
-//! combination of verdict, queue, changed counters, changed fields of the flow's slot and changed bytes of the packet
-//! counts as an edge.
+//! eBPF code has no coverage counters of the compiler. The effects of the program guide the fuzzer instead:
+//! each combination of verdict, queue, changed counters, changed fields of the flow's slot and changed bytes
+//! of the packet counts as an edge.
 #![no_main]
 
 use std::cell::{OnceCell, RefCell};
@@ -51,7 +51,7 @@ fn note(effect: impl Hash) {
     EFFECTS[at].fetch_max(1, Relaxed);
 }
 
-/// Fields that differ.
+/// The indices at which two lists differ.
 fn changed<T: PartialEq>(before: &[T], after: &[T]) -> Vec<usize> {
     (0..before.len().max(after.len())).filter(|i| before.get(*i) != after.get(*i)).collect()
 }
@@ -178,7 +178,8 @@ fn check(
     };
     let seen = |rig: &Rig| [counters(&rig.data_port()), counters(&rig.acks_port())].concat();
     let (before, slot_before) = (seen(rig), image(rig));
-    // The kernel does not run the program on a frame that lacks an Ethernet header or fails the kernel's own checks.
+    // The kernel refuses to run the program on a frame that has no Ethernet header or fails the kernel's own
+    // checks.
     let leaves = rig.ifindex[usize::from(port)];
     let Ok(tried) = rig.switch.try_packet_from(ingress, leaves, gso, bytes) else { return };
     let (after, slot_after) = (seen(rig), image(rig));

@@ -52,7 +52,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Waits until this part of the machine is free, and starts without hosts. All names begin with `tag`.
+    /// Waits until this part of the machine is free. There are no hosts at first. The names of all namespaces
+    /// begin with `tag`.
     pub fn new(tag: &str, room: Room) -> Self {
         let held = Held::wait_for(room);
         let prefix = format!("{tag}{}x{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -98,8 +99,8 @@ impl Hosts {
         must(&format!("ip -n {} {arguments}", self.name(host)));
     }
 
-    /// Disables offloads. The interface's packets are then as on the wire: not larger than the MTU, and with complete
-    /// checksums.
+    /// Disables offloads. The interface's packets are then those on the wire: not larger than the MTU, and
+    /// with complete checksums.
     pub fn no_offloads(&self, host: &str, interface: &str) {
         let off = format!("ethtool -K {interface} tx off tso off gso off gro off");
         self.says(host, &off).unwrap_or_else(|trouble| panic!("{trouble}"));

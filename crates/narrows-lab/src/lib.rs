@@ -1,12 +1,12 @@
 //! Shared code of tests on the kernel. For tests only.
 //!
-//! - [`can_run`]: whether the test runs as root and has its tools. It prints what is missing, and fails with
-//!   NARROWS_REQUIRE_KERNEL=1.
+//! - [`can_run`]: checks that the test runs as root and that its tools are installed. If not, it prints what
+//!   is missing, and fails if NARROWS_REQUIRE_KERNEL is 1.
 //! - [`Hosts`]: network namespaces and cables between them, removed on drop. They reserve a part of the machine
 //!   ([`Room`]) for their test.
 //! - [`with_own_mounts`]: a mount namespace that ends with the test.
 //! - [`patiently`]: repeats measurements that a disturbed machine may have spoiled.
-//! - [`run_before_others`]: a thread that does not wait for a processor.
+//! - [`run_before_others`]: gives a thread priority over other programs.
 
 mod hosts;
 mod mounts;

@@ -11,8 +11,8 @@ const BPFFS: &str = "/sys/fs/bpf";
 /// Runs `work` in a thread with a mount namespace of its own, in which no bpffs is mounted at `/sys/fs/bpf`.
 /// Processes and threads that `work` starts are in the same namespace.
 ///
-/// The kernel removes the namespace and its pins when the last process of the namespace ends. A test that fails, panics
-/// or is killed therefore leaves no object that a pinned link holds.
+/// The kernel removes the namespace and its pins when the last process of the namespace ends. Even if a test
+/// fails, panics or is killed, it therefore leaves no pinned eBPF objects.
 ///
 /// # Panics
 /// If the namespace cannot be created, or `work` panics.

@@ -12,7 +12,7 @@ pub enum Need {
     Root,
     /// The kernel's type information, `/sys/kernel/btf/vmlinux`.
     Btf,
-    /// A program, given by a command that succeeds where it is installed.
+    /// A program, given as a command that succeeds if the program is installed.
     Tool(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Measurements in real time also depend on the machine.
+//! Repeats tests that measure in real time, because a disturbed machine may spoil a measurement.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -11,9 +11,9 @@ const ATTEMPTS: usize = 5;
 const FAIR: usize = 3;
 
 /// Runs a test that judges measurements in real time, and repeats it if it fails. Virtual machines stop when their
-/// host has other work, and a rate measured during such a stop says nothing about the program. Failures on an
-/// undisturbed machine count, and the third one is final. If the machine was disturbed in every attempt, the figures
-/// are not judged, and a message says so.
+/// host has other work, and a rate measured during such a stop says nothing about the program. Only failures
+/// on an undisturbed machine count, and after the third one the test fails. If there are fewer of them after
+/// all attempts, the figures are not judged, and a message says so.
 ///
 /// # Panics
 /// With the panic of the last attempt on an undisturbed machine.

@@ -1,6 +1,6 @@
-//! Threads that run before those of other programs.
+//! Lets threads run before the threads of other programs.
 
-/// Priority among the threads that run before all normal ones (`SCHED_FIFO` of sched(7)).
+/// Priority of a real-time thread, which runs before all normal threads (`SCHED_FIFO` of sched(7)).
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Priority {
     Lowest,
@@ -9,9 +9,9 @@ pub(crate) enum Priority {
 
 /// Lets the calling thread, and the threads and programs that it starts, run before all threads of other programs.
 ///
-/// Tests that measure a rate need it: if the sender or a switch in user space waits for a processor, the rate is too
-/// low. Such a thread must sleep most of the time, because nothing else runs while it works. Without the permission
-/// (CAP_SYS_NICE), nothing changes.
+/// Tests that measure a rate need this: if the sender or a switch in user space waits for a processor, the
+/// rate is too low. A thread with this priority must sleep most of the time, because nothing else can use its
+/// processor while it runs. Without the permission (CAP_SYS_NICE), nothing changes.
 pub fn run_before_others() {
     run_first(Priority::Lowest);
 }

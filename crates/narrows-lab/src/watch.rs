@@ -1,4 +1,5 @@
-//! Measures whether the machine itself stops.
+//! Measures whether the machine itself stops, for example because the host of a virtual machine has other
+//! work.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use crate::priority::{Priority, run_first};
 
 const TICK_NS: u64 = 1_000_000;
-/// If a thread of the highest priority wakes this late, the delay does not come from other threads.
+/// If a thread of the highest priority wakes this late, other threads of this machine are not the cause.
 const LATE_NS: u64 = 4_000_000;
 /// If the share of lost time is at least this, the machine counts as disturbed.
 const SERIOUS: f64 = 0.01;
@@ -98,7 +99,7 @@ fn prefer(processor: usize) {
     run_first(Priority::Highest);
 }
 
-/// `steal` of the first line of /proc/stat; 0 where there is none.
+/// `steal` in the first line of /proc/stat; 0 if the line has no such field.
 fn stolen_ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let cpu = stat.lines().next().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! The catalogues of congestion controllers and rate controllers as JSON, for names, parameters, looks and
-//! documentation in Python.
+//! The catalogues of congestion controllers and rate controllers as JSON. Python reads names, parameters,
+//! colours of figures and documentation from them.
 
 use narrows_control::catalogue::{Catalogue, Entry, Look, Preset, Service};
 use narrows_control::parameter::{ModuleValues, Parameter, Takes, Value, Values};
 use narrows_control::rate::registry;
 use serde_json::{Value as Json, json};
 
-/// All congestion controllers, in the order of figures.
+/// All congestion controllers, in the order in which figures show them.
 pub(crate) fn congestion() -> String {
     Json::Array(Catalogue::built_in().entries().iter().map(entry).collect()).to_string()
 }
@@ -27,7 +27,7 @@ fn rate_controller(entry: &registry::Entry) -> Json {
     })
 }
 
-/// Defaults in literal mode that differ from those without a mode.
+/// The defaults in literal mode, as far as they differ from the defaults without a mode.
 fn literal(entry: &registry::Entry) -> Values {
     if entry.parameter("mode").is_none() {
         return Values::new();

@@ -1,5 +1,6 @@
-//! The bodies of the agents' channel as Python objects. A body is parsed once, and messages stay in Rust on their way to
-//! `Sdn` or `Pacec` and back. Python reads the attributes that it needs.
+//! The bodies of the agents' channel as Python objects. A body is parsed once. Python passes messages to
+//! `Sdn` or `Pacec`, and their answers to agents, as Rust objects, and reads only the attributes that it
+//! needs.
 
 use narrows_channel::{FlowChanges, FlowInfo, Flows, PortInfo, Ports, ToController, to_agent};
 use narrows_control::rate::{FlowKey, Message, PortId};
@@ -189,7 +190,7 @@ impl PyMessage {
         }
     }
 
-    /// The queue of the rated class in a report.
+    /// The queued bytes of the rated class, in a report.
     #[getter]
     fn rated_queued(&self) -> Option<u64> {
         match &self.0 {
@@ -204,7 +205,7 @@ impl PyMessage {
 }
 
 impl PyMessage {
-    /// The message with the port's number in the domain.
+    /// The same message, with the port's number in the domain instead of the agent's number.
     pub(crate) fn of(&self, domain_port: PortId) -> Message {
         let mut message = self.0.clone();
         match &mut message {
@@ -245,7 +246,7 @@ pub(crate) fn parse_body(text: &str) -> PyResult<Body> {
     })
 }
 
-/// The word for a value on the wire.
+/// The word that stands for a value on the wire.
 fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,

@@ -1,4 +1,4 @@
-//! The Python interface of the simulator: the input is a plan as JSON, the output tables of NumPy columns.
+//! The Python interface of the simulator. The input is a plan as JSON. The output is tables of NumPy columns.
 
 #![allow(missing_docs, unreachable_pub, reason = "the Python stub _native.pyi is the documentation")]
 
@@ -102,7 +102,7 @@ impl Controllers for WithClasses<'_> {
     }
 }
 
-/// The names of the user's classes; nothing is built.
+/// The names of the user's classes. Used to check a plan, so no instance of these classes is built.
 struct ClassNames(Vec<String>);
 
 impl Controllers for ClassNames {
@@ -115,7 +115,7 @@ impl Controllers for ClassNames {
     }
 }
 
-/// A class checks its parameters itself.
+/// Checks a choice of a built-in controller. A user's class checks its own parameters.
 fn check_choice(is_class: bool, choice: &Choice) -> Result<(), Problem> {
     if is_class { Ok(()) } else { Catalogue::built_in().check(choice) }
 }

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::channel::{Outgoing, PyFlowChanges, PyMessage, PyPortInfo, outgoing};
 
-/// A Python function of two addresses, as strings, that returns the numbers of the ports between them.
+/// A Python function that takes two addresses as strings and returns the numbers of the ports between them.
 struct Paths<'a, 'py> {
     find: &'a Bound<'py, PyAny>,
     failed: RefCell<Option<PyErr>>,
@@ -56,8 +56,8 @@ impl PyParams {
         self.0.period().as_nanos()
     }
 
-    /// The parameters of a port that has no agent and is in the same domain as this port. The counters of such a port
-    /// do not distinguish classes of traffic, which resolved mode needs.
+    /// The parameters for a port without an agent in the same domain. The counters of such a port do not
+    /// distinguish classes of traffic. Resolved mode needs the classes, so incremental mode replaces it.
     fn of_counted(&self) -> Self {
         let &Params { sample, samples, eta, floor_packets, idle_after, max_flows, .. } = &self.0;
         let mode = if self.0.mode == Mode::Literal { Mode::Literal } else { Mode::Incremental };
@@ -96,7 +96,7 @@ impl PyPacec {
         outgoing(&mut self.out)
     }
 
-    /// The counters of a port without an agent.
+    /// Handles the counters of a port without an agent.
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn on_counters(
         &mut self,

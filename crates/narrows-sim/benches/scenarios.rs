@@ -1,6 +1,7 @@
 //! The speed scenarios: `scenarios NAME` runs one once and prints its size; `scenarios` lists them.
 //!
-//! The caller measures the process's CPU time, so that the same program works with `perf` and callgrind.
+//! The program does not measure its own CPU time: the caller does. The program therefore also runs under
+//! `perf` and callgrind.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -83,8 +84,8 @@ fn short_flows(per_sec: f64, seconds: u64) -> Plan {
 /// Payload bytes of B3's packets of 1000 bytes.
 const B3_MSS: u32 = 948;
 
-/// B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml, which resolves to this; Reno is its case `reno-10`):
-/// 2000 flows/s through 1 Gbit/s at an RTT of 100 ms for 30 s.
+/// B3 of the BDR study (python/narrows/studies/library/bdr/b3.toml resolves to this plan; Reno is its case
+/// `reno-10`): 2000 flows/s through 1 Gbit/s at an RTT of 100 ms for 30 s.
 fn b3(cc: &str) -> Plan {
     let deep = Some(5000);
     let half_way = Span::from_millis(25);
@@ -181,10 +182,10 @@ fn total(results: &Results, table: &str, column: &str) -> u64 {
     table.and_then(|t| t.u64(column)).map_or(0, |v| v.iter().sum())
 }
 
-/// Completion times of sized flows, for comparison with the other simulator.
+/// Completion times of sized flows, for comparison with ns-3.
 ///
-/// Flows that start within [`MARGIN`] of the start or the end of the run are left out, so that all others can finish. Times
-/// are sums in ns.
+/// Flows that start within [`MARGIN`] of the start or the end of the run are left out. All other flows have
+/// time to finish. Times are sums in ns.
 #[derive(Default)]
 struct Completions {
     workload: u64,
@@ -201,7 +202,8 @@ struct Completions {
 
 /// The study leaves out flows that begin in the first three seconds.
 const MARGIN: Span = Span::from_secs(3);
-/// Figures 5 and 6 of the BDR paper: a short flow has up to 30 packets. In the study, a long flow has 100 or more.
+/// Figures 5 and 6 of the BDR paper: a short flow has up to 30 packets. In the study, a long flow has 100
+/// packets or more.
 const SHORT_PACKETS: u64 = 30;
 const LONG_PACKETS: u64 = 100;
 

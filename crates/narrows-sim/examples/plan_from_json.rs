@@ -1,4 +1,5 @@
-//! Runs a plan that is stored as JSON (the first argument, or a small one of its own) and prints the size of each table.
+//! Runs a plan stored as JSON and prints the size of each result table. The first argument is the plan's
+//! file. Without an argument, the example runs a small plan of its own.
 //!
 //! ```sh
 //! cargo run --release -p narrows-sim --example plan_from_json -- plan.json

@@ -11,7 +11,8 @@ use crate::plan::{
 };
 use crate::world::build_rate_controller;
 
-/// Longest duration of a run. A time has 64 bits of nanoseconds, and the number of an event has 36 bits.
+/// Longest duration of a run. The event queue limits it: a time is 64 bits of nanoseconds, and an event's
+/// sequence number has 36 bits.
 const MAX_DURATION: Span = Span::from_secs(1_000_000);
 /// Largest delay and jitter of a link.
 const MAX_DELAY: Span = Span::from_secs(1_000);

@@ -12,8 +12,8 @@ use crate::tcp::{Io, Receiver, Segment, Sender};
 
 /// The identity of a flow at rate controllers: indices instead of addresses.
 ///
-/// A slot is used by one flow after another. Two flows of the same plan in the same slot have the same identity. On a real
-/// network this happens when a host uses a port again.
+/// A slot is used by one flow after another. Two flows of the same flow plan that use the same slot have the
+/// same identity. On a real network, two flows have the same identity when a host uses a port again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlowIndex {
     /// Slot in the table of flows.
@@ -26,7 +26,8 @@ pub(crate) struct FlowIndex {
     proto: Proto,
 }
 
-/// The number of the first service without a number in the plan. Ports are lower.
+/// A flow plan that gives no service gets this number plus its index. The services in plans are ports, which
+/// are lower.
 const FIRST_UNNUMBERED_SERVICE: u32 = u16::MAX as u32 + 1;
 
 /// The index of a node in the plan.
@@ -64,8 +65,8 @@ impl FlowIdentity for FlowIndex {
         self.proto
     }
 
-    /// Returns the service of the flow. A flow plan without a number is a service of its own, and late packets belong
-    /// to no service.
+    /// Returns the service of the flow. A flow plan that gives no service is a service of its own. Late
+    /// packets belong to no service, which is the number 0.
     fn service(&self) -> u32 {
         self.service
     }
@@ -99,7 +100,7 @@ pub(crate) struct Tcp {
 /// One-way delays of data segments in the measurement interval (MET-13).
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
-    /// Sum in ns: enough for 584 years.
+    /// Sum in ns; 64 bits are enough for 584 years.
     sum: u64,
     count: u32,
 }
@@ -143,7 +144,7 @@ pub(crate) struct Flow {
     pub(crate) send_at: Time,
 }
 
-/// Properties of a flow's path when it carries no other traffic.
+/// Properties of a flow's path without other traffic.
 #[derive(Copy, Clone, Debug)]
 pub struct EmptyPath {
     /// RTT of a full segment and its ACK, transmission times included (MET-10).
@@ -181,8 +182,8 @@ impl EmptyPath {
         path
     }
 
-    /// Returns the empty paths of all flows of a plan that has passed [`plan::check`](crate::plan::check). It assumes
-    /// that every link sends at its own rate.
+    /// Returns the empty paths of all flows of a plan that has passed [`plan::check`](crate::plan::check).
+    /// The function assumes that no rate controller shapes a link to a lower rate.
     ///
     /// # Errors
     /// A flow has no path.
@@ -218,7 +219,8 @@ pub(crate) struct Meta {
     pub(crate) stop: Time,
     pub(crate) size: u64,
     pub(crate) empty: EmptyPath,
-    /// Whether the flow gets samples and a histogram. Flows of a Poisson source get neither.
+    /// Whether the results contain samples and a histogram of the flow. Flows of a Poisson source have
+    /// neither.
     pub(crate) is_sampled: bool,
     /// Application bytes delivered in order, at the start and at the end of the flow's measurement interval.
     pub(crate) delivered_at_start: u64,
@@ -246,7 +248,7 @@ impl Flow {
         }
     }
 
-    /// Returns the start of the path of the flow's ACKs, in the table of paths. UDP has none.
+    /// Returns the start of the path of the flow's ACKs, in the table of paths. UDP has no ACKs.
     pub(crate) fn reverse(&self) -> Option<u32> {
         match &self.body {
             Body::Tcp(tcp) => Some(tcp.receiver.template().hop),

@@ -6,7 +6,7 @@
 //! * `net`: links, queues, routing.
 //! * `tcp`: TCP with Linux's loss detection and recovery, around the congestion controllers of `narrows-control`.
 //! * `world`: the event loop, flows, switches with rate controllers, the SDN controller, samples.
-//! * [`model`]: the parts that a real-time backend shares.
+//! * [`model`]: the parts that a real-time backend can reuse.
 //! * `probe`: histograms and result tables.
 
 #![forbid(unsafe_code)]
@@ -24,7 +24,7 @@ mod tcp;
 mod wire;
 mod world;
 
-/// The input of a run ([`narrows_plan`]) and its check.
+/// The input of a run, from [`narrows_plan`], and the functions that check it.
 pub mod plan {
     pub use crate::check::{check, check_with};
     pub use narrows_plan::*;
@@ -32,7 +32,8 @@ pub mod plan {
 
 /// Version of the simulator's behaviour. Equal plans give equal results as long as this number is equal.
 ///
-/// `tests/python/test_behaviour.py` compares results with recorded ones, and says when to increase it.
+/// `tests/python/test_behaviour.py` compares results with recorded ones, and says when to increase this
+/// number.
 pub const BEHAVIOUR: u32 = 1;
 
 pub use error::Error;

@@ -1,4 +1,4 @@
-//! The parts of the simulator that the real-time backend shares, so that both run the same plan. They are the link
+//! The parts of the simulator that the real-time backend also uses, so that both run the same plan: the link
 //! model, the application model, the arrivals of flows with their random streams, and the result tables.
 
 pub use crate::engine::Random;

@@ -1,4 +1,4 @@
-//! Packets: small plain values in a slab, of the same type for data, ACKs and datagrams.
+//! Packets: small plain values in a slab. Data segments, ACKs and datagrams have the same type.
 //!
 //! Sequence numbers count segments, not bytes. Each segment has its own payload length. See LIMITATIONS.md.
 
@@ -10,7 +10,7 @@ pub(crate) const HEADER_BYTES: u32 = 52;
 pub(crate) const UDP_HEADER_BYTES: u32 = 28;
 /// The rate option with its padding (BRF-9).
 pub(crate) const RATE_OPTION_BYTES: u32 = 8;
-/// Room for options in a TCP header with timestamps.
+/// Bytes that remain for options in a TCP header with timestamps.
 const OPTION_ROOM_BYTES: u32 = 40 - 12;
 
 /// Segment numbers `[start, end)`.
@@ -20,7 +20,7 @@ pub(crate) struct SackBlock {
     pub(crate) end: u32,
 }
 
-/// TCP header flags, and further bits of the simulator's own.
+/// TCP header flags, and further bits that only the simulator uses.
 pub(crate) mod flag {
     pub(crate) const SYN: u16 = 1;
     pub(crate) const ACK: u16 = 1 << 1;
@@ -57,8 +57,8 @@ pub(crate) struct Packet {
     pub(crate) flow: u32,
     /// Position in the table of paths: the next link.
     pub(crate) hop: u32,
-    /// Number of flows that have used the flow's slot. This count tells late packets of an ended
-    /// flow from packets of the slot's next flow.
+    /// Number of flows that have ended in this slot. With this count, late packets of an ended flow are not
+    /// mistaken for packets of the slot's next flow.
     pub(crate) generation: u16,
     /// [`flag`]s.
     pub(crate) flags: u16,
@@ -92,7 +92,7 @@ const _: () = assert!(size_of::<Packet>() == 64, "one cache line");
 /// The fields that all packets of one end of a flow share.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Template {
-    /// Slot of the flow, and the slot's use count.
+    /// Slot of the flow, and its generation (see [`Packet`]).
     pub(crate) flow: u32,
     pub(crate) generation: u16,
     /// [`flag`]s of every packet.
@@ -133,7 +133,8 @@ impl Packet {
         self.flags & flags != 0
     }
 
-    /// Returns the congestion header; [`Header::None`] without one, and for packets of the reverse direction.
+    /// Returns the congestion header. Returns [`Header::None`] if the packet has none or travels in the
+    /// reverse direction.
     pub(crate) fn header(&self) -> Header {
         if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER {
             return Header::None;

@@ -1,8 +1,9 @@
-//! A packet as the bytes of a TCP header, to compare the simulator's typed rate field with the wire format.
+//! Converts a packet to the bytes of a TCP header, to compare the simulator's typed rate field with the wire
+//! format.
 //!
 //! In builds with debug assertions (all tests), each rate that a switch writes also goes through real header
-//! bytes. The code finds the option among the other options, rewrites the value and corrects the
-//! checksum. It then asserts that value and checksum are right.
+//! bytes. The code inserts the option, rewrites its value and corrects the checksum. An assertion then checks
+//! the value and the checksum.
 
 use narrows_control::feedback::checksum;
 use narrows_control::feedback::code::RateCode;

@@ -58,7 +58,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Allocations and packet-hops of a run of this length. The two names of each event, which are results, do not count.
+/// Allocations and packet-hops of a run of this length. Each event stores two names in the results; their
+/// allocations do not count.
 fn cost(mut plan: Plan, seconds: u64) -> (u64, u64) {
     plan.duration = Span::from_secs(seconds);
     plan.probes.interval = Span::ZERO;
@@ -108,7 +109,7 @@ fn peak(plan: &Plan) -> u64 {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-/// Connections that send a segment from time to time.
+/// `n` connections that send a segment from time to time.
 fn idle_flows(n: u32) -> Plan {
     let mut plan = path(mbit(10_000), ms(20), fifo(LimitPlan::default()), 2);
     let mut flows = flow(tcp("cubic"), AppPlan::Limited { rate: mbit(1).mul_f64(0.02), on: None, off: None });

@@ -74,7 +74,7 @@ class Monitored(Protocol):
         """Prepare for new runs, also after `stop` or `cancel`."""
 
     def pace(self) -> Pace:
-        """How far the active runs are. May be called from any thread."""
+        """The progress of the active runs. May be called from any thread."""
 
     def stop(self) -> None:
         """End all runs soon. Their outputs contain the results so far, and `stopped_s`.
@@ -120,7 +120,7 @@ class Performs(Protocol):
         """Facts about the machine."""
 
     def perform(self, asked: Any) -> dict[str, Any]:
-        """Perform a `Transfer` or `Pings` (`narrows.backends.kernel`): its report and the ports' counters."""
+        """Perform a `Transfer` or `Pings` (`narrows.backends.kernel`). Returns reports and port counters."""
 
     def lacking(self, algorithms: Iterable[str]) -> dict[str, str]:
         """The congestion control algorithms that transfers cannot use, each with the reason."""

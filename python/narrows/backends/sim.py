@@ -118,7 +118,7 @@ class Simulator:
         self._cancel.set()
 
     def refuse_if_ended(self) -> None:
-        """Begin no run after `stop` or `cancel`.
+        """Refuse to begin a run after `stop` or `cancel`.
 
         Raises:
             KeyboardInterrupt: if one of them was called.
@@ -137,7 +137,7 @@ class Simulator:
             monitor.stop()
 
     def pace(self) -> Pace:
-        """How far the active runs are."""
+        """The progress of the active runs."""
         active = self._active.copy()
         nanos = sum(monitor.nanos() for monitor in active)
         return Pace(nanos / NANOS_PER_SEC, sum(monitor.events() for monitor in active))

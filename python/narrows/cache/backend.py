@@ -1,4 +1,4 @@
-"""The simulator with a cache: a run whose output is known is not made again."""
+"""The simulator with a cache: a run whose output is known is not repeated."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Cached:
         self._simulator, self._cache = simulator, cache
         self._lock = threading.Lock()
         self.found = 0
-        """Number of runs that the cache had, in this process."""
+        """Number of runs of this process whose output was in the cache."""
         self.problem: str | None = None
-        """Why an output could not be added. A sweep does not end because of that."""
+        """Why an output could not be added. The sweep continues nevertheless."""
 
     def __reduce__(self) -> tuple[type[Cached], tuple[Simulator, Cache]]:
         """A copy in another process has its own runs, in the same cache."""
@@ -95,7 +95,7 @@ class Cached:
         self._simulator.stop()
 
     def pace(self) -> Pace:
-        """How far the active runs are."""
+        """The progress of the active runs."""
         return self._simulator.pace()
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
@@ -123,7 +123,7 @@ def key_of(plan: Plan) -> str:
 
 @functools.cache
 def _behaviour() -> str:
-    """The simulator's behaviour: its version, and except in a release the hash of its files.
+    """The identity of the simulator's behaviour: its version and, except in a release, a hash of its files.
 
     Raises:
         NarrowsError: if the files have changed since this program began.

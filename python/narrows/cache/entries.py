@@ -5,8 +5,8 @@ A key is the hash of everything that decides an output.
 FOLDER/CACHEDIR.TAG       marks the folder
 FOLDER/<xx>/<rest>.run    an entry; the key is <xx><rest>
 
-An entry appears complete or not at all. It has a checksum, because a machine that loses power may leave a
-file with wrong content. An entry that is not valid counts as absent.
+Entries are written atomically. Each has a checksum, because a machine that loses power may leave a file with
+wrong content. An entry that is not valid counts as absent.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from narrows.errors import OutputError
 
 _TAG = "CACHEDIR.TAG"
 _MARK = "Signature: 8a477f597d28d172789f06886806bc55\n# Runs that narrows keeps (narrows cache).\n"
-"""Content of the mark. Its first line is that of https://bford.info/cachedir, which backups know."""
+"""Content of the mark. Backup programs recognise its first line (https://bford.info/cachedir)."""
 _MAGIC = b"narrows1"
 _DIGEST_BYTES = 32
 _SUFFIX = ".run"
@@ -52,7 +52,7 @@ _INVALID = (
     SystemError,
     RecursionError,
 )
-"""Errors of reading an entry that is not valid."""
+"""Errors that can occur while an entry that is not valid is read."""
 _NAME = re.compile(r"[0-9a-f]{62}\.run")
 _PARTIAL = re.compile(r"\.[0-9a-f]{62}\.run-[0-9a-f]{8}")
 _TEXT = "text"
@@ -111,7 +111,7 @@ class Cache:
             ) from None
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The output with this key, whose time of last use is updated; None if there is none."""
+        """The output with this key, or None. Also updates the time at which the entry was last used."""
         path = self._path(key)
         try:
             output = _decoded(key, path.read_bytes())
@@ -183,7 +183,7 @@ class Cache:
 
 
 def is_cache(folder: Path) -> bool:
-    """Whether a folder has the mark of a cache. Other programs mark their caches, too."""
+    """Whether a folder has the mark of this cache. The marks of other programs have another text."""
     try:
         return (folder / _TAG).read_text(encoding="utf-8") == _MARK
     except (OSError, ValueError):
@@ -222,8 +222,8 @@ def _decoded(key: str, content: bytes) -> dict[str, Any]:
     """An output from `_encoded`.
 
     Raises:
-        `_INVALID`: if the content is not valid. A checksum does not exclude it, because another user or
-            another version may have written the entry.
+        `_INVALID`: if the content is not valid. This is possible despite the checksum, because another user
+            or another version may have written the entry.
     """
     start = len(_MAGIC) + _DIGEST_BYTES
     body = memoryview(content)[start:]

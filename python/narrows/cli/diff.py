@@ -29,7 +29,7 @@ CHANGED = 1
 
 @dataclass(frozen=True)
 class Request:
-    """The runs to make with the engines of two revisions (no scenarios: the sides are folders)."""
+    """The runs of the engines of two revisions. Without scenarios, the sides are folders of results."""
 
     scenarios: Sequence[Path]
     override: Sequence[str]

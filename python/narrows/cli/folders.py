@@ -21,13 +21,13 @@ def results_folder(name: str, on: On, overrides: Mapping[str, Any]) -> Path:
     """The folder of a run without `--out`, e.g. ``results/my-kernel-topology.rate=20mbit``.
 
     Args:
-        name: of the scenario.
+        name: name of the scenario.
         on: backend of the run; the simulator adds nothing to the name.
         overrides: values by key, from `--set` and `--seed`. `name` is left out, because the folder's name
             begins with it.
 
     A hash is added if characters of the overrides are replaced, or if another run could have the same name.
-    The number of seeds is not in the name: more seeds give the same results with more repetitions.
+    The number of seeds is not in the name, because more seeds only add repetitions to the same results.
     """
     parts = [name] if on is On.SIM else [name, str(on)]
     changed = {key: value for key, value in overrides.items() if key != "name"}
@@ -45,7 +45,7 @@ def results_folder(name: str, on: On, overrides: Mapping[str, Any]) -> Path:
 def _is_ambiguous(name: str, on: On, details: list[str]) -> bool:
     """Whether another scenario, backend or set of overrides has the same readable name.
 
-    For example, a scenario `my-kernel` and `my` with `--on kernel`, or `a=1-b=2` as one override or two.
+    Examples: the scenario `my-kernel`, and `my` with `--on kernel`; `a=1-b=2` as one override, and as two.
     """
     backends = tuple(f"-{other}" for other in On if other is not On.SIM)
     keys = [detail.partition("=") for detail in details]

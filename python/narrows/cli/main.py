@@ -129,7 +129,7 @@ def main() -> None:
     gc.set_threshold(_ALLOCATIONS)
     atexit.register(gc.freeze)
     try:
-        code = app(standalone_mode=False, prog_name="narrows")  # standalone, typer prints errors in a box
+        code = app(standalone_mode=False, prog_name="narrows")  # otherwise typer prints errors in a box
         raise SystemExit(code if isinstance(code, int) else 0)
     except UsageError as error:
         print(usage(error), file=sys.stderr)

@@ -89,7 +89,7 @@ def _events(rate: float) -> str:
 
 
 def simulated(passed_s: float, whole_s: float, left_s: float | None, rate: float = 0.0) -> str:
-    """How far a single run is, e.g. ``12.0 of 60.0 s simulated, 9.1 M events/s, 8 s left``.
+    """The progress of a run as text, e.g. ``12.0 of 60.0 s simulated, 9.1 M events/s, 8 s left``.
 
     Args:
         passed_s: simulated seconds.
@@ -132,7 +132,7 @@ class Lines:
             return
         self._said = now
         passed, whole = self._done * self._duration_s + pace.seconds, total * self._duration_s
-        # Runs that an earlier sweep finished took no time now.
+        # Runs that an earlier sweep finished took no time in this sweep.
         made = passed - self._kept * self._duration_s
         left = (whole - passed) * (now - self._begun) / made if made > 0 else None
         print(f"{self._name}: {simulated(passed, whole, left, self._events.rate)}", file=sys.stderr)
@@ -160,8 +160,8 @@ class Bar:
     done: int = 0
     total: int = 1
     passed_s: float = 0.0
-    """Simulated seconds of all runs. The number never decreases, although a run that ends leaves the
-    clock early."""
+    """Simulated seconds of all runs. The number never decreases, although a run that ends leaves `Pace`
+    before it counts as done."""
     has_clock: bool = False
     hosts: Hosts = field(default_factory=Hosts)
     events: Events = field(default_factory=Events)

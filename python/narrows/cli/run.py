@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files that a call writes, and the part of the runs that it runs."""
+    """The files that a call writes, and the part of the sweep that it runs."""
 
     formats: tuple[Format, ...] | None = None
     """Formats of the tables (None: the default)."""
@@ -60,7 +60,7 @@ class Outputs:
         """Check that a run of the scenario has verdicts, if a file is to be written with them.
 
         Raises:
-            NarrowsError: if it has none.
+            NarrowsError: if the run has no verdicts.
         """
         files = (("--junit", self.junit), ("--markdown", self.markdown))
         for option in (name for name, path in files if path is not None):
@@ -162,7 +162,7 @@ def _end(verdicts: Verdicts | None) -> None:
 
 
 def _metadata(folder: Path) -> bytes | None:
-    """The description of the results in a folder; None if there are none."""
+    """The description of the results in a folder; None if the folder has no results."""
     try:
         return (folder / METADATA).read_bytes()
     except OSError:
@@ -208,7 +208,7 @@ def _results(
 
 
 def say_stopped(interrupted: sweep.Interrupted) -> None:
-    """Print where the results are of the runs that an interruption stopped."""
+    """Print the folder with the results of the runs that an interruption stopped."""
     if interrupted.problem is not None:
         say(f"results of the active runs are lost: {interrupted.problem}")
     if interrupted.stopped is not None:

@@ -87,7 +87,7 @@ def study(
     try:
         with terminable():
             outcome = _run(loaded, folder, on, existing_folder(data), as_published, maker, simulator, options)
-    except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which tells the progress
+    except KeyboardInterrupt as stopped:  # or sweep.Interrupted, which has the progress
         came = f": {stopped}" if isinstance(stopped, sweep.Interrupted) else ""
         kept = "transfers and attempts" if as_published else "experiments"
         say(f"interrupted{came}; --reuse continues after the finished {kept}")

@@ -13,7 +13,7 @@ NOT_READY = 1
 
 
 def prepare(*, again: bool) -> None:
-    """Prepare the guest; a signal that ends the program cleans up first."""
+    """Prepare the guest. A signal ends the program only after a clean-up."""
     with terminable():
         _prepare(again)
 

@@ -22,7 +22,7 @@ NUMBERS_MAX = 1 << 16
 
 
 class Application(Protocol):
-    """Decides for the ports of one kind of rate controller. Ports have their numbers in the domain."""
+    """Decides for the ports of one kind of rate controller. `port` is a port's number in the domain."""
 
     def attach(self, now_ns: int, port: int, info: PortInfo) -> None:
         """Adds a port, or starts the control of a known port again.
@@ -106,8 +106,8 @@ class Agents:
     """The agents' side of the domain.
 
     Args:
-        numbers: of the domain's ports.
-        applications: by kind of rate controller.
+        numbers: the numbers of the domain's ports.
+        applications: the applications by kind of rate controller.
     """
 
     def __init__(self, numbers: Numbers, applications: Mapping[str, Application]) -> None:
@@ -172,8 +172,8 @@ class Agents:
     def translate(self, now_ns: int, sender: str | None, out: Outgoing) -> list[Effect]:
         """Converts messages for ports into bodies for agents.
 
-        Each agent gets one poll. An advertisement does not return to its sender. Messages for ports without
-        an agent are dropped.
+        A poll is for all ports of an agent, so each agent gets only one. An advertisement does not return to
+        its sender. Messages for ports without an agent are dropped.
         """
         effects: list[Effect] = []
         told: set[tuple[str, str]] = set()

@@ -30,7 +30,7 @@ VALID_S = 240.0
 """A firing alert ends after this time without a repetition: four intervals, as with Prometheus."""
 PAUSE_MIN_NS, PAUSE_MAX_NS = SECOND, 60 * SECOND
 KEEP_NS = 900 * SECOND
-"""Requests with the end of an alert are repeated for at most this time. After it, the Alertmanager has ended
+"""Requests with the end of an alert are repeated for at most this time. By then, the Alertmanager has ended
 the alert by itself."""
 ENDED_MAX = 1000
 TIMEOUT_S = 10.0
@@ -120,7 +120,7 @@ def _time(unix_s: float) -> str:
 
 
 def post(url: str, authorization: str | None, data: bytes) -> str | None:
-    """Sends one request. Redirects are not followed, because they could lead the secret elsewhere.
+    """Sends one request. Redirects are not followed, because they could send the secret to another server.
 
     Returns:
         None if the Alertmanager accepted it, else the reason.
@@ -158,7 +158,7 @@ class Sender:
     Args:
         url: its address.
         controller: name of the controller, which becomes a label.
-        authorization: the value of the header `Authorization`; none: no such header.
+        authorization: the value of the header `Authorization` (None: no such header).
         page: address of the controller's page for readers of alerts.
     """
 
@@ -210,7 +210,7 @@ class Sender:
                 self._outbox.finish(time.monotonic_ns(), sent, error is None)
 
     def _wait(self) -> list[Alert] | None:
-        """Waits for the time of the next request. Returns its alerts, or none if the thread must end."""
+        """Waits for the time of the next request. Returns its alerts, or None if the thread must end."""
         with self._changed:
             while not self._is_over:
                 at_ns, now_ns = self._outbox.next_ns(), time.monotonic_ns()

@@ -1,8 +1,8 @@
 """Thresholds and the alerts that they cause. Samples and times go in, changes of alerts come out.
 
-An alert begins when its condition has held for the time `for`, and ends when it has not held for the same
-time, so that a value that varies around its threshold causes few alerts. The alert for a silent agent ends
-with the agent's next message.
+An alert begins when its condition has held for the time `for`, and ends when the condition has not held for
+the same time. So a value that varies around its threshold causes few alerts. The alert for a silent agent
+ends with the agent's next message.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Alerts:
     def _slow_at(
         self, now_ns: int, port: PortSample, rule: FlowRule, before: dict[tuple[str, FlowKey], int]
     ) -> str | None:
-        """Describes the flows of a port that have been slow for long enough. All of them cause one alert."""
+        """Describes the flows of a port that have been slow for long enough. They cause one common alert."""
         count, worst_part, worst = 0, 1.0, None
         for flow in port.flows:
             part = share(flow)

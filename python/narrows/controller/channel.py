@@ -150,7 +150,7 @@ class Channel:
     """Listens for agents.
 
     Args:
-        address: host and port; port 0 takes a free one, see `port`.
+        address: host and port; with port 0, the system chooses a free port (see the attribute `port`).
         keys: files of the keys. May be None on loopback only, which the configuration checks.
         name: name of the controller.
         on_event: takes `AgentUp`, `AgentMessage` and `AgentDown`; called from many threads.

@@ -256,7 +256,7 @@ class Config(_Table):
 
 
 def load(path: Path | None, overrides: dict[str, Any]) -> Config:
-    """The configuration of a file (none: all defaults), with some values replaced.
+    """The configuration in a file (None: all defaults), with some values replaced.
 
     Args:
         path: the file.

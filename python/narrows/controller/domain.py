@@ -357,7 +357,7 @@ class Domain:
 
     def _rule_gone(self, dpid: int, rule: Rule) -> list[Effect]:
         if self.installed.get(dpid, {}).pop(rule.key, None) is None:
-            return []  # the controller removed it
+            return []  # the controller itself removed the entry
         self._dirty = True
         host = self.hosts.by_mac.get(rule.match.eth_src or "")
         if host is None or host.at != (dpid, rule.match.in_port):
@@ -398,10 +398,11 @@ class Domain:
         return effects
 
     def _shrink_trees(self, now_ns: int, wanted: Mapping[int, Mapping[RuleKey, Rule]]) -> list[Effect]:
-        """Starts a change of the tree: installs the common part of old and new tree, with a barrier.
+        """Starts a change of the spanning tree: installs the ports common to both trees, with a barrier.
 
-        The rest of the new tree is installed after the barriers. A mixture of old and common entries is part
-        of the old tree. A mixture of common and new entries is part of the new tree. So there is no loop.
+        The rest of the new tree is installed after the barriers. Until then, switches have old or common
+        entries, which are part of the old tree. Afterwards, they have common or new entries, which are part
+        of the new tree. So there is never a loop.
         """
         effects: list[Effect] = []
         for dpid, keep in wanted.items():

@@ -20,8 +20,8 @@ SUMMARY_NS = 300 * SECOND
 """With these two times, a port that flaps for hours adds at most 180 events an hour."""
 EVENTS_KEPT = 1000
 _AT_ONCE = {"host": 8, "agent": 4, "switch": 4}
-"""Number of changes of a subject that appear at once, by kind of subject. For other subjects it is two, for
-the start and the end of congestion. With four, a restart of an agent or of a switch appears at once."""
+"""Number of changes of a subject that appear at once, by kind of subject. For other subjects it is two, such
+as the start and the end of congestion. Four are enough for a restart of an agent or of a switch."""
 _SUBJECTS: dict[str, tuple[str, ...]] = {
     "congestion": ("agent", "port"),
     "clear": ("agent", "port"),

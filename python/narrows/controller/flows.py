@@ -45,7 +45,7 @@ class Query:
         class_: traffic class; empty: all.
         order: `fastest` or `slowest`; `share`: lowest fraction of the allocation first; `rtt`: longest first.
         offset: number of flows to leave out.
-        limit: largest number of flows to return; none: all.
+        limit: largest number of flows to return (None: all).
     """
 
     search: str = ""

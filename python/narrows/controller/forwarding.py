@@ -1,9 +1,9 @@
 """The desired entries of each switch: shortest paths to known hosts, and a tree for all other frames.
 
-Table 0 matches the source. Frames from trunks pass. Frames from an edge pass too. If their source is not
-known at this edge, the controller gets a copy. All other frames are dropped. Table 1 matches the destination:
-frames to a known host take the shortest path, and all others take the tree. Forwarding a packet never needs
-the controller, so the network works without one.
+Table 0 matches the source. Frames from trunks and edges continue in table 1. If the source of a frame is not
+known at the edge where the frame arrives, the controller gets a copy. All other frames are dropped. Table 1
+matches the destination: frames to a known host take the shortest path, and all others take the tree.
+Forwarding a packet never needs the controller, so the network works without one.
 """
 
 from __future__ import annotations

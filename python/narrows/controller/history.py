@@ -127,7 +127,7 @@ class History:
         return unix_s - (now_ns - self._start_ns - self.number * STEP_S * SECOND) / SECOND
 
     def _end(self, number: int) -> None:
-        # If the machine paused, several intervals have no values: at most as many as the ring has places.
+        # If the machine paused, several intervals have no values. At most the whole ring must be cleared.
         gap = range(max(self.number + 1, number - POINTS), number)
         for name, port in list(self._ports.items()):
             if number - port.seen > POINTS:

@@ -41,7 +41,7 @@ _HOSTS_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 class _Guard:
     """Refuses requests that lack the token or are for another host name.
 
-    Headers of its answers forbid the browser everything that the page does not need.
+    To all other answers, it adds headers that forbid the browser everything that the page does not need.
     """
 
     def __init__(self, app: ASGIApp, loopback: bool, token: str | None) -> None:
@@ -122,7 +122,7 @@ def create(
         version=_native.version,
         description="State of the SDN controller: topology, loads, flows, congestion. Read-only.",
         openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # its pages load from a content delivery network
+        docs_url=None,  # FastAPI's pages would load scripts from a content delivery network
         redoc_url=None,
     )
 

@@ -1,4 +1,4 @@
-"""The listening socket for switches, instead of os-ken's. It has TLS, limits connections, checks messages."""
+"""The listening socket for switches. Unlike os-ken's, it has TLS, limits connections and checks messages."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ HANDSHAKE_S = 10.0
 """A switch that has not described its ports within this time is disconnected. The time includes the handshake
 of TLS."""
 ECHO_TICKS, SILENT_TICKS = 3, 9
-"""Number of waits without data after which a switch is asked for a sign of life, and after which it is
-disconnected. Waits are counted instead of seconds, because the controller's own process can be stopped."""
+"""Numbers of waits without data. After the first number, a switch gets an echo request. After the second, it
+is disconnected. Waits are counted instead of seconds, because the controller's own process can be stopped."""
 _ACCEPT_AGAIN_S = 0.5
 _READ_BYTES = 1 << 16
 _BACKLOG = 128
@@ -158,9 +158,9 @@ class Listener:
     """Accepts switches.
 
     Args:
-        address: host and port; port 0 takes a free one, see `port`.
+        address: host and port; with port 0, the system chooses a free port (see the attribute `port`).
         gate: the bounds for connections.
-        tls: the context of TLS, or none.
+        tls: the context of TLS (None: plain TCP).
 
     Raises:
         OSError: the address is in use.

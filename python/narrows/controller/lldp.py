@@ -1,8 +1,8 @@
 """Authenticated LLDP frames, which contain the switch and port that sent them.
 
 They are IEEE 802.1AB frames with a message authentication code in an organisationally specific TLV. Only
-this process knows the key, so a host cannot forge a link. But a host can still create a link if it relays a
-frame from one port to another, as a cable does.
+this process knows the key, so a host cannot forge a link. But a host that relays a frame from one port to
+another can still create a link, like a cable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OpenFlow 1.3 by os-ken. It converts messages into events and effects into messages, and decides nothing."""
+"""OpenFlow 1.3 by os-ken. This module only converts messages into events, and effects into messages."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ class Switch:
         self.is_master = False
         """Whether this controller is the switch's master. Not used without a standby."""
         self.pulse_is_due = False
-        """Whether the switch must get a sign that this controller is alive. Only a master gives it."""
+        """Whether the switch must get a sign that this controller is alive. Only a master sends this sign."""
         self.up = False
-        """Whether its ports and entries have been read, so that the domain knows them."""
+        """Whether the switch's ports and entries have been read, so that the domain knows them."""
         self.barrier: tuple[int, int] | None = None
         """Transaction id and the domain's number of the last barrier, until the switch has answered it."""
         self._waiting: queue.Queue[Any] = queue.Queue(WAITING_MAX)
@@ -119,13 +119,13 @@ class Switch:
         self.send(self.datapath.ofproto_parser.OFPPortDescStatsRequest(self.datapath, 0))
 
     def ask_role(self, role: int | None = None, generation: int = 0) -> None:
-        """Requests a role (none: asks for the present role)."""
+        """Requests a role (None: only asks for the present role)."""
         if role is None:
             role = self.datapath.ofproto.OFPCR_ROLE_NOCHANGE
         self.send(self.datapath.ofproto_parser.OFPRoleRequest(self.datapath, role, generation))
 
     def check_size(self) -> None:
-        """Refuses a switch that describes too much.
+        """Refuses a switch that describes too many ports or entries.
 
         Raises:
             ValueError: there are more than `PORTS_MAX` ports or `RULES_MAX` entries.
@@ -197,7 +197,10 @@ class OpenFlow(OSKenApp):
                     )
 
     def pulse(self) -> None:
-        """Asks each switch for this controller's role. If it is active, it then shows that it is alive."""
+        """Asks each switch for this controller's role.
+
+        After each answer, an active controller raises the generation, which shows that it is alive.
+        """
         with self._lock:
             switches = list(self._switches.values())
         for switch in switches:
@@ -253,7 +256,7 @@ class OpenFlow(OSKenApp):
         if self.pair.is_active:
             switch.ask_role(of.OFPCR_ROLE_MASTER, self.pair.next_generation())
         elif message.role != of.OFPCR_ROLE_SLAVE:
-            known = message.generation_id % (GENERATIONS - 1)  # the largest means none
+            known = message.generation_id % (GENERATIONS - 1)  # the largest id means that there is none
             switch.ask_role(of.OFPCR_ROLE_SLAVE, known)
 
     @handles(ofp_event.EventOFPPortDescStatsReply, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
@@ -444,7 +447,10 @@ def port_desc(of: Any, port: Any) -> PortDesc:
 
 
 def read_frame(dpid: int, port: int, data: bytes) -> LldpSeen | FrameSeen | None:
-    """The link, or the host and its address, in a frame. Any host can send the frame. It may be truncated."""
+    """The link, or the host and its address, that a frame shows.
+
+    Any host can have sent the frame, and the frame may be truncated.
+    """
     try:
         # Parse only these headers. os-ken's `Packet` parses every protocol that a frame claims to contain,
         # and some of its parsers do not terminate on hostile input.

@@ -139,7 +139,7 @@ def server(
 
     Args:
         app: the application.
-        key: file of the private key (none: no TLS).
+        key: file of the private key (None: no TLS).
         certificate: file of the certificate.
         bounds: bounds for connections.
     """

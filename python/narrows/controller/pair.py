@@ -31,7 +31,7 @@ class Pair:
     """This controller and the other one.
 
     Args:
-        name: of this controller.
+        name: name of this controller.
         other: name of the other controller.
         address: address at which the other controller listens for agents.
         keys: files of the keys; None on loopback.

@@ -1,9 +1,9 @@
 """The application of PACEC: a rate for each flow on its path, from the counters of all links (PAC-1).
 
-The law is the simulator's code (`rate::pacec::Pacec`, in Rust). Links are measured in two ways. Agents of
-PACEC report for their ports, by class of traffic and with the queue. For ports without such an agent, the
-controller reads OpenFlow's counters, which have only bytes and packets. These ports therefore follow PACEC's
-incremental law (PAC-19). The rates go to the agents at which flows begin.
+The control law is the simulator's code (`rate::pacec::Pacec`, in Rust). Links are measured in two ways.
+Agents of PACEC report the traffic of their ports by class, and the queues. For ports without such an agent,
+the controller reads OpenFlow's counters, which have only bytes and packets. These ports therefore follow
+PACEC's incremental law (PAC-19). The rates go to the agents at which flows begin.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PathRates:
     """The application of PACEC's ports.
 
     Args:
-        numbers: of the domain's ports.
+        numbers: the numbers of the domain's ports.
         find: returns the numbers of the ports from one address to another, first to last; an empty list if an
             address is unknown.
     """
@@ -158,7 +158,7 @@ class PathRates:
             self._changed = False
             ports = [(number, self._agents[number]) for number in sorted(self._agents)]
             if ports:
-                # The parameters of the law are those of the first port with an agent.
+                # Ports without an agent get the parameters of the first port with an agent.
                 counted = ports[0][1].of_counted()
                 ports += [(number, counted) for number in self._counted]
             if self._pacec is None or ports != self._ports:

@@ -15,7 +15,7 @@ class Routes:
     def __init__(self, topology: Topology, delay: forwarding.Delay) -> None:
         self._graph: nx.Graph[int] = forwarding.graph_of(topology, topology.links(), delay)
         self._out: dict[int, dict[int, int]] = {}
-        """By the last switch of a path: for every other switch, its port on the path to the last one."""
+        """For each last switch of a path: the port through which every other switch reaches it."""
 
     def path(self, source: PortKey, to: PortKey) -> list[PortKey]:
         """The ports through which a packet leaves the switches between two edge ports.

@@ -88,7 +88,7 @@ class Runtime:
         """All data of the page.
 
         Args:
-            flows_max: largest number of flows, the fastest first; none: all.
+            flows_max: largest number of flows, the fastest first (None: all).
         """
 
         def read(domain: Domain, now_ns: int) -> tuple[view.State, flows.Ports]:

@@ -36,7 +36,7 @@ _LENGTHS = {
 }
 """Shortest and longest message of each type that a switch may send."""
 _UNASKED = {PACKET_IN, FLOW_REMOVED, PORT_STATUS}
-"""A switch that reconnects may send these before the controller knows it."""
+"""A switch that reconnects may send these before the end of the handshake."""
 _BEFORE_READY_MAX = 256
 """Maximum number of messages before the end of the handshake. One of them can describe a thousand ports."""
 

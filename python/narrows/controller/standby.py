@@ -1,9 +1,9 @@
 """Decides which of two controllers is active. The class is pure: time is an argument.
 
 Each controller tells the other one whether it is active. The standby takes over if, for some time, neither
-the other controller nor any switch has shown that a controller is active. The sign from a switch is its
-generation id (OpenFlow 1.3.5, 6.3.6), which the active controller raises every second. So nothing changes if
-only the connection between the controllers is broken.
+the other controller nor any switch has shown that a controller is active. A switch shows this by its
+generation id (OpenFlow 1.3.5, 6.3.6), which the active controller raises every second. So the standby does
+not take over if only the connection between the controllers is broken.
 
 Both controllers can become active, e.g. if each can reach only one half of a divided network. Then the
 controller with the higher generation stays active.

@@ -102,7 +102,7 @@ class TlsSocket:
 
 
 def drain(connection: socket.socket) -> None:
-    """Lets the last bytes reach the peer. A close with unread received data would discard them."""
+    """Lets the last bytes reach the peer. Closing a socket with unread received data would discard them."""
     deadline_s = time.monotonic() + _DRAIN_S
     with contextlib.suppress(OSError):
         socket.socket.shutdown(connection, socket.SHUT_WR)
@@ -147,8 +147,8 @@ def common_name(fields: Mapping[str, Any] | None) -> str:
 class Keys(NamedTuple):
     """Files of the agents' channel (PEM).
 
-    A peer's certificate must be one of `trusted`. There is no authority: a certificate is not accepted only
-    because a trusted certificate has signed it.
+    A peer's certificate must be one of `trusted`. There is no certificate authority: a signature by a trusted
+    certificate is not enough.
     """
 
     key: Path

@@ -46,7 +46,7 @@ class Link:
     b: PortKey
 
     def other(self, end: PortKey) -> PortKey:
-        """The other end of the link whose one end is `end`."""
+        """The end of the link that is not `end`."""
         return self.b if end == self.a else self.a
 
 

@@ -32,7 +32,7 @@ class Watch:
 
     Args:
         runtime: the source of all data.
-        now_ns: monotonic time of the start; none: now.
+        now_ns: monotonic time of the start (None: now).
         rules: thresholds of the alerts.
         senders: senders that get the alerts that begin or end.
     """

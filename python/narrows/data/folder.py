@@ -25,8 +25,8 @@ def data_folder(option: Path | None = None) -> Path:
     """The data folder, which need not exist.
 
     Args:
-        option: value of ``--data``. Without it, the folder is the value of NARROWS_DATA, or the platform's
-            user data folder if that is not set.
+        option: value of ``--data``. Without it, the folder is the value of NARROWS_DATA. If that variable is
+            not set either, the folder is the platform's user data folder.
     """
     if option is not None:
         return option

@@ -24,7 +24,10 @@ class Ask:
 
     @property
     def of_each(self) -> str:
-        """The argument to fill with each flow or link in turn, because the user left it out; else empty."""
+        """The argument (`flows` or `link`) that the user left out. Each flow or link fills it in turn.
+
+        Empty if there is no such argument.
+        """
         free = [
             name for name in ("flows", "link") if name in arguments(self.measure) and name not in self.args
         ]

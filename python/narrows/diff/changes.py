@@ -104,7 +104,7 @@ class Diff:
 
     @property
     def is_identical(self) -> bool:
-        """Whether all runs are bit-for-bit equal, and all figures of links, which digests do not include."""
+        """Whether all runs and all figures are equal. The runs' digests do not include figures of links."""
         return (
             not self.has_missing
             and all(pairing.is_identical for pairing in self.points)
@@ -131,7 +131,8 @@ def diff(base: Side, head: Side, asks: Sequence[Ask] = (), confidence: float = m
         base: results by scenario.
         head: results by scenario.
         asks: the measures to compare (default: the figures of the summary).
-        confidence: level of the intervals, and one minus the limit of adjusted p-values.
+        confidence: level of the intervals. Figures with an adjusted p-value below one minus this level have
+            changed.
 
     Raises:
         NarrowsError: if the sides have nothing in common.
@@ -172,7 +173,7 @@ def _part(name: str, base: Results, head: Results, asks: Sequence[Ask], confiden
 
 
 def _with_definedness(series: Series) -> Iterator[Series]:
-    """A figure, and its share of runs with a value if the seeds with a value differ between the sides.
+    """Yields a figure and, if the sides have a value for different seeds, the share of runs with a value.
 
     The mean alone does not show, for example, that fewer flows finished.
     """

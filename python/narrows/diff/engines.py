@@ -1,7 +1,7 @@
 """Builds the engine of a git revision, and runs scenarios with it.
 
 A revision is exported to `target/diff/COMMIT` in the clone, with the native module that cargo builds from it.
-A commit never changes, so a module that is there is used again.
+A commit never changes, so an existing module is used again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CRATE = "narrows-py"
 MODULE = "_native.abi3.so"
 """The native module's file, in the Python package."""
 _BUILT = "lib_native.so"
-"""The same file where cargo writes it."""
+"""Name of this file in cargo's output."""
 _FAILED = 1
 """Exit code of `narrows run` if an expectation is not met, and of Python after an exception."""
 

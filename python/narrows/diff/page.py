@@ -21,7 +21,7 @@ MOST_DRAWN = 60
 _ROW = 17
 """Height of a row of the plot in pixels."""
 _ROOM = 1.3
-"""The axis is this much longer than the largest drawn difference."""
+"""Half of the axis's length, relative to the largest drawn difference."""
 
 
 def render(diff: Diff) -> str:

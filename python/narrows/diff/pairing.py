@@ -22,7 +22,7 @@ class Pairing:
     """Sound runs by seed."""
     head: dict[int, Run]
     seeds: tuple[Seeds, Seeds]
-    """The seeds that count, of both sides. If the runs are paired, both are equal."""
+    """The seeds that count, for BASE and for HEAD. If the runs are paired, both tuples are equal."""
     paired: bool
     """Whether runs with the same seed are compared. Otherwise the means of all runs are compared."""
     pairs: int
@@ -30,7 +30,7 @@ class Pairing:
     identical: int
     """Seeds whose runs are bit-for-bit equal on both sides."""
     repeats: int
-    """Runs that do not count because they are equal to a run with another seed of their side."""
+    """Runs that do not count because a run with another seed on the same side is equal."""
     unsound: int
     """Runs in real time that do not count because their measurement was disturbed."""
 
@@ -59,7 +59,7 @@ def _points(results: Results) -> dict[Key, tuple[dict[str, Any], list[Run]]]:
 def _pairing(factors: dict[str, Any], base: list[Run], head: list[Run]) -> Pairing:
     sound = [{run.seed: run for run in runs if not run.doubts} for runs in (base, head)]
     common = [seed for seed in sound[0] if seed in sound[1]]
-    # One common seed has no confidence interval. Different seeds may have one.
+    # A single common seed gives no confidence interval. Unpaired runs may give one.
     paired = len(common) > 1 or min(map(len, sound)) < 2
     if paired:
         kept = replicates(common, [side.values() for side in sound])

@@ -63,7 +63,10 @@ def _rows(entity: str, rows: Pairs, figures: tuple[str, ...]) -> Iterator[Series
 
 
 def of_measure(ask: Ask, matched: Matched, points: Mapping[Key, Pairing]) -> Iterator[Series]:
-    """A measure of all flows and of each flow, of each link, or of those that its arguments name."""
+    """A measure of each link, or of all flows together and of each flow.
+
+    If the arguments name flows or a link, only these are measured.
+    """
     title = ask.title
     heading = Heading(title, ask.measure.unit, 1.0, title)
     for point, pairing in points.items():
@@ -86,7 +89,7 @@ def of_measure(ask: Ask, matched: Matched, points: Mapping[Key, Pairing]) -> Ite
 def _measure(ask: Ask, **more: str) -> Callable[[Run], float]:
     def value(run: Run) -> float:
         measured = measure_run(ask.measure.name, run, **ask.args, **more)
-        # A lower bound of a time has no difference.
+        # A censored time is only a lower bound, so it has no difference.
         return math.nan if measured.censored else measured.value
 
     return value

@@ -1,9 +1,9 @@
-"""Executors make the runs of a sweep: in threads or processes here, on a Ray cluster, or on Slurm.
+"""Executors perform the runs of a sweep: on this machine (threads, processes), on a Ray cluster, or on Slurm.
 
-The sweep divides its runs into batches. A worker makes the runs of a batch and reports their times. Workers
-in other processes write finished segments (`narrows.results.segments`), so results do not pass through the
-sweep's process. An executor only brings batches to workers. Scheduling, transport, and the repetition of
-batches whose worker died are left to the engine below it.
+The sweep divides its runs into batches. A worker performs the runs of a batch and reports their times.
+Workers in other processes write finished segments (`narrows.results.segments`), so results do not pass
+through the sweep's process. An executor only brings batches to workers. The engine that it uses (a pool, Ray
+or Slurm) is responsible for scheduling and transport. The engine also repeats batches whose worker died.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Job:
     factors: Mapping[str, str | float]
     """Values of the sweep's factors."""
     plan: Plan
-    """The plan of the run's point. Runs of a point share this object; the seed in it does not count."""
+    """The plan of the run's point. Runs of a point share this object, so its seed is ignored."""
 
 
 Batch = tuple[tuple[Job, ...], ...]
-"""The jobs of a worker. The jobs of each inner tuple become one segment."""
+"""The jobs that a worker gets at a time. The jobs of each inner tuple become one segment."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Report:
     seconds: Mapping[int, float]
     """Wall times of the finished runs, by number."""
     segments: Mapping[int, Mapping[str, bytes]] = field(default_factory=dict)
-    """The files of segments by number and name, if the worker does not see the sweep's folder."""
+    """The files of segments by number and name, if the worker cannot access the sweep's folder."""
     error: Exception | None = None
-    """The reason why a run failed. The worker then made no other run."""
+    """The reason why a run failed. The worker skipped all later runs of the batch."""
 
 
 Task = Callable[[Batch], Report]
-"""Makes the runs of a batch. Executors of other processes pickle it."""
+"""Performs the runs of a batch. Executors that use other processes pickle this function."""
 
 
 class Executor(Protocol):
@@ -64,21 +64,21 @@ class Executor(Protocol):
     shares_memory: bool
     """Whether workers are threads of this process."""
     batch_seconds: float
-    """Intended duration of a batch: long enough that the cost of a batch does not matter (0: one run)."""
+    """Intended duration of a batch, so long that its overhead does not matter (0: one run for each batch)."""
 
     @property
     def slots(self) -> int:
-        """Number of batches that the workers can make at a time. It may change during a sweep."""
+        """Number of batches that can be performed at the same time. It may change during a sweep."""
 
     def perform(self, task: Task, batches: Iterator[Batch], scratch: Path | None) -> Iterator[Report | None]:
-        """Make all batches, and yield a report for each, in any order.
+        """Perform all batches, and yield a report for each, in any order.
 
-        Takes few batches in advance. Yields None if no batch ends in `NAP_SECONDS`.
+        Takes only a few batches in advance. Yields None if no batch ends within `NAP_SECONDS`.
 
         Args:
-            task: makes the runs of a batch.
+            task: performs the runs of a batch.
             batches: the batches.
-            scratch: a folder for files of the executor, which the sweep removes (None: `shares_memory`).
+            scratch: a folder for files of the executor, which the sweep removes (None if `shares_memory`).
 
         Raises:
             NarrowsError: if a worker is lost for good.

@@ -10,18 +10,19 @@ from narrows.executors import Batch, Executor, Job, Report
 from narrows.results import segments
 
 _SHARE = 3
-"""A batch has at most 1 / (this number x slots) of the remaining runs, so that slots end together."""
+"""A batch has at most 1 / (this number x slots) of the remaining runs, so that all slots end at about the
+same time."""
 
 
 class Batches(Iterator[Batch]):
-    """Batches whose length follows the pace of the runs before them.
+    """Batches whose length depends on the durations of earlier runs.
 
     The first batches have one run each, because nothing is known about the runs' duration.
 
     Args:
         jobs: the runs.
         count: number of runs.
-        executor: the executor that makes the batches.
+        executor: the executor that performs the batches.
     """
 
     def __init__(self, jobs: Iterable[Job], count: int, executor: Executor) -> None:
@@ -31,7 +32,7 @@ class Batches(Iterator[Batch]):
     def learn(self, report: Report) -> None:
         """Note the durations of a batch's runs. Earlier batches lose half of their weight.
 
-        The next runs may be longer: a sweep goes from point to point.
+        Durations change during a sweep, because it goes from point to point.
         """
         self._runs = self._runs / 2 + len(report.seconds)
         self._seconds = self._seconds / 2 + sum(report.seconds.values())

@@ -40,7 +40,7 @@ class Threads:
         batches: Iterator[Batch],
         scratch: Path | None,  # noqa: ARG002 (protocol)
     ) -> Iterator[Report | None]:
-        """Make all batches."""
+        """Perform all batches."""
         self._pool = futures.ThreadPoolExecutor(self.slots, thread_name_prefix="narrows")
         yield from _reports(self._pool, task, batches, self.slots)
         self._pool.shutdown()
@@ -55,7 +55,7 @@ class Threads:
 class Processes:
     """Processes on this machine, e.g. for controllers in Python, which hold the interpreter's lock.
 
-    A new interpreter imports the main module, so a script must start its sweep under
+    Each process is a new interpreter that imports the main module, so a script must start its sweep under
     ``if __name__ == "__main__"``.
     """
 
@@ -74,7 +74,7 @@ class Processes:
         batches: Iterator[Batch],
         scratch: Path | None,  # noqa: ARG002 (protocol)
     ) -> Iterator[Report | None]:
-        """Make all batches.
+        """Perform all batches.
 
         Raises:
             NarrowsError: if a process dies, e.g. because memory is exhausted.
@@ -101,7 +101,7 @@ class Processes:
 
 
 def _begin(watched: Connection) -> None:
-    """Prepare a worker. It ends when the sweep closes the other end of the pipe, or dies."""
+    """Prepare a worker. It ends when the sweep's process closes the other end of the pipe, or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the sweep handles it
 
     def watch() -> None:
@@ -114,7 +114,7 @@ def _begin(watched: Connection) -> None:
 def _reports(
     pool: futures.Executor, task: Task, batches: Iterator[Batch], most: int
 ) -> Iterator[Report | None]:
-    """Make batches in a pool, `most` at a time. Batches wait in the iterator and not in the pool."""
+    """Perform batches in a pool, `most` at a time. Further batches stay in the iterator."""
     active: set[futures.Future[Report]] = set()
     while True:
         active |= {pool.submit(task, batch) for batch in islice(batches, most - len(active))}

@@ -23,9 +23,9 @@ _AHEAD = 2
 _COUNT_SECONDS = 1.0
 """Time after which the CPUs of the cluster are counted again, because nodes come and go."""
 _REACH_SECONDS = 10.0
-"""Longest time that the address of a cluster is waited for."""
+"""Maximum time to wait for a connection to a cluster."""
 _END_SECONDS = 10.0
-"""Longest time that cancelled workers are waited for."""
+"""Maximum time to wait for the end of cancelled workers."""
 
 
 class Ray:
@@ -76,7 +76,7 @@ class Ray:
         batches: Iterator[Batch],
         scratch: Path | None,  # noqa: ARG002 (protocol)
     ) -> Iterator[Report | None]:
-        """Make all batches.
+        """Perform all batches.
 
         Raises:
             NarrowsError: if Ray gives up on a batch.
@@ -107,7 +107,7 @@ class Ray:
         return report
 
     def cancel(self) -> list[Report]:
-        """End the workers that are at work, and forget batches that wait."""
+        """End the active workers. Returns the reports of batches that have ended but were not yielded."""
         reports = []
         for reference in self._waiting:
             with contextlib.suppress(NarrowsError):
@@ -122,7 +122,7 @@ class Ray:
 
 
 def _reach(address: str | None) -> None:
-    """Connect to HOST:PORT once, because Ray waits for minutes for an address where nothing listens.
+    """Connect to HOST:PORT once. If nothing listens there, Ray itself would wait for minutes.
 
     Raises:
         OSError: if nothing listens there.

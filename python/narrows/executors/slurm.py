@@ -1,4 +1,4 @@
-"""The executor on a Slurm cluster, by submitit. The sweep's folder must be on a file system of all nodes."""
+"""The executor on a Slurm cluster, by submitit. All nodes must have access to the sweep's folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from narrows.errors import NarrowsError, one_line
 from narrows.executors import NAP_SECONDS, Batch, Report, Task
 
 JOBS = 64
-"""Number of Slurm jobs at a time, unless the user names one."""
+"""Default number of concurrent Slurm jobs."""
 _LIMIT_MINUTES = 60
 """Time limit of a Slurm job. The environment variable SBATCH_TIMELIMIT replaces it."""
 
@@ -28,8 +28,8 @@ class Slurm:
     options of jobs.
 
     Args:
-        jobs: number of Slurm jobs at a time (None: `JOBS`).
-        cluster: `slurm`, or `local`: processes on this machine in the place of Slurm's jobs, for tests.
+        jobs: number of concurrent Slurm jobs (None: `JOBS`).
+        cluster: `slurm`, or for tests `local`, which uses processes on this machine instead of Slurm jobs.
     """
 
     name = "slurm"
@@ -42,7 +42,7 @@ class Slurm:
         self._active: list[Any] = []
 
     def perform(self, task: Task, batches: Iterator[Batch], scratch: Path | None) -> Iterator[Report | None]:
-        """Make all batches.
+        """Perform all batches.
 
         Raises:
             NarrowsError: if Slurm cannot be reached, or gives up on a job.

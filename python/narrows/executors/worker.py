@@ -1,4 +1,4 @@
-"""The work of a worker in another process: it makes the runs of a batch and writes them as segments."""
+"""The work of a worker in another process: it performs the runs of a batch and writes them as segments."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from narrows.version import release
 
 
 def output_of(job: Job, backend: Backend, source: str) -> Output:
-    """Make a run.
+    """Perform a run.
 
     Args:
         job: the run.
-        backend: makes it.
+        backend: performs the run.
         source: file of the scenario, for errors.
 
     Raises:
@@ -39,21 +39,21 @@ def output_of(job: Job, backend: Backend, source: str) -> Output:
 
 @dataclass(frozen=True)
 class Apart:
-    """Makes batches in other processes, which may be on other machines.
+    """Performs batches in other processes, which may be on other machines.
 
-    If a worker sees the stage, it writes segments there. Otherwise it returns their files.
+    If a worker can access the folder `stage`, it writes segments there. Otherwise it returns their files.
     """
 
     backend: Backend
     stage: Path
-    """Where segments are written (`segments.new_stage`)."""
+    """The folder for segments (`segments.new_stage`)."""
     source: str
     """File of the scenario, for errors."""
     version: str
     """Version of Narrows in the sweep's process."""
 
     def __call__(self, batch: Batch) -> Report:
-        """Make the runs of a batch."""
+        """Perform the runs of a batch."""
         host = socket.gethostname()
         if release() != self.version:
             differs = f"{host}: found Narrows {release()}, expected {self.version}, as where the sweep runs"
@@ -97,7 +97,7 @@ class Apart:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error, or its text if it cannot travel to the sweep's process."""
+    """The error itself, or an error with its text if it cannot be pickled for the sweep's process."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # whatever the constructor of a user's class raises

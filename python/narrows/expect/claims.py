@@ -92,7 +92,7 @@ def _side(selection: Selection, measure: Measure, values: Values, place: str) ->
                 listed = ", ".join(values[name].values())
                 message = f"found {found(option)}, expected a value of the sweep: {listed}"
                 raise ScenarioError(message, f"{place}where.{name}")
-        # Tables of results have no factor with one value.
+        # Tables of results omit factors that have only one value.
         if len(values[name]) > 1:
             chosen = [factor(option) for option in options]
             where[name] = chosen if isinstance(wanted, list) else chosen[0]
@@ -106,7 +106,8 @@ _PARSERS: dict[str, tuple[Callable[[object], float], float]] = {
     "%": (units.parse_share, 100.0),
     "": (units.parse_share, 1.0),
 }
-"""For each unit of measures: the parser of text, and the factor to this unit."""
+"""For each unit of a measure: the parser of a limit's text, and the factor that converts the parsed number to
+the unit."""
 
 
 def _limit(value: float | str, unit: str, key: str) -> float:

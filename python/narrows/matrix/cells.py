@@ -56,7 +56,7 @@ class Cell:
     harm_rtt: Interval
     """Increase of the RTT over the RTT alone, divided by the RTT against the rival (MET-35)."""
     starved: Interval
-    """Share of seeds in which it had less than 5 % of its fair share for more than 10 s (MET-36)."""
+    """Share of seeds in which the flow had less than 5 % of its fair share for more than 10 s (MET-36)."""
 
 
 FIGURES = tuple(item.name for item in fields(Cell) if item.type == "Interval")
@@ -129,7 +129,7 @@ def _starved(run: Run, row: int, warmup: float) -> bool:
 
 
 def table(found: Sequence[Cell]) -> pa.Table:
-    """The cells as a table: mean and half width of the 95 % interval over seeds of each figure."""
+    """The cells as a table. Each figure has its mean over seeds and half the width of its 95 % interval."""
     columns: dict[str, Any] = {
         "buffer": [cell.buffer for cell in found],
         "algorithm": [cell.algorithm for cell in found],

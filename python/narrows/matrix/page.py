@@ -226,9 +226,8 @@ def summary(found: Sequence[Cell], buffer: str) -> list[str]:
 def _over_rivals(cells: Sequence[Cell]) -> Interval:
     """Mean harm to the rivals that have any goodput when they are alone, with bounds.
 
-    The bounds hold for any correlation between the rivals.
-
-    A bound is the mean of the rivals' bounds. The bound is unknown if one of the rivals' bounds is unknown.
+    Each bound is the mean of the rivals' bounds, so it holds for any correlation between the rivals. It is
+    unknown if the bound of any rival is unknown.
     """
     known = [cell.harm_goodput for cell in cells if not math.isnan(cell.harm_goodput.mean)]
     if not known:

@@ -28,7 +28,7 @@ SDN_DELAY = "1ms"
 
 @functools.cache
 def helped() -> dict[str, dict[str, Any]]:
-    """Controllers that follow the network's rates, and the rate controller that they need."""
+    """Controllers that follow rates from the network, with the scenario keys of their rate controllers."""
     return {
         name: _served(row.service, preset.mode if preset else None)
         for name, row, preset in congestion.names()

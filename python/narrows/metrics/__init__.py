@@ -1,11 +1,12 @@
 """Every figure that Narrows prints, defined once.
 
-The functions are pure: numpy arrays in, numbers out. They know nothing of tables, scenarios or plots. The id
-of each definition (``MET-n``) is the one in docs/reference/results.md. The docstring names the source of the
-definition (RFC 5166, Jain et al. 1984, ...).
+The functions are pure: numpy arrays in, numbers out. They know nothing of tables, scenarios or plots. The
+docstring of a function gives the id of its definition (``MET-n``, as in docs/reference/results.md) and the
+source of the definition (RFC 5166, Jain et al. 1984, ...).
 
-Conventions: times in seconds, sizes in bytes, rates in bit/s (1 Mbit/s = 1e6 bit/s), windows half open ``[a,
-b)``. NaN means *undefined* (or, in a matrix of bins by flows, *flow not active in this bin*), never zero.
+Conventions: times are in seconds, sizes in bytes, and rates in bit/s (1 Mbit/s = 1e6 bit/s). Time windows are
+half-open: ``[a, b)``. NaN means *undefined* (or, in a matrix of bins by flows, *flow not active in this
+bin*), never zero.
 """
 
 from narrows.metrics.convergence import (

@@ -38,10 +38,10 @@ def convergence_time(
     min_jain: float = 0.95,
     min_utilisation: float = 0.9,
 ) -> Censored:
-    """Time from a flow's start until it has had its fair share for ``hold`` bins (MET-61).
+    """Time from a flow's start to the first of ``hold`` consecutive bins with its fair share (MET-61).
 
-    Section 4.4 of the BRF paper describes this metric. In each of these bins the newcomer is within
-    ``tolerance`` of the fair share. Jain's index over the active flows is at least ``min_jain``, and the
+    Section 4.4 of the BRF paper describes this metric. In each of these bins, the newcomer's rate is within
+    ``tolerance`` of the fair share, Jain's index over the active flows is at least ``min_jain``, and the
     link's utilisation is at least ``min_utilisation``.
 
     ``start_s``: start of each bin. ``rates``: bins by flows, NaN if a flow is not active. ``fair``: fair

@@ -35,9 +35,9 @@ class WindowedJain:
 
 
 def jain_windowed(rates: ArrayLike) -> WindowedJain:
-    """Jain's index of each bin of a matrix of bins by flows, their mean and minimum.
+    """Jain's index of each row of a matrix of bins by flows, and the mean and minimum of the indices.
 
-    NaN: the flow is not active.
+    A NaN in the matrix means that the flow is not active in the bin.
     """
     matrix = np.asarray(rates, dtype=np.float64)
     if matrix.ndim != 2:
@@ -94,9 +94,9 @@ def inter_protocol_ratio(rates_a: ArrayLike, rates_b: ArrayLike) -> float:
 def harm(solo: float, with_competitor: float, *, more_is_better: bool) -> float:
     """Harm done to a victim, (-inf, 1]; 0 or less means no harm (MET-35; Ware et al., HotNets 2019).
 
-    ``solo``: the victim's metric when the victim runs alone. ``with_competitor``: the same metric next to the
-    newcomer. ``more_is_better`` is true for rates, and false for delays and completion times. NaN where the
-    denominator is zero.
+    ``solo``: the victim's metric when the victim runs alone. ``with_competitor``: the same metric when the
+    victim shares the bottleneck. ``more_is_better`` is true for rates, and false for delays and completion
+    times. NaN if the denominator is zero.
     """
     lost, whole = (
         (solo - with_competitor, solo) if more_is_better else (with_competitor - solo, with_competitor)

@@ -25,7 +25,7 @@ def utilisation(throughput_bps: ArrayLike, capacity_bps: ArrayLike, width_s: Arr
     """Share of the link's capacity that was used, 0..1 (MET-5).
 
     Scalars describe one window. For series, the result is the carried bits divided by the integral of the
-    capacity. If the capacity varies, the result differs from the mean of the bins' quotients. NaN if the
+    capacity. If the capacity varies, the result differs from the mean of the bins' utilisations. NaN if the
     capacity is zero.
     """
     width = np.asarray(width_s, dtype=np.float64)
@@ -60,7 +60,7 @@ def bin_width(rtt_s: float) -> float:
 def rebin(
     end_s: ArrayLike, values: ArrayLike, width_s: float, *, origin_s: float = 0.0
 ) -> tuple[Floats, Floats]:
-    """Means over wider bins, from a series whose bins are equal and narrower (MET-4).
+    """Means over wider bins, from a series with narrower bins of equal width (MET-4).
 
     ``end_s`` has the end of each narrow bin, as in the tables of samples. Returns the start of each wide bin
     and the mean of its values. NaN values (no active flow) are left out. A wide bin that has only NaN values

@@ -38,7 +38,7 @@ class Interval:
         return (self.high - self.low) / 2.0
 
     def excludes(self, value: float) -> bool:
-        """Whether ``value`` lies outside the interval; never, if the interval is unknown."""
+        """Whether ``value`` lies outside the interval. False if the interval is unknown."""
         return self.low > value or self.high < value
 
 
@@ -46,7 +46,7 @@ class Interval:
 class Difference(Interval):
     """The mean difference of two sides, with its confidence interval and a two-sided t-test.
 
-    ``n`` is the number of pairs, or of runs of the smaller side if the runs are not paired.
+    ``n`` is the number of pairs. If the runs are not paired, it is the number of runs on the smaller side.
     """
 
     p: float
@@ -89,7 +89,7 @@ def paired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -> 
         return _without_test(interval)
     rounding = _rounding(first, second)
     if np.ptp(differences) <= rounding:
-        # Without any spread the t-test has no scale, and the exact sign test decides.
+        # Without any spread the t-test has no scale, so the exact sign test decides.
         mean = interval.mean if abs(interval.mean) > rounding else 0.0
         return _constant(mean, interval.n, 2.0 ** (1 - interval.n))
     from scipy.stats import ttest_1samp
@@ -113,8 +113,8 @@ def unpaired_difference(a: ArrayLike, b: ArrayLike, level: float = CONFIDENCE) -
     rounding = _rounding(first, second)
     if max(np.ptp(first), np.ptp(second)) <= rounding:
         mean = mean if abs(mean) > rounding else 0.0
-        # The exact permutation test: of all divisions of the values into two sides, this one has the largest
-        # difference, and so has its mirror image if the sides are equally large.
+        # An exact permutation test. This division of the values into two sides has the largest difference of
+        # all possible divisions. If the sides are equally large, its mirror image has the same difference.
         extreme = 2.0 if first.size == second.size else 1.0
         return _constant(mean, n, extreme / math.comb(first.size + second.size, n))
     from scipy.stats import ttest_ind
@@ -145,8 +145,8 @@ def _constant(difference: float, n: int, p: float) -> Difference:
 def adjusted(p_values: Sequence[float]) -> list[float]:
     """The p-values, corrected for their number (MET-93, Benjamini and Hochberg).
 
-    If each value of at most L counts as a change, at most a share L of these changes is expected to be false.
-    If nothing has changed, the probability that at least one value is at most L is at most L.
+    If all values up to a limit L count as changes, the expected share of false changes among them is at most
+    L. If nothing has changed, the probability of finding any change is at most L.
     """
     if not p_values:
         return []

@@ -1,6 +1,7 @@
 """Reports: one HTML file that opens without a network, and figures as SVG, PNG and PDF.
 
-The drawing libraries are an extra and slow to import, so a function is imported when it is first used.
+The drawing libraries are an optional extra and slow to import, so a function is imported when it is first
+used.
 """
 
 from __future__ import annotations

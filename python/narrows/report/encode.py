@@ -58,7 +58,7 @@ def axis(
         ticks |= {"values": log_ticks(*domain) if domain else _POWERS, "labelOverlap": False}
     ticks |= more
     if "values" in ticks:
-        # Vega would also reduce explicit values to this count: of six values, three would be missing.
+        # With a tick count, Vega would also reduce explicit values: of six values, three would be missing.
         del ticks["tickCount"]
     return {"shorthand": f"{field}:Q", "title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(**ticks)}
 
@@ -85,7 +85,7 @@ _MOST_NAMED = 10
 def bands(
     base: alt.Chart, values: Sequence[dict[str, Any]], y: dict[str, Any], **mark: Any
 ) -> list[alt.Chart]:
-    """The layer of confidence intervals. No layer if no row has a ``band``: an empty layer has no extent."""
+    """The layer of confidence intervals, or none if no row has a ``band``: an empty layer has no extent."""
     if not any(row["band"] for row in values):
         return []
     area = base.transform_filter("datum.band").mark_area(line=False, **mark)

@@ -33,7 +33,7 @@ def possible(measure: str, *, harm: bool = False) -> tuple[float, float]:
 
 
 def within(interval: metrics.Interval, limits: tuple[float, float]) -> tuple[float, float]:
-    """The interval, clipped to the range of its measure. One seed has only its value."""
+    """The interval, clipped to the range of its measure. With one seed, both ends are the value."""
     if interval.n < 2:
         return interval.mean, interval.mean
     least, most = limits

@@ -1,8 +1,8 @@
 """Figures of iperf3's JSON, as `narrows.results.iperf3` reads it.
 
-It shows the quantities of Rozinov and Dimitrov's study of Linux's algorithms: data sent, congestion window,
-retransmissions, RTT and its variance, throughput, MTU. iperf3 reads them from Linux's `tcp_info`, in bytes
-and microseconds.
+The figures show the quantities of Rozinov and Dimitrov's study of Linux's algorithms: data sent, congestion
+window, retransmissions, RTT and its variance, throughput, MTU. iperf3 reads them from Linux's `tcp_info`, in
+bytes and microseconds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Quantity:
     scale: float
     """Factor from iperf3's unit to the unit in the title."""
     file: str
-    """Part of the name of its own PDF."""
+    """Part of the file name of the quantity's own PDF."""
     of: Of = Of.END
     whole: bool = False
     """Whether the quantity is a whole number."""
@@ -93,7 +93,7 @@ class Drawn:
     whole: Figure
     """A panel for each quantity that the trace has."""
     each: dict[str, Figure]
-    """A figure of each panel, by the quantity's part of a file name."""
+    """A figure of each panel, by `Quantity.file`."""
 
 
 def draw(trace: Trace) -> Drawn:
@@ -108,7 +108,7 @@ def draw(trace: Trace) -> Drawn:
 
 
 def _panels(trace: Trace) -> tuple[dict[str, Panel], list[Key]]:
-    """A panel for each quantity that the trace has, by its part of a file name, and the legend."""
+    """A panel for each quantity that the trace has, by `Quantity.file`, and the legend."""
     every = [interval for of in trace.streams.values() for interval in of]
     first, last = (pick(float(of[key]) for of in every) for pick, key in ((min, "start"), (max, "end")))
     time = alt.Scale(domain=[first, last], nice=False) if first < last else alt.Undefined
@@ -152,7 +152,7 @@ def _received(intervals: list[dict[str, Any]]) -> bool:
 
 
 def _from_zero(values: list[dict[str, Any]]) -> alt.Scale:
-    """A scale from zero. If all values were zero, the axis would have no direction."""
+    """A scale from zero. It ends at 1 if all values are zero: an axis from 0 to 0 has no direction."""
     return alt.Scale(domain=[0, 1]) if all(row["v"] == 0 for row in values) else alt.Scale(zero=True)
 
 

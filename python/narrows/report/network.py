@@ -23,11 +23,11 @@ from narrows.topology.place import place
 from narrows.units import spelled_rate
 
 SIDE = 760.0
-"""Longer side of the picture in points. The shorter side is at least a fifth of it."""
+"""Longer side of the picture in points. The width is at least a fifth of it, the height a twelfth."""
 LOADS = {0.0: FAINT, 0.5: "#5aaee6", 0.8: "#0072b2", 1.0: "#d55e00"}
 """Colours of utilisations, from the palette of Okabe and Ito."""
 MOST_LABELS = 60
-"""Largest number of links, and of nodes, that are all labelled."""
+"""Largest number of links, and of switches, that have labels. If there are more, none has a label."""
 SIDE_OF_FIGURE = 560.0
 """Longer side of the picture in a report."""
 TALLEST = 300.0
@@ -59,7 +59,7 @@ class Link:
     forth: float | None = None
     """Utilisation from a to b, 0 to 1; None without a run."""
     back: float | None = None
-    """From b to a."""
+    """Utilisation from b to a."""
 
 
 def parts(seen: Survey, loads: Mapping[str, float] | None = None) -> tuple[list[Node], list[Link]]:
@@ -253,7 +253,7 @@ def _fit(nodes: list[Node], geographic: bool, side: float) -> tuple[list[tuple[f
     xs = [node.x * max(narrow, 0.1) for node in nodes]
     wide, tall = max(xs) - min(xs), max(ys) - min(ys)
     scale = side / (max(wide, tall) or 1.0)
-    # Labels of a column need room on both sides. Those of a row are above and below it.
+    # If the nodes form a column, their labels need room on both sides. In a row, labels are above and below.
     width, height = max(wide * scale, side / 5), max(tall * scale, side / 12)
     left, low = (width - wide * scale) / 2, (height - tall * scale) / 2
     return (

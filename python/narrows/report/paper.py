@@ -22,7 +22,7 @@ _LAST_DIGIT = 5e-4
 def paper_table(spec: TableSpec, outcome: Outcome) -> Table | None:
     """A row for each value of the table's factor. A column of the paper has two columns: its values and ours.
 
-    None if the experiment was not run, or if no run has a row.
+    None if the experiment was not run, or if the table has no rows.
     """
     runs = outcome.runs.get(spec.experiment)
     if runs is None:

@@ -120,7 +120,8 @@ def _ordinary(pair: Pair, experiment: Experiment, outcome: Outcome) -> bool:
         if name == pair.name
     ]
     interval = metrics.mean_ci(values)
-    # Half the confidence interval is t s / sqrt(n). For one further value it is t s sqrt(1 + 1/n).
+    # Half the confidence interval of the mean is t s / sqrt(n). Half the prediction interval of another value
+    # is t s sqrt(1 + 1/n).
     return interval.n > 1 and abs(pair.b - interval.mean) <= interval.half_width * math.sqrt(interval.n + 1)
 
 

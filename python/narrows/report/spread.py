@@ -1,4 +1,4 @@
-"""Choose the points of a large sweep that are drawn: every level of every factor, as far as they fit."""
+"""Chooses the points of a large sweep to draw. They show as many levels of the factors as possible."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def figures(outcome: Outcome) -> dict[str, list[Figure]]:
 
 
 def _network(study: Study, experiment: Experiment) -> list[Figure]:
-    """The network of an experiment's first run. Its sweep may change rates, delays and queues."""
+    """The network of an experiment's first run. Other points of the sweep may have other rates and delays."""
     if not experiment.scenario:
         return []
     scenario = Scenario(**read_scenario(study.folder, experiment)).with_source(
@@ -82,7 +82,7 @@ def _runs_of(spec: FigureSpec, outcome: Outcome, runs: dict[str, Runs]) -> Runs 
 
 
 def _titled(spec: FigureSpec, suffix: str, words: str) -> FigureSpec:
-    """The figure of one side, with its name in id and title."""
+    """The figure of one side, with the side's name in its id and title."""
     return spec.model_copy(update={"id": spec.id + suffix, "title": f"{spec.title} ({words})"})
 
 

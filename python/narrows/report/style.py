@@ -103,8 +103,8 @@ def looks() -> Mapping[str, Look]:
 
 
 INK, GREY, FAINT, PAPER = "#1c1e21", "#6b7280", "#c9cdd3", "#fefefe"
-"""Text, secondary text and rules of charts on white, and the page itself (#ffffff is never swapped). On a
-dark page these colours are replaced by their dark counterparts.
+"""Colours of text, secondary text and rules of charts on a white page, and of the page itself. On a dark
+page, they are replaced by their dark counterparts. `PAPER` is not #ffffff, because #ffffff is never replaced.
 """
 DARK_OF = {INK: "#e8e6e1", GREY: "#9aa3ad", FAINT: "#3d444d", PAPER: "#16181b"}
 
@@ -169,7 +169,7 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def order(names: list[str]) -> list[str]:
-    """The names in the order of the table, unknown names last. All legends and bars use it.
+    """The names in the order of `looks`, unknown names last. All legends and bars use this order.
 
     A name with parameters follows the same name without parameters.
     """

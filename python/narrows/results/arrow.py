@@ -104,7 +104,8 @@ def unsigned(column: pa.ChunkedArray[Any]) -> NDArray[np.uint32]:
 def floats(column: pa.ChunkedArray[Any]) -> NDArray[np.float64]:
     """A column as floats; null becomes NaN.
 
-    `ChunkedArray.to_numpy` would import pandas, and `cast` the functions of Arrow. A short run needs neither.
+    `ChunkedArray.to_numpy` would import pandas, and `cast` would load Arrow's functions. A short run needs
+    neither.
     """
     parts = [np.empty(0)]
     for chunk in column.chunks:

@@ -1,6 +1,7 @@
 """The tables of a sweep by run. Each column is read at its first use.
 
-A study has hundreds of runs, each with a row per flow and 10 ms, and uses only four of fifteen columns.
+A study has hundreds of runs, each with a row for every flow and every 10 ms. It uses only four of fifteen
+columns.
 """
 
 from __future__ import annotations

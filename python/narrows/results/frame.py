@@ -19,7 +19,7 @@ Codes = NDArray[np.int64]
 
 @dataclass
 class Texts:
-    """A column of strings, as indices of its different words."""
+    """A column of strings, as indices into a list of its different words."""
 
     codes: Codes
     words: list[str]
@@ -51,7 +51,7 @@ class Frame:
         return len(self.run)
 
     def take(self, rows: NDArray[Any]) -> Frame:
-        """The rows with these indices, or of this mask."""
+        """The rows with these indices, or the rows for which this mask is true."""
         return Frame(
             self.run[rows],
             {name: values[rows] for name, values in self.numbers.items()},

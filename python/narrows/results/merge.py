@@ -1,4 +1,4 @@
-"""Merges the results of shards: runs of one sweep that were made apart, e.g. on several machines."""
+"""Merges the results of shards: parts of one sweep that ran separately, e.g. on several machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARD = "shard"
 
 
 def merge(folders: Sequence[Path], out: Path, formats: tuple[Format, ...] | None = None) -> Results:
-    """Merge folders with runs of the same sweep. The result is that of one sweep, byte for byte.
+    """Merge folders with runs of the same sweep. The tables are byte for byte those of an undivided sweep.
 
     Args:
         folders: folders of results, which may also be interrupted sweeps.

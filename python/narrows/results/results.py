@@ -25,11 +25,11 @@ LOGS = "logs"
 REPORT = "report.html"
 """The page that `narrows report` writes."""
 SIMULATED = "sim"
-"""Folder with the simulations of runs that were also made on real stacks."""
+"""Folder with simulations of the same runs, next to results from real stacks."""
 INTERRUPTED = "interrupted"
 """Folder with the finished runs of an interrupted sweep, if earlier results stay."""
 SOUNDNESS = "soundness"
-"""Key of the metadata: by run number, whether each run in real time was sound, with the reasons."""
+"""Key of the metadata. Its value says for each run in real time whether the run was sound, with reasons."""
 STOPPED = "stopped_s"
 """Key of an output: the simulated time at which the run was stopped. In the metadata: these times by run."""
 
@@ -191,7 +191,7 @@ class Results:
         The methods are those of `narrows.report.notebook.Plots`.
         """
         extras.require("report", "Results.plot")
-        # By name, because the report is a layer above the results.
+        # Import it by name, because the report is a layer above the results.
         return import_module("narrows.report.notebook").Plots(self)
 
     def _repr_html_(self) -> str | None:

@@ -205,7 +205,7 @@ def fingerprint(runs: Iterable[Run]) -> str:
 
 
 def replicates(seeds: Iterable[int], sides: Sequence[Iterable[Run]]) -> list[int]:
-    """The seeds whose runs are replicates: on every side, the run differs from that of each earlier seed.
+    """The seeds whose runs are replicates: on every side, the run differs from the runs of earlier seeds.
 
     If nothing in a scenario is random, all seeds give the same run. If repetitions of this run counted, the
     width of the confidence interval would be zero, and any difference would be significant.

@@ -1,6 +1,6 @@
 """The tables of finished runs during a sweep: a segment has the tables of several runs.
 
-FOLDER/runs/<number>/<table>.parquet   a segment, with the number of its lowest run; appears at once
+FOLDER/runs/<number>/<table>.parquet   a segment, with the number of its lowest run; created atomically
 FOLDER/runs/.stage-<token>/            segments that are being written
 
 A sweep of short runs would spend most of its time on files if each run had its own.
@@ -29,7 +29,8 @@ from narrows.results.arrow import unsigned
 RUNS = "runs"
 """Name of the folder of segments, and of the table that every segment has."""
 WAIT_SECONDS = 2.0
-"""Longest time that a finished run waits until it is written. A killed sweep loses no more work."""
+"""Longest time that a finished run waits until it is written. A killed sweep loses the waiting runs and the
+active runs."""
 _WAIT_BYTES = 64 << 20
 
 
@@ -48,7 +49,7 @@ def runs_of(segment: Path) -> NDArray[np.uint32]:
 
 
 def count(folder: Path, name: str = RUNS) -> int:
-    """The number of rows of a table in the segments of a sweep's folder: for `runs`, of finished runs.
+    """The number of rows of a table in the segments of a sweep's folder. The table `runs` has a row per run.
 
     Raises:
         OutputError: if a file is damaged.
@@ -57,7 +58,7 @@ def count(folder: Path, name: str = RUNS) -> int:
 
 
 def files(folder: Path) -> list[Path]:
-    """The Parquet files of a sweep, which is merged or not."""
+    """The Parquet files of a sweep, whether it is merged or not."""
     if (folder / f"{RUNS}.parquet").is_file():
         return sorted(folder.glob("*.parquet"))
     return sorted((folder / RUNS).glob("[0-9]*/*.parquet"))
@@ -166,8 +167,8 @@ def new_stage(folder: Path) -> Path:
 def discard_stages(folder: Path) -> None:
     """Remove the stages in a sweep's folder, with the segments that are not complete."""
     for stage in (folder / RUNS).glob(".*"):
-        # A worker that outlives its sweep may write to the stage. After the renaming it cannot complete a
-        # segment that this function removes.
+        # A worker that outlives its sweep may still write to the stage. Renaming the stage first prevents the
+        # worker from completing a segment while this function removes it.
         gone = stage.with_name(f".gone-{secrets.token_hex(4)}")
         with contextlib.suppress(OSError):
             stage.rename(gone)
@@ -212,7 +213,7 @@ def put_files(stage: Path, number: int, files: Mapping[str, bytes]) -> None:
 
 
 def copy(source: Path, stage: Path) -> list[int]:
-    """Copy the finished runs of a sweep, which is merged or not, and return their numbers.
+    """Copy the finished runs of a sweep, whether it is merged or not, and return their numbers.
 
     Raises:
         OSError: if they cannot be copied.
@@ -233,7 +234,7 @@ def copy(source: Path, stage: Path) -> list[int]:
 def _appearing(stage: Path, number: int) -> Iterator[Path]:
     """A folder that becomes the segment `number` at the end of the block.
 
-    If this segment exists, it stays: another attempt to make the same runs wrote it.
+    If this segment already exists, it stays, because another attempt at the same runs wrote it.
     """
     partial = stage / f"{number}-{secrets.token_hex(4)}"
     partial.mkdir()

@@ -174,7 +174,7 @@ class Folder:
             raise
 
     def beside(self, name: str, metadata: dict[str, Any]) -> Folder:
-        """Another folder next to this one. If the name has other files, a number is appended."""
+        """Another folder next to this one. If a folder of that name has other files, a number is appended."""
         path = self._path if self._path.name not in ("", "..") else self._path.resolve()
         for number in itertools.count(1):
             place = path.with_name(f"{path.name}-{name}" + (f"-{number}" if number > 1 else ""))
@@ -298,7 +298,7 @@ class Folder:
 
     @property
     def stage(self) -> Path:
-        """Where workers in other processes write segments."""
+        """The folder in which workers in other processes write segments."""
         return self._stage
 
     def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
@@ -440,7 +440,7 @@ def _metadata(folder: Path) -> dict[str, Any]:
 
 
 def _timing(folder: Path) -> dict[int, float]:
-    """Wall times of the runs in a folder. A killed run has none."""
+    """Wall times of the runs in a folder. The folder of a killed sweep has none."""
     try:
         with (folder / "timing.csv").open(encoding="utf-8", newline="") as file:
             return {int(row["run"]): float(row["wall_s"]) for row in csv.DictReader(file)}

@@ -44,7 +44,7 @@ class Row:
     figures: dict[str, Figure]
     """Figures by name, in the units of the tables."""
     by_seed: Mapping[str, dict[int, float]] = field(default_factory=dict)
-    """The values that each figure is the mean of, by seed."""
+    """For each figure, its value for each seed. The figure is the mean of these values."""
 
 
 GROUPS = "rows of a group have sums of share and retransmits, and means of the other figures"
@@ -180,7 +180,7 @@ def links(results: Results, most: int = 20) -> list[Row]:
 
 
 def all_links(results: Results) -> tuple[list[Row], set[str]]:
-    """A row per link and point of the sweep, and the names of the bottleneck links of a run."""
+    """A row per link and point of the sweep, and the names of links that are a bottleneck in any run."""
     frame = Frame.of(results, "links", ["link", *LINK_FIGURES], ["name"])
     name = frame.texts["name"]
     bottlenecks = {name.words[code] for code in np.unique(name.codes[_are_bottlenecks(frame)])}
@@ -284,7 +284,7 @@ def at_different_times(results: Results) -> bool:
     last = np.maximum.reduceat(np.where(np.isinf(end), -math.inf, end), starts)
     with np.errstate(invalid="ignore"):
         ends_apart = np.maximum.reduceat(end, starts) - np.minimum.reduceat(end, starts)
-    # If all flows of a run end with it, the table does not contain its end.
+    # If all flows of a run last until its end, the table does not contain the time of this end.
     apart = np.where(np.isinf(last), latest - earliest, np.maximum(latest - earliest, ends_apart))
     limit = np.where(np.isinf(last), latest, last - earliest)
     return bool(np.any(apart > _SAME_TIME * limit))

@@ -126,7 +126,7 @@ def write_rows(paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Sche
 
     Args:
         paths: the files.
-        parts: the tables. A column that one lacks is null.
+        parts: the tables. A column that a table lacks is null there.
         schema: the columns.
 
     Raises:
@@ -159,7 +159,7 @@ _GROUP_ROWS = 1 << 17
 
 
 def _groups(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows in tables of `_GROUP_ROWS` rows without inner borders; the last one has the rest."""
+    """The rows as tables of `_GROUP_ROWS` rows, each of one chunk. The last table has the remaining rows."""
     waiting: list[pa.Table] = [pa.Table.from_batches([], schema)]
     rows = 0
     for part in parts:
@@ -186,7 +186,7 @@ def _like(part: pa.Table, schema: pa.Schema) -> pa.Table:
 def read(path: Path, columns: list[str] | None = None) -> pa.Table:
     """Read a Parquet table, or some of its columns.
 
-    Columns of an earlier version get their current names. Columns that it lacks are NaN.
+    Columns of an earlier version get their current names. Columns that the earlier version lacks are NaN.
 
     Raises:
         OutputError: if it is not a Parquet table, or lacks one of these columns.

@@ -19,7 +19,7 @@ class Entry:
     """One flow of the plan."""
 
     flow: Flow
-    """The flow. Its `from` and `to` are those of the entry."""
+    """The flow. Its keys `from` and `to` are not expanded; `source` and `to` below are the nodes."""
     index: int
     """Number of the entry in the scenario's list of flows."""
     source: str | None

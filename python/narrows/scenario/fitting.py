@@ -1,4 +1,4 @@
-"""Checks whether the entries of a scenario fit together. Each entry is valid by itself."""
+"""Checks whether the entries of a scenario fit together. Each entry has already been checked by itself."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ def _crossed(path: Path) -> list[int]:
 
 
 def _class(flow: Flow, key: str, with_classes: Sequence[tuple[Direction, int]]) -> None:
-    """Check that a flow's class exists. The simulator would use the last class instead.
+    """Check that a flow's class exists. Otherwise the simulator would use the last class.
 
     Args:
         flow: the flow.
         key: key of its class.
-        with_classes: the links on its paths whose queues have classes, each with their number.
+        with_classes: the links on its paths whose queues have classes, each with the number of classes.
     """
     for link, n in with_classes:
         if flow.class_ >= n:
@@ -163,7 +163,7 @@ def check_mark(mark: LimitPlan, limit: LimitPlan, key: str) -> None:
         key: key of the mark.
 
     Raises:
-        ScenarioError: if a queue that is longer than `mark` admits no packet because of `limit`.
+        ScenarioError: if the queue would drop every packet that it should mark, because of `limit`.
     """
     if limit["packets"] is not None:
         length = mark["packets"] or max(1, round((mark["bytes"] or 0) / FULL_PACKET))

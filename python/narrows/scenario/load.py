@@ -49,7 +49,7 @@ class Run:
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario of this run, without a sweep. It is made when needed, because sweeps are long."""
+        """The scenario of this run, without a sweep. Made only when needed, because sweeps have many runs."""
         return self.point.model_copy(update={"seed": self.seed}).with_source(self.point.source)
 
 
@@ -227,7 +227,7 @@ def _cc_name(cc: object) -> object:
 
 
 def expand(scenario: Scenario, seeds: int | None = None) -> list[Run]:
-    """The runs of a scenario: (cases or one) x (product of the varied keys) x seeds.
+    """The runs of a scenario: each case, with each combination of the varied values, with each seed.
 
     Args:
         scenario: the scenario, with or without a sweep.

@@ -169,7 +169,7 @@ class Case(Table):
 
 
 class Sweep(Table):
-    """The runs of a scenario: (cases or one) x (product of `vary`) x seeds."""
+    """The runs of a scenario: each case, with each combination of the values in `vary`, with each seed."""
 
     seeds: Annotated[Int, Field(ge=1, le=MAX_SEEDS)] = 1
     """Number of seeds per point: `seed`, `seed` + 1, ..."""
@@ -220,9 +220,9 @@ class Scenario(Table):
     """The SDN controller; none if left out."""
     receive_buffer: ReceiveBuffer | None = None
     """Receive buffer of every TCP connection (Linux tcp_rmem). Half of it is advertised as the
-    window, and data after a missing segment occupies part of it. "auto" is Linux's 6 MiB, or four times the
-    content of the largest path if that is more. If left out, real sockets use the "auto" size; simulated
-    receivers open their window to half of it and then no longer limit the sender."""
+    window, and data after a missing segment occupies part of it. "auto" is Linux's 6 MiB, or four times what
+    the largest path holds (its BDP and its queue) if that is more. If left out, real sockets use the "auto"
+    size; simulated receivers open their window to half of it and then no longer limit the sender."""
     probes: Probes = Probes()
     """Data that each run records."""
     kernel: Kernel | None = None
@@ -243,7 +243,7 @@ class Scenario(Table):
 
     @property
     def source(self) -> str:
-        """Its file, for messages and relative paths."""
+        """The scenario's file, for messages and relative paths."""
         return self._source
 
     def with_source(self, source: str) -> Scenario:

@@ -337,7 +337,8 @@ class Link(Traits):
     between: Annotated[list[Name], Field(min_length=2, max_length=2)]
     """The two nodes."""
     back: Traits | None = None
-    """Keys of the reverse direction that differ: `rate` and the following keys of this table."""
+    """Keys that have other values in the reverse direction: `rate`, `delay`, `queue`, `loss`, `jitter`,
+    `duplicate`, `trace` or `at`."""
 
 
 class Node(Table):

@@ -52,8 +52,8 @@ def pairs(scenario: Scenario, flow: Flow, index: int) -> list[Pair]:
 def hosts(scenario: Scenario) -> list[str]:
     """The nodes of a scenario that a pattern uses if the entry names none.
 
-    These are the hosts of its topology, all nodes of a published network without hosts of its own, or the
-    nodes with one neighbour.
+    In a topology, these are its hosts. If a published network has no hosts of its own, these are all its
+    nodes. Without a topology, these are the nodes with one neighbour.
     """
     topology = scenario.topology
     if isinstance(topology, Named):
@@ -79,7 +79,7 @@ def _named(given: str | list[str] | None, known: Sequence[str], key: str) -> lis
     for i, name in enumerate(listed):
         where = key if isinstance(given, str) else f"{key}.{i}"
         if not any(c in name for c in "*?"):
-            # The graph knows all nodes, and gives an error if this is none.
+            # The name may be wrong. The graph, which has all nodes, checks it later.
             names[name] = None
             continue
         # Brackets are literal, because names may contain them.

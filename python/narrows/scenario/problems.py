@@ -27,7 +27,7 @@ def translate(error: ValidationError, data: object, model: type[BaseModel]) -> S
 
 
 def without_remedy(error: ValidationError, data: object, model: type[BaseModel]) -> ScenarioError:
-    """As `translate`, for files other than scenarios: without advice about sweeps and lists of a scenario."""
+    """Same as `translate`, but for other files: without advice about sweeps and lists of a scenario."""
     message, key = _message(*_first(error, data), data, model)
     return ScenarioError(message, key)
 

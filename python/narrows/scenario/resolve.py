@@ -37,7 +37,7 @@ from narrows.scenario.model import Kernel, RateController, Scenario
 from narrows.scenario.traffic import MAX_FLOWS, Flow
 
 MAX_SAMPLED_BY_DEFAULT = 16
-"""By default all directed links are sampled if there are at most so many."""
+"""By default all directed links are sampled if there are at most this many."""
 MAX_SAMPLES = 100_000_000
 """Maximum number of sample rows of a run."""
 WARMUP_SHARE = 10
@@ -61,7 +61,7 @@ def resolve(
         scenario: the scenario, whose sweep is ignored.
         congestion_controllers: names that `cc` may take; not checked if empty.
         rate_controllers: names that a controller's `kind` may take; not checked if empty.
-        kernel: how messages call the kernel that offers these congestion controllers (empty: the simulator).
+        kernel: what messages call the kernel with these congestion controllers (empty: the simulator).
 
     Raises:
         ScenarioError: if names, routes or values contradict each other.
@@ -339,8 +339,8 @@ class _Resolver:
     def _unknown(self, name: str) -> str:
         """The message about an unknown congestion controller.
 
-        If a kernel offers the controllers, the message lists all names, because they are few. Only the most
-        similar name (`bbr` for `bbr3`) would look like a correction, although the simulator knows both names.
+        If a kernel offers the controllers, the message lists all names, because they are few. The most
+        similar name alone (`bbr` for `bbr3`) would look like a correction, although the simulator knows both.
         """
         if not self.kernel:
             message = one_of(name, self.ccs, "a congestion controller", "congestion")

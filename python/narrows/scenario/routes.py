@@ -115,9 +115,9 @@ class _Tree:
     """The shortest paths from a node."""
 
     last: dict[int, list[tuple[int, int]]]
-    """For each node that can be reached, the last link of its path with the node before it, and after that
-    the ones of equal paths."""
+    """For each node that can be reached: the last link of its shortest path, with the node before the link.
+    The last links of equally short paths follow."""
 
 
 _MOST_REMEMBERED = 5_000_000
-"""Maximum number of nodes in all trees together. If a network has more, they are computed again."""
+"""Maximum number of nodes in all trees together. Beyond it, all trees are discarded and computed again."""

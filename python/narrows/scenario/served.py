@@ -21,7 +21,7 @@ def served_by() -> dict[str, str]:
 
 
 def marked() -> dict[str, str]:
-    """For each congestion controller that depends on marks: the controller that it equals without marks."""
+    """For each congestion controller that depends on marks: the one that it behaves like without marks."""
     return {name: row.marks_or_else for name, row, _ in congestion.names() if row.marks_or_else is not None}
 
 

@@ -1,6 +1,6 @@
 """Measured distributions of flow sizes, as simulations of data centres use them.
 
-The papers print them as curves. The points are those that later papers read off and share.
+The papers print them as curves. Later papers read these points off the curves, and share them.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ class Layout:
     links: list[Link]
     """Links of the expanded topology."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
-    """Default ends of flows, as pairs of (from, to). Entry i of the flows takes the ends that it does not
-    name from pair i modulo the number of pairs."""
+    """Default ends of flows, as pairs of (from, to). If flow entry i lacks an end, it takes the end from pair
+    i modulo the number of pairs."""
     bottlenecks: list[str] = field(default_factory=list)
     """Names of the intended bottleneck links."""
 

@@ -43,7 +43,7 @@ class Capacity:
     mean: int
     """Mean rate of the trace, bit/s."""
     peak: int
-    """Highest rate (mahimahi: mean rate over 100 ms), bit/s."""
+    """Highest rate (mahimahi: highest mean over 100 ms), bit/s."""
 
 
 def read(trace: Trace, folder: Path) -> Capacity:
@@ -205,7 +205,7 @@ def _csv(trace: Trace, lines: list[tuple[int, str]]) -> Capacity:
 
 
 def _check_gaps(trace: Trace, rows: list[tuple[int, str]], times: list[int]) -> None:
-    """Refuse a gap in the measurement. Its rate would seem to be constant."""
+    """Refuse a gap in the measurement, during which the rate would seem to be constant."""
     steps = [b - a for a, b in itertools.pairwise(times)]
     if not steps:
         return

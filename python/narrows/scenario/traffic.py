@@ -59,10 +59,10 @@ class SizeDistribution(Table):
     distribution: Literal["fixed", "exponential", "pareto", "web-search", "data-mining", "hadoop"]
     """Kind of the distribution. The last three were measured in data centres: a web search cluster
     (DCTCP, SIGCOMM 2010), a data mining cluster (VL2, SIGCOMM 2009), and Facebook's Hadoop cluster (Roy et
-    al., SIGCOMM 2015), with the points that pFabric and HPCC use."""
+    al., SIGCOMM 2015). Their points are those that pFabric and HPCC use."""
     mean: Size | None = None
-    """Mean size; for `fixed` the size itself. The sizes of a measured distribution are scaled to it, or used
-    as they are if it is left out."""
+    """Mean size; for `fixed` the size itself. A measured distribution is scaled to this mean, or used
+    unchanged if the mean is left out."""
     shape: Annotated[Float, Field(gt=1, le=100)] = 1.8
     """Shape of the Pareto distribution, above 1."""
 
@@ -147,10 +147,10 @@ class Flow(Table):
     to: Ends | None = None
     """Receiving node, or a list as in `from`."""
     pattern: Literal["permutation", "all-to-all", "random", "incast"] | None = None
-    """Makes this entry several flows between hosts: from each host to one other, so that each receives once
-    (`permutation`), from each to all others (`all-to-all`), from each to one random other host (`random`),
-    or from all to the host `to` (`incast`). `from` and `to` restrict the hosts. The pairs are drawn at
-    random with the scenario's seed. All seeds of a sweep have the same pairs."""
+    """Makes this entry several flows between hosts. `permutation`: from each host to one other, so that each
+    receives once. `all-to-all`: from each host to all others. `random`: from each host to one random other
+    host. `incast`: from all hosts to the host `to`. `from` and `to` restrict the hosts. The pairs are drawn
+    at random with the scenario's seed. All seeds of a sweep have the same pairs."""
     transport: Literal["tcp", "udp"] = "tcp"
     """Transport protocol of the flow."""
     cc: Cc = Congestion(name="cubic")

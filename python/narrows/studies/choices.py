@@ -52,7 +52,7 @@ def judge_choices(claim: Claim, experiment: Experiment, runs: Mapping[str, Runs]
 
 
 def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
-    """The additional runs over a free input, and the experiment's own runs with the same other factors."""
+    """The additional runs over a free input, and the experiment's own runs at the same points."""
     settings = {_without(run.factors, item.id) for run in varied}
     own = [run for run in runs if _without(run.factors, item.id) in settings]
     return Runs(
@@ -61,7 +61,7 @@ def with_input(item: FreeInput, runs: Iterable[Run], varied: Runs) -> Runs:
 
 
 Elsewhere = Mapping[str, Mapping[frozenset[tuple[str, Factor]], Verdict]]
-"""The verdict on each case, by its other factors, with each other value of an input."""
+"""For each other value of an input: the verdict on each case, by the case's other factors."""
 
 
 def _elsewhere(claim: Claim, item: FreeInput, runs: Mapping[str, Runs], varied: Varied) -> Elsewhere:
@@ -91,9 +91,10 @@ def _with(claim: Claim, item: FreeInput, value: Factor) -> Claim:
 
 
 def _other_values(item: FreeInput, finding: Finding, elsewhere: Elsewhere) -> list[str]:
-    """Sentences about values of an input with which no case has the opposite verdict.
+    """Sentences that say with which other values of an input the verdicts stay the same.
 
-    If a case is open with one of the two values only, its verdict is not the same.
+    A case that can be judged with only one of two values does not stay the same. `_dependence` reports
+    opposite verdicts.
     """
     same_, open_, decided = [], [], []
     for value, verdicts in elsewhere.items():

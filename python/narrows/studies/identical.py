@@ -1,6 +1,6 @@
 """Finds runs that are identical to the last packet, although they differ in a factor or in the seed.
 
-Such runs are one piece of evidence, although each has a row in a table.
+Such runs count as one piece of evidence, although each has its own row in a table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def same_runs(points: Sequence[Point]) -> list[str]:
 
 
 def same_in_experiment(runs: Runs) -> list[str]:
-    """Sentences about identical runs of an experiment, whatever claims use them."""
+    """Sentences about all identical runs of an experiment, including runs that no claim uses."""
     if any(PRINTED in run.tables for run in runs):
         return []
     cases = runs.cases()
@@ -46,7 +46,7 @@ def same_in_experiment(runs: Runs) -> list[str]:
 
 
 def same_in_two(experiments: Mapping[str, Runs]) -> list[str]:
-    """Sentences about points that two experiments have in common, with identical runs."""
+    """Sentences about points of two experiments that have identical runs."""
     prints = {
         identity: {fingerprint(group) for group in runs.cases().values()}
         for identity, runs in experiments.items()

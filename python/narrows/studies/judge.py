@@ -31,7 +31,7 @@ class Verdict(enum.Enum):
 
 
 class Bound(enum.Enum):
-    """Relation of a measured value to the true value if times were censored."""
+    """Relation of the true value to the measured value if times were censored."""
 
     LOWER = ">"
     UPPER = "<"
@@ -82,7 +82,7 @@ class Finding:
 
     @property
     def holds_in_part(self) -> bool:
-        """Whether the claim does not hold, but does in some of its cases."""
+        """Whether the claim as a whole does not hold, but holds in some of its cases."""
         return self.verdict is Verdict.NOT_REPRODUCED and any(
             case.verdict is Verdict.REPRODUCED for case in self.cases
         )
@@ -167,7 +167,7 @@ def _cases(claim: Claim, runs: Runs) -> list[Case]:
 
 
 def _pairs(claim: Claim, runs: Runs) -> list[Case]:
-    """A case for each value of the order and each value of a later group, if both have runs."""
+    """A case for each pair of values from different groups of the order, if both values have runs."""
     factor, cases = claim.order_of, []
     for earlier, later in itertools.combinations(claim.order, 2):
         for a, b in itertools.product(earlier, later):
@@ -336,7 +336,7 @@ def _opposite(expect: Expect, limit: float) -> float:
 
 
 def _bound(censored: list[bool]) -> Bound | None:
-    """The kind of bound that a number is, if some of its sides are only lower bounds."""
+    """The kind of bound that the judged number is, if the values of some sides are only lower bounds."""
     if not any(censored):
         return None
     if all(censored) and len(censored) > 1:

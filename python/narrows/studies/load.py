@@ -85,7 +85,7 @@ def load_study(folder: Path) -> Study:
 
 
 def _at(error: ScenarioError, folder: Path, table: dict[str, Any]) -> ScenarioError:
-    """The error with its file, and with ids instead of numbers of claims, figures and experiments."""
+    """The error with its file. In its key, ids replace the indices of claims, figures and experiments."""
     parts = error.key.split(".")
     file = "claims.toml" if parts[0] == "claims" and (folder / "claims.toml").is_file() else "study.toml"
     place: Any = table

@@ -14,9 +14,9 @@ from narrows.errors import Expected, ScenarioError, choice, found
 from narrows.results.factors import Factor, Where, same
 
 JUDGED_SEEDS = 3
-"""Default number of seeds on real stacks, if a claim needs a confidence interval. Two runs have one degree of
-freedom, so that the interval is 9 standard deviations wide on each side (Student's t, 95 %); with three runs
-it is 2.5."""
+"""Default number of seeds on real stacks, if a claim needs a confidence interval. With two runs (one degree
+of freedom), the interval extends 9 standard deviations to each side of the mean (Student's t, 95 %). With
+three runs, it extends 2.5."""
 MAX_HOSTS = 254
 """Largest number of hosts of an attempt to ping: their addresses differ in the last byte."""
 REPAIRED = "repaired"
@@ -56,7 +56,7 @@ class OnKernel(Shorter):
     omit: list[str] = []
     """Keys of the scenario that only the simulator needs, e.g. jitter. Real hosts have jitter anyway."""
     left_out: str = ""
-    """Reason for a smaller experiment than the simulator's, for the report."""
+    """Reason, for the report, why this experiment is smaller than the simulator's."""
     never: str = ""
     """Reason for not running on real stacks at all. Other fields then have no effect."""
     explained: list[str] = []
@@ -267,7 +267,7 @@ class OverviewPanel(_Table):
     log: bool = False
     """Whether shades follow the logarithm of the value."""
     percent: bool = False
-    """Whether a part of one is written in percent."""
+    """Whether fractions are written in percent."""
 
 
 class Overview(_Table):
@@ -295,8 +295,8 @@ class Expect(_Table):
     limit, the claim cannot be judged. at_least, at_most: every run complies.
 
     against: a second limit, for claims in words such as "gently", for which the paper gives no number. The
-    claim does not hold if the interval is beyond `against` on the other side. If the
-    interval is not beyond either limit, the claim cannot be judged. So no single limit of ours decides.
+    claim does not hold if the interval is beyond `against` on the other side. If the interval is not beyond
+    either limit, the claim cannot be judged. So no single limit of ours decides.
     """
 
     above: float | None = None
@@ -352,7 +352,7 @@ class Claim(_Table):
     order: list[list[str | float]] = []
     """Values of a factor in a published order, the largest measurement first, given instead of `b`.
 
-    There is a case for each value and each one of a later group. Values of one group are not compared.
+    There is a case for each pair of values from different groups. Values of one group are not compared.
     """
     order_of: str = "algorithm"
     """The factor of `order`."""
@@ -472,7 +472,7 @@ class Study(_Table):
     def _consistent(self) -> Study:
         """Check ids and references.
 
-        The errors name the key, so they are not pydantic's.
+        This raises its own errors instead of pydantic's, because its errors name the key.
         """
         _unique(self.experiments, "experiments")
         _unique(self.figures, "figures")

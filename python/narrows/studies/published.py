@@ -2,7 +2,7 @@
 
 OUT/<backend>/<experiment>/<algorithm or number of hosts>-<repetition>.json  report, settings, kernel
 
-Each file is written when its transfer or attempt ends. A later call with `reuse` makes the missing ones.
+Each file is written when its transfer or attempt ends. A later call with `reuse` makes only missing files.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from narrows.version import release
 OVERHEAD_S = 1.5
 """Estimated time to make and remove the network."""
 GUEST_PACE = {"transfer": 10.0, "pings": 5.0}
-"""Estimated seconds of a guest for each second of its virtual time. A transfer leaves its processor no idle
-time (measured with other work on the machine: 8 to 20)."""
+"""Estimated real seconds for each second of a guest's virtual time. A transfer leaves the guest's processor
+no idle time (measured with other work on the machine: 8 to 20)."""
 QUANTITIES = ("bytes", "bits_per_second", "retransmits", "snd_cwnd", "rtt", "rttvar", "pmtu")
 """The quantities that runs take from each of iperf3's intervals."""
 QUICK_ATTEMPTS = 3
 """Attempts to ping for each number of hosts with `--quick`."""
 _MADE = "narrows"
-"""Key of a file under which we add how it was made."""
+"""Key under which each file says how it was made."""
 _NAP_SECONDS = 0.2
 
 
@@ -210,12 +210,12 @@ def _work_ahead(work: Iterable[_Work], backend: Performs, at_once: int) -> list[
 
 
 def _perform(part: _Work, backend: Performs, kernel: str, jobs: int | None, say: Say) -> None:
-    """Perform what has no file of an earlier call."""
+    """Perform the transfers or attempts that have no file of an earlier call."""
     name, ahead = part.experiment.id, part.ahead
     at_once = sweep.most_jobs(jobs, backend)
 
     def one(item: Todo) -> None:
-        # Written by the thread itself, so that nothing finished is lost when another one fails.
+        # Each thread writes its own result, so that finished results remain if another thread fails.
         _write(item, backend.perform(item.asked), kernel)
 
     begun, done = time.monotonic(), 0

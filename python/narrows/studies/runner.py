@@ -143,14 +143,14 @@ def run_study(
         only: ids of experiments (empty: all).
         seeds: number of seeds (None: the study's). It also limits the seeds of additional runs.
         jobs: number of parallel runs (None: one per core).
-        executor: where the runs are made (None: here).
+        executor: where the simulations run (None: on this machine).
         reuse: whether to use the tables of an earlier run in `out` if they exist and have these seeds.
         backend: the backend (None: the simulator).
         data: the data folder of recorded traces (None: see `narrows.data.folder`).
         say: called with each line about the progress.
     """
     outcome = Outcome(study, quick, {}, [])
-    # Prepare all experiments before the first one runs, because a wrong file must not cost an hour of runs.
+    # Prepare all experiments before the first one runs, so that an invalid file is reported before any run.
     experiments = chosen(study, only)
     planned = _planned(study, experiments, out / "results", quick, seeds, reuse, data)
     ahead = [item.scenario for item in planned if item.scenario is not None]
@@ -247,7 +247,7 @@ def _take(
 def amount(scenarios: Iterable[Scenario], kind: str) -> str:
     """The number of runs of scenarios and their total time, e.g. `240 runs, 14,400 s of simulated time`.
 
-    Checks each point of a sweep once, because a wrong point must not cost the runs before it.
+    This also checks each point of a sweep, so that an invalid point is reported before any run.
     """
     runs, seconds = 0, 0.0
     for scenario in scenarios:
@@ -269,7 +269,7 @@ def minutes(seconds: float) -> str:
 
 
 def judge_claims(outcome: Outcome) -> None:
-    """Judge the claims of the experiments that were simulated, on both readings of the algorithms."""
+    """Judge the claims of the experiments that have runs, on both readings of the algorithms."""
     study = outcome.study
     claims = [claim for claim in study.claims if claim.experiment in outcome.runs]
     seconds = [other for claim in claims if (other := second_reading(claim, study.readings)) is not None]

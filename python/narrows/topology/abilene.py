@@ -12,9 +12,8 @@ from narrows.topology.facts import Demand, Edge, Facts
 OC_192, OC_48 = 9_920_000_000, 2_480_000_000
 """Capacities of the links in SNDlib, in bit/s."""
 ACCESS_DELAY = 930_000
-"""Delay of an access link in ns. With two access links each way, the path from Seattle to New York has an RTT
-of 50 ms
-(PAC-32)."""
+"""One-way delay of an access link in ns. The path from Seattle to New York crosses two access links each way,
+and has an RTT of 50 ms (PAC-32)."""
 SECOND_ATLANTA = "ATLAM5"
 """The node that the Topology Zoo's variant does not have."""
 

@@ -79,7 +79,7 @@ class Facts:
     demands: list[Demand] = field(default_factory=list)
     """Traffic matrix of the network."""
     endpoints: list[tuple[str, str]] = field(default_factory=list)
-    """Default destinations of flows."""
+    """Default sources and destinations, which the flows of a scenario use in turn."""
 
 
 def islands(nodes: list[str], links: list[tuple[str, str]]) -> list[list[str]]:

@@ -1,7 +1,7 @@
 """The generic fairness configurations GFC-1 and GFC-2, made for explicit-rate control of ATM's ABR service.
 
-R. J. Simcoe, "Test Configurations for Fairness and Other Tests", ATM Forum/94-0557, July 1994. We did not
-have this contribution. Capacities, delays and groups come from its description in the documentation of NeST
+R. J. Simcoe, "Test Configurations for Fairness and Other Tests", ATM Forum/94-0557, July 1994. This document
+was not available to us. Capacities, delays and groups come from its description in the documentation of NeST
 (NITK Surathkal).
 
 For GFC-2 we use the capacities of NeST's description. The usual max-min rates of GFC-2 are A 10, B 5, C 35, D

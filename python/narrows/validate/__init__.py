@@ -1,4 +1,4 @@
-"""Measures the simulator's errors: runs networks in it and on real stacks, and compares the results.
+"""Measures the simulator's errors: runs the same networks in the simulator and on real stacks.
 
 - `grid`: networks and their scenario files.
 - `runner`: runs them, and keeps finished runs.

@@ -127,7 +127,7 @@ def windows(findings: Sequence[Finding]) -> list[Figure]:
 def same_losses(findings: Sequence[Finding]) -> Figure | None:
     """The first seconds of flows that lose the same packets on both sides, with one panel per algorithm.
 
-    It shows the cell and the seed for which most algorithms have runs.
+    The figure shows the cell and the seed with runs of the most algorithms.
     """
     lossy = [f for f in findings if f.cell.same_losses and f.real.seeds]
     if not lossy:

@@ -97,7 +97,7 @@ def full() -> list[Cell]:
 
 
 def core() -> list[Cell]:
-    """Eighteen cells: each pair of RTT and buffer has one cell per rate, and one per loss rate.
+    """Eighteen cells: two for each pair of RTT and buffer. The two differ in rate and in loss.
 
     The kinds of flows follow a Latin square: each kind is in six cells, three of them with loss.
     """
@@ -218,6 +218,7 @@ def scenario(cell: Cell, algorithm: str, duration: str) -> str:
         "links": links,
         "flows": flows,
     }
-    # Real sockets have this buffer by default. If the scenario sets it, it also limits simulated sockets.
+    # Real sockets have a buffer of this size by default. The scenario sets it, so that simulated sockets have
+    # it too.
     size = resolve(loads(_SCENARIO.format(buffer="", **levels)))["receive_buffer"] or 0
     return _SCENARIO.format(buffer=f'receive_buffer = "{units.format_size(size)}"\n', **levels)

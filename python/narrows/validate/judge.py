@@ -20,9 +20,10 @@ TITLES = {
     "window": "cwnd distance",
     "period_s": "cwnd period",
 }
-"""Errors of a finding, in the order of tables. They are in percent, or in percentage points."""
+"""Titles of a finding's errors, in the order of the tables' columns. Errors are in percent or in percentage
+points."""
 WORST_ALGORITHM = 0.15
-"""Largest accepted median over the cells of one algorithm."""
+"""Largest accepted median of one algorithm's absolute errors over its cells."""
 WORST_CELL = 0.30
 """Absolute error above which an explanation is required."""
 BEYOND = f"{100 * WORST_CELL:.0f} %"

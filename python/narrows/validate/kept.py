@@ -61,7 +61,7 @@ class Kept:
             first += runs
 
     def sound(self, place: Place, kernel: str | None) -> int:
-        """Number of runs of this scenario and kernel to keep. Parts with a disturbed run do not count."""
+        """Number of runs of this scenario and kernel to keep: those before the first disturbed part."""
         count = 0
         for part in self.parts(place, kernel):
             if not all(verdict["sound"] for verdict in part.soundness.values()):
@@ -70,7 +70,7 @@ class Kept:
         return count
 
     def drop(self, place: Place, first: int) -> None:
-        """Remove all parts after a part, because that part is run again."""
+        """Remove all parts after the one that begins at run `first`, because that part is run again."""
         for later in place.folder(self.backend).parent.glob(f"{place.cell.name}.[0-9]*"):
             number = later.name.rpartition(".")[2]
             if not (number.isascii() and number.isdecimal()):

@@ -133,11 +133,11 @@ def run(
     Args:
         ask: the algorithms and cells.
         real: backend of the real stacks (None: only compare earlier runs).
-        backend: name of the folder of its results.
+        backend: name of that backend, and of the folder with its results.
         source: source of the real runs (default: the folder).
         simulator: the simulator (default: the native one).
         jobs: number of concurrent simulations.
-        executor: where simulations run (None: here).
+        executor: where simulations run (None: on this machine).
         other: a function of algorithm, cell and start of the measurement (s) that runs another simulator.
         say: called with lines about the progress.
     """

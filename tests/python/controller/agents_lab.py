@@ -3,8 +3,8 @@
         h1 - s1 === s2 - h3          === 100 Mbit/s, controlled where s1 sends
         h2 - s1
 
-The agent is below the switches, at the egress of their ports. Only there can a program see packets of Open
-vSwitch's userspace datapath.
+The agent works below the switches, at the egress of their ports. Only there can an eBPF program see the
+packets of Open vSwitch's userspace datapath.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def start_switch(lab):
 
 
 def start_senders(lab, *hosts, interface="eth0"):
-    """One agent for all hosts. Its algorithm has a unique name, which the kernel requires."""
+    """One agent for all hosts. Its algorithm has a unique name, because the kernel refuses a name twice."""
     text = f'[sender]\nalgorithm = "brf{secrets.token_hex(3)}"\n' + "".join(
         f'[[namespaces]]\npath = "/run/netns/{lab.hosts[host]}"\ninterfaces = ["{interface}"]\n'
         for host in hosts

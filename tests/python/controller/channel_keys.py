@@ -9,8 +9,8 @@ from narrows.controller import tls
 
 
 def by_openssl(folder):
-    """Makes a key and a certificate with OpenSSL. Unlike a certificate made by the agent, this certificate is
-    an authority.
+    """Makes a key and a certificate with OpenSSL. Unlike the agent's own certificates, this one is that of an
+    authority.
     """
 
     def make(name):

@@ -71,7 +71,7 @@ def flow_list(*flows, port=1):
 
 
 def client(key, certificate, trusted):
-    """TLS context of an agent. It compares certificates, not names."""
+    """TLS context of an agent, which checks the certificate but not the host name."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.load_cert_chain(certificate, key)

@@ -87,7 +87,8 @@ def endless():
 
 
 class FakeSwitch:
-    """A connection to a controller. `handshake` answers until the controller has asked for the entries."""
+    """A connection to a controller. `handshake` answers requests until the controller asks for the
+    entries."""
 
     def __init__(self, port, dpid=0x77, wrap=lambda raw: raw):
         self.dpid = dpid

@@ -72,7 +72,7 @@ class Network:
         self.hosts = dict(hosts)
         self.rules = {}
         self.notes = []
-        self.in_flight = deque()  # flow-mods that switches have not processed yet, if `lazy`
+        self.in_flight = deque()  # if `lazy`: flow-mods that switches have not processed yet
         self.lazy = False
         self.shuffle = shuffle
         self.connected = set()

@@ -67,7 +67,7 @@ print(answers)
 """
 OPENFLOW, AGENTS, HTTP = 16653, 16690, 16680
 ROUTER_SYSCTLS = {"ip_forward": 1, "conf/all/rp_filter": 0, "conf/default/rp_filter": 0}
-"""Settings in /proc/sys/net/ipv4. Without `rp_filter`, a router forwards packets with forged sources."""
+"""Settings in /proc/sys/net/ipv4. With `rp_filter` off, a router forwards packets with forged sources."""
 
 
 def require():

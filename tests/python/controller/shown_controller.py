@@ -146,7 +146,7 @@ def served(shown, loopback=True, token=None, watch=None):
         http.create(shown, loopback, token, watch),
         host="127.0.0.1",
         port=0,
-        lifespan="off",  # there is nothing to start or to end
+        lifespan="off",  # the application has nothing to start or to end
         log_level="warning",
         timeout_graceful_shutdown=1,  # streams are cancelled after this time, which closes their connections
     )

@@ -57,7 +57,7 @@ def test_two_flows_share_the_link_and_are_reported(lab):
         # Equation 5, from OpenFlow's counters (read once a second) and the agent's capacity.
         wait(lambda: _busiest(lab) > 0.3, "the link's load", seconds=5)
         rates = [received(sender)[0] for sender in senders]
-    # On a quiet machine, each flow has 46 to 47 Mbit/s.
+    # On an idle machine, each flow has 46 to 47 Mbit/s.
     assert all(0.3 * RATE < rate < 0.52 * RATE for rate in rates), rates
     packets = queue.packets()
     assert sum(packets) / len(packets) < 20, packets
@@ -65,8 +65,8 @@ def test_two_flows_share_the_link_and_are_reported(lab):
 
 @pytest.mark.flaky(reruns=2)
 def test_the_controller_detects_a_burst_which_then_drains(lab):
-    # Start a new controller, because a controller merges further changes of a port that has changed in the
-    # last minute.
+    # Start a new controller. The old one would merge further changes of a port that has changed in the last
+    # minute.
     lab.kill_controller()
     lab.start_controller()
     wait(lambda: [agent["name"] for agent in lab.get("agents")] == ["below-s1"], "the agent to be back")

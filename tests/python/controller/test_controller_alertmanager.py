@@ -1,4 +1,4 @@
-"""Delivery of alerts: complete, repeated and bounded. Nothing else waits for it."""
+"""Alerts are delivered completely and repeatedly, in bounded requests, and delivery blocks nothing else."""
 
 from __future__ import annotations
 

@@ -177,7 +177,8 @@ def test_an_agent_cannot_use_another_agents_name(listening, keys):
 
 
 def signed_by_an_agent(folder):
-    """A certificate for the name a. The trusted key of b signed it, because OpenSSL made b an authority."""
+    """A forged certificate for the name a, signed with the trusted key of b, which OpenSSL made an
+    authority."""
     make = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a", "-keyout", "forged.key"]
     sign = ["openssl", "x509", "-req", "-days", "30", "-CA", "b.crt", "-CAkey", "b.key", "-CAcreateserial"]
     for command in ([*make, "-out", "forged.csr"], [*sign, "-in", "forged.csr", "-out", "forged.crt"]):
@@ -212,7 +213,7 @@ def wait_for(done):
 
 
 def test_an_agent_refuses_another_controller(listening, keys):
-    """This tests the agent in Python. channel/transport_tests.rs tests the real agent."""
+    """This tests the fake agent in Python. channel/transport_tests.rs tests the real agent."""
     channel, events = listening
     own = keys.of_agent("a")
     with pytest.raises(ssl.SSLCertVerificationError):

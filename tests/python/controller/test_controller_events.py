@@ -20,7 +20,7 @@ def change(is_congested, port=1):
 
 
 def run(events, until_ns, now_ns=0):
-    """Calls `tick` at each time that it requests, up to a given time."""
+    """Calls `tick` at each time that `events` requests, until `until_ns`."""
     new = []
     while (at := events.next_timer_ns()) is not None and at <= until_ns:
         assert at >= now_ns

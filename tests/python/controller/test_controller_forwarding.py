@@ -40,8 +40,8 @@ def meet(net):
 
 
 def check(net):
-    """All pairs reach each other by the fewest switches, other hosts receive nothing, and broadcasts reach
-    all once."""
+    """Checks that all pairs reach each other by the fewest switches, that no other host receives their
+    packets, and that a broadcast reaches every host once."""
     graph = nx.Graph()
     graph.add_nodes_from(net.connected)
     graph.add_edges_from(

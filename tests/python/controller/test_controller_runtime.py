@@ -35,7 +35,7 @@ def is_deciding(shown):
 
 
 class Slow(dict):
-    """While its values are read, other threads run."""
+    """A dictionary that lets other threads run while its values are read."""
 
     def values(self):
         for value in super().values():

@@ -93,7 +93,8 @@ def test_a_wrong_configuration_is_not_tried_again(tmp_path):
     config = tmp_path / "controller.toml"
     config.write_text("[agents]\nsecret = 7\n")
     (code,) = settings(UNIT)["RestartPreventExitStatus"]
-    # This setting applies only to the main process. After a failed check, systemd would try again.
+    # This setting applies only to the main process, so the result of the check is ignored ("-"). Otherwise
+    # systemd would restart the service after a failed check.
     for unit in UNITS.glob("*.service"):
         assert all(line.startswith("-") for line in settings(unit)["ExecStartPre"]), unit.name
     for key in ("ExecStartPre", "ExecStart"):
@@ -118,7 +119,7 @@ def test_a_credential_of_systemd_may_have_the_mode_of_an_access_list(tmp_path, m
 def test_the_shipped_example_is_valid(tmp_path):
     example = UNITS.parent / "examples/controller.toml"
     config = tmp_path / "controller.toml"
-    # With the keys that are commented out, which name files of the service.
+    # Also read the keys that are commented out. They name files of the service.
     token = tmp_path / "page.token"
     token.write_text("0123456789abcdef" * 4)
     token.chmod(0o600)

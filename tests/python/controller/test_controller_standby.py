@@ -49,7 +49,7 @@ def test_a_standby_waits_while_the_other_is_active_and_takes_over_after_its_end(
 
 
 def test_a_switch_shows_that_the_other_is_active():
-    """The connection between the controllers is broken, and the switch reaches both."""
+    """The connection between the controllers is broken, but the switch is connected to both."""
     standby = election()
     for now in range(0, 20 * SECOND, SECOND):
         assert not standby.on_switch(now, 1 + now // SECOND, demoted=False)
@@ -172,7 +172,7 @@ def test_a_standby_refuses_agents_until_it_takes_over(two):
 
 
 def test_the_connection_of_two_controllers_stays(monkeypatch, tmp_path):
-    """The controller that watches sends nothing, and must not be disconnected for that."""
+    """The watching controller sends nothing. It must not be disconnected because of its silence."""
     monkeypatch.setattr(channel, "SILENT_S", 0.5)
     monkeypatch.setattr(channel, "TELL_S", 0.05)
     keys = Keys(tmp_path, (), controllers=("east", "west"))

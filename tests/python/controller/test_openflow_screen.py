@@ -175,7 +175,7 @@ def test_no_length_can_be_zero(name, offset, width):
 
 
 def test_truncated_messages_are_refused_or_whole():
-    """Each message is cut at each place, and its length is adjusted. A message that passes has no incomplete
+    """Cuts each message at each place and adjusts its length. A message that passes has no incomplete
     element.
     """
     for name in READY:

@@ -54,7 +54,7 @@ class Refusing(Sketch):
 
 
 class Elsewhere:
-    """Workers that share nothing with the sweep but files: task, batches and reports are pickled."""
+    """Workers that share only files with the sweep: task, batches and reports are pickled."""
 
     name = "elsewhere"
     shares_memory = False
@@ -240,7 +240,7 @@ def test_without_a_folder_an_interrupted_or_failed_sweep_keeps_its_finished_runs
 
 
 def test_an_attempt_that_failed_in_a_segment_fails_again(tmp_path, monkeypatch):
-    """The segment has only the runs before the failure. A worker that is lost sends no report."""
+    """The segment has only the runs before the failure. A worker that was killed sends no report."""
     monkeypatch.setattr(Batches, "_lengths", lambda _: (RUNS, RUNS))
 
     class Lost(Elsewhere):

@@ -122,7 +122,7 @@ def run_switch(root: Path) -> dict[str, object]:
 
 
 def main(package: Path, folder: Path) -> dict[str, object]:
-    """The life of the package."""
+    """Installs, runs and removes the package, and returns the observations."""
     root, changes = overlay(folder)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     subprocess.run(["ip", "link", "add", PORT, "type", "veth", "peer", "name", "nwpackage1"], check=True)
@@ -142,7 +142,7 @@ def main(package: Path, folder: Path) -> dict[str, object]:
     with (root / "etc/narrows/switch.toml").open("a") as config:
         config.write(f'\n[[ports]]\ninterface = "{PORT}"\nrate = "100mbit"\n')
     seen["switch"] = run_switch(root)
-    # The names of algorithms are the same in the whole machine, which may have loaded this one.
+    # Names of algorithms are shared by the whole machine, so this algorithm may have been loaded before.
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
     seen["was_loaded"] = ALGORITHM in available.read_text().split()
     if not seen["was_loaded"]:

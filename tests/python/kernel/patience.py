@@ -1,4 +1,4 @@
-"""Skips tests that failed only in attempts that the machine's host disturbed.
+"""Skips a failed test if the machine's host disturbed all its attempts.
 
 Measurements in real time depend on the host. A test of such a measurement has the mark `flaky`, which repeats
 it if it fails. If the host disturbed every attempt, the test is skipped with the reason, because its figures
@@ -23,7 +23,7 @@ def stolen_s():
 
 
 def unjudged(shares, attempts):
-    """The reason why a test that failed in all attempts is not judged; None if it has failed.
+    """The reason why a test that failed in all attempts is not judged; None if it is judged as failed.
 
     Args:
         shares: for each failed attempt, the share of the time that the host took.

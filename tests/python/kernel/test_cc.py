@@ -51,8 +51,8 @@ cc = "{cc}"
 BESIDE = (
     'duration = "16s"' + PATH.format(name="kernel", cc="bbr") + PATH.format(name="ebpf", cc="narrows_bbr")
 )
-"""Two paths of 20 Mbit/s and 20 ms with a buffer of one BDP, so that a disturbance of the machine affects
-both.
+"""One run with both algorithms on separate paths (20 Mbit/s, 20 ms, a buffer of one BDP), so that a
+disturbance of the machine affects both.
 """
 
 GOODPUT = 0.03
@@ -73,7 +73,7 @@ namespaces.
 
 @contextmanager
 def _lock() -> Iterator[int]:
-    """Waits until no other test uses the names, because the whole kernel shares them."""
+    """Waits until no other test uses the names of the algorithms, which the whole kernel shares."""
     namespaces.FILES.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (namespaces.FILES / "test-cc").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

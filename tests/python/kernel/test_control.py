@@ -39,7 +39,8 @@ params = { poll = "40ms" }
 [sdn]
 outages = [["1s", "2s"]]
 """
-# The path over r3 has a lower delay and more hops. The simulator uses this path, and the controller does not.
+# The path over r3 has a lower delay and more hops. The simulator uses this path, but the controller uses the
+# other one.
 DETOUR = """
 [[links]]
 name = "slow"

@@ -1,4 +1,4 @@
-"""The layout, without a kernel: in any network, every node, link and flow of a plan has a place."""
+"""Tests of the layout without a kernel: in any network, every node, link and flow of a plan has a place."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_everything_has_a_place(text):
     layout = lay_out(plan)
 
     assert [port.link for port in layout.ports] == list(range(len(plan["links"])))
-    # Each device is the end of one veth pair, and stands in its node's namespace or in the wire.
+    # Each device is the end of one veth pair, and is in its node's namespace or in the namespace `wire`.
     ends = Counter(end for veth in layout.veths for end in veth.ends)
     assert set(ends.values()) == {1}
     for port in layout.ports:
@@ -88,7 +88,7 @@ def test_everything_has_a_place(text):
 @settings(max_examples=60)
 @given(networks())
 def test_routes_follow_the_plans_paths(text):
-    """A packet that is routed hop by hop crosses the same links as in the simulator."""
+    """A packet that the kernel routes hop by hop crosses the same links as in the simulator."""
     plan = resolve(loads(text))
     layout = lay_out(plan)
     back = reverse_links(plan["links"])

@@ -96,7 +96,7 @@ def test_a_link_that_is_only_counted_is_shared_as_simulated(backend, tmp_path):
 def test_two_flows_on_abilene_are_as_simulated(backend, tmp_path):
     scenario = load(SCENARIOS / "pacec-on-abilene.toml", {"duration": "15s"})
     flows = as_simulated(scenario, backend, tmp_path / "out", 1, 12)
-    # In a disturbed run too, the controller finds the path through six switches, and B has its rate.
+    # Even in a disturbed run, the controller finds the path through six switches, and B gets its rate.
     a, b = (flow["goodput_bps"] / 1e6 for flow in flows)
     assert b == pytest.approx(1.25, rel=0.1)
     assert 3.0 < a < 8.5

@@ -70,8 +70,8 @@ def test_two_cubics_share_a_dumbbell(backend):
 
 @pytest.mark.flaky(reruns=1)
 def test_a_sender_is_never_dry_before_it_stops_and_has_little_left_then(backend):
-    """A socket without data is "limited by the application". BBR then stays in Startup for seconds, with a
-    full queue."""
+    """Linux calls a sender whose socket has no data "application-limited". BBR would then stay in Startup for
+    seconds, with a full queue."""
     results = sweep.run(loads(LONG_AND_FAT), backend=backend)
     print(results.soundness["0"]["reasons"] or "sound")
     flow, link = results.flow_samples.to_pylist(), results.link_samples.to_pylist()
@@ -228,7 +228,7 @@ def test_an_unprivileged_user_gets_a_one_line_error(tmp_path):
         pytest.skip("is not root to begin with")
     file = tmp_path / "two.toml"
     file.write_text(TWO_CUBICS)
-    # Root without its capabilities: another user might not be able to read this checkout.
+    # The run is by root without capabilities, because another user might not be able to read this checkout.
     command = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"]
     code = "import sys; sys.argv = ['narrows', *sys.argv[1:]]; from narrows.cli.main import main; main()"
     done = subprocess.run(

@@ -134,8 +134,8 @@ def test_a_run_starts_when_the_controller_knows_the_network(backend, tmp_path):
 
 
 def test_an_outage_is_one_of_the_controller(backend, tmp_path):
-    """Ten flows start and end while the controller is stopped. The switch waits for the controller and gets
-    no message."""
+    """Ten flows start and end while the controller is stopped. The switch relies on the controller, so it
+    gets no message in this time."""
     results, log, _ = run(loads(ROUTED), backend, tmp_path / "out")
     told = [row["t_s"] for row in results.events.to_pylist() if row["kind"].startswith("congestion-")]
     print([round(when, 2) for when in told])
@@ -148,7 +148,7 @@ def test_an_outage_is_one_of_the_controller(backend, tmp_path):
 def test_a_run_without_bridges_needs_its_agents_only(backend, tmp_path):
     _, log, _ = run(loads(ROUTED.replace('outages = [["1s", "4s"]]', "")), backend, tmp_path / "out")
     assert "switch-up:" not in log
-    # The queue and the burst of arrivals are two conditions. Timing decides which one is met first.
+    # A queue or a burst of arrivals causes congestion. Which of them occurs first depends on the timing.
     assert "is congested (" in log, "ten flows at once on 20 Mbit/s"
 
 

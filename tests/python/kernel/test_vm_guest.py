@@ -1,4 +1,5 @@
-"""Runs in guests: time is virtual, so figures can be judged without repetitions, also on a busy machine."""
+"""Runs in guests. Their time is virtual, so figures can be judged without repetitions even on a busy
+machine."""
 
 from __future__ import annotations
 
@@ -119,8 +120,7 @@ def test_dctcp_hears_the_marks_of_a_queue(guests):
 
 @pytest.mark.parametrize(("datapath", "busy"), [("system", 0.3), ("netdev", 0.9)])
 def test_open_vswitch_forwards_by_module_and_in_user_space(guests, tmp_path, datapath, busy):
-    """Each bridge gets two packets without an entry, one in each direction. The module takes almost no
-    time."""
+    """At each bridge, one packet per direction has no entry. The module needs almost no CPU time."""
     words = f'[kernel]\nforwarding = "ovs"\ndatapath = "{datapath}"\n'
     scenario = loads(CUBIC.replace("5s", "3s") + words.replace('datapath = "system"\n', ""))
     flow, verdict = figures(sweep.run(scenario, backend=Vm(), out=tmp_path / "out"))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ACK aggregation (BBR-20): the number of packets by which the acknowledged packets exceed the number
- * that the bandwidth in use predicts. No ACKs arrive before a burst of ACKs. The window must be so large
- * that the sender can still send in this time.
+ * ACK aggregation (BBR-20): measures how many more packets are acknowledged than the bandwidth in use
+ * predicts. Before a burst of ACKs, no ACKs arrive for a while. The window must be large enough for the
+ * sender to send in this time.
  */
 #ifndef NRW_AGGREGATION_H
 #define NRW_AGGREGATION_H

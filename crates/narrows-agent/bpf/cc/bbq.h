@@ -9,7 +9,7 @@
 
 /*
  * Returns the number of consecutive rounds with a queue. A round has a queue if its mean RTT exceeds the
- * propagation time by more than a share and a fixed time.
+ * propagation time by more than a fixed time and by more than a share of the propagation time.
  */
 static __always_inline __u32 nrw_queued_rounds(__u32 before, __u32 mean_us, __u32 min_rtt_us)
 {

@@ -248,9 +248,9 @@ __u32 BPF_PROG(nrw_sndbuf_expand, struct sock *sk)
 }
 
 /*
- * There is no min_tso_segs(), for the reason in bpf/sender/brf.h. Sometimes the kernel does not call this
- * callback. It then uses 0, and slow flows send empty segments. Without the callback, a burst has at
- * least two packets. With it, the kernel's BBR sends single packets below 1.2 Mbit/s.
+ * `nrw_cc` has no min_tso_segs(). The kernel sometimes skips this callback and uses 0 as its result, and
+ * slow flows then send empty segments (bpf/sender/brf.h). Without the callback, a burst has at least two
+ * packets. The kernel's BBR has the callback, and sends single packets below 1.2 Mbit/s.
  *
  * The agent sets the variant's name before load.
  */

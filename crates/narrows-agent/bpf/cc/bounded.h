@@ -3,8 +3,8 @@
  * State of a connection that only BBR v2 and v3 need, in addition to struct nrw_bbr. The two versions are one
  * algorithm with two sets of parameters, as in crates/narrows-control/src/congestion/bbr/bounded, which
  * states the sources. Names in this file are those of Google's modules: inflight_hi, inflight_lo and bw_lo
- * are the draft's inflight_longterm, inflight_shortterm and bw_shortterm. As in the draft, nothing bounds
- * the bandwidth in the long term except the filter's window of two probes. Its result is the modules' bw_hi.
+ * are the draft's inflight_longterm, inflight_shortterm and bw_shortterm. As in the draft, the only long-term
+ * bound of the bandwidth is the maximum over two probes, which the modules call bw_hi.
  */
 #ifndef NRW_BOUNDED_H
 #define NRW_BOUNDED_H
@@ -35,7 +35,7 @@ struct nrw_sent {
 
 struct nrw_bounds {
 	__u32 inflight_hi;	/* the largest volume in flight that was safe */
-	__u32 inflight_lo;	/* the volume that losses at other times left */
+	__u32 inflight_lo;	/* the bound that losses outside of probes have set */
 	__u32 bw_lo;		/* only in `before`; struct nrw_bbr has the present value */
 };
 
@@ -47,17 +47,17 @@ struct nrw_bounded {
 	__u32 loss_round_delivered;
 	__u32 bw_hi[2];			/* largest delivery rate of the previous probe's cycle and of this one */
 	__u64 down_at;			/* start of Down */
-	__u64 wait_us;			/* time from then to the next probe */
+	__u64 wait_us;			/* time from down_at to the next probe */
 	__u64 up_at;
 	__u32 rounds;			/* rounds since the latest probe, with a random start value */
 	__u32 up_rounds;
 	__u32 up_acked;
-	__u32 acked_per_packet;		/* acknowledged packets per packet by which inflight_hi grows */
+	__u32 acked_per_packet;		/* inflight_hi grows by one packet for this many acknowledged packets */
 	__u32 drain_round;		/* the round in which Drain began */
 	__u32 recent_rtt_us;		/* minimum RTT of the shorter window, which triggers ProbeRTT (BBR3-9) */
 	__u64 recent_rtt_at;
 	__u32 startup_losses;		/* ACKs of this round that reported losses */
-	__u32 lost;			/* tp->lost that was handled */
+	__u32 lost;			/* tp->lost up to which losses were handled */
 	__u32 sent_count;		/* entries of `sent` that were ever written */
 	__u8 has_before;
 	__u8 loss_in_round;
@@ -67,15 +67,15 @@ struct nrw_bounded {
 	__u8 was_too_high;		/* the latest probe had excessive loss */
 	__u8 was_cautious;		/* the latest probe was stopped at the old bound as a precaution */
 	__u8 full_now;			/* the present search has found a full pipe */
-	__u8 is_repairing;		/* a loss begins no new episode */
+	__u8 is_repairing;		/* a further loss belongs to the present episode */
 	__u8 undo;
 	__u8 has_entered_cwr;		/* since the last ACK */
 	struct nrw_sent sent[NRW_SENT_COUNT];
 };
 
 /*
- * A map of its own, so that connections of v1 and its variants do not need the memory, 1.7 kB for each
- * connection.
+ * This map is separate from nrw_bbrs, so that connections of v1 and its variants do not need its memory of
+ * 1.7 kB per connection.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);

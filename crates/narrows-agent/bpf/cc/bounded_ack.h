@@ -3,9 +3,10 @@
  * BBR v2 and v3: an ACK, losses, timeouts, undo, pacing rate and window, in the order of
  * crates/narrows-control/src/congestion/bbr/bounded/mod.rs.
  *
- * Deviations from there: the stock kernel does not say which packets were lost. A packet that is lost was
- * sent at most a reordering window before the newest acknowledged packet, so the program judges losses by
- * that packet. Without a sample, and after a timeout, it judges them by the oldest packet in flight.
+ * Unlike that code, the program does not know which packets were lost, because the stock kernel does not tell
+ * it. A lost packet was sent at most one reordering window before the newest acknowledged packet, so the
+ * program uses the numbers of that packet to judge losses. Without a sample, and after a timeout, it uses the
+ * numbers of the oldest packet in flight.
  */
 #ifndef NRW_BOUNDED_ACK_H
 #define NRW_BOUNDED_ACK_H
@@ -126,7 +127,7 @@ static __always_inline __u32 nrw_bounded_cap(const struct nrw_bbr *s, const stru
 	return nrw_max(nrw_min(hi, b->now.inflight_lo), nrw_params.min_cwnd);
 }
 
-/* Sets the window (BBR3-8). Losses reduce it only by the bounds. */
+/* Sets the window (BBR3-8). Losses reduce the window only through the bounds. */
 static __always_inline void nrw_bounded_cwnd(struct nrw_bbr *s, struct nrw_bounded *b, struct tcp_sock *tp,
 					     const struct rate_sample *rs)
 {
@@ -215,7 +216,7 @@ static __always_inline void nrw_bounded_timeout(struct nrw_bbr *s, struct nrw_bo
 	nrw_bounded_losses(s, b, tp, &view);
 	s->prev_ca_state = NRW_CA_LOSS;
 	nrw_restart_search(s, b, 0);
-	/* TCP is about to cut the window to almost nothing, so bound the volume first */
+	/* TCP is about to cut the window to almost nothing, so take the bound from the window before the cut */
 	if (!nrw_is_probing(s))
 		nrw_bound_inflight_lo(b, s->prior_cwnd);
 }

@@ -15,8 +15,8 @@ static __always_inline int nrw_is_too_high(__u32 lost, __u32 tx_in_flight)
 
 /*
  * Returns the volume in flight at which losses crossed the threshold (BBR2-3). `newly` packets were marked lost
- * one after the other; `lost` includes them. The threshold was crossed by the first packet with which
- * losses are too high.
+ * one after the other; `lost` includes them. The threshold was crossed at the first of these packets that
+ * makes losses too high.
  */
 static __always_inline __u32 nrw_inflight_at_loss(__u32 tx_in_flight, __u32 lost, __u32 newly)
 {

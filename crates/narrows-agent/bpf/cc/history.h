@@ -3,10 +3,10 @@
  * The number of packets in flight and of lost packets when an acknowledged packet was sent. BBR v2 and v3
  * judge losses by these two numbers (tx.in_flight and tx.lost in the draft). Google's kernels store them in
  * each packet, but a stock kernel stores only tp->delivered, which a rate sample reports as
- * prior_delivered. So the program keeps both numbers by tp->delivered.
+ * prior_delivered. The program therefore stores both numbers for each value of tp->delivered.
  *
  * Nothing is delivered between two ACKs, so the packets that were sent in this time have the same
- * prior_delivered. The most packets that were in flight in this time are prior_in_flight of the next ACK.
+ * prior_delivered. The largest number of packets in flight in this time is prior_in_flight of the next ACK.
  * With more than NRW_SENT_COUNT / 2 packets in flight, an entry stands for several ACKs. The numbers are
  * then those of a packet that was sent at most 1/64 of a window earlier or later.
  */
@@ -26,7 +26,7 @@ static __always_inline void nrw_begin_history(struct nrw_bounded *b, const struc
 	b->sent[0].in_flight = nrw_in_flight(tp);
 }
 
-/* Called for an ACK before it is handled: packets were sent since the last ACK. */
+/* Called before an ACK is handled: completes the entry of the packets that were sent since the last ACK. */
 static __always_inline void nrw_close_history(struct nrw_bounded *b, const struct rate_sample *rs)
 {
 	struct nrw_sent *newest = nrw_sent_entry(b, b->sent_count - 1);
@@ -34,7 +34,7 @@ static __always_inline void nrw_close_history(struct nrw_bounded *b, const struc
 	newest->in_flight = nrw_max(newest->in_flight, rs->prior_in_flight);
 }
 
-/* Called for an ACK after it was handled: packets that are sent from now on have other numbers. */
+/* Called after an ACK was handled: begins an entry for the packets that are sent from now on. */
 static __always_inline void nrw_continue_history(struct nrw_bounded *b, const struct tcp_sock *tp)
 {
 	__u32 in_flight = nrw_in_flight(tp);

@@ -6,13 +6,13 @@
 #ifndef NRW_MODEL_H
 #define NRW_MODEL_H
 
-/* net.ipv4.tcp_min_tso_segs, the kernel's value for algorithms without min_tso_segs() (bbr.h) */
+/* the default of net.ipv4.tcp_min_tso_segs, which the kernel uses for algorithms without min_tso_segs() (bbr.h) */
 #define NRW_LEAST_TSO_SEGMENTS	2
 #define NRW_MOST_TSO_SEGMENTS	0x7f
 /*
  * GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. MAX_TCP_HEADER depends on the kernel's configuration (128
- * plus the link's header); 320 is common. Another value changes a burst only above 500 Mbit/s, and there
- * by one packet.
+ * plus the link's header); 320 is common. A different value matters only above 500 Mbit/s, where it changes
+ * a burst by one packet.
  */
 #define NRW_MOST_TSO_BYTES	(65536 - 1 - 320)
 
@@ -41,7 +41,7 @@ static __always_inline __u64 nrw_bytes_per_sec(const struct tcp_sock *tp, __u64 
 }
 
 /*
- * Returns whether the sample does not show the capacity of the path. With nrw_old, samples of ProbeRTT
+ * Returns whether too little was sent for the sample to show the path's capacity. With nrw_old, samples of ProbeRTT
  * are recognised by the number of packets that TCP had delivered when the packet was sent. On other
  * kernels, tcp_rate_skb_sent() recognises them by app_limited.
  */

@@ -48,7 +48,7 @@ static __always_inline int nrw_recovery_cwnd(struct nrw_bbr *s, const struct tcp
 	__u32 conserved = nrw_in_flight(tp) + rs->acked_sacked;
 
 	/*
-	 * an ACK of n packets lets at most 2n packets leave: here lost packets are subtracted, and
+	 * an ACK of n packets may release at most 2n packets: lost packets are subtracted here, and
 	 * nrw_set_cwnd() adds n in slow start
 	 */
 	if (rs->losses > 0)

@@ -25,16 +25,16 @@ struct nrw_params {
 	struct nrw_gain_pair probe_rtt;
 	__u64 min_rtt_window_us;
 	__u64 probe_rtt_us;
-	__u64 extra_us;			/* upper bound of the window for aggregation, as time at the bandwidth in use */
+	__u64 extra_us;			/* most that aggregation adds to the window, as time at the bandwidth in use */
 	__u32 extra_rounds;		/* length of each of the two bins for aggregation, in rounds */
 	__u32 extra_rounds_startup;
-	__u32 extra_epoch_packets;	/* before so many packets are acknowledged, a new epoch begins */
+	__u32 extra_epoch_packets;	/* an epoch ends before this many packets are acknowledged in it */
 	__u32 full_bw_growth;		/* 1/256 */
 	__u32 full_bw_rounds;
 	__u32 min_cwnd;			/* packets */
 	__u32 initial_cwnd;		/* packets */
 	__u32 probe_segments;		/* packets added to the window, so that a probe exceeds a small BDP */
-	__u32 margin_percent;		/* how far the pacing rate stays below the estimated bandwidth, so that a queue does not grow slowly */
+	__u32 margin_percent;		/* how far the pacing rate stays below the estimated bandwidth, so that no queue builds up slowly */
 	__u32 nominal_rtt_us;		/* before the first RTT sample */
 
 	/* v1, A, B, C, BBQ */

@@ -49,8 +49,8 @@ static __always_inline void nrw_leave_probe_rtt(struct nrw_bbr *s, const struct 
 
 /*
  * Returns whether the phase is over (BBR-16, GAIN-6). With nrw_exit_125 (GAIN-4), the probing phase lasts
- * until 1.25 BDP is in flight or a packet is lost. It lasts at most for two propagation times, because
- * 1.25 BDP is never in flight with a gain near 1.
+ * until 1.25 BDP is in flight or a packet is lost. It ends after two propagation times at the latest,
+ * because 1.25 BDP is never in flight with a gain near 1.
  */
 static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const struct tcp_sock *tp,
 					     const struct rate_sample *rs)
@@ -61,7 +61,7 @@ static __always_inline int nrw_phase_is_over(const struct nrw_bbr *s, const stru
 	__u32 in_network, level;
 	int full;
 
-	/* the length alone ends a short probe, which a loss does not shorten further (BBQ-2) */
+	/* a short probe ends only after its length: a loss does not shorten it further (BBQ-2) */
 	if (s->pacing_gain == NRW_UNIT || s->probe_is_short)
 		return long_enough;
 	in_network = nrw_in_network(s, tp, rs->prior_in_flight);

@@ -32,8 +32,8 @@ static __always_inline void nrw_end_probe_rtt(struct nrw_bbr *s, struct tcp_sock
 static __always_inline void nrw_begin_probe_rtt(struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	/*
-	 * As in Linux, the mode changes before the window is saved. The larger of the present window and
-	 * the window saved before is therefore saved.
+	 * As in Linux, the mode changes before the window is saved. nrw_save_cwnd() therefore keeps the
+	 * larger of the present window and the window that was saved earlier.
 	 */
 	s->mode = NRW_PROBE_RTT;
 	s->slowed_from = tp->delivered;

@@ -5,7 +5,7 @@
 #ifndef NRW_PROBES_H
 #define NRW_PROBES_H
 
-/* Returns the target for data in flight, limited by the window after congestion. */
+/* Returns the target for data in flight: the BDP, or the window if congestion has made the window smaller. */
 static __always_inline __u32 nrw_target_inflight(const struct nrw_bbr *s, const struct tcp_sock *tp)
 {
 	return nrw_min(nrw_bdp(s, nrw_bw(s), NRW_UNIT), tp->snd_cwnd);
@@ -78,8 +78,8 @@ static __always_inline void nrw_grow_hi(const struct nrw_bbr *s, struct nrw_boun
 }
 
 /*
- * Returns whether a probe is due. The reason is the time, or the number of rounds after which Reno would
- * cause a loss.
+ * Returns whether a probe is due: after a time, or after the number of rounds in which Reno would cause a
+ * loss.
  */
 static __always_inline int nrw_probe_is_due(const struct nrw_bbr *s, const struct nrw_bounded *b,
 					    const struct tcp_sock *tp)
@@ -88,7 +88,7 @@ static __always_inline int nrw_probe_is_due(const struct nrw_bbr *s, const struc
 	       b->rounds >= nrw_min(nrw_target_inflight(s, tp), nrw_params.probe_rounds);
 }
 
-/* The bandwidth filter ends a cycle. A cycle without a sample does not discard the previous one. */
+/* Ends a cycle of the bandwidth filter. If the cycle had no sample, the filter keeps the previous cycle's result. */
 static __always_inline void nrw_advance_bw(struct nrw_bbr *s, struct nrw_bounded *b)
 {
 	if (!b->bw_hi[1])
@@ -98,7 +98,7 @@ static __always_inline void nrw_advance_bw(struct nrw_bbr *s, struct nrw_bounded
 	s->max_bw[0].bw = b->bw_hi[0];
 }
 
-/* Puts a delivery rate into the filter of two probes' cycles. */
+/* Puts a delivery rate into the bandwidth filter, the maximum over the cycles of two probes. */
 static __always_inline void nrw_update_bw_hi(struct nrw_bbr *s, struct nrw_bounded *b, __u32 bw, int app_limited)
 {
 	if (app_limited && bw < nrw_max_bw(s))

@@ -45,7 +45,7 @@ struct nrw_sample {
 /*
  * State of a connection. It is in socket storage, because icsk_ca_priv has only 104 bytes. The state of
  * v1 (struct bbr of Linux) already fills them, and the gain model needs more. Socket storage also has
- * room for plain fields.
+ * room for plain fields instead of Linux's bit fields.
  *
  * Times are values of tcp_mstamp in us, unless the comment says otherwise. This program also uses us
  * where Linux uses jiffies.
@@ -57,7 +57,7 @@ struct nrw_bbr {
 	__u32 next_round_delivered;
 	__u32 full_bw;		/* bandwidth with which Startup compares the next rounds */
 	__u64 min_rtt_at;
-	__u64 probe_rtt_done_at; /* 0: too many packets were still in flight */
+	__u64 probe_rtt_done_at; /* 0: not known yet, because too many packets are in flight */
 	__u64 cycle_at;
 	__u64 epoch_at;
 	__u32 epoch_acked;

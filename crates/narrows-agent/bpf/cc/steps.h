@@ -102,7 +102,7 @@ static __always_inline void nrw_leave_startup(struct nrw_bbr *s, struct nrw_boun
 {
 	if (s->mode == NRW_STARTUP && s->full_bw_reached) {
 		nrw_forget_round(b);
-		/* a low threshold keeps TCP from its slow-start rule for "limited by the window" */
+		/* with a low threshold, TCP does not use its slow-start rule (nrw_is_cwnd_limited()) */
 		tp->snd_ssthresh = nrw_params.min_cwnd;
 		s->mode = NRW_DRAIN;
 		b->drain_round = s->round;
@@ -129,7 +129,7 @@ static __always_inline int nrw_up_is_over(struct nrw_bbr *s, struct nrw_bounded 
 			       nrw_bounded_inflight(s, tp, nrw_max_bw(s), nrw_params.up_queue) +
 				       nrw_params.probe_segments;
 	if (nrw_is_cwnd_limited(tp) && tp->snd_cwnd >= b->now.inflight_hi) {
-		/* inflight_hi limits the bandwidth, so the lack of growth is no plateau */
+		/* inflight_hi limits the delivery rate, so a rate that stops growing does not show a full pipe */
 		nrw_restart_search(s, b, view->bw);
 		return 0;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Functions of sock_ops programs that answer a SYN that asks for feedback. The SYN-ACK belongs to a
- * request socket, which has no flags and no storage. A flag of the listener lets the programs write the
- * SYN-ACK's header, and the saved SYN shows whether it asked for feedback.
+ * request socket, which has no flags and no storage. Instead, a flag of the listener lets the programs
+ * write the SYN-ACK's header, and the SYN that the kernel saved shows whether the client asked.
  */
 #ifndef NRW_ACCEPT_H
 #define NRW_ACCEPT_H
@@ -34,8 +34,8 @@ static __always_inline int nrw_syn_asks(struct bpf_sock_ops *ctx)
 
 /*
  * Clears the flag for writing headers, so that neither the sender's nor the receiver's program writes
- * an option on this connection. Each of the two programs clears the flag only if the SYN or SYN-ACK of
- * the other end had no option. Both programs see this SYN or SYN-ACK.
+ * an option on this connection. One program cannot disable the other by mistake: both see the same SYN or
+ * SYN-ACK of the other end, and each program clears the flag only if this packet had no option.
  */
 static __always_inline void nrw_write_no_more(struct bpf_sock_ops *ctx)
 {

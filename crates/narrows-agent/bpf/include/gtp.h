@@ -3,12 +3,11 @@
  * Reads the packets of subscribers inside GTP-U (3GPP TS 29.281). Other tunnels over UDP are only
  * counted.
  *
- * A flow's key does not include the tunnel endpoint id. This id differs by direction, and exists
+ * A flow's key does not include the tunnel endpoint id, because this id differs by direction and exists
  * only between base station and gateway.
  *
- * The program looks into GTP-U only if the configuration allows it. Otherwise, a host could put packets
- * with other hosts' addresses into its own datagrams, because its provider does not filter these inner
- * packets.
+ * The program looks into GTP-U only if the configuration allows it. A host can put packets with other
+ * hosts' addresses into its own datagrams, and its provider does not filter these inner packets.
  */
 #ifndef NRW_GTP_H
 #define NRW_GTP_H
@@ -64,7 +63,7 @@ static __always_inline __u32 nrw_skip_gtp(struct __sk_buff *skb, __u32 at, __u8 
 
 /*
  * Looks for the datagram of a subscriber in the G-PDU behind a UDP header, and sets `l3` to it. All
- * lengths must agree, because the inserted option changes them. The function does not look into
+ * lengths must agree, because inserting an option changes each of them. The function does not look into
  * super-packets, because they hold several G-PDUs.
  */
 static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet *p, const struct nrw_udp *udp)
@@ -91,8 +90,8 @@ static __always_inline int nrw_open_gtp(struct __sk_buff *skb, struct nrw_packet
 }
 
 /*
- * Looks into a UDP datagram. Returns whether it may contain a datagram of a subscriber, for
- * nrw_read_inner(). The function is not static, for the same reason as nrw_read_packet(). If it were a
+ * Returns whether a UDP datagram may contain a datagram of a subscriber, which nrw_read_inner() then
+ * reads. The function is not static, for the same reason as nrw_read_packet(). If it were a
  * part of nrw_read_inner(), that function would need too much of the stack.
  */
 __noinline int nrw_open_udp(struct __sk_buff *skb, struct nrw_packet *p, int opens_gtp)

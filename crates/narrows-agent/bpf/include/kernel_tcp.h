@@ -83,8 +83,8 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 snd_cwnd_clamp;
 	__u32 prior_cwnd;
-	__u32 max_packets_out;		/* most packets in flight in the present window */
-	__u8 is_cwnd_limited : 1;	/* the window limited the sender in the present window */
+	__u32 max_packets_out;		/* most packets in flight in the present window of data */
+	__u8 is_cwnd_limited : 1;	/* the congestion window limited the sender in the present window of data */
 	__u32 data_segs_out;		/* segments with data sent so far, retransmissions included */
 	__u32 packets_out;
 	__u32 retrans_out;
@@ -197,8 +197,8 @@ static __always_inline __u32 nrw_packet_bytes(const struct tcp_sock *tp)
 }
 
 /*
- * Converts an L3 rate to a rate of payload, the unit of sk_pacing_rate (tcp_update_skb_after_send()
- * divides skb->len, which does not include headers, by it). The conversion assumes full segments. An
+ * Converts an L3 rate to a rate of payload, the unit of sk_pacing_rate: tcp_update_skb_after_send()
+ * divides skb->len, which does not include headers, by sk_pacing_rate. The conversion assumes full segments. An
  * application that sends small segments exceeds the L3 rate, because the same payload then needs more
  * headers.
  */

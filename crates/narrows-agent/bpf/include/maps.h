@@ -22,8 +22,8 @@
 
 /* Constants that the agent needs, too. Unlike macros, they are in the BTF from which its constants are generated. */
 enum nrw_constants {
-	NRW_SINGLE_GRANTS = 8,		/* the first grants, which are for one newcomer each; each later grant is for twice as many newcomers as the grant before it */
-	NRW_REPORT_UNIT = 1 << 16,	/* a segment of a designated packet with n segments counts as this number, divided by n */
+	NRW_SINGLE_GRANTS = 8,		/* number of grants for one newcomer each; the next grant is for 8 newcomers, and each later grant for twice as many as the grant before it */
+	NRW_REPORT_UNIT = 1 << 16,	/* a designated packet counts as this number, and each of its n segments as 1/n of it */
 };
 
 /* The agent copies all bytes of these structures, so they must not have padding. */
@@ -69,8 +69,8 @@ enum nrw_flags {
 };
 
 /*
- * One flow, in an mmapable array: three cache lines. Data packets and ACKs usually pass on two CPUs.
- * Every data packet writes the first line, so ACKs read this line only about once per RTT. The second
+ * One flow, in an mmapable array: three cache lines. Data packets and ACKs are usually handled by two
+ * CPUs. Every data packet writes the first line, so ACKs read this line only about once per RTT. The second
  * line is written about once per RTT. Every ACK writes the third line, so data packets in order do not
  * touch that line.
  */
@@ -118,7 +118,7 @@ struct nrw_slot {
 	__u8 learn_data_n;	/* P number of consecutive packets that are not believed */
 	__u8 learn_reverse_n;	/* P like learn_data_n, for the other direction */
 	__u16 pad;
-	__u32 mark;		/* P skb->mark of the first packet that was seen of the data direction; it can identify a subscriber */
+	__u32 mark;		/* P skb->mark of the first packet seen in the data direction, which can identify a subscriber */
 	__u32 vlan;		/* P VLAN id of the data at its port, which can identify a subscriber; set with and without NRW_MODE_VLANS_ROUTED */
 	__u32 pad2[3];
 };
@@ -197,7 +197,7 @@ struct nrw_port {
 	__u64 designating_syns;	/* SYNs and SYN-ACKs of senders that designate packets */
 	__u64 implausible;	/* packets of known flows with unexpected sequence numbers or interface; they change nothing */
 	__u64 unopened[NRW_UNOPENED_KINDS];
-	__u32 unconfirmed;	/* number of unconfirmed flows: P adds one when it creates a flow; see NRW_F_CONFIRMED */
+	__u32 unconfirmed;	/* number of unconfirmed flows: P adds one when it creates a flow; for subtraction, see NRW_F_CONFIRMED */
 	__u32 newcomers;	/* P: newcomers in tick `newcomers_tick` */
 	__u32 newcomers_tick;
 	__u32 pad;
@@ -232,8 +232,8 @@ struct nrw_missed {
 };
 
 /*
- * A service that the predictor knows: the key of its ready grant. The smaller of this grant and the
- * port's ready grant applies (BRF-31, BRF-32).
+ * Identifies a service that the predictor knows; the key of the map with the services' ready grants. The
+ * smaller of the service's grant and the port's ready grant applies (BRF-31, BRF-32).
  */
 struct nrw_service {
 	__u8 prefix[16];	/* destination network of the data, /24 or /48 */

@@ -79,7 +79,7 @@ struct nrw_udp {
 struct nrw_pppoe {
 	__be16 version_code;
 	__be16 session;
-	__be16 length;		/* number of bytes after this field; the first of them are the protocol */
+	__be16 length;		/* number of bytes after this field, including `protocol` */
 	__be16 protocol;
 };
 
@@ -95,7 +95,7 @@ struct nrw_packet {
 	struct nrw_key key __attribute__((aligned(8)));	/* in the packet's own direction */
 	__u32 l3;		/* offset of the IP header */
 	__u32 l4;		/* offset of the transport header */
-	__u32 l3_len;		/* length of the IP packet in the buffer; a super-packet counts as one */
+	__u32 l3_len;		/* length of the IP packet in the buffer; a super-packet (GSO) counts as one packet */
 	__u32 l4_len;
 	__u32 bytes;		/* L3 bytes on the wire: the sum over all segments */
 	__u32 packets;		/* segments */
@@ -151,8 +151,8 @@ static __always_inline __be16 nrw_read_link(struct __sk_buff *skb, struct nrw_pa
 
 /*
  * Reads a frame that is not an IP packet. If it is a frame of a PPPoE session that carries an IP packet,
- * returns the EtherType of this packet; otherwise 0. A flow's key does not include the session id,
- * because only packets at the session's port carry it.
+ * returns the EtherType of this packet; otherwise 0. A flow's key does not include the session id, because
+ * only packets at the session's port carry it, and the flow's ACKs may leave by another port.
  */
 static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw_packet *p, __be16 type)
 {
@@ -176,7 +176,7 @@ static __always_inline __be16 nrw_read_session(struct __sk_buff *skb, struct nrw
 	p->l3 += sizeof(pppoe);
 	/*
 	 * The length in the PPPoE header must include the whole datagram. Super-packets are not checked,
-	 * because theirs may be unset.
+	 * because their length field may be unset.
 	 */
 	bpf_skb_load_bytes(skb, p->l3 + (v4 ? offsetof(struct iphdr, tot_len) : offsetof(struct ipv6hdr, payload_len)),
 			   &said, sizeof(said));

@@ -63,7 +63,7 @@ static __always_inline enum nrw_written nrw_rewrite_u16(struct __sk_buff *skb, c
 	}
 	if (bpf_skb_store_bytes(skb, p->l4 + at, &value, sizeof(value), 0))
 		return NRW_UNTOUCHED;
-	/* The outer checksum stays correct, because the change of the inner checksum compensates the new value. */
+	/* The outer checksum stays correct, because the change of the inner checksum compensates for the new value. */
 	if (p->in_gtp)
 		return nrw_add_inner(skb, p, to + (__u16)~from) ? NRW_BROKEN : NRW_WRITTEN;
 	return bpf_l4_csum_replace(skb, p->l4 + NRW_TCP_CHECK, from, to, sizeof(to)) ? NRW_BROKEN : NRW_WRITTEN;
@@ -140,8 +140,8 @@ static __always_inline int nrw_grow_outside(struct __sk_buff *skb, const struct 
 }
 
 /*
- * Inserts the option in front of the other options, because an END would hide the options behind
- * it. Call this function only for packets without payload for which nrw_has_room() is true.
+ * Inserts the option in front of the other options, because a receiver does not read options behind an
+ * END. Call this function only for packets without payload for which nrw_has_room() is true.
  */
 static __always_inline enum nrw_written nrw_insert(struct __sk_buff *skb, const struct nrw_packet *p, __u16 code)
 {

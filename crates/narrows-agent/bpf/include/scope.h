@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The network namespaces that a host program applies to. The program also applies only to the cgroup that
- * it is attached to.
+ * Limits a host program to certain network namespaces. The program is also limited to the cgroup to which it
+ * is attached.
  */
 #ifndef NRW_SCOPE_H
 #define NRW_SCOPE_H

@@ -9,7 +9,7 @@
 #include "wire.h"
 
 #define NRW_OPTIONS_MAX		40
-#define NRW_OPTIONS_MASK	63	/* gives the verifier a bound of the index */
+#define NRW_OPTIONS_MASK	63	/* masks an index, so that the verifier knows its bound */
 
 #define NRW_OPT_END		0
 #define NRW_OPT_NOP		1
@@ -134,7 +134,7 @@ static __always_inline int nrw_read_options(struct __sk_buff *skb, __u32 from, _
 	if (bpf_skb_load_bytes(skb, from, o->bytes, len))
 		return -1;
 	nrw_walk_options(o);
-	/* A rate in the padding makes the following options unreadable for the walk. */
+	/* If a rate has replaced the padding (format 1), the walk misreads the options after it. */
 	if (!o->has_timestamps && nrw_options_padded(o))
 		nrw_options_stamps(o, 4);
 	return 0;

@@ -14,18 +14,18 @@
 #define NRW_OPT_PADDED		8	/* with two NOPs in front, for alignment */
 #define NRW_EXID		0x4E57	/* "NW"; not registered */
 
-/* The largest rate, and the codes above it, which are not rates. The agent compares them with narrows-control's codes. */
+/* The largest rate, and the codes above it, which are not rates. The agent's build checks them against narrows-control. */
 enum nrw_code {
 	NRW_CODE_MAX = 65529,		/* the largest rate that can be encoded */
-	NRW_CODE_DESIGNATES = 65532,	/* in a SYN or SYN-ACK: as NRW_CODE_UNASSIGNED, and the sender designates packets (BDR-31) */
+	NRW_CODE_DESIGNATES = 65532,	/* in a SYN or SYN-ACK: the same as NRW_CODE_UNASSIGNED, from a sender that designates packets (BDR-31) */
 	NRW_CODE_UNLIMITED = 65534,	/* no rate is assigned, and the sender is not limited by its application (BRF-100) */
 	NRW_CODE_UNASSIGNED = 65535,	/* means in a SYN "feedback is welcome", and in an ACK "no switch has written a rate yet" */
 };
 
 /*
  * The report of a designated packet (BDR-6): one option per RTT, in a data packet or in the FIN. Its value
- * has 32 bits. Linux may send the packet as several segments that all carry the option, so the value has
- * their number, and each segment counts as a part of one report.
+ * has 32 bits. Linux may send the packet as several segments, and all of them carry the option. The value
+ * therefore contains the number of segments, and each segment counts as a fraction of one report.
  * crates/narrows-control/src/feedback/report.rs implements the same encoding.
  */
 #define NRW_REPORT_EXID		0x4E44	/* "ND"; not registered */

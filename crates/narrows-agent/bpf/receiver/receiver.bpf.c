@@ -4,8 +4,8 @@
  * whose SYN asked for feedback. Without this program, the switch inserts the option.
  *
  * Data packets of this host get no room, because the room would reduce their MSS and prevent TSO. The
- * program shares a cgroup with the sender's program. The sender's program writes only into SYNs and
- * SYN-ACKs, and neither program clears callback flags that the other needs.
+ * program shares a cgroup with the sender's program. The sender's program writes the rate option only into
+ * SYNs and SYN-ACKs, and neither program clears callback flags that the other needs.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>

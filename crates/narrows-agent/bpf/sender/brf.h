@@ -296,8 +296,8 @@ void BPF_PROG(brf_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 }
 
 /*
- * There is no min_tso_segs(). Sometimes, for some milliseconds, the kernel does not call this callback on
- * one of the processors. It then uses 0 as the callback's result (docs/explanation/brf.md, "Crowds"). At
+ * `brf` has no min_tso_segs(). On one of the processors, the kernel sometimes skips this callback for some
+ * milliseconds, and uses 0 as its result (docs/explanation/brf.md, "Crowds"). At
  * a low pacing rate, the kernel would then send empty segments, which no receiver acknowledges, and the
  * connection would wait for minutes (tcp_tso_autosize(), tcp_mss_split_point()). Segments of slow flows
  * leave one at a time because of their window (NRW_WINDOW_SLACK_SPARSE).

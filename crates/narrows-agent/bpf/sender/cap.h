@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Cap-only mode: the program sets SO_MAX_PACING_RATE to the network's rate, as a cap for the kernel's own
- * congestion control. The lower of the two rates applies. The bounds of BRF-104 and the change to CUBIC
- * are therefore not needed: without a cap, the congestion control is unchanged.
+ * congestion control. The lower of the two rates applies. Without a cap, the congestion control is
+ * unchanged, so the bounds of BRF-104 and the change to CUBIC are not needed.
  */
 #ifndef NRW_CAP_H
 #define NRW_CAP_H

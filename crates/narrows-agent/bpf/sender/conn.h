@@ -33,9 +33,9 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 #define NRW_HALVINGS		4	/* after more halvings than this, the connection changes to CUBIC */
 #define NRW_HALVINGS_MAX	63	/* the largest shift of 64 bits, which makes every rate 0 */
 #define NRW_FLOOR_SEGMENTS	2	/* segments per RTT; missing feedback does not reduce the rate below them (BRF-92) */
-#define NRW_FIRST_STEP		2	/* segments per RTT from which an increase of the rate begins */
+#define NRW_FIRST_STEP		2	/* segments per RTT: an increase of a lower rate begins from this rate */
 #define NRW_SPARSE		2	/* segments per RTT below which the gaps between segments vary ... */
-#define NRW_SPARSE_LEAST_US	10000	/* ... where a shorter RTT counts as this time, which is the least period of a switch (BRF-30) */
+#define NRW_SPARSE_LEAST_US	10000	/* ... for this comparison, a shorter RTT counts as this time, the shortest period of a switch (BRF-30) */
 #define NRW_GAP			1024	/* value of nrw_conn.gap for the mean gap between two segments */
 #define NRW_GAP_VARIED		341	/* largest variation of a gap, in the same unit */
 #define NRW_RESTART_SEGMENTS	10	/* segments per RTT after an idle time, until the next feedback (BRF-94) */
@@ -48,8 +48,8 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
 /*
  * The window is the rate times (twice the least RTT plus the first constant), plus the second constant in
  * packets. The window bounds the data in flight (BRF-91) but must not limit the rate, even if the RTT is
- * shorter than the timer's jitter and a TSO burst. Measurements with RTTs from 6 us to 20 ms confirm
- * this.
+ * shorter than the timer's jitter and the duration of a TSO burst. Measurements with RTTs from 6 us to
+ * 20 ms confirm this.
  */
 #define NRW_WINDOW_SLACK_US	2000
 #define NRW_WINDOW_SLACK_PACKETS 10
@@ -60,7 +60,7 @@ const volatile __u64 nrw_max_rate = 125000000000ULL;
  */
 #define NRW_WINDOW_SLACK_SPARSE	3
 
-/* The kernel does not pace the first segments of a connection (tcp_update_skb_after_send()). This is their number. */
+/* Number of segments at the start of a connection that the kernel does not pace (tcp_update_skb_after_send()). */
 #define NRW_UNPACED		10
 /*
  * If one of these segments is late, later segments make up for at most this time, which is about the

@@ -4,9 +4,9 @@
  *
  * A congestion control algorithm with a cong_control() hook controls the window: tcp_cong_control(),
  * tcp_end_cwnd_reduction() and tcp_slow_start_after_idle_check() then do not change it
- * (net/ipv4/tcp_input.c, include/net/tcp.h). In this mode the program does their work: proportional
- * rate reduction (RFC 6937) in recovery, CUBIC's own functions otherwise, the end of a reduction,
- * the restart after an idle time (RFC 2861), and the pacing rate.
+ * (net/ipv4/tcp_input.c, include/net/tcp.h). The program therefore does the work of these functions:
+ * proportional rate reduction (RFC 6937) in recovery, CUBIC's own functions otherwise, the end of a
+ * reduction, the restart after an idle time (RFC 2861), and the pacing rate.
  *
  * The program does not implement tcp_cwnd_application_limited(), which reduces the window of a flow
  * that did not fill it for an RTO.
@@ -25,7 +25,8 @@ static __always_inline int nrw_in_reduction(const struct tcp_sock *tp)
 
 /*
  * Does the work of tcp_cwnd_reduction(). The kernel updates prr_out under any congestion control. It
- * updates prr_delivered only in tcp_cwnd_reduction(), which it does not call in this mode.
+ * updates prr_delivered only in tcp_cwnd_reduction(), which it does not call for an algorithm with a
+ * cong_control() hook.
  */
 static __always_inline void nrw_reduce(struct nrw_conn *conn, struct tcp_sock *tp, __u32 acked_sacked,
 				       int losses, int flag)

@@ -4,8 +4,8 @@
  * packet of the flow (BDR-1, BDR-20). The reports of a flow add up to its lifetime. The rules are those of
  * congestion/network/bdr/designator.rs. Deviations:
  *
- * - A full segment has 8 bytes less payload on all packets of the flow, because the kernel chooses the size
- *   of a segment before this program chooses the packet.
+ * - All full segments of the flow have 8 bytes less payload, because the kernel chooses the size of a
+ *   segment before this program chooses the designated packet.
  * - The kernel sends several segments at once. All of them carry the option. Together they are one report.
  * - A designated packet that is lost delays the next one until its retransmission is acknowledged, or for
  *   two timeouts (BDR-27).
@@ -52,7 +52,7 @@ static __always_inline int nrw_report_is_due(const struct nrw_reports *r, __u64 
 /* Returns the report of the packet that begins at `seq` and is sent as this many segments. */
 static __always_inline __u32 nrw_report(struct nrw_reports *r, __u64 now_us, __u32 seq, __u32 segments, int fin)
 {
-	/* of a connection of an earlier sender, nothing is known */
+	/* the time of the last report is unknown if the connection was taken over from an earlier sender */
 	__u64 us = r->last_us ? now_us - r->last_us : 0;
 	__u32 value;
 

@@ -79,8 +79,8 @@ static __always_inline void nrw_established(struct bpf_sock_ops *ctx, int passiv
 }
 
 /*
- * Returns whether this ACK has no room into which a switch could write, because three SACK blocks fill
- * its forty bytes of options.
+ * Returns whether this ACK has no room for a switch's option, because three SACK blocks fill its forty bytes
+ * of options.
  */
 static __always_inline int nrw_no_room(struct bpf_sock_ops *ctx)
 {
@@ -115,9 +115,10 @@ static __always_inline void nrw_parse(struct bpf_sock_ops *ctx)
 
 /*
  * Returns whether this packet is a SYN with which this program asks for feedback, or a SYN-ACK that
- * answers a SYN that asks for feedback. Another program may have set the callback's flag. The socket of a
- * SYN that asks has storage by now. A SYN-ACK's socket has no storage. Its flag can only come from the
- * receiver's program, which asks on every connection that will apply rates.
+ * answers a SYN that asks for feedback. The callback alone does not show this, because another program may
+ * have set its flag. For a SYN, the socket has storage only if this program asks. The socket of a SYN-ACK
+ * has no storage. Its flag may also come from the receiver's program, which writes the option into the same
+ * SYN-ACKs.
  */
 static __always_inline int nrw_asks(struct bpf_sock_ops *ctx)
 {

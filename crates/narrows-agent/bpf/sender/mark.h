@@ -3,7 +3,7 @@
  * Marks one data packet of a flow per RTT, at the egress of interfaces. The mark states whether the
  * application limits the flow (BRF-100). If the flow's feedback stopped or has not begun, each of its
  * data packets carries the mark. A flow that designates packets marks each data packet while it applies a
- * rate, so that a switch without flows knows the packets of such flows (BDR-42).
+ * rate, so that a switch that keeps no flows recognizes these packets (BDR-42).
  */
 #ifndef NRW_MARK_H
 #define NRW_MARK_H
@@ -28,8 +28,8 @@ int nrw_mark(struct __sk_buff *skb)
 		return NRW_TCX_NEXT;
 	each = nrw_designates(conn);
 	/*
-	 * without a rate, the data of a flow that designates packets is other TCP; its reports show that its
-	 * sender can apply rates
+	 * a flow that designates packets sends no marks while it has no rate: its data then counts as other
+	 * TCP, and its reports show that the sender can apply rates
 	 */
 	if (each ? conn->mode != NRW_MODE_RATED : !conn->mark)
 		return NRW_TCX_NEXT;

@@ -22,13 +22,13 @@ static __always_inline __u64 nrw_segments_in(const struct tcp_sock *tp, __u64 se
 	return us ? segments * nrw_packet_bytes(tp) * 1000000 / us : nrw_max_rate;
 }
 
-/* Returns the lowest rate that missing feedback can cause (BRF-92). */
+/* Returns the rate below which missing feedback does not reduce the rate (BRF-92). */
 static __always_inline __u64 nrw_floor(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_max(nrw_segments_in(tp, NRW_FLOOR_SEGMENTS, conn->recent), 1);
 }
 
-/* Returns the lowest rate that feedback can cause (BRF-104). */
+/* Returns the rate below which feedback does not reduce the rate (BRF-104). */
 static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	return nrw_min(nrw_floor(conn, tp), nrw_segments_in(tp, 1, NRW_SLOWEST_SEGMENT_US));
@@ -37,8 +37,8 @@ static __always_inline __u64 nrw_least(const struct nrw_conn *conn, const struct
 static __always_inline __u64 nrw_rate_in_force(const struct nrw_conn *conn, const struct tcp_sock *tp)
 {
 	/*
-	 * The mask is for the verifier, which has no bound for a shift by a value from memory.
-	 * nrw_on_silence() counts to the largest shift, so the mask never wraps.
+	 * The mask is for the verifier, which has no bound for a shift by a value from memory. It never
+	 * changes the value, because nrw_on_silence() stops counting at the largest shift.
 	 */
 	__u64 rate = nrw_max(conn->granted >> (conn->halvings & NRW_HALVINGS_MAX),
 			     nrw_min(nrw_floor(conn, tp), conn->granted));
@@ -123,8 +123,8 @@ static __always_inline void nrw_unpace(struct nrw_conn *conn, struct tcp_sock *t
 /*
  * Chooses the next gap of a flow with few segments per RTT. With equal gaps, the flows of a crowd that
  * start together would send together for ever, because each flow sends a segment once per gap. Gaps
- * therefore vary uniformly by up to a third of their mean. With each gap, a sixteenth of the sum of all
- * variations is taken back, so that long-term rates are exact.
+ * therefore vary uniformly by up to a third of their mean. Each gap also corrects a sixteenth of the sum of
+ * all earlier variations, so that long-term rates are exact.
  */
 static __always_inline void nrw_choose_gap(struct nrw_conn *conn)
 {

@@ -2,8 +2,8 @@
 /*
  * Handles sockets that are older than the program. When the program begins to apply to a network
  * namespace, an iterator runs over the namespace's sockets. It prepares listeners in the same way as
- * nrw_answer_syns() prepares newer listeners. It also takes over connections of an earlier sender that
- * ended, was killed or is replaced.
+ * nrw_answer_syns() prepares newer listeners. It also takes over the connections of an earlier sender: an
+ * earlier load of these programs that ended, was killed or is replaced.
  *
  * The state of an earlier sender is in the earlier sender's maps, which no later program can reach. But
  * the socket itself has the data that the iterator needs: the name of its congestion control, and the

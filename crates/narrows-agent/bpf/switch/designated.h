@@ -3,12 +3,12 @@
  * A switch with BDR, which keeps no flows (BDR-3): designated packets are counted in the port's record, and
  * all flows of a port get the same rate.
  *
- * - The rate is written into ACKs that arrived at the interface of the port. The data of these ACKs leaves
- *   by this interface if both directions of the flow use one path.
- * - Only ACKs of senders that designate packets get a rate, and only data of such senders joins the queue of
- *   flows that apply rates. For these decisions the program has one array of times, which a hash of
- *   addresses and ports indexes. Its size does not depend on the number of flows. Flows with the same hash
- *   share a time.
+ * - The rate is written into ACKs that arrived at the interface of the port. The data that these ACKs
+ *   acknowledge leaves by this interface if both directions of the flow use one path.
+ * - Only ACKs to senders that designate packets get a rate, and only data of such senders joins the queue of
+ *   flows that apply rates. For these decisions the program has one array of times, indexed by a hash of
+ *   addresses and ports. Its size does not depend on the number of flows. Flows with the same hash share a
+ *   time.
  *
  * Without sequence numbers of a flow, the program cannot tell a forged packet from a real packet. A report
  * counts for at most report_max_us.
@@ -48,7 +48,7 @@ static __always_inline struct nrw_port *nrw_port_behind(const struct nrw_here *h
 	return port && nrw_controlled(port) && nrw_alive(port, h->now) ? port : NULL;
 }
 
-/* Returns the place of the time at which a packet of this flow was last designated. */
+/* Returns the array entry with the time at which a packet of this flow was last designated. */
 static __always_inline __u64 *nrw_designation(const struct nrw_key *key)
 {
 	__u32 at = nrw_hash_key(key) & designations_mask;
@@ -56,7 +56,7 @@ static __always_inline __u64 *nrw_designation(const struct nrw_key *key)
 	return bpf_map_lookup_elem(&designations, &at);
 }
 
-/* Returns whether a flow with this place has recently designated a packet. */
+/* Returns whether a flow with this array entry has recently designated a packet. */
 static __always_inline int nrw_has_designated(const __u64 *at, __u64 now)
 {
 	__u64 then = at ? *at : 0;
@@ -82,8 +82,8 @@ static __always_inline int nrw_applies_rate(const struct nrw_packet *p, int has_
 }
 
 /*
- * Counts a segment of a designated packet (BDR-41). A super-packet has several segments of the designated
- * packet, but at most all of them. The unit is rounded to nearest, so the agent rounds the sum, too.
+ * Counts a segment of a designated packet (BDR-41). A super-packet counts as several segments, but as at
+ * most the number of segments in its report. The unit is rounded to nearest, so the agent rounds the sum, too.
  */
 static __always_inline void nrw_count_report(struct nrw_port *port, const struct nrw_packet *p)
 {
@@ -138,7 +138,7 @@ static __always_inline __u32 nrw_forward_stateless(struct nrw_here *h)
 	return NRW_LEAF_ELEPHANT;
 }
 
-/* Chooses the rate for a packet of the reverse direction of a flow that leaves by another port. */
+/* Chooses the rate for a packet that acknowledges data of a controlled port. */
 static __always_inline void nrw_speak_stateless(struct nrw_here *h, struct nrw_word *word)
 {
 	const struct nrw_packet *p = h->packet;

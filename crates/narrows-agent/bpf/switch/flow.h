@@ -57,8 +57,8 @@ static __always_inline int nrw_note_data(struct nrw_here *h, struct nrw_slot *sl
 
 	if (p->flags & NRW_TCP_SYN) {
 		/*
-		 * Only the SYN-ACK that began the flow has this exact time; every other SYN-ACK is
-		 * a repetition.
+		 * For the SYN-ACK that created the slot, last_ns is the present time. Every other
+		 * SYN-ACK is a repetition.
 		 */
 		if ((p->flags & NRW_TCP_ACK) && slot->last_ns != h->now && p->seq + 1 == slot->acked)
 			nrw_flag(slot, NRW_F_SYN_REPEATED);
@@ -141,9 +141,10 @@ static __always_inline void nrw_note_reverse(struct nrw_here *h, struct nrw_slot
 
 /*
  * Returns whether the data acknowledges the SYN-ACK that was refused a slot. If so, the data's sender
- * received that SYN-ACK, so the SYN, the SYN-ACK and this packet confirm both sides. A host with forged
- * addresses would have to guess the number of the SYN-ACK. The data may also acknowledge the first window
- * of the server. This window is at most 65,535 bytes, because windows are not scaled yet (RFC 7323).
+ * received that SYN-ACK, so the SYN, the SYN-ACK and this packet confirm both sides. A host that forges
+ * addresses would have to guess the number of the SYN-ACK. The data may also acknowledge data that the
+ * server sent in its first window. This window is at most 65,535 bytes, because the window of a SYN is not
+ * scaled (RFC 7323).
  */
 static __always_inline int nrw_proven(const struct nrw_packet *p, const struct nrw_half *half)
 {
@@ -232,8 +233,8 @@ static __always_inline __u32 nrw_forward(struct nrw_here *h, const struct nrw_ke
 		slot = nrw_adopt(h, reverse, &index);
 	/*
 	 * If a flow is not counted here, its data must not enter the queue of flows that apply rates,
-	 * even if an option in the data claims that the flow does. Only its ACKs with the option may
-	 * enter that queue, and only while fewer than the maximum number of flows are unconfirmed
+	 * even if an option in the data claims that the flow applies them. Only its ACKs with the option
+	 * may enter that queue, and only while fewer than the maximum number of flows are unconfirmed
 	 * (BRF-104). After a change of route the slot still belongs to the old port. The slot times out
 	 * there, and the flow is adopted here. Data that the switch does not believe is not counted
 	 * either.

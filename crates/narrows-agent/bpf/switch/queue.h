@@ -27,7 +27,7 @@ static __always_inline void nrw_steer(struct nrw_here *h, __u32 leaf)
 
 /*
  * Puts a UDP packet into a leaf. UDP has a leaf for each value of a hash of the five-tuple (with IPv6, of
- * addresses and flow label), so that a flow that sends too much delays only few other flows. The kernel's
+ * addresses and flow label), so that a flow that sends too much delays only a few other flows. The kernel's
  * hash is seeded, so an attacker cannot choose flows that share a leaf.
  */
 static __always_inline void nrw_steer_udp(struct nrw_here *h)

@@ -73,8 +73,8 @@ static __always_inline void nrw_flag(struct nrw_slot *slot, __u32 flags)
 }
 
 /*
- * Records the time at which a packet of the flow was seen, at most once per NRW_TOUCH_NS. Packets of the
- * two directions usually pass on two CPUs. A store for each packet would move the cache line between
+ * Records the time at which a packet of the flow was seen, at most once per NRW_TOUCH_NS. Two CPUs usually
+ * handle the packets of the two directions. A store for each packet would move the cache line between
  * these CPUs each time.
  */
 static __always_inline void nrw_touch(struct nrw_slot *slot, __u64 now)
@@ -134,8 +134,8 @@ static __always_inline void nrw_confirm(struct nrw_port *port, struct nrw_slot *
 		return;
 	old = __sync_fetch_and_or(&slot->flags, NRW_F_CONFIRMED);
 	/*
-	 * A slot that is not live was freed by the agent, which subtracted it from `unconfirmed`, or
-	 * nrw_publish() will subtract it later.
+	 * If the slot is not live, it is not subtracted from `unconfirmed` here: either the agent has freed
+	 * and subtracted it, or nrw_publish() will subtract it.
 	 */
 	if ((old & (NRW_F_LIVE | NRW_F_CONFIRMED)) == NRW_F_LIVE)
 		__sync_fetch_and_add(&port->unconfirmed, -1);

@@ -32,8 +32,8 @@ static __always_inline struct nrw_place nrw_find_place(const struct nrw_packet *
 }
 
 /*
- * Returns whether another switch has written a rate. In format 1, neither two NOPs nor the marks of a
- * data packet are a rate.
+ * Returns whether another switch has written a rate. In format 1, two NOPs do not count as a rate, and
+ * neither do the marks of a data packet.
  */
 static __always_inline int nrw_place_assigned(const struct nrw_packet *p, struct nrw_place place, __u32 format)
 {
@@ -86,15 +86,15 @@ static __always_inline enum nrw_written nrw_speak(struct nrw_here *h, struct nrw
 /* The rate that this switch writes into a packet. */
 struct nrw_word {
 	struct nrw_port *port;	/* determines the format and has the counters; NULL: nothing to write */
-	struct nrw_slot *slot;	/* NULL: the flow is advertised or was refused a slot, or the packet is not believed */
+	struct nrw_slot *slot;	/* NULL: another switch advertised the rate, the flow was refused a slot, or the packet is not believed */
 	__u16 code;
 };
 
 #define NRW_AGAIN_US		2000000
 
 /*
- * Records another switch's rate. A switch writes many rates, so the first of them is ignored. A single
- * forged packet with guessed numbers therefore has no effect.
+ * Records another switch's rate. The first rate is ignored, so that a single forged packet with guessed
+ * numbers has no effect. A real switch writes many rates.
  */
 static __always_inline void nrw_note_passed(struct nrw_here *h, struct nrw_slot *slot, __u16 code)
 {

@@ -126,7 +126,7 @@ static __always_inline int nrw_tcp(struct nrw_here *h)
 	struct nrw_word word = { .code = NRW_CODE_UNASSIGNED };
 	int passes;
 
-	/* The verifier removes the other branch, because the mask is constant. */
+	/* The verifier removes the branch that is not used, because the mask is constant. */
 	if (designations_mask)
 		passes = nrw_tcp_stateless(h, &word);
 	else

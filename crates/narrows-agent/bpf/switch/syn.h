@@ -43,7 +43,7 @@ static __always_inline __u64 nrw_hash_key(const struct nrw_key *key)
 
 /*
  * Returns whether this SYN was dropped before, and long enough ago that this packet can be its
- * repetition. A SYN that was not dropped before, or only long ago, is recorded as dropped now.
+ * repetition. If the SYN was not dropped recently, records it as dropped now.
  */
 static __always_inline int nrw_missed_before(const struct nrw_key *key, __u64 now)
 {

@@ -49,7 +49,8 @@ impl Place {
         if !self.folder.starts_with(bpffs::PATH) {
             return Ok(());
         }
-        // Leftovers are removed first: a mount with pins cannot be unmounted, and new pins must not hide older ones.
+        // Leftovers are removed first, because a mount with pins stays mounted. Covering mounts are then unmounted, so
+        // that new pins do not hide older ones.
         self.remove_leftovers()?;
         bpffs::uncover();
         Ok(bpffs::mount_once()?)

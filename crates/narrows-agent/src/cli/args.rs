@@ -136,7 +136,7 @@ pub(super) trait Configured {
     fn file(&self) -> Option<&PathBuf>;
     /// Returns the table of a configuration file that is equivalent to the options.
     fn table(&self, role: &str) -> Result<Table, Problem>;
-    /// Changes the table by the options that override a file.
+    /// Applies the options that override a file to the table.
     fn amend(&self, _table: &mut Table) {}
 
     fn config(&self, role: &'static str) -> Result<Config, Invalid> {

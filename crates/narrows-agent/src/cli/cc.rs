@@ -139,7 +139,7 @@ fn named(
     if names.iter().any(|name| name == ALL) {
         return all();
     }
-    // Each once: naming a variant twice is not an error, and must not end the command half-way.
+    // Each variant is returned once. Naming a variant twice is not an error, and must not end the command half-way.
     let mut each: Vec<Variant> = Vec::new();
     for one in ones {
         if !each.contains(&one) {

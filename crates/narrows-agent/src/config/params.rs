@@ -111,7 +111,7 @@ fn contents(word: &str, max: usize) -> Result<String, String> {
     }
     let mut text = String::new();
     let file = File::open(word).map_err(|error| error.to_string())?;
-    // One byte more shows that the file is too long.
+    // One byte more than allowed is read, to detect a file that is too long.
     file.take(max as u64 + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() > max { Err("the file is too long".to_owned()) } else { Ok(text) }
 }

@@ -139,7 +139,7 @@ pub(super) fn found(value: &Value) -> String {
 
 /// Returns a function that reads text with a unit. `read` is one of the functions of [`super::units`].
 pub(super) fn unit<T>(read: fn(&str) -> Result<T, String>) -> impl Fn(&Value) -> Result<T, String> {
-    // An empty text has no unit, so its error is a plain "expected".
+    // A value that is not a string counts as an empty string, for which `read` says what is expected.
     move |value| read(value.as_str().unwrap_or_default())
 }
 

@@ -249,7 +249,7 @@ pub(super) fn read(root: &Reader<'_>) -> Option<Switch> {
         port
     });
     let ports: Vec<Port> = ports.collect();
-    // The program has either slots for flows or none, because it handles each packet in one of two ways.
+    // One program handles the packets of all ports, and it has either slots for flows or none.
     let differs = |port: &&Port| Some(port.counts_reports) != ports.first().map(|first| first.counts_reports);
     if let (Some(first), Some(port)) = (ports.first(), ports.iter().find(differs)) {
         let text = format!(
@@ -423,8 +423,8 @@ fn host_and_port(value: &toml::Value) -> Result<Vec<String>, String> {
     addresses.ok_or_else(|| expected.to_owned())
 }
 
-/// Reads the files of the channel's keys, of which all or none must be given. The outer `None` means that an error
-/// has been recorded. The inner `None` means that no file is given.
+/// Reads the files of the channel's keys. Either all or none of them must be given. The outer `None` means that an
+/// error has been recorded. The inner `None` means that no file is given.
 fn keys(table: &Reader<'_>) -> Option<Option<KeyFiles>> {
     if table.value("secret_file").is_some() {
         let text = "found the secret of an earlier version, expected key, certificate and trusted: \

@@ -32,14 +32,15 @@ pub const GRANTS: usize = length!(nrw_port, grants);
 /// Number of kinds of packets that may contain flows that the program does not see (`enum nrw_unopened`).
 pub const UNOPENED: usize = length!(nrw_port, unopened);
 
-/// Number of grants for one newcomer each. Each later grant is for twice as many newcomers as the grant before it.
+/// Number of grants for one newcomer each. The next grant is for as many newcomers as these grants together, and each
+/// later grant for twice as many as the grant before it.
 const SINGLE_GRANTS: usize = nrw_constants::NRW_SINGLE_GRANTS.0 as usize;
 
 /// The unit of `reports` and `first_reports`: a whole report counts as this number.
 pub const REPORT_UNIT: u64 = nrw_constants::NRW_REPORT_UNIT.0 as u64;
 
-/// Returns the whole reports in a sum of `reports` or `first_reports`. The parts of a report may add up to slightly less than
-/// the unit, because each of them is rounded.
+/// Returns the number of whole reports in a sum of `reports` or `first_reports`. The parts of a report may add up to
+/// slightly less than the unit, because each of them is rounded.
 pub const fn whole_reports(sum: u64) -> u64 {
     sum.saturating_add(REPORT_UNIT / 2) / REPORT_UNIT
 }

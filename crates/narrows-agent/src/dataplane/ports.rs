@@ -75,7 +75,7 @@ counters! {
     /// Packets of known flows with unexpected sequence numbers or an unexpected interface. Such packets do not change
     /// a slot.
     implausible: u64,
-    /// Flows of which only one side's packets were seen so far.
+    /// Flows from which only packets of one side were seen so far.
     unconfirmed: u32,
 }
 

@@ -314,7 +314,7 @@ impl Switch {
     }
 
     /// Sets or removes the largest grant for newcomers of a service. `destination` is the destination address of the
-    /// data, of which only the /24 or /48 network is used. `service_port` is the smaller of the flow's two ports.
+    /// data; only its /24 or /48 network is used. `service_port` is the smaller of the flow's two ports.
     pub fn set_service(
         &self,
         port: u8,

@@ -157,8 +157,8 @@ impl Slots {
         (0..self.len()).try_for_each(|index| self.push(index))
     }
 
-    /// Repairs the queue of free slots after an agent that ended during its work: adds the slots that are neither in
-    /// use nor in the queue. The repair takes about a millisecond. Flows that begin in this time get no slot.
+    /// Repairs the queue of free slots after an agent has ended in the middle of its work: adds the slots that are
+    /// neither in use nor in the queue. The repair takes about a millisecond. Flows that begin in this time get no slot.
     pub(super) fn reclaim(&mut self) -> Result<(), Error> {
         let mut queued = vec![false; self.len() as usize];
         while let Some(bytes) = self.free.lookup_and_delete(&[]).map_err(bpf("take a free slot"))? {
@@ -167,7 +167,7 @@ impl Slots {
                 *place = true;
             }
         }
-        // After this time, a run of the program that had just taken a slot has published the slot.
+        // A run of the program that has just taken a slot publishes the slot within this time.
         std::thread::sleep(std::time::Duration::from_millis(1));
         for (index, queued) in (0..).zip(queued) {
             let Some(slot) = self.get(index).filter(|slot| !slot.is_live()) else { continue };

@@ -1,4 +1,4 @@
-//! Opens the folder in the cgroup2 hierarchy that has the processes to which the programs apply.
+//! Opens the folder of the cgroup2 hierarchy that contains the processes to which the programs apply.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;

@@ -102,8 +102,8 @@ impl Interface {
         if self.links.len() == programs.len() && are_there {
             return;
         }
-        // The programs are not attached to the interface that has the name now. An earlier interface of this name was
-        // renamed, moved or deleted, if there was one.
+        // The programs are not attached to the interface that has the name now. An earlier interface of this name, if
+        // there was one, was renamed, moved or deleted.
         let is_new = !self.is_attached() && self.trouble.is_none();
         let was_attached = self.lose(now);
         if let Err(flaps) = self.damping.admit(now, index.into()) {
@@ -121,7 +121,7 @@ impl Interface {
         }
     }
 
-    /// Gives up the interface if it no longer exists. This works for a namespace that cannot be entered.
+    /// Gives up the interface if it no longer exists. This also works if the namespace cannot be entered.
     pub(super) fn look_from_outside(&mut self, now: Time) {
         if self.links.iter().any(|link| !tcx::has_interface(link.as_fd()).unwrap_or(true)) {
             let was_attached = self.lose(now);

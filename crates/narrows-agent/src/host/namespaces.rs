@@ -70,7 +70,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// Applies the programs to those of these namespaces that exist. The others are taken when they appear.
+    /// Applies the programs to each of these namespaces that exists. The others are taken when they appear.
     ///
     /// # Errors
     /// If no namespace or no interface exists, because the configuration is then probably for another machine.
@@ -247,7 +247,7 @@ impl Entered {
         }
     }
 
-    /// Makes the programs of sockets apply to the namespace, if they do not yet.
+    /// Makes the programs for sockets apply to the namespace, if they do not apply yet.
     fn apply(&mut self, programs: &Programs, now: Time) -> Result<(), HostError> {
         let cookie = netns::cookie()?;
         if self.cookie == Some(cookie) {
@@ -316,9 +316,10 @@ impl Entered {
 
 /// Makes listeners that are older than the programs answer SYNs that ask for feedback, and takes over the connections
 /// of an earlier sender with the same name of the congestion control. This applies to the calling thread's network
-/// namespace. The cgroup is not checked. No program answers SYNs for a listener outside of the cgroup, so the SYN
-/// that this listener saves has no effect. A connection outside of the cgroup never used an earlier sender, so it is
-/// not taken over.
+/// namespace.
+///
+/// The cgroup need not be checked. A listener outside of the cgroup then saves SYNs, but no program answers them. A
+/// connection outside of the cgroup never used an earlier sender, so it is not taken over.
 pub(super) fn take_over(iterator: &Link) -> Result<(), HostError> {
     let what = "visiting the open sockets";
     // The iterator belongs to the network namespace in which it was created. It runs when it is read, and returns no

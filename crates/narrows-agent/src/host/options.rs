@@ -63,7 +63,7 @@ pub struct SenderOptions {
     /// The connections that use `brf`; with [`Mode::Cap`] every connection of the scope is capped.
     pub choice: Choice,
     /// Makes `brf` the default of the scope's namespaces (sysctl `net.ipv4.tcp_congestion_control`), and restores the
-    /// previous default at the end. Connections of the cgroup use `brf` without this default.
+    /// previous default at the end. Connections of the cgroup use `brf` even without this default.
     pub default_in_namespaces: bool,
     /// How the switches write rates into ACKs. [`Format::Padding`] needs the interfaces by which ACKs arrive.
     pub format: Format,
@@ -96,8 +96,8 @@ impl Default for SenderOptions {
 pub struct ReceiverOptions {
     /// The sockets that the program applies to.
     pub scope: Scope,
-    /// Also asks for feedback in the SYNs of this host, for senders that it connects to (a download from a
-    /// server that runs the sender). Switches then expect that this host also sends its own data at these rates. Use
-    /// this option only if the host sends little data, or if it runs the sender, which asks for feedback anyway.
+    /// Also asks for feedback in the SYNs of this host, so that servers that run the sender apply rates to downloads.
+    /// Switches then expect that this host also sends its own data at the rates that it gets. Use this option only if
+    /// the host sends little data, or if it runs the sender, which asks for feedback anyway.
     pub ask: bool,
 }

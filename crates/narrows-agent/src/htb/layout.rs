@@ -9,8 +9,8 @@ pub const HANDLE: u16 = 0x4e57;
 /// Bytes that Linux adds to an IP datagram without a size table: the Ethernet header.
 pub(super) const ETHERNET_HEADER: u32 = 14;
 
-/// A rate of one packet per second. It replaces a rate of zero, which HTB refuses, as in
-/// `narrows_control::rate::brf`.
+/// A rate of one packet per second. As in `narrows_control::rate::brf`, it replaces a rate of zero, which HTB
+/// refuses.
 pub(super) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
 /// Minor number of UDP's first queue.

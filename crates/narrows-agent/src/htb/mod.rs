@@ -57,8 +57,8 @@ pub struct Htb {
 }
 
 impl Htb {
-    /// Installs HTB at the root of interface `index`. An agent's HTB that is there already is taken over with its
-    /// queued packets if its layout is the same. If its layout differs, it is replaced.
+    /// Installs HTB at the root of interface `index`. If the HTB of an earlier agent is there, it is taken over with
+    /// its queued packets if its layout is the same, and replaced otherwise.
     ///
     /// # Errors
     /// If the kernel refuses, or if a foreign classful qdisc is at the root, because it could not be restored.

@@ -43,8 +43,8 @@ pub struct Remains {
 }
 
 impl Remains {
-    /// Reads the state that the guardian restores at interface `index` after our HTB. Call this function before
-    /// [`super::Htb::install`].
+    /// Reads the state that the guardian restores at interface `index` when it removes our HTB. Call this function
+    /// before [`super::Htb::install`].
     pub fn before(rtnl: &mut Rtnl, index: u32) -> Result<Remains, Error> {
         Ok(Remains { index, previous: root(rtnl, index)?.filter(|found| !found.is_ours()) })
     }

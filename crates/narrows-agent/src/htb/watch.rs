@@ -13,7 +13,7 @@ use super::rtnl::{Error, messages};
 
 /// The multicast group of reports about interfaces: RTMGRP_LINK (include/uapi/linux/rtnetlink.h).
 const LINKS: u32 = 1;
-/// Maximum number of datagrams that one call reads, so that a flood of reports does not stop the caller.
+/// Maximum number of datagrams that one call reads, so that a flood of reports does not block the caller.
 const AT_ONCE: usize = 256;
 
 /// A socket that reports changes of interfaces in the network namespace of the thread that opened it.

@@ -1,9 +1,9 @@
-//! The logic of the control loop: reads slots and computes orders. The host carries out the controllers' actions.
+//! The logic of the control loop: reads slots and computes orders. The caller carries out the controllers' actions.
 //!
 //! A tick comes every 10 ms by default, and when a controller's timer is due. In each tick the loop goes through the
 //! live slots once. It reports the program's counts to the port's controller and writes the controller's decisions
-//! into the slots. Between ticks the program announces new flows (newcomers). The loop then updates the decisions for
-//! all other flows at once. Only the end of a flow needs system calls.
+//! into the slots. Between ticks the program announces new flows (newcomers). The loop then immediately updates the
+//! decisions for all other flows. Only the end of a flow needs system calls.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::aggregate::{Aggregated, Decision, Reports, Standing};
@@ -41,11 +41,11 @@ pub struct Port {
     /// Designated packets since the last tick, if the controller counts them.
     pub reports: Reports,
     version: u64,
-    /// Whether the allocations of all flows of the port have changed.
+    /// Whether the controller's allocations have changed, so that the orders of all flows of the port are updated.
     changed: bool,
 }
 
-/// An action that the controller of a port asks the host to carry out.
+/// An action that the controller of a port asks the caller to carry out.
 #[derive(Debug, PartialEq)]
 pub struct Asked {
     /// Number of the port.
@@ -282,7 +282,8 @@ impl<T: FlowTable> Switch<T> {
         }
     }
 
-    /// Opens the slots in a part of the table that were not announced. Returns the part as a range of slots.
+    /// Opens the live slots in the next part of the table that were not announced. Returns the part as a range of
+    /// slots.
     fn scan(&mut self, now: Time, before: Option<Time>, asked: &mut Vec<Asked>) -> core::ops::Range<u32> {
         let slots = self.table.capacity();
         let passed = before.map_or(SCAN_EVERY, |before| now.since(before).min(SCAN_EVERY));
@@ -446,13 +447,13 @@ impl<T: FlowTable> Switch<T> {
         })
     }
 
-    /// Returns the rate of all flows of a port, if the port's controller keeps no flows.
+    /// Returns the rate that each flow of a port gets, if the port's controller keeps no flows.
     pub fn common_rate(&mut self, now: Time, port: usize) -> Option<RateCode> {
         let counter = self.ports.get_mut(port)?.controller.report_counter()?;
         Some(RateCode::encode(counter.common_rate(now)))
     }
 
-    /// Returns the ready grants of a port for its next newcomers. Several newcomers may get the same grant. A grant
+    /// Returns the ready grants of a port for its next newcomers. Several newcomers may get the same grant. Its rate
     /// is the share of the last newcomer that gets it, so that all grants together do not exceed the link.
     pub fn grants<const N: usize>(&mut self, port: usize) -> [RateCode; N] {
         let mut grants = [RateCode::UNASSIGNED; N];

@@ -37,7 +37,7 @@ impl Reported {
     }
 }
 
-/// Adds `new` to `sum`. The program's counters are limited only by their 64 bits.
+/// Adds `new` to `sum`. The sums saturate, because the program's counters can be as large as 64 bits allow.
 pub(super) fn add(sum: &mut Reports, new: &Reports) {
     sum.syns = sum.syns.saturating_add(new.syns);
     sum.first = sum.first.saturating_add(new.first);

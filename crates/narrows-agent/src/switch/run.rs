@@ -40,13 +40,13 @@ use crate::status::{RateRequest, Snapshot};
 /// Minimum time between two turns of the loop, and between two reactions to new flows. The loop reacts to a new flow
 /// at once if this time has passed.
 const LEAST_PAUSE: Span = Span::from_millis(1);
-/// Time that reading the counters and the clock may take. If it takes longer, both are read again.
+/// Maximum time for reading the counters and the clock. If the reading takes longer, both are read again.
 const PROMPT: Span = Span::from_micros(100);
 /// Maximum number of repeated readings. If all readings take longer than [`PROMPT`], as on a very busy machine, the
 /// last reading is used.
 const RECOUNTS: usize = 3;
-/// Minimum time between two updates of the services' grants. They follow averages over finished flows, which change
-/// slowly.
+/// Minimum time between two updates of the services' grants. The grants follow averages over finished flows, which
+/// change slowly.
 const SERVICES_EVERY: Span = Span::from_millis(500);
 /// Number of unconfirmed flows that is always allowed. If more flows are confirmed, the limit is the number of
 /// confirmed flows.
@@ -101,7 +101,7 @@ impl Runner {
             if waiting.borrow().is_empty() {
                 sleep_until(due, &[services.stop.as_fd(), bell_fd])?;
             } else {
-                // Further announcements can wait until the same time.
+                // Announcements that arrive in the meantime can wait until the same time.
                 sleep_until(due.min(answered + LEAST_PAUSE), &[services.stop.as_fd()])?;
             }
             bells.consume()?;
@@ -156,7 +156,7 @@ impl Runner {
 
     /// Reads the counters of the queues and of the program, and returns the time of reading. The controllers divide
     /// counts by time. If the agent was interrupted between reading the counters and the clock, the controllers would
-    /// see bursts that did not happen.
+    /// see bursts that did not happen, so a slow reading is repeated.
     fn refresh(&mut self, guardian: &mut Guardian) -> Result<Time, Failure> {
         self.lose_ports_without_queue(guardian)?;
         self.count_reports();
@@ -176,7 +176,7 @@ impl Runner {
         Ok(at)
     }
 
-    /// Adds the designated packets since the last call to each port, if the switch keeps no flows.
+    /// Adds to each port the designated packets that were counted since the last call, if the switch keeps no flows.
     fn count_reports(&mut self) {
         if self.config.keeps_flows() {
             return;

@@ -7,8 +7,8 @@ use narrows_control::units::{Bytes, Span, Time};
 
 use super::table::{Flags, Head, Orders, Tail};
 
-/// Number of reports for each RTT sample of a flow. The RTT changes slowly, and each sample needs an additional cache
-/// line.
+/// One in this many reports of a flow has an RTT sample. The RTT changes slowly, and each sample needs an additional
+/// cache line.
 const RTT_EVERY: u8 = 8;
 
 /// The record of one slot: the data that every tick reads, in one cache line. The flow's key is stored separately.

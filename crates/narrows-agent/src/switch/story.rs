@@ -10,7 +10,7 @@ use narrows_control::units::{Span, Time};
 use super::shadow::Shadow;
 use super::table::{Flags, Tags, Tail};
 
-/// Reports the events of one flow: the flow's controller, and the arguments that each report needs.
+/// Reports the events of one flow. Holds the flow's controller, and the arguments that each report needs.
 pub(super) struct Teller<'a> {
     pub(super) key: FlowKey,
     pub(super) tags: Tags,
@@ -61,8 +61,8 @@ impl Teller<'_> {
         let syn = self.event(opener, Segment::Syn, speaks);
         let syn_ack = self.event(opener.other(), Segment::SynAck, speaks);
         if shadow.flags.has(Flags::ADOPTED) && !shadow.flags.has(Flags::CONFIRMED) && !by_receiver {
-            // The SYN-ACK was not seen. If the flow's ACKs take another path, the SYN-ACK never passes here. The
-            // switch on that path then needs an advertisement (BRF-63).
+            // The SYN-ACK was not seen, so it is not reported. If the flow's ACKs take another path, it never passes
+            // here, and the switch on that path needs an advertisement (BRF-63).
             self.report(now, &syn);
             return self.data(now, speaks);
         }

@@ -91,8 +91,8 @@ pub(super) fn flow(flow: &Flow, interface: &str, rate: Rate, queued: &[LeafStats
     }
 }
 
-/// Returns the snapshot of a port, without its flows and without the program's counters. If the switch keeps no flows, the
-/// controller's estimate is the number of its flows that apply rates.
+/// Returns the snapshot of a port, without its flows and without the program's counters. If the switch keeps no
+/// flows, the number of flows that apply rates is the controller's estimate.
 pub(super) fn port(
     interface: &str,
     controller: &dyn Aggregated,

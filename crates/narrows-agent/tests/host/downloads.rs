@@ -1,5 +1,5 @@
-//! The passive opener sends: its SYN-ACK asks, and the handshake's third packet carries the first rate
-//! (BRF-14).
+//! The server sends the data: its SYN-ACK asks for feedback, and the handshake's third packet carries the
+//! first rate (BRF-14).
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -102,8 +102,8 @@ fn a_server_without_a_saved_syn_is_rated_by_the_third_packet() {
     });
 }
 
-/// In one cgroup neither program clears the other's callback flags, in any order: the SYN-ACK asks once, and
-/// the server's own ACKs keep their room.
+/// In one cgroup neither program clears the other's callback flags, whichever is loaded first: the SYN-ACK asks
+/// once, and the server's own ACKs keep their room.
 #[test]
 fn a_server_can_be_sender_and_receiver() {
     patiently(|| {

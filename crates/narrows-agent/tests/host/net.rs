@@ -71,7 +71,7 @@ impl Net {
     /// A network with this delay in each direction.
     pub(super) fn with_delay(delay_ns: u64, behaviour: Behaviour) -> Self {
         cgroup();
-        // Senders, receivers and the switch are started by this thread.
+        // The threads of the switch and of the connections, which this thread starts, inherit its priority.
         run_before_others();
         let mut hosts = Hosts::new("nrwh", Room::Whole);
         hosts.add("s");
@@ -101,8 +101,8 @@ impl Net {
         command
     }
 
-    /// A plain program on `from` sends to a plain server on the other host for this time, writing by `write`.
-    /// The server sends if `server_sends`.
+    /// Opens a connection from a plain client on A to a plain server on B. One end sends for this time, by calling
+    /// `write`: the server if `server_sends` is true, otherwise the client.
     pub(super) fn transfer(
         &self,
         time: Duration,

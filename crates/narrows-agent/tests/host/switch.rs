@@ -71,8 +71,8 @@ pub(super) struct Switch {
 }
 
 impl Switch {
-    /// Starts between two interfaces of the namespace that `enter` moves the thread to. Returns when the switch
-    /// receives: a lost ARP request would delay the first connection by a second.
+    /// Starts a switch between two interfaces. `enter` moves the switch's thread to their namespace. Returns when
+    /// the switch can receive, because a lost ARP request would delay the first connection by a second.
     pub(super) fn start(
         interfaces: [String; 2],
         delay_ns: u64,
@@ -190,7 +190,7 @@ fn run(sockets: &[OwnedFd; 2], delay_ns: u64, shared: &Shared) -> io::Result<()>
     Ok(())
 }
 
-/// Reads a frame and edits it; false drops it.
+/// Reads a frame and edits it. Returns false if the frame must be dropped.
 fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bool {
     let behaviour = shared.behaviour.lock().unwrap().clone();
     // Anything but TCP over IPv4 without options passes unchanged.
@@ -245,7 +245,7 @@ fn pass(frame: &mut Vec<u8>, forth: bool, shared: &Shared, data: &mut u64) -> bo
     true
 }
 
-/// Returns the value. Otherwise, panics with the error, which names the part of the set-up that failed.
+/// Returns the value. Panics if there is an error, whose text names the part of the set-up that failed.
 pub(super) fn must<T>(result: Result<T, HostError>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,12 +1,13 @@
-//! A network namespace of one test with a veth pair, removed when the test ends.
+//! Two network namespaces of one test with a veth pair between them, removed when the test ends.
 
 use narrows_agent::netns::Netns;
 use narrows_lab::{Hosts, Need, Room, can_run};
 
-/// A namespace with two ends of a veth: `a` (10.99.0.1) here and `b` (10.99.0.2) in a second one.
+/// Two namespaces with a veth between them. The first has the end `a` (10.99.0.1), and the second the end `b`
+/// (10.99.0.2).
 pub(crate) struct Lab(Hosts);
 
-/// Returns a lab, or the reason why there is none. With NARROWS_REQUIRE_KERNEL=1, the test fails if there is no lab.
+/// Returns a lab, or `None` if this machine cannot run the test. With NARROWS_REQUIRE_KERNEL=1, the test then fails.
 pub(crate) fn lab() -> Option<Lab> {
     if !can_run(&[Need::Root, Need::Tool("ip -V"), Need::Tool("tc -V"), Need::Tool("nsenter -V")]) {
         return None;

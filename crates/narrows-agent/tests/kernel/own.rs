@@ -1,5 +1,6 @@
-//! Congestion control algorithms of one test: names of its own, and a mount namespace of its own for their pins. The
-//! kernel's names are global, so the test does not touch those that the user of this machine has loaded.
+//! Congestion control algorithms of tests. Each test has its own names of algorithms, and its own mount namespace for
+//! their pins. Names are global in the kernel, so a test does not touch the algorithms that the user of this machine
+//! has loaded.
 
 use std::fs;
 use std::time::Duration;

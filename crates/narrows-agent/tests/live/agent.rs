@@ -93,8 +93,8 @@ impl Agent {
         Agent::start("sender", &config)
     }
 
-    /// Names of congestion control algorithms are global to the machine, so this waits until
-    /// another sender has ended.
+    /// Waits until the agent answers. If another sender has the name of its congestion control algorithm, which is
+    /// global to the machine, starts the agent again until that sender has ended.
     pub(crate) fn wait_until_ready(&mut self) {
         let begun = clock::now();
         while self.status(0).is_none_or(|s| s.role != self.role) {
@@ -114,7 +114,7 @@ impl Agent {
         Client::connect(&path_of(&self.name), &request).ok()?.next()?.ok()
     }
 
-    /// The present state of the first port, newer than the snapshot before.
+    /// The state of the first port, taken after this call.
     pub(crate) fn port(&self) -> PortStatus {
         let asked = clock::now();
         loop {
@@ -163,7 +163,7 @@ impl Agent {
         kill(self.pid(), signal).expect("the agent is there");
     }
 
-    /// Only kills the agent, with SIGKILL.
+    /// Kills the agent with SIGKILL, but not its guardian.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("the agent is there");
         self.child.wait().expect("it is our child");

@@ -39,7 +39,7 @@ fn serve(listener: &TcpListener, stop: &AtomicBool) {
                 let mut first = [0];
                 let Ok(1) = stream.read(&mut first) else { return };
                 match first[0] {
-                    // The server sends last, sends the first FIN, or closes at once.
+                    // The server sends data, closes with the first FIN, or closes with an RST.
                     0 => drop(stream.write_all(&[1; 20_000])),
                     1 => return,
                     2 => reset(&stream),

@@ -19,11 +19,11 @@ use super::net::{Forwarding, Net};
 use super::pinned::Bpffs;
 
 const BDR: &str = "rate_controller = \"bdr\"";
-/// The law divides 98 % of the link, and a port of 100 Mbit/s has 99.08 Mbit/s of datagrams. A full segment of 1448 bytes of
-/// payload loses 8 bytes to the report.
+/// Goodput of all flows together, in Mbit/s. A port of 100 Mbit/s carries 99.08 Mbit/s of datagrams, of which the rate
+/// controller shares out 98 %. Room for a report takes 8 of a full segment's 1448 bytes of payload.
 const SHARED: f64 = 100.0 * 1500.0 / 1514.0 * 0.98 * 1440.0 / 1492.0;
 
-/// Asserts that the switch has no room for flows, and returns the bytes of its maps that grow with the number of flows.
+/// Asserts that the switch's maps have no room for flows, and that its status lists no flow.
 fn assert_no_flows(switch: &Agent, pins: &Path) {
     for name in ["flows", "slots", "half_open", "adverts"] {
         let map = MapHandle::from_pinned_path(pins.join(name)).expect("the data plane is pinned");
@@ -35,7 +35,7 @@ fn assert_no_flows(switch: &Agent, pins: &Path) {
     assert_eq!(switch.fresh().flows.len(), 0);
 }
 
-/// The number of flows that the switch counts, over two seconds.
+/// Returns samples of the number of flows that the switch counts, taken over two seconds.
 fn counts(switch: &Agent) -> Vec<f64> {
     let sample = |_| {
         thread::sleep(Duration::from_millis(50));

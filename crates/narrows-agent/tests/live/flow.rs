@@ -50,7 +50,7 @@ impl Flow {
         Flow::open(sender, net.netns("c"), net.server(port, false), Sends::Client, None)
     }
 
-    /// Opens a connection. `congestion` is the congestion control, which is set before the connection is opened.
+    /// Opens a connection. `congestion` is the congestion control of the sending end, which is set before it sends.
     pub(crate) fn open(
         client: Netns,
         server: Netns,

@@ -1,4 +1,4 @@
-//! A host that is not on the path of a flow forges packets of both its ends. The host knows the addresses and ports,
+//! A host that is not on the path of a flow forges packets of both ends of the flow. It knows the addresses and ports,
 //! and guesses the rest.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -28,8 +28,8 @@ struct Attack {
     per_second: u64,
 }
 
-/// Sends packets of the receiver until it is stopped. If the attack sends RSTs, every second RST is
-/// a packet of the sender. Returns the number of packets.
+/// Sends packets that seem to come from the receiver, until it is stopped. In an attack with RSTs, every
+/// second packet seems to come from the sender. Returns the number of packets.
 fn forge(attack: Attack, [to_sender, to_receiver]: [&Port; 2], ends: [End; 2], stop: &AtomicBool) -> u64 {
     let (mut dice, begun, sent) = (Dice(21), clock::now(), AtomicU64::new(0));
     while !stop.load(Relaxed) {

@@ -28,8 +28,8 @@ impl Port {
         Port::toward(net, (host, interface), (interface, host))
     }
 
-    /// Opens a packet socket at an interface of a host, (host, interface). The socket's frames have the address of
-    /// another interface, for a host behind a bridge.
+    /// Opens a packet socket at an interface of a host, (host, interface). The socket sends frames to the interface
+    /// `to`, which may be behind a bridge.
     pub(crate) fn toward(net: &Net, at: (&str, &str), to: (&str, &str)) -> Port {
         let socket = net.inside(at.0, || packet_socket(at.1)).expect("a packet socket");
         Port { socket, from: mac(net, at.0, at.1), to: mac(net, to.0, to.1) }

@@ -37,7 +37,8 @@ fn network() -> Option<Net> {
     Some(net)
 }
 
-/// The cable of sender `i`. The kernel removes an earlier cable some time after the namespace at its other end.
+/// Makes the cable of sender `i`. Before that, waits until the kernel has removed the earlier cable, which takes some
+/// time after the namespace at its other end was deleted.
 fn connect(net: &Net, i: usize) {
     let (earlier, begun) = (format!("ip -n {} link show s{i}", net.name("r")), clock::now());
     while narrows_lab::says(&earlier).is_ok() {
@@ -125,8 +126,8 @@ fn a_namespace_that_is_made_again_is_taken_back() {
     let _switch = Agent::switch(&net, "100mbit");
     let mut sender = Agent::sender(&net, "all", &[("s1", "r"), ("s2", "r")]);
     for round in 1..=2 {
-        // The namespace comes back at once, so that the agent sees no time without it, and the second time after a
-        // while.
+        // The first time, the namespace comes back at once, so that the agent never finds it missing. The second time,
+        // it comes back after a while.
         let path = format!("/run/netns/{}", net.name("s1"));
         must(&format!("ip netns delete {}", net.name("s1")));
         if round == 2 {

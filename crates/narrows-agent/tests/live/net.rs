@@ -39,7 +39,7 @@ struct Relay {
 }
 
 impl Net {
-    /// Returns an empty network, or the reason why there is none.
+    /// Returns an empty network, or `None` if this machine cannot run the test.
     pub(crate) fn empty(forwarding: Forwarding, room: Room) -> Option<Net> {
         let tools = ["ip -V", "tc -V", "nsenter -V", "ethtool --version", "iperf3 --version"];
         let needs = [Need::Root, Need::Btf].into_iter().chain(tools.map(Need::Tool));
@@ -151,7 +151,7 @@ impl Net {
         }
     }
 
-    /// Makes a cable with a delay of the round trip, and with random loss of the packets that `a` sends.
+    /// Makes a cable with this round-trip delay, and with random loss of the packets that `a` sends.
     pub(crate) fn cable(&mut self, a: &str, b: &str, rtt_ms: u64, loss: f64) {
         self.cable_on(a, b, rtt_ms, loss, WIRE);
     }
@@ -223,7 +223,7 @@ impl Net {
         self.hosts.says(host, command).unwrap_or_else(|trouble| panic!("{trouble}"))
     }
 
-    /// Returns the `[[ports]]` and `interfaces` of the configuration of a star's switch.
+    /// Returns the names of a star's senders, which are also the names of the switch's interfaces to them.
     pub(crate) fn senders(&self) -> Vec<String> {
         (1..10).map(|i| format!("s{i}")).take_while(|host| self.hosts.has(host)).collect()
     }

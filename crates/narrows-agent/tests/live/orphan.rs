@@ -1,5 +1,5 @@
-//! `kill -9` of a sender's agent under load: its connections continue with CUBIC and do not harm others, until its next
-//! agent takes them over.
+//! `kill -9` of a sender's agent under load: the sender's connections continue with CUBIC and do not harm others, until
+//! the sender's next agent takes them over.
 
 use std::thread;
 use std::time::Duration;

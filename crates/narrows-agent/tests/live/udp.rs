@@ -69,7 +69,7 @@ impl Blast {
         Blast { packets: AtomicU64::new(0), stop: AtomicBool::new(false) }
     }
 
-    /// Sends at this rate of IP datagrams until stopped.
+    /// Sends IP datagrams at this rate until it is stopped.
     fn start<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,

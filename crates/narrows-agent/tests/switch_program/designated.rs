@@ -27,7 +27,7 @@ fn report(millis: u64, segments: u8) -> OptionReport {
     OptionReport { first: false, fin: false, segments, lived: Span::from_millis(millis) }
 }
 
-/// Timestamps behind a mark that the sender applies rates, and a report.
+/// Returns options: the mark of a sender that applies rates, timestamps, and the report if there is one.
 fn marked(report: Option<OptionReport>) -> Vec<u8> {
     let mut options = stamps(10, 20);
     options[..2].copy_from_slice(&[253, 2]);
@@ -45,7 +45,7 @@ fn rate_of(packet: &[u8]) -> RateOption {
     read(&packet[34..], Format::Experimental).option
 }
 
-/// Returns the rate that an ACK of this flow has after the switch, for an ACK that arrived at the port's interface.
+/// Sends an ACK of this flow that arrived at the port's interface. Returns the rate in the ACK after the switch.
 fn ack_rate(rig: &Rig, flow: &Packet) -> RateOption {
     let tried = rig.send_from(rig.ifindex[usize::from(DATA)], ACKS, &flow.clone().reversed());
     assert_eq!(tried.verdict, PASS);
@@ -106,7 +106,8 @@ fn the_report_of_a_fin_without_data_counts() {
     rig.send(DATA, &flow.clone().payload(1000).options(&marked(Some(report(100, 1)))));
     assert_eq!(rig.send(DATA, &fin).priority, PRIORITIES[1], "it follows the data of its flow");
     assert_eq!(counted(&rig), (150_000, 2, 0, 0));
-    // Not the report of an ACK without data, and not the FIN of a flow that has not designated packets.
+    // The report of an ACK without data does not count, and neither does a FIN's report if the flow designated no
+    // packet before.
     rig.send(DATA, &flow.clone().options(&unmarked));
     let other = Packet::new(Shape::V4, 40_001).flags(FIN | ACK).options(&unmarked);
     assert_eq!(rig.send(DATA, &other).priority, PRIORITIES[2]);
@@ -187,7 +188,7 @@ fn a_forged_report_counts_for_a_limited_time() {
     let flow = Packet::new(Shape::V4, 40_000).payload(1000);
     rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 1)))));
     assert_eq!(counted(&rig).0, 2_000_000);
-    // No segments, and a super-packet with more segments than the report states.
+    // A report that states no segments, and a super-packet with more segments than its report states.
     rig.send(DATA, &flow.clone().options(&marked(Some(report(4_000, 0)))));
     rig.send_bytes(DATA, 100, &flow.clone().options(&marked(Some(report(4_000, 1)))).bytes());
     assert_eq!(counted(&rig), (6_000_000, 3, 0, 0));

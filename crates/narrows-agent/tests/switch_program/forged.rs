@@ -340,8 +340,8 @@ impl Dice {
     }
 }
 
-/// The page names tests by file and function. Each test that it names exists, and it names each
-/// test of this file.
+/// The page on security names tests by file and function. Each named test must exist, and the page must
+/// name each test of this file.
 #[test]
 fn the_page_on_security_names_tests_that_exist() {
     let page = include_str!("../../../../docs/explanation/security.md");

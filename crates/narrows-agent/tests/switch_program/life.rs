@@ -29,8 +29,8 @@ fn a_syn_copied_to_other_ports_counts_at_the_controlled_one() {
     }
 }
 
-/// The mark of a subscriber is the mark of the data direction. It does not matter which side opened the connection,
-/// and whether the handshake was seen.
+/// The mark of a subscriber is the mark of the data direction. It does not matter which side opened the connection or
+/// whether the handshake was seen.
 #[test]
 fn a_slot_has_the_mark_of_its_data() {
     let Some(rig) = rig() else { return };
@@ -214,7 +214,8 @@ fn newcomers_get_successive_grants_and_too_many_are_refused() {
     assert_eq!(read(&known.packet[34..], Format::Experimental).option, rate(2_000_000));
 }
 
-/// From the ninth newcomer on, each grant is for twice as many newcomers as the grant before it.
+/// The first eight grants are for one newcomer each. The next grant is for eight newcomers, and each later grant for
+/// twice as many as the grant before it.
 #[test]
 fn each_newcomer_of_a_crowd_gets_a_grant_for_at_least_its_number() {
     let Some(rig) = rig() else { return };
@@ -362,7 +363,7 @@ fn udp_flows_have_queues_of_their_own() {
             assert_eq!(queues[0], queues[1], "{shape:?}");
             flows[queues[0] as usize] += 1;
         }
-        // 31 expected; a binomial number is outside of these bounds in one of a million runs.
+        // The expected number is 31. A binomial number is outside of these bounds in one of a million runs.
         assert!(flows.iter().all(|n| (5..65).contains(n)), "{shape:?}: {flows:?}");
     }
 }
@@ -379,7 +380,7 @@ fn syns_are_limited_to_their_burst_and_a_repeated_one_passes() {
     rig.data_port().set_syn(Rate::from_bytes_per_sec(1), Bytes::new(640));
     let verdict = |port, packet: &Packet| rig.send(port, packet).verdict;
     let verdicts: Vec<i32> = (0..20).map(|n| verdict(DATA, &syn(40_000 + n))).collect();
-    // The eleventh takes the remaining tokens, and then lacks 20 bytes for 20 seconds.
+    // The eleventh SYN takes the remaining 40 tokens. New tokens pay for its other 20 bytes, which takes 20 seconds.
     assert_eq!(verdicts, [[PASS; 11].as_slice(), &[DROP; 9]].concat());
     let counters = rig.data_port().counters();
     assert_eq!((counters.syns, counters.syn_policed, counters.arrived_packets[2]), (11, 9, 11));

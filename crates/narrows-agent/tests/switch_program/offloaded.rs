@@ -31,7 +31,8 @@ impl Tagger {
             insn.set_src_reg(src);
             insn
         };
-        // 64-bit move of a register and of a constant, call, exit, load of a 64-bit constant in two instructions.
+        // Opcodes: 64-bit move of a register, 64-bit move of a constant, call, exit, and load of a 64-bit constant,
+        // which takes two instructions.
         let (copy, set, call, exit, wide) = (0xbf, 0xb7, 0x85, 0x95, 0x18);
         let map = libbpf_sys::BPF_PSEUDO_MAP_FD as u8;
         let program = [
@@ -102,7 +103,7 @@ fn without_tag(packet: &Packet) -> Vec<u8> {
     frame
 }
 
-/// The same flow as with the tag in the frame.
+/// A packet belongs to the same flow, whether its tag is offloaded or in the frame.
 #[test]
 fn an_offloaded_tag_is_the_same_as_a_tag_in_the_frame() {
     let Some(rig) = rig() else { return };

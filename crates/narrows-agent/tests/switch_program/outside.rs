@@ -40,7 +40,7 @@ fn a_flow_between_vlans_is_one_flow_if_the_host_routes() {
     assert_eq!(rig.switch.tags(slot), Tags { vlan: 5, mark: 0 });
     assert_eq!(rig.switch.slots.get(slot).unwrap().bytes(), 152);
 
-    // A download: the SYN leaves without a tag, and the SYN-ACK belongs to the data.
+    // A download: the SYN leaves without a tag, and the SYN-ACK has the tags of the data.
     let (tagged, plain) = (Packet::new(Shape::QinQ, 40_002), Packet::new(Shape::V4, 40_002));
     rig.send(ACKS, &plain.clone().reversed().flags(SYN).options(SYN_OPTIONS));
     rig.send(DATA, &tagged.flags(SYN | ACK).options(SYN_OPTIONS));
@@ -158,7 +158,7 @@ fn a_gtp_packet_with_contradictory_lengths_stays_udp() {
         assert_eq!(passed, (PASS, true, &frame), "{what}");
         assert_eq!(rig.data_port().counters().unopened[3], n, "{what}");
     }
-    // A super-packet holds several G-PDUs, and a fragment a part of one.
+    // A super-packet holds several G-PDUs, and a fragment holds a part of one G-PDU.
     let mut fragment = Packet::new(Shape::Gtp, 40_000).payload(100).bytes();
     fragment[20] = 0x20;
     let counted = rig.data_port().counters().unopened[3];

@@ -344,7 +344,7 @@ impl Packet {
     }
     /// The datagram of the tunnel.
     fn in_gtp(&self, ip: &[u8]) -> Vec<u8> {
-        // A sequence number; 5G's session container, whose length is one word.
+        // The optional bytes: a sequence number, or 5G's session container, whose length is one word.
         let (flags, optional): (u8, &[u8]) = match self.shape {
             Shape::GtpBare => (0x32, &[0, 1, 0, 0]),
             Shape::GtpV6 => (0x34, &[0, 0, 0, 0x85, 1, 0, 9, 0]),

@@ -26,8 +26,8 @@ fn flow(rig: &Rig, shape: Shape) -> (Packet, Slot<'_>) {
 fn the_smallest_rate_on_the_path_stays() {
     let Some(rig) = rig() else { return };
     let (flow, slot) = flow(&rig, Shape::V4);
-    // (value on arrival, value on departure): unassigned, greater, equal in another code, smaller, a code
-    // that sorts the other way.
+    // (code on arrival, code on departure). On arrival: no rate (two codes), a greater rate, a greater rate
+    // with a smaller code, a smaller rate, a smaller rate with a greater code, a greater rate.
     for (there, leaves) in [
         (65535, 12503),
         (65534, 12503),
@@ -150,7 +150,7 @@ fn random_headers_give_the_reference_result() {
             prop_assert_eq!(&tried.packet[l4..], ours.as_bytes());
             prop_assert_eq!(header + l4, whole.len(), "only without payload");
         }
-        // A truncated packet; the kernel does not run one without a whole IP header.
+        // A truncated packet. The kernel does not run the program on a packet without a whole IP header.
         let short = &whole[..whole.len() - cut.min(whole.len() - l4)];
         if short.len() < whole.len() {
             prop_assert_eq!(&rig.send_bytes(ACKS, 0, short).packet[..], short);

@@ -117,7 +117,8 @@ impl Catalogue {
     }
 }
 
-/// A source of congestion controllers for a run. [`Catalogue`] and functions of a [`Choice`] implement this trait.
+/// A source of congestion controllers for a run. [`Catalogue`] and functions that take a [`Choice`] implement
+/// this trait.
 pub trait Controllers {
     /// Checks a name and its parameters.
     ///

@@ -250,7 +250,7 @@ pub struct Lost {
     pub tx_in_flight: u32,
     /// Segments marked lost since this segment was sent, including this segment.
     pub lost: u32,
-    /// The application, not the network, limited the sender when this segment was sent.
+    /// Whether the application, not the network, limited the sender when this segment was sent.
     pub app_limited: bool,
 }
 
@@ -310,10 +310,10 @@ pub enum Signal {
     Loss,
     /// An ECN echo, once per window.
     Ecn,
-    /// A tail loss probe repaired a loss (RFC 8985, section 7.4). The controller answers once,
-    /// without recovery. Linux enters CWR, as after an ECN echo.
+    /// A tail loss probe repaired a loss (RFC 8985, section 7.4). The controller responds once, and there is
+    /// no recovery. Linux enters CWR, as after an ECN echo.
     Probe,
-    /// A retransmission timeout. The transport sets cwnd to 1 after the controller has answered.
+    /// A retransmission timeout. The transport sets cwnd to 1 after the controller has responded.
     Timeout,
 }
 
@@ -444,7 +444,7 @@ pub trait Controller: Send {
         false
     }
 
-    /// Names and values of the internal state for traces, e.g. `trace("bw", 1.25e7)`. Names are
-    /// fixed per controller.
+    /// Passes the names and values of the internal state to `trace`, e.g. `trace("bw", 1.25e7)`. The names of
+    /// a controller are fixed.
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
 }

@@ -10,8 +10,9 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
 
 /// Like [`update`], for two bytes that start `offset` bytes into the covered data.
 ///
-/// At an odd offset each byte belongs to the other half of its word. The sum does not depend on the
-/// word in which a half is counted (RFC 1071, section 2(B)), so swapping both values is sufficient.
+/// At an odd offset, the two bytes belong to two words, and each byte is in the opposite half of its word.
+/// The sum does not depend on the word in which a half is counted (RFC 1071, section 2(B)). So it is
+/// sufficient to swap the bytes of both values.
 pub const fn update_at(checksum: u16, offset: usize, old: u16, new: u16) -> u16 {
     if offset.is_multiple_of(2) {
         update(checksum, old, new)
@@ -53,8 +54,8 @@ mod tests {
 
     #[test]
     fn rfc_1624_corner_does_not_give_minus_zero() {
-        // RFC 1624, section 4: HC = 0xDD2F, m = 0x5555, m' = 0x3285 give 0x0000. RFC 1141 gave
-        // 0xFFFF.
+        // RFC 1624, section 4: HC = 0xDD2F, m = 0x5555, m' = 0x3285 give 0x0000. The formula of RFC 1141
+        // gives 0xFFFF.
         assert_eq!(update(0xDD2F, 0x5555, 0x3285), 0x0000);
     }
 

@@ -21,8 +21,8 @@ impl RateCode {
     /// BRF-100 needs a bit in the option. The lowest bit of the unassigned value is free: codes
     /// 65530 to 65534 are reserved, and readers treat an unknown reserved code as unassigned.
     pub const UNLIMITED: RateCode = RateCode(65534);
-    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN of a source that gets later rates in messages (PAC-3b). Only
-    /// the SYN-ACK answers the option.
+    /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN of a source that gets later rates in messages
+    /// (PAC-3b). Only the SYN-ACK answers the option with a rate.
     pub const BY_MESSAGE: RateCode = RateCode(65533);
     /// Like [`UNASSIGNED`](RateCode::UNASSIGNED), in the SYN or SYN-ACK of a sender that designates packets (BDR-31).
     pub const DESIGNATES: RateCode = RateCode(65532);

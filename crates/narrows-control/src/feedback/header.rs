@@ -1,8 +1,9 @@
 //! The congestion header: fields that packets carry to routers on their path, and the echo in ACKs.
 //!
-//! XCP, RCP, BDR and OBP put a header between IP and TCP. The fields are those of the sources: draft-falk-xcp-spec-03
-//! for XCP, chapter 6 of Dukkipati's thesis for RCP, and the IP option of BDR-6 for BDR. The layout of OBP's header
-//! is unknown. The layout here is ours: the headers are one type of a fixed number of 32-bit words.
+//! XCP, RCP, BDR and OBP put a header between IP and TCP. The fields are those of the sources:
+//! draft-falk-xcp-spec-03 for XCP, chapter 6 of Dukkipati's thesis for RCP, and the IP option of BDR-6 for
+//! BDR. The layout of OBP's header is unknown. The layout here is ours: all headers are values of one type
+//! with a fixed number of 32-bit words.
 //!
 //! A packet carries at most one header, which routers rewrite in place. The bytes of the header count as sent. The
 //! receiver copies the result into ACKs as one word ([`Echo`]).

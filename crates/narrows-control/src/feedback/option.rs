@@ -55,8 +55,8 @@ pub enum NoPlace {
 pub struct Reading {
     /// The rate option.
     pub option: RateOption,
-    /// The sender says that its application does not limit it (BRF-100). Meaningful on data packets
-    /// only.
+    /// Whether the sender says that its application does not limit the flow (BRF-100). Meaningful only on
+    /// data packets.
     pub unlimited: Option<bool>,
 }
 
@@ -109,7 +109,8 @@ fn locate_experimental(header: &[u8]) -> Option<usize> {
 }
 
 fn locate_padding(header: &[u8]) -> Option<usize> {
-    // Linux's layout for established connections. Only in this layout are the two bytes known to be padding.
+    // The test is for Linux's layout of established connections. Only in this layout are the two bytes known
+    // to be padding.
     let room = header[FLAGS] & SYN == 0 && header.get(MIN_HEADER + 2..MIN_HEADER + 4)? == TIMESTAMP;
     room.then_some(MIN_HEADER)
 }
@@ -143,8 +144,8 @@ pub fn rewrite(header: &mut [u8], format: Format, code: RateCode) -> Result<(), 
     Ok(())
 }
 
-/// Restores the two NOPs (the sender's side of [`Format::Padding`]) and returns the value they
-/// held.
+/// Restores the two NOPs (the sender's side of [`Format::Padding`]), and returns the value that was in their
+/// place.
 pub fn restore_padding(header: &mut [u8]) -> Reading {
     let reading = read(header, Format::Padding);
     // An error means that there is nothing to restore.

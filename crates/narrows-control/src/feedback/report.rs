@@ -1,7 +1,7 @@
 //! The report of a designated packet (BDR-6, BDR-20) as the value of a TCP option, as `bpf/include/wire.h` encodes it.
 //!
-//! The option has eight bytes: kind 253, length, the ExID [`EXID`] and 32 bits. A real sender knows at most 255 segments of one
-//! packet, and a real switch counts at most [`LIVED_MAX`] from one report.
+//! The option has eight bytes: kind 253, length, the ExID [`EXID`] and 32 bits. The number of segments of one
+//! packet is at most 255, and a real switch counts at most [`LIVED_MAX`] from one report.
 
 use crate::units::Span;
 

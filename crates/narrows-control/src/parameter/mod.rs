@@ -69,7 +69,8 @@ crate::words! {
     }
 }
 
-/// The word for "no limit", "not used" or "as another parameter says" of parameters that may be absent.
+/// The word that means "no limit", "not used" or "as another parameter says", for parameters that may be
+/// absent.
 pub const NONE: &str = "none";
 
 /// Given parameters, by name.

@@ -58,7 +58,7 @@ impl Problem {
     }
 }
 
-/// Returns the text, cut to the length of a line: names and words can come from other hosts.
+/// Returns the text, cut to the length of a line, because names and words can come from other hosts.
 fn shortened(text: String) -> String {
     if text.chars().count() > 60 { text.chars().take(57).chain("...".chars()).collect() } else { text }
 }

@@ -37,7 +37,7 @@ pub enum Segment {
     Rst,
 }
 
-/// The properties of a TCP packet that the life of its flow depends on.
+/// The properties of a TCP packet that determine whether its flow begins, is confirmed or ends.
 #[derive(Copy, Clone, Debug)]
 pub struct FlowEvent<K = FlowKey> {
     /// The flow in its data direction.

@@ -18,7 +18,7 @@ pub enum Action<K: FlowIdentity = FlowKey> {
         /// Ceiling for borrowing.
         ceil: Rate,
     },
-    /// Send this to the domain's SDN controller.
+    /// Send this message to the domain's SDN controller.
     ToController(Message<K>),
     /// Send the rate of a flow to its source, in a separate message instead of an ACK (PAC-3b).
     ToSource {
@@ -27,7 +27,7 @@ pub enum Action<K: FlowIdentity = FlowKey> {
         /// Its rate, L3 bytes/s.
         rate: Rate,
     },
-    /// Write to the log of the run: an event, the flow and a value.
+    /// Write an event, with the flow and a value, to the log of the run.
     Log {
         /// A fixed word, e.g. `congestion-queue`.
         event: &'static str,
@@ -36,15 +36,16 @@ pub enum Action<K: FlowIdentity = FlowKey> {
         /// Value in SI units (bytes/s, seconds, count).
         value: f64,
     },
-    /// Write to the log of the run: from now on the port is in this state. A port changes its state many times per
-    /// second, so a host need not show these events to its operator.
+    /// Write to the log of the run that the port has entered this state. A port changes its state many times
+    /// per second, so a host need not show these events to its operator.
     State {
         /// A fixed word, e.g. `state-measure`.
         state: &'static str,
         /// Number of flows with a rate.
         value: f64,
     },
-    /// Write to the flow records, from which bandwidth models are trained (BRF-31): a flow that has ended.
+    /// Write a flow that has ended to the flow records. Bandwidth models are trained from these records
+    /// (BRF-31).
     Record {
         /// The flow.
         flow: K,
@@ -52,7 +53,8 @@ pub enum Action<K: FlowIdentity = FlowKey> {
         features: Features,
         /// When the flow last got a rate as a newcomer.
         joined: Time,
-        /// The rate that the flow could use, L3 bytes/s: its own, or the link's if the port limited the flow.
+        /// The rate that the flow could use, L3 bytes/s: its own mean rate, or the rate of the link if the
+        /// port limited the flow.
         rate: Rate,
         /// Whether the application limited the flow.
         limited: bool,
@@ -114,8 +116,8 @@ pub enum Message<K: FlowIdentity = FlowKey> {
         /// The measured demand of the flow, L3 bytes/s, if the demand is below the grant of the flow.
         demand: Option<Rate>,
     },
-    /// Controller to ingress: the rates of the flows that begin there, and the rates for newcomers until the next
-    /// update (PAC-22).
+    /// Controller to ingress: the rates of the flows that begin at this ingress, and the rates for newcomers
+    /// until the next update (PAC-22).
     Grants {
         /// The port addressed.
         port: PortId,

@@ -32,7 +32,7 @@ pub enum RateOption {
 /// The fields of a packet that a switch can read.
 #[derive(Clone, Debug)]
 pub struct PacketInfo<K = FlowKey> {
-    /// The flow in its data direction, also for an ACK.
+    /// The flow, in the direction of its data even if this packet is an ACK.
     pub key: K,
     /// Size of the IP datagram.
     pub size: Bytes,
@@ -42,8 +42,8 @@ pub struct PacketInfo<K = FlowKey> {
     pub flags: TcpFlags,
     /// The rate option.
     pub option: RateOption,
-    /// Whether the sender says that its application does not limit it (BRF-100); `None` from
-    /// senders that never say so.
+    /// Whether the sender says that its application does not limit the flow (BRF-100). `None` if the packet
+    /// does not carry this information.
     pub unlimited: Option<bool>,
     /// First sequence number of the payload (bytes).
     pub seq: u64,

@@ -34,8 +34,8 @@ impl Entry {
         self.parameters.iter().zip((self.defaults)(given))
     }
 
-    /// Returns the parameters with which real switches and stock hosts can use the rate controller: none, or a
-    /// `signal`. Returns `None` if they cannot use it.
+    /// Returns the parameters that the rate controller needs to work with real switches and stock hosts: a
+    /// `signal`, or no parameters at all. Returns `None` if the controller cannot work with them.
     pub fn on_switches(&self) -> Option<Values> {
         let signals = match self.parameter("signal").map(|parameter| parameter.shape.takes) {
             Some(Takes::Word(words)) => words,

@@ -47,7 +47,7 @@ pub(crate) struct FlowBoard {
     pub(crate) delivered: AtomicU64,
     /// UDP: datagrams sent.
     pub(crate) sent_packets: AtomicU64,
-    /// The connection was refused or aborted.
+    /// Whether the connection was refused or aborted.
     pub(crate) failed: AtomicBool,
     /// The reason of the failure.
     pub(crate) reason: OnceLock<String>,
@@ -85,7 +85,8 @@ impl FlowBoard {
     }
 }
 
-/// Finds a connection's flow at the receiver. The key is the number of the plan's flow and the sender's port.
+/// Finds a connection's flow at the receiver. The key is the index of the flow in the spec and the sender's
+/// port.
 #[derive(Debug, Default)]
 pub(crate) struct Registry(Mutex<FxHashMap<(usize, u16), Arc<FlowBoard>>>);
 

@@ -160,7 +160,7 @@ impl Host {
     /// # Errors
     /// The kernel refuses an operation that it permitted before.
     pub(crate) fn run(mut self, clock: Clock, end: Time, stop: &AtomicBool) -> Result<(), Error> {
-        // A sender that does not get a processor for 10 ms would look like a sender that the network limits.
+        // If a sender got no processor for 10 ms, it would look like a sender that the network limits.
         crate::raw::high_priority();
         let mut events = vec![EpollEvent::empty(); 256];
         let is_over =

@@ -1,5 +1,5 @@
-//! The schedule of flows: all members of the plan's groups and Poisson sources, with the same starts and sizes as in the
-//! simulator.
+//! The schedule of flows: all flows of the plan's groups and Poisson sources, with the same starts and sizes
+//! as in the simulator.
 
 use narrows_control::units::{Bytes, Time};
 use narrows_sim::model::{App, Arrivals, starts};

@@ -26,8 +26,8 @@ static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
 /// Maximum number of bytes that one call discards at a receiving socket.
 const DISCARD_BYTES: usize = 1 << 20;
 
-/// Bytes of the timestamp option (RFC 7323). The payload of a full segment is smaller than the MSS option by this
-/// number.
+/// Bytes of the timestamp option (RFC 7323). The payload of a full segment is this much smaller than the
+/// value of the MSS option.
 const TIMESTAMPS_BYTES: u32 = 12;
 
 /// Payload of a full segment with an MTU of 1500. No socket option is set for this value.
@@ -66,9 +66,9 @@ fn tcp_socket(address: &SocketAddr) -> nix::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// The algorithm that both ends must use. Otherwise the receiver does not accept ECN from SYNs with ECT, the sender's kernel
-/// runs Reno instead, and marks are not echoed individually (tcp_ecn_create_request, net/ipv4/tcp_input.c; dctcp_init,
-/// net/ipv4/tcp_dctcp.c).
+/// The algorithm that must be set at both ends. If only the sender uses it, the receiver does not accept ECN
+/// from SYNs with ECT, the sender's kernel runs Reno instead, and marks are not echoed individually
+/// (tcp_ecn_create_request, net/ipv4/tcp_input.c; dctcp_init, net/ipv4/tcp_dctcp.c).
 const AT_BOTH_ENDS: &str = "dctcp";
 
 /// Listens in the calling thread's namespace.
@@ -109,7 +109,7 @@ pub(crate) struct Sender {
     stop: Time,
     mss: u16,
     unsent: Unsent,
-    /// The limit of unsent data that the kernel currently has.
+    /// The limit of unsent data that is currently set in the kernel.
     unsent_max: u32,
     /// Bytes taken from the application that are not written yet.
     pending: usize,
@@ -119,8 +119,9 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Opens the connection from `source` (port 0: any) in the calling thread's namespace. `announce` gets the source port before
-    /// the first packet leaves. `flows` is the number of flows that the host sends in the run.
+    /// Opens the connection from `source` (port 0: any) in the calling thread's namespace. `announce` is
+    /// called with the source port before the first packet leaves. `flows` is the number of flows that the
+    /// host sends in the run.
     pub(crate) fn connect(
         source: SocketAddr,
         destination: SocketAddr,
@@ -268,7 +269,7 @@ pub(crate) struct Sink {
     pub(crate) stream: TcpStream,
     pub(crate) board: Arc<FlowBoard>,
     /// The window clamp. It is set again after the first data, because Linux 6.18 resets it at the first full
-    /// segment. At that time they measure the share of payload in the buffer (`tcp_measure_rcv_mss`).
+    /// segment. At that time, Linux measures the share of payload in the buffer (`tcp_measure_rcv_mss`).
     pub(crate) clamp: Option<i32>,
 }
 

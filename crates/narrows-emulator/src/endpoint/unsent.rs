@@ -1,11 +1,12 @@
-//! How an application that always has data passes it to the kernel: the amount of data that is kept unsent in the
-//! socket (TCP_NOTSENT_LOWAT), and the speed of writing.
+//! How an application that always has data passes its data to the kernel. Two values are chosen: the amount
+//! of data that is kept unsent in the socket (TCP_NOTSENT_LOWAT), and the speed of writing.
 //!
-//! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited, net/ipv4/tcp_rate.c). BBR
-//! ignores such samples and may then stay in Startup for seconds, since a recovery can open a whole window before the
-//! sender is woken. Therefore the flows of a host together keep as much data unsent as the bottleneck transmits in an
-//! RTT. More unsent data would be harmful for two reasons. Data that is unsent when the application stops is still
-//! sent. Large writes keep a slow processor from forwarding packets.
+//! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited,
+//! net/ipv4/tcp_rate.c). BBR ignores samples of such a socket, and may then stay in Startup for seconds: a
+//! recovery can free a whole window at once, which the kernel sends before the application is woken to write
+//! more. Therefore the flows of a host together keep as much data unsent as the bottleneck transmits in an
+//! RTT. More unsent data would be harmful for two reasons. First, data that is unsent when the application
+//! stops is still sent. Second, large writes keep a slow processor from forwarding packets.
 
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::model::EmptyPath;
@@ -16,14 +17,14 @@ const LEAST: Span = Span::from_millis(10);
 /// Maximum amount of unsent data: the size to which Linux grows a send buffer (tcp_wmem's default).
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Speed of writing as a multiple of the bottleneck's rate. This speed is higher than slow start and BBR's Startup
-/// need.
+/// Speed of writing as a multiple of the bottleneck's rate. Slow start and BBR's Startup need less than this
+/// speed.
 const WRITE_SPEEDUP: u64 = 4;
-/// Determines how much is written without a pause: [`WRITE_SPEEDUP`] times the data that the bottleneck transmits in
-/// this time.
+/// The amount that is written without a pause is [`WRITE_SPEEDUP`] times the data that the bottleneck
+/// transmits in this time.
 const TURN: Span = Span::from_millis(1);
 
-/// Number of flows that may share the bottleneck. With up to this many, no flow has much unsent data when it stops.
+/// If up to this number of flows share the bottleneck, no flow has much unsent data when it stops.
 const SHARERS: u64 = 8;
 
 /// Unsent data of one connection.
@@ -32,8 +33,7 @@ pub(crate) struct Unsent {
     bottleneck: Rate,
     /// Target amount of unsent data, as the time that the bottleneck needs to transmit it.
     worth: Span,
-    /// Time at which the application stops. This time is never reached if the application sends until the end of the
-    /// run.
+    /// Time at which the application stops; [`Time::NEVER`] if it sends until the end of the run.
     stop: Time,
 }
 

@@ -19,7 +19,8 @@ pub(crate) enum Kind {
     Data {
         /// L3 bytes.
         bytes: u32,
-        /// The frame represents several packets, into which the sender's NIC would have segmented it (GSO).
+        /// Whether the frame represents several packets, into which the sender's NIC would have segmented it
+        /// (GSO).
         super_packet: bool,
     },
     /// ARP, neighbour discovery and all other frames that are not part of a plan.
@@ -37,7 +38,8 @@ pub(crate) fn classify(packet: &[u8]) -> Kind {
             None => return Kind::Housekeeping,
         }
     }
-    // Short frames are padded to 60 bytes, so the length is taken from the IP header. It may be 0 for a super-packet (BIG TCP).
+    // Short frames are padded to 60 bytes, so the length is taken from the IP header. The length there may be
+    // 0 for a super-packet (BIG TCP).
     let header_length = match (ethertype, l3) {
         (ETHERTYPE_IPV4, [_, _, a, b, ..]) => u16::from_be_bytes([*a, *b]) as usize,
         (ETHERTYPE_IPV6, [_, _, _, _, a, b, next, _, ..]) => {

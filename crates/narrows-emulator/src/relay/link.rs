@@ -1,5 +1,6 @@
-//! A link of the plan as a pure function of time. The input is a packet, and the output is the packet's fate. Link
-//! model, impairments and random streams are those of the simulator (`narrows-sim`, `net`).
+//! A link of the plan, without clock and sockets. The input is a packet and its time, and the output is the
+//! packet's fate. Link model, impairments and random streams are those of the simulator (`narrows-sim`,
+//! `net`).
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,8 @@ use narrows_sim::plan::{LimitPlan, LinkPlan, MarkPlan, QueuePlan};
 use crate::error::Error;
 use crate::spec::RelayModel;
 
-/// Packets that a token bucket may send at once (`backends/kernel/queues.py`), not counting the first one.
+/// Number of further packets that a token bucket may send at once with the first one
+/// (`backends/kernel/queues.py`).
 const MOST_WAITING_PACKETS: u64 = 2;
 
 /// Counters of a link since the start of the run.
@@ -124,7 +126,8 @@ impl Link {
         self.impair.as_ref().is_some_and(|i| i.can_reorder())
     }
 
-    /// Whether the model decides about each packet separately. If so, a super-packet counts as one packet.
+    /// Whether the model decides about each packet separately. In this case a super-packet would wrongly
+    /// count as one packet.
     pub(crate) fn decides_per_packet(&self) -> bool {
         self.impair.is_some() || self.server.is_some()
     }
@@ -177,9 +180,9 @@ impl Link {
 }
 
 impl Wire {
-    /// The time at which the packet leaves. At most as many packets as a full bucket holds can be ahead of the
-    /// packet. The bucket's bursts cause a backlog on the wire. Without this limit the backlog would never shrink,
-    /// because the bucket and the wire send at the same rate.
+    /// The time at which the packet has left the wire. Bursts of the token bucket cause a backlog on the
+    /// wire. The backlog before a packet is limited to the packets of a full bucket. Without this limit, it
+    /// would never shrink, because the bucket and the wire send at the same rate.
     fn carry(&mut self, now: Time, bytes: u32) -> Time {
         let (start, finish) = self.service.serve(now, bytes);
         let own = finish.since(start);

@@ -1,4 +1,4 @@
-//! Properties of the link model for any sequence of arrivals, without real packets.
+//! Tests of the link model, without real packets.
 
 use narrows_control::units::Rate;
 use narrows_sim::plan::{JitterPlan, LossPlan, RatePlan};

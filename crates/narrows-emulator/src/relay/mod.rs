@@ -1,4 +1,5 @@
-//! The relay: one thread that forwards frames between interfaces in real time, by the simulator's link model.
+//! The relay: one thread that forwards frames between interfaces in real time, according to the simulator's
+//! link model.
 //!
 //! The kernel stamps frames when they arrive, so the thread's delay in reading the frames does not add to the link's
 //! delay. Frames never leave before they are due, and their lateness is measured. Between frames the thread sleeps
@@ -38,10 +39,10 @@ const PACKET_MAX_BYTES: usize = VNET_HEADER + 18 + 65_536;
 /// Longest sleep between two checks of the cancel flag.
 const NAP: Span = Span::from_millis(50);
 
-/// Timestamps older than this are ignored, because such an age means that the clock was set in the meantime.
+/// Timestamps older than this are ignored: CLOCK_REALTIME must have been set since.
 const STAMP_MAX_AGE_NANOS: u64 = 2_000_000_000;
 
-/// State of a link during a run: written by the relay's thread, read by the sampler.
+/// State of a link during a run. The relay's thread writes it, and the sampler reads it.
 #[derive(Debug, Default)]
 pub(crate) struct LinkBoard {
     pub(crate) offered: AtomicU64,
@@ -259,8 +260,8 @@ impl Relay {
 }
 
 impl Lane {
-    /// Handles a frame that arrived at CLOCK_MONOTONIC `arrived`. Returns how many bytes of `room` the frame
-    /// takes.
+    /// Handles a frame that arrived at CLOCK_MONOTONIC `arrived`. `room` is the number of bytes that the
+    /// relay may still store. Returns how many of them the frame takes.
     fn take(&mut self, packet: &[u8], arrived: u64, clock: Clock, room: u64) -> u64 {
         // Timestamps of two processors may be slightly out of order, but the model's time must not decrease.
         let arrived = arrived.max(self.latest);

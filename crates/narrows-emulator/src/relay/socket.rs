@@ -1,5 +1,5 @@
-//! A packet socket on one interface, for whole Ethernet frames with their virtio headers. Super-packets and checksums that are
-//! not computed yet pass unchanged (packet(7), PACKET_VNET_HDR).
+//! A packet socket on one interface, for whole Ethernet frames with their virtio headers. With these headers,
+//! super-packets and packets without a computed checksum pass unchanged (packet(7), PACKET_VNET_HDR).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -11,8 +11,8 @@ use crate::netns;
 use crate::raw;
 use crate::spec::InterfaceSpec;
 
-/// Size of the kernel's buffer, which stores frames while the relay has no processor. It suffices for 0.3 s at 1
-/// Gbit/s (the kernel counts frames twice).
+/// Size of the kernel's buffer, which stores frames while the relay's thread is not running. The size
+/// suffices for 0.3 s at 1 Gbit/s (the kernel counts frames twice).
 const RECEIVE_BUFFER_BYTES: i32 = 64 << 20;
 
 /// A packet socket.

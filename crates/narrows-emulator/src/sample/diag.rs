@@ -1,4 +1,4 @@
-//! Connections of other programs, by sock_diag(7).
+//! Samples connections of other programs by sock_diag(7).
 
 use std::io;
 use std::path::Path;

@@ -15,8 +15,8 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
-/// Without NLM_F_ECHO the kernel sends the answer about a class only to a multicast group
-/// (net/netlink/af_netlink.c, nlmsg_notify). With NLM_F_ACK each answer ends with a final message.
+/// NLM_F_ECHO: without it, the kernel sends the answer about a class only to a multicast group
+/// (net/netlink/af_netlink.c, nlmsg_notify). NLM_F_ACK: a final message ends each answer.
 const NLM_F_ACK_ECHO: u16 = 0x4 | 0x8;
 
 /// A netlink socket in a namespace.

@@ -36,9 +36,9 @@ const NANOS_PER_TICK: u64 = 10_000_000;
 
 /// Clock ticks of all processors together.
 ///
-/// The kernel samples a processor's activity at its tick. Work that runs in step with the ticks, or in a
-/// guest with virtual time, is therefore missing from these counts. The kernel measures idle time exactly (NO_HZ), so
-/// busy time is computed as the elapsed time minus the idle time.
+/// The kernel counts busy time by sampling each processor at its tick. Work that runs in step with the ticks,
+/// or in a guest with virtual time, is therefore not counted. The kernel measures idle time exactly (NO_HZ),
+/// so busy time is computed here as the elapsed time minus the idle time.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 struct Ticks {
     /// Time since CLOCK_MONOTONIC's zero, multiplied by the number of processors.
@@ -90,8 +90,8 @@ fn ticks() -> Ticks {
     parse_stat(&text, monotonic())
 }
 
-/// Parses the line for all processors together (user nice system idle iowait irq softirq steal). In the file,
-/// a line for each processor follows (proc(5)).
+/// Parses the first line, which is for all processors together (user nice system idle iowait irq softirq
+/// steal), and counts the following lines, one for each processor (proc(5)).
 fn parse_stat(text: &str, nanos: u64) -> Ticks {
     let line = text.lines().next().unwrap_or("");
     let fields: Vec<u64> = line.split_whitespace().skip(1).take(8).map_while(|f| f.parse().ok()).collect();
@@ -121,7 +121,8 @@ mod tests {
     fn busy_time_is_the_time_that_is_not_idle() {
         let ms = |n: u64| n * 1_000_000;
         let a = parse_stat("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1000));
-        // Two processors have 100 ticks in half a second, 50 of them idle, independent of the sampled activity.
+        // Two processors have 100 ticks in half a second, and 50 of them are idle. The busy ticks in the file
+        // do not matter.
         let b = parse_stat("cpu  101 0 50 840 60 0 0 0 0 0\ncpu0 1 2 3\ncpu1 1 2 3\nintr 9\n", ms(1500));
         assert_eq!(a, Ticks { passed: 200, idle: 850, steal: 0 });
         assert_eq!(b.busy_since(a), 0.5);

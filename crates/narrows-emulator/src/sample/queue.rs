@@ -1,4 +1,4 @@
-//! Queues of the kernel, by rtnetlink: the figures of `tc -s` without starting a process.
+//! Reads queues of the kernel by rtnetlink. The figures are those of `tc -s`, but no process is started.
 
 use std::io;
 
@@ -43,7 +43,7 @@ pub(crate) struct Queue {
     netlink: Netlink,
     kind: u16,
     request: [u8; TCMSG],
-    /// Bytes per packet that the kernel counts but a plan does not count.
+    /// Bytes per packet that the kernel counts in addition to the L3 bytes.
     header: u64,
     /// Namespace, interface and handle, for messages.
     pub(crate) name: String,

@@ -36,7 +36,8 @@ pub(crate) struct TcpInfo {
     pub(crate) data_segments_out: u32,
     pub(crate) dsack_dups: u32,
     pub(crate) timeouts: u32,
-    /// Microseconds with data to send, and the part of them limited by the receive window and by the send buffer.
+    /// Microseconds with data to send, and the parts of them in which the receive window or the send buffer
+    /// was the limit.
     pub(crate) busy_us: u64,
     pub(crate) rwnd_limited_us: u64,
     pub(crate) sndbuf_limited_us: u64,
@@ -83,7 +84,8 @@ impl TcpInfo {
             delivered: u32_at(192),
             bytes_sent: u64_at(200),
             dsack_dups: u32_at(216),
-            // tcpi_total_rto: Linux 6.7, after rcv_ooopack, snd_wnd, rcv_wnd and rehash.
+            // The field tcpi_total_rto exists since Linux 6.7. It follows rcv_ooopack, snd_wnd, rcv_wnd and
+            // rehash.
             timeouts: u32_at(240) & 0xffff,
         }
     }

@@ -41,8 +41,8 @@ impl External {
         External { spec, from, to, info: TcpInfo::default(), received: 0, is_found: false }
     }
 
-    /// Samples one of the connections to the port: the connection that has sent most. (iperf3's control connection
-    /// uses the same port.)
+    /// Samples the connection to the port that has sent most. (iperf3's control connection uses the same
+    /// port.)
     fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
         let (here, there) = (self.spec.source_port.unwrap_or(0), self.spec.port);
         let mut list = |netns: &Path, from, to| {
@@ -50,7 +50,7 @@ impl External {
         };
         let sending = list(&self.from, here, there).into_iter().max_by_key(|c| c.info.bytes_sent);
         let Some(sending) = sending else { return };
-        // A second connection that starts does not replace the one that is ending.
+        // A new connection does not replace the sampled one when the latter ends.
         if sending.info.bytes_sent < self.info.bytes_sent {
             return;
         }
@@ -66,7 +66,7 @@ pub(crate) struct FlowTrack {
     pub(crate) id: u32,
     pub(crate) member: Member,
     pub(crate) probe: Probe,
-    /// Whether the flow gets rows of samples and a histogram.
+    /// Whether the results contain samples and a histogram of the flow.
     pub(crate) is_sampled: bool,
     empty: EmptyPath,
     headers: u64,
@@ -129,7 +129,7 @@ impl FlowTrack {
     pub(crate) fn update(&mut self, now: Time, measure: bool, diags: &mut BTreeMap<PathBuf, Diag>) {
         match &mut self.probe {
             Probe::Own(board) => {
-                // Read the end times before the figures. If the flow has ended by then, the figures are final.
+                // Read the end times before the figures. If a flow has ended, its figures are then final.
                 self.is_over = board.failed.load(Ordering::Relaxed)
                     || board.sender_done.get().is_some() && board.receiver_done.get().is_some();
                 self.info = board.sample();
@@ -144,7 +144,8 @@ impl FlowTrack {
         let Some(info) = self.info.filter(|i| i.srtt_us > 0) else { return };
         if measure && !self.is_over && now < self.member.stop {
             // The simulator has a sample for each ACK. Here a sample is weighted with the number of segments
-            // delivered since the previous sample. Otherwise slow phases of a flow would count as much as fast ones.
+            // delivered since the previous sample. Without the weights, slow phases of a flow would count as
+            // much as fast ones.
             let segments = info.delivered.wrapping_sub(self.rtt_delivered);
             let seconds = info.srtt_us as f64 / 1e6;
             self.rtt_sum += seconds * f64::from(segments);

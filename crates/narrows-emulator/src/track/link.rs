@@ -1,4 +1,4 @@
-//! A link over a run: its queue in the kernel and its relay, if it has them.
+//! The figures of a link over a run, from its queue in the kernel and its relay, if the link has them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -165,8 +165,8 @@ impl LinkTrack {
         let measured = |value: f64| if self.is_measured() { value } else { nan };
         let offered = self.now.departed_packets + self.now.dropped + self.now.waiting_packets;
         let backlog = self.backlog_sum / self.backlog_count as f64;
-        // A relay with the queue records each packet's sojourn time. The kernel's queues report only their length, so the mean
-        // follows from Little's law.
+        // If the relay implements the queue, it records the sojourn time of each packet. The kernel's queues
+        // report only their length, so the mean sojourn time is computed by Little's law.
         let own = report.and_then(|r| r.sojourn.as_ref());
         let mean = match own {
             Some((_, mean)) => *mean,

@@ -1,4 +1,5 @@
-//! A network for tests: host a, a relay and host b, each in its own namespace. Dropping it removes the namespaces.
+//! A network for tests: host a, a relay and host b, each in its own namespace. Dropping the `Lab` removes the
+//! namespaces.
 
 #![allow(unreachable_pub, reason = "a module of tests")]
 
@@ -12,7 +13,8 @@ use serde_json::{Value, json};
 pub struct Lab(Hosts);
 
 impl Lab {
-    /// `None`, with a message, if namespaces cannot be created. With NARROWS_REQUIRE_KERNEL=1 this is a failure.
+    /// Returns `None` and prints a message if namespaces cannot be created. With NARROWS_REQUIRE_KERNEL=1,
+    /// the test fails instead.
     pub fn new() -> Option<Self> {
         let tools = ["ip -V", "tc -V", "nsenter -V", "ethtool --version", "iperf3 --version", "ping -V"];
         if !can_run(&[Need::Root].into_iter().chain(tools.map(Need::Tool)).collect::<Vec<_>>()) {

@@ -1,11 +1,12 @@
 //! The event queue: a 4-ary heap of 16-byte keys. Events at the same time are processed in the order of scheduling.
 //!
-//! A key is the whole event: time (64 bits), sequence number (36), kind (3) and index (25). Comparing two events is
-//! therefore one comparison of integers, without access to other memory. One key is kept outside of the heap, in
-//! front of it. An event that is due next (the arrival at the end of a short link) therefore never enters the heap.
-//! If an event of the heap is due first, this event is removed, and the key in front takes its place. The heap is
-//! then sifted once, not twice. With few pending events, mispredicted branches take more time than comparisons, so
-//! the code compares siblings without a branch.
+//! A key holds the complete event: time (64 bits), sequence number (36), kind (3) and index (25). Comparing
+//! two events is therefore one comparison of integers, without access to other memory. One key, the front
+//! key, is kept outside of the heap. A new event that is due before all others, for example the arrival at
+//! the end of a short link, therefore never enters the heap. If the earliest event is in the heap, this event
+//! is removed, and the front key takes its place. The heap is then sifted once, not twice. With few pending
+//! events, mispredicted branches take more time than comparisons, so the code compares siblings without a
+//! branch.
 
 use std::hint::select_unpredictable;
 
@@ -88,9 +89,9 @@ fn lesser(a: (usize, u128), b: (usize, u128)) -> (usize, u128) {
 /// Pending events, earliest first.
 ///
 /// The heap has no root. Group `e + 1` of four siblings holds the children of entry `e`, and group 0 has no
-/// parent. The earliest event is either the key in front or the least key of group 0.
+/// parent. The earliest event is either the front key or the least key of group 0.
 pub(crate) struct EventQueue {
-    /// The least key pushed since the last pop, or [`NONE`].
+    /// The front key: the least key pushed since it was last taken, or [`NONE`].
     front: u128,
     /// Entries `0..len` are keys; the entries after them are empty.
     heap: Vec<Siblings>,
@@ -146,7 +147,7 @@ impl EventQueue {
         })
     }
 
-    /// Adds the later of `key` and the key in front to the heap; the earlier one stays in front.
+    /// Adds the later of `key` and the front key to the heap. The earlier one becomes the front key.
     #[inline(never)]
     fn add(&mut self, mut key: u128) {
         if key < self.front {

@@ -3,7 +3,7 @@
 use rand_core::Rng;
 use rand_pcg::Pcg32;
 
-/// The users of random streams. No two entities share a stream.
+/// The purposes of random streams. No two entities share a stream.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Stream {
     /// Losses, jitter and duplicates of a link.
@@ -37,12 +37,12 @@ impl Random {
         Random(Pcg32::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0xda3e_39cb_94b9_5bdb, stream))
     }
 
-    /// Creates a stream. Use this if there are many streams with successive numbers, and only the first values of each
-    /// are used.
+    /// Creates a stream. Use this function for many streams with successive numbers if only the first values
+    /// of each stream are used.
     ///
-    /// The first values of successive PCG32 streams are almost evenly spaced, so together they are more regular than
-    /// random values. This function therefore also hashes the stream number into the state (SplitMix64; Steele, Lea and
-    /// Flood, OOPSLA 2014, figure 16).
+    /// The first values of PCG32 streams with successive numbers are almost evenly spaced, so they are more
+    /// regular than random values. This function therefore also hashes the stream number into the state
+    /// (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, figure 16).
     pub fn scattered(seed: u64, stream: u64) -> Self {
         let mut z = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ stream).wrapping_add(0x9e37_79b9_7f4a_7c15);
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn first_numbers_of_scattered_streams_are_as_uneven_as_random_ones() {
         for choices in [2, 3, 4, 8] {
-            // The mean over 60 seeds has a standard deviation of 0.18 for two choices, and less for more.
+            // The mean over 60 seeds has a standard deviation of 0.18 for two choices, and a smaller one for
+            // more choices.
             let scattered = evenness(Random::scattered, choices);
             assert!((0.45..1.6).contains(&scattered), "{choices}: {scattered}");
         }

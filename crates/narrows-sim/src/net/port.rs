@@ -1,8 +1,8 @@
 //! A port: a queue, the link behind it, and the packets in flight on it.
 //!
-//! A link with a constant delay delivers packets in order, so only the first packet in flight has
-//! an event. In a FIFO, a packet's departure time is known when the packet arrives, so a hop costs
-//! one event. A port with a scheduling queue needs a second event per packet.
+//! A link delivers packets in order of arrival time, so only the first packet in flight needs a pending
+//! event. In a FIFO, a packet's departure time is known when the packet arrives, so a hop costs one event. A
+//! port with a scheduling queue needs a second event per packet.
 
 use narrows_control::rate::{Class, HeaderController, LEAVES, PortCounters, Queueing};
 use narrows_control::units::{Bytes, Span, Time};
@@ -79,8 +79,8 @@ pub(crate) struct Port {
     pub(crate) leads_to_switch: bool,
     /// The counters that the rate controller reads; `None` at a port without a rate controller.
     counters: Option<Box<PortCounters>>,
-    /// Whether the port keeps its own queue under the rate controller. A packet's class then selects its band in this
-    /// queue.
+    /// Whether the port keeps the queue of the plan although it has a rate controller. A packet's class then
+    /// selects its band in this queue.
     keeps_own_queue: bool,
 }
 
@@ -96,7 +96,7 @@ struct Scheduled {
     wake_at: Option<Time>,
 }
 
-/// Subtracts a packet from the counters after it has left the queue or was not admitted.
+/// Subtracts a packet from the counters after the packet has left the queue or was dropped by it.
 fn remove_queued(counters: &mut PortCounters, leaf: usize, size: Bytes) {
     counters.queued[leaf] -= size;
     counters.queued_packets[leaf] -= 1;
@@ -130,8 +130,8 @@ impl Port {
         }
     }
 
-    /// Attaches a rate controller to the port. An HTB replaces the queue if it needs classes. The port is shaped
-    /// if the plan has a `shape`.
+    /// Attaches a rate controller to the port. If the controller needs classes, an HTB replaces the port's
+    /// queue. The port is shaped if the plan has a `shape`.
     pub(crate) fn control(
         &mut self,
         plan: &ControllerPlan,
@@ -261,7 +261,7 @@ impl Port {
                 let (start, finish) = self.service.serve(now.max(self.free_at), w.size);
                 self.free_at = finish;
                 // If the link follows a trace, the transmission may start after the scheduler has chosen the packet.
-                // The time between the two counts as sojourn time.
+                // The time between the choice and the start counts as sojourn time.
                 let (packets_left, _) = scheduled.discipline.backlog();
                 if packets_left > 0 && finish != Time::NEVER {
                     scheduled.wake_at = Some(finish);
@@ -377,8 +377,8 @@ impl Port {
         }
     }
 
-    /// Inserts a packet into the flight in order of arrival. If the packet becomes the first packet in flight, it
-    /// gets an event of its own. The event of the previous first packet stays valid.
+    /// Inserts a packet into the flight in order of arrival. If the packet becomes the first packet in
+    /// flight, an event is scheduled for it. The event of the previous first packet stays valid.
     fn insert_into_flight(&mut self, arrival: Time, me: u32, packet: u32, events: &mut EventQueue) {
         let at = self.flight.partition_point(|&(t, _)| t <= arrival);
         if at == 0 {
@@ -471,7 +471,7 @@ impl Port {
         }
     }
 
-    /// Schedules a Ready event after a class has changed, as waiting packets may be able to leave now.
+    /// Schedules a Ready event after a class has changed, because waiting packets may now be able to leave.
     pub(crate) fn wake(&mut self, now: Time, me: u32, events: &mut EventQueue) {
         if let Queue::Scheduled(s) = &mut self.queue {
             let ready = now.max(self.free_at);

@@ -1,5 +1,6 @@
-//! Static shortest-path routing. A route is computed when a flow starts and is shared by all flows between the same
-//! nodes, or with ECMP by the flows that chose the same links. A packet finds its next link by one table look-up.
+//! Static shortest-path routing. A route is computed when a flow starts. All flows between the same nodes
+//! share the route. With ECMP, flows share a route if they chose the same links. A packet finds its next link
+//! by one table look-up.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +14,7 @@ use crate::plan::{FlowPlan, Plan};
 
 /// Marks the end of a path. A packet that reads this mark has reached its host.
 pub(crate) const HOST: u32 = u32::MAX;
-/// First element of the keys of paths that are known by their links.
+/// First element of the key of a path that is identified by its links.
 const BY_LINKS: u32 = u32::MAX - 1;
 
 /// The paths of a flow, as their starts in the table of paths.
@@ -25,25 +26,26 @@ pub(crate) struct BothWays {
     pub(crate) reverse: u32,
 }
 
-/// All paths in use, one after the other, each terminated by [`HOST`].
+/// All paths in use, in one table: the links of each path are followed by [`HOST`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     links: Vec<u32>,
-    /// Start of each known path: the path along the nodes or links of the key, or the shortest path between its two
-    /// nodes.
+    /// Start of each known path, by a key. The key lists the nodes or the links of the path, or the two ends
+    /// of a shortest path.
     known: FxHashMap<Vec<u32>, u32>,
     /// (from, to, delay) of each link, and the links that leave and enter each node.
     edges: Vec<(u32, u32, Span)>,
     out: Vec<Vec<u32>>,
     into: Vec<Vec<u32>>,
-    /// The last link of the shortest path to each node, by the node at which the paths start.
+    /// For each node at which paths start: the last link of the shortest path to each other node.
     trees: FxHashMap<u32, Vec<Option<u32>>>,
-    /// For ECMP: the distances of all nodes to a node, by this node.
+    /// For ECMP, for each node to which paths lead: the distance from every other node.
     distances: FxHashMap<u32, Vec<Distance>>,
 }
 
-/// Maximum number of elements in all `trees` together, and in all `distances`. If a network needs more, they are
-/// computed again. A fat tree with k = 32 needs 5 million. An element has 8 bytes in `trees`, and 24 in `distances`.
+/// Maximum number of elements in all `trees` together, and in all `distances` together. If a network needs
+/// more, the stored ones are discarded and computed again when needed. A fat tree with k = 32 needs 5
+/// million. An element has 8 bytes in `trees`, and 24 in `distances`.
 const MOST_REMEMBERED: usize = 16_000_000;
 
 /// Delay and number of hops of a shortest path; `None`: there is no path.
@@ -90,7 +92,8 @@ impl Paths {
         Some(self.add(vec![from, to], &links))
     }
 
-    /// Returns the paths of a flow plan's flows without ECMP. With ECMP, [`spread`](Self::spread) chooses the paths.
+    /// Returns the paths that the flows of a flow plan take without ECMP. With ECMP, [`spread`](Self::spread)
+    /// chooses the paths.
     pub(crate) fn both_ways(&mut self, plan: &Plan, flow: &FlowPlan) -> Result<BothWays, Error> {
         let unreachable = |from: u32, to: u32| Error::Unreachable {
             flow: flow.name.clone(),
@@ -116,11 +119,12 @@ impl Paths {
         BothWays { forward, reverse }
     }
 
-    /// Returns the start of one of the paths with the least delay, and the fewest hops of those.
+    /// Chooses one of the equally good paths, and returns its start. These are the paths with the least delay
+    /// and, among them, the fewest hops.
     ///
-    /// Each node draws one of its links towards the receiver. Real switches hash the addresses and ports of a packet
-    /// (RFC 2992, section 2), which has the same effect: the packets of a flow stay together, and the choices of
-    /// different switches are independent if their hash functions are.
+    /// Each node draws one of its links towards the receiver. Real switches hash the addresses and ports of a
+    /// packet (RFC 2992, section 2). The effect is the same: all packets of a flow take the same path, and
+    /// the choices of two switches are independent if their hash functions are independent.
     fn one_of_equal(&mut self, from: u32, to: u32, random: &mut Random) -> Option<u32> {
         // All paths to a host with one neighbour share their last link, so they share the neighbour's distances.
         let last = match self.into.get(to as usize)?.as_slice() {
@@ -210,8 +214,8 @@ impl Paths {
         Some(links)
     }
 
-    /// Runs Dijkstra's algorithm. Returns, for each node, its distance from `root` (`Way::From`) or to `root`
-    /// (`Way::To`), and the link of this shortest path that is adjacent to the node.
+    /// Runs Dijkstra's algorithm. For each node, returns its distance from `root` (`Way::From`) or to `root`
+    /// (`Way::To`). Also returns the link that connects the node to this shortest path.
     fn search(&self, root: u32, way: Way) -> (Vec<Distance>, Vec<Option<u32>>) {
         let at_node = match way {
             Way::From => &self.out,
@@ -245,7 +249,7 @@ impl Paths {
     }
 }
 
-/// Empties a memory if another entry of this length would exceed its maximum.
+/// Clears a memory if another entry of `len` elements would exceed [`MOST_REMEMBERED`].
 fn forget_if_many<T>(memory: &mut FxHashMap<u32, Vec<T>>, len: usize) {
     if (memory.len() + 1) * len > MOST_REMEMBERED {
         memory.clear();

@@ -1,4 +1,5 @@
-//! Transmission times at constant rates, at rates that change over time, and from recorded delivery opportunities.
+//! Computes transmission times at constant rates, at rates that change over time, and from recorded delivery
+//! opportunities.
 //!
 //! All changes of a link's rate are known when the run starts. The end of a packet's transmission is therefore known
 //! as soon as its start is known, and a plain FIFO needs only one event per hop.
@@ -28,13 +29,14 @@ pub enum Service {
 pub struct Steps {
     steps: Vec<(Time, Rate)>,
     period: Option<Span>,
-    /// Index of the step that was in force at the last query, and the start of the repetition that
-    /// contains this step.
+    /// Index of the step that applied at the last query, and the start of the repetition that contains this
+    /// step.
     cursor: usize,
     base: Time,
 }
 
-/// A mahimahi trace. Each opportunity is a millisecond of the trace at which `bytes` bytes may leave.
+/// A mahimahi trace. An opportunity is a point in time, in whole milliseconds, at which `bytes` bytes may
+/// leave.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
     millis: Vec<u32>,
@@ -76,8 +78,8 @@ impl Service {
             Service::Constant { rate, last } => {
                 // Nearly all packets of a link have one of two sizes, and a division costs more than a comparison.
                 if last.0 != bytes {
-                    // The time is at least a nanosecond. Otherwise an infinite rate would carry infinitely many
-                    // packets at one time.
+                    // The time is at least a nanosecond. Otherwise a link with an infinite rate could send
+                    // infinitely many packets at one time.
                     *last = (bytes, rate.time_for(Bytes::new(bytes as u64)).max(Span::from_nanos(1)));
                 }
                 (turn, turn + last.1)
@@ -96,9 +98,9 @@ impl Service {
         }
     }
 
-    /// Returns the rate at `now` that a rate controller with a configured capacity reads. If the rate comes from a
-    /// trace of opportunities, the result is the mean of the 100 ms before and the 100 ms after `now`. This models a
-    /// radio scheduler, which can report both its recent and its planned grants.
+    /// Returns the capacity at `now` for a rate controller that reads the configured capacity. If the rate
+    /// comes from a trace of opportunities, the result is the mean of the 100 ms before and the 100 ms after
+    /// `now`. This models a radio scheduler, which can report both its recent and its planned grants.
     pub(crate) fn configured_rate(&self, now: Time) -> Rate {
         match self {
             Service::Constant { rate, .. } => *rate,
@@ -131,8 +133,8 @@ impl Service {
 }
 
 impl Steps {
-    /// Returns the step in force at `now`, as (start, rate, end). The times of a step are relative to the start of
-    /// its repetition.
+    /// Returns the step that applies at `now`, as (start, rate, end). The times in `steps` are relative to
+    /// the start of a repetition; the returned times are absolute.
     fn at(&self, now: Time) -> (Time, Rate, Time) {
         let (base, local) = self.split(now);
         let i = self.steps.partition_point(|&(t, _)| t <= local).saturating_sub(1);
@@ -277,7 +279,8 @@ mod tests {
 
     #[test]
     fn a_transmission_across_a_rate_change_uses_both_rates() {
-        // 12 Mbit/s until 10 ms, then 6 Mbit/s. A packet of 1500 bytes starts at 9.5 ms: half of it has left at the change.
+        // 12 Mbit/s until 10 ms, then 6 Mbit/s. A packet of 1500 bytes starts at 9.5 ms. When the rate
+        // changes, half of the packet has left.
         let plan = RatePlan::Steps { steps: vec![(Time::ZERO, mbit(12)), (ms(10), mbit(6))], period: None };
         let mut s = Service::new(&plan);
         let (start, finish) = s.serve(Time::from_nanos(9_500_000), 1500);

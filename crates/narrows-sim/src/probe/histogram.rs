@@ -11,7 +11,7 @@ pub struct Histogram {
     most: u64,
 }
 
-/// Nanoseconds per unit of a bucket.
+/// Nanoseconds per unit of `hdr`.
 const UNIT_NANOS: u64 = 1_000;
 
 impl Histogram {

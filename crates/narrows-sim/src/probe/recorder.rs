@@ -15,9 +15,9 @@ pub struct Recorder {
     pub links: Table,
     /// A row per link and probe interval.
     pub link_samples: Table,
-    /// A row per controlled port: the cost of its signalling.
+    /// A row per controlled port: how many packets and messages carry its feedback.
     pub signalling: Table,
-    /// A row per port with BRF and measured flow that has ended: training data of bandwidth models.
+    /// For each BRF port, a row per measured flow that has ended: training data for bandwidth models.
     pub flow_records: Table,
     /// Quantiles.
     pub distributions: Table,

@@ -74,8 +74,8 @@ impl Table {
         Table { name, columns }
     }
 
-    /// Adds a row. It is a programming error if the types of a cell and its column differ; NaN, 0 or an empty string
-    /// is then stored.
+    /// Adds a row. If a cell is missing or its type differs from the column's type, builds with debug
+    /// assertions panic. Other builds store NaN, 0 or an empty string.
     pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut cells = cells.into_iter();
         for (name, column) in &mut self.columns {

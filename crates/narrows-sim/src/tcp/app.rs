@@ -1,4 +1,5 @@
-//! The sending application, as a function of time. It needs no timer while the sender is busy.
+//! The sending application. The data that it has sent is a function of time, so it needs no timer while the
+//! sender is busy.
 //!
 //! `transmit` takes the data of each new segment from the application. The flow's source creates the application.
 
@@ -130,7 +131,7 @@ fn on_time(elapsed: Span, on: Span, off: Span) -> Span {
     on.scale(whole, 1) + rest.min(on)
 }
 
-/// Returns the elapsed time after which the on periods add up to `busy`: the inverse of `on_time`.
+/// Returns the elapsed time after which the on periods add up to `busy`. This is the inverse of `on_time`.
 fn wall_time(busy: Span, on: Span, off: Span) -> Span {
     if off == Span::ZERO || on == Span::MAX || on == Span::ZERO {
         return busy;

@@ -39,7 +39,8 @@ impl Control {
         self.usage.is_limited(&self.window)
     }
 
-    /// Restarts the time after which an unused window shrinks. Called when the window has changed or grows.
+    /// Restarts the wait after which an unused window shrinks. Called when the window has changed, and for
+    /// each ACK that may grow it.
     #[inline]
     pub(super) fn postpone_shrinking(&mut self, now: Time) {
         self.usage.postpone(now);

@@ -1,10 +1,11 @@
 //! TCP as in Linux, without I/O: the inputs are packets and timers, the outputs are packets.
 //!
-//! Begin with [`scoreboard`] (state of each segment), [`rtt`], [`sampler`] and [`rack`] (loss detection), which
-//! [`flight`] combines. Then read [`control`] (the controller and its window), and [`recovery`] (the congestion
-//! states and the timer, after Linux `tcp_input.c`) with [`prr`] and [`undo`]. The remaining modules are [`sender`]
-//! (ACKs), [`transmit`] (transmission) with [`pacer`], [`receiver`] and [`offer`] (the receiver's window). Sequence
-//! numbers count segments. LIMITATIONS.md lists what is not modelled.
+//! Begin with [`scoreboard`] (state of each segment), [`rtt`], [`sampler`] and [`rack`] (loss detection). The
+//! module [`flight`] combines these four. Then read [`control`] (the controller and its window), and
+//! [`recovery`] (the congestion states and the timer, after Linux `tcp_input.c`) with [`prr`] and [`undo`].
+//! The remaining modules are [`sender`] (ACKs), [`transmit`] (transmission) with [`pacer`], [`receiver`] and
+//! [`offer`] (the receiver's window). Sequence numbers count segments. LIMITATIONS.md lists what is not
+//! modelled.
 
 mod app;
 mod control;
@@ -55,7 +56,8 @@ impl Io<'_> {
     }
 
     /// Returns the time of the timestamp clock. After retransmissions Linux measures the RTT by timestamps alone.
-    /// Such an RTT is up to a tick too short, so a path with 20.7 ms can show a minimum of 20.0 ms.
+    /// Such an RTT can be too short by up to one tick. A path with an RTT of 20.7 ms can therefore show a
+    /// minimum of 20.0 ms.
     pub(crate) fn timestamp(&self) -> u32 {
         Timestamps::clock(self.now)
     }

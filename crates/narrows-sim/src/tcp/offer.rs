@@ -19,7 +19,8 @@ const SKB_DATA_OVERHEAD_BYTES: u32 = 400;
 /// Size of `struct sk_buff`, which is allocated separately (Linux SKB_TRUESIZE).
 const SKB_STRUCT_BYTES: u32 = 256;
 
-/// How a receiver's window opens, in segments (Linux `rcv_ssthresh` and half of `sk_rcvbuf`).
+/// The size of a receiver's window and its maximum, in segments (Linux `rcv_ssthresh` and half of
+/// `sk_rcvbuf`).
 ///
 /// Deviation from Linux: the buffer has its maximum size from the start, as `tcp_rmem` allows. By default, Linux grows it
 /// with the data that the application reads in an RTT.
@@ -39,15 +40,15 @@ impl Opening {
     }
 }
 
-/// Value of `Offer::cost` if a completely open window does not limit the sender.
+/// Value of `Offer::cost` if the window no longer limits the sender once it has opened completely.
 const UNLIMITED: u32 = u32::MAX;
 
 /// The window that a receiver has offered, derived by its sender.
 ///
-/// Each out-of-order segment occupies as much memory as its socket buffer. Half of the remaining
-/// memory is offered. An offer is never taken back (Linux `__tcp_select_window`). If the scenario
-/// limits the window, free memory does not change that limit. If the scenario sets no receive
-/// buffer, a completely open window does not limit the sender.
+/// Each out-of-order segment occupies as much of the receive buffer as its socket buffer. Half of the
+/// remaining memory is offered. An offer is never taken back (Linux `__tcp_select_window`). If the scenario
+/// limits the window, that limit does not depend on the free memory. If the plan has no `receive_memory`, a
+/// completely open window does not limit the sender.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Offer {
     opening: Opening,
@@ -73,7 +74,8 @@ impl Offer {
         Offer { opening: Opening { segments, most }, cost, edge: segments }
     }
 
-    /// Returns how far the window has opened. The receiver itself computes the same state.
+    /// Returns how far the window has opened. The receiver keeps its own copy of this state and updates it in
+    /// the same way.
     pub(crate) fn opening(&self) -> Opening {
         self.opening
     }

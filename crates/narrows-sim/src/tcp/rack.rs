@@ -1,8 +1,8 @@
 //! RACK: a segment is lost if a segment sent later was delivered more than a reordering window ago (RFC 8985, Linux
 //! `tcp_recovery.c`).
 //!
-//! RACK is informed of each segment that an ACK delivers. `recovery` searches for losses after ACKs that may indicate
-//! a loss, and when the reordering timer expires.
+//! `flight` passes each segment that an ACK delivers to RACK. `recovery` searches for losses after ACKs that
+//! may indicate a loss, and when the reordering timer expires.
 
 use narrows_control::congestion::State;
 use narrows_control::units::{Span, Time};
@@ -34,7 +34,7 @@ pub(crate) struct Rack {
     persist: u8,
     dsack_round: Option<u32>,
     dsack_seen: bool,
-    /// All segments below this one are SACKed, marked lost, or were retransmitted.
+    /// Each segment below this one is SACKed or marked lost, or was retransmitted.
     scan: u32,
 }
 
@@ -42,7 +42,8 @@ pub(crate) struct Rack {
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub(crate) struct Detection {
     pub(crate) newly_lost: u32,
-    /// If no ACK arrives before this time, all segments sent before the newest delivered segment are overdue.
+    /// At this time, all segments that were sent before the newest delivered segment are overdue, unless an
+    /// ACK delivers them earlier.
     pub(crate) timeout: Option<Time>,
 }
 
@@ -64,9 +65,10 @@ impl Rack {
         }
     }
 
-    /// Starts the processing of an ACK. The order in which the segments of one ACK arrived is unknown. For example,
-    /// an out-of-order segment may trigger an ACK that was delayed for an earlier segment. This ACK then reports both
-    /// segments (Linux `prior_fack`).
+    /// Starts the processing of an ACK. If an ACK reports several segments, the order of their arrival is
+    /// unknown, so they do not show reordering among each other (Linux `prior_fack`). For example, the ACK of
+    /// an in-order segment is delayed until a later segment arrives out of order. This ACK then reports both
+    /// segments.
     #[inline]
     pub(crate) fn begin_ack(&mut self) {
         self.prior_fack = self.fack;
@@ -93,7 +95,8 @@ impl Rack {
         }
     }
 
-    /// Handles a DSACK: the reordering window was too small (section 7.2; once per round).
+    /// Records a DSACK, which shows that the reordering window was too small (section 7.2). `adapt_window`
+    /// enlarges the window at most once per round.
     pub(crate) fn on_dsack(&mut self) {
         self.dsack_seen = true;
     }
@@ -137,16 +140,15 @@ impl Rack {
         self.scan = 0;
     }
 
-    /// Whether a segment that was sent at `sent` must be lost, because otherwise it would have been
-    /// delivered by now.
+    /// Whether a segment that was sent at `sent` would have been delivered by now if it were not lost.
     pub(crate) fn is_overdue(&self, now: Time, sent: Time, window: Span) -> bool {
         now >= sent + self.rtt + window
     }
 
     /// Step 5: marks the lost segments, and calls `on_lost` for each. Original transmissions are scanned in
     /// the order of segment numbers, retransmissions in the order of time. Each list is scanned only up to
-    /// the first segment that is not overdue. The timer is set for the last segment that is not overdue yet.
-    /// (Linux walks one list sorted by time.)
+    /// the first segment that is not overdue. The returned timeout is the time at which the last of the other
+    /// segments becomes overdue. (Linux walks one list sorted by time.)
     pub(crate) fn detect(
         &mut self,
         now: Time,
@@ -213,7 +215,7 @@ impl Rack {
         }
         found.timeout = due;
         if due.is_some() {
-            // When the timer expires, detection must run although there is no newer delivery.
+            // When the timer expires, detection must run even if no segment has been delivered since.
             self.advanced = true;
         }
         found

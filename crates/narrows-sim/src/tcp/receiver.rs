@@ -1,6 +1,7 @@
 //! The receiving end: reassembly, delayed ACKs after an initial quick-ACK phase, SACK and DSACK (RFC 2018, 2883), ECN echo.
 //!
-//! `Flow` calls the receiver for each packet of the data direction, and when the timer of a delayed ACK expires.
+//! `Flow` calls the receiver for each packet that travels from the sender to the receiver, and when the
+//! receiver's timer expires.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::Echo;
@@ -116,7 +117,7 @@ impl Receiver {
         }
     }
 
-    /// Returns what all its packets have in common.
+    /// Returns the header fields of all packets of the receiver.
     pub(crate) fn template(&self) -> &Template {
         &self.template
     }
@@ -204,8 +205,9 @@ impl Receiver {
         if self.ecn && self.exact_ce {
             let ce = p.is(flag::CE);
             if ce != self.echo_ce {
-                // The CE mark has changed: the segments before the change are acknowledged with their own mark (RFC
-                // 8257 section 3.2). Linux then also acknowledges the packet with the new mark at once.
+                // The CE mark differs from the mark of the segments before. First, these segments are
+                // acknowledged with their own mark (RFC 8257 section 3.2). Like Linux, the receiver then also
+                // acknowledges this packet at once, with the new mark.
                 if self.unacked > 0 {
                     self.send_ack(io);
                 }
@@ -359,9 +361,9 @@ impl Receiver {
         }
         let duplicate = self.duplicate.take();
         let all = duplicate.iter().chain(&self.blocks[..self.block_count]);
-        // Only two blocks fit into a header with a rate option, but at 10 % loss every ACK has more blocks to report.
-        // The option takes precedence, because a sender without rates would assume that its switch has failed.
-        // (BRF-11 leaves the choice open.)
+        // Only two SACK blocks fit into a header with a rate option, but at 10 % loss every ACK has more
+        // blocks to report. The option takes precedence over the third block: without the option, the sender
+        // would receive no rates and assume that its switch has failed. (BRF-11 leaves the choice open.)
         let room = if self.rate_in_acks { Packet::SACKS_BESIDE_RATE } else { p.sack.len() };
         let mut n = 0;
         for (slot, &block) in p.sack.iter_mut().zip(all).take(room) {

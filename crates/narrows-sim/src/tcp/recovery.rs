@@ -80,7 +80,7 @@ impl LossRecovery {
         control: &mut Control,
     ) -> Rexmit {
         if progress.ece {
-            // A reduction that an ECN echo caused must not be undone.
+            // After an ECN echo, the reduction must not be undone.
             self.undo.prior_ssthresh = 0;
         }
         if self.state == State::Open {
@@ -95,8 +95,8 @@ impl LossRecovery {
                         self.end_reduction(now, control);
                     } else if control.is_window_of_transport() {
                         // With SACK, Linux's tcp_try_undo_recovery() returns false, so Linux also calls
-                        // tcp_end_cwnd_reduction(). As the undo has cleared the marker, this call leaves the window
-                        // unchanged, but sends CA_EVENT_COMPLETE_CWR to the controller.
+                        // tcp_end_cwnd_reduction(). The undo has cleared the marker, so this call leaves the
+                        // window unchanged. It only sends CA_EVENT_COMPLETE_CWR to the controller.
                         control.cc.on_recovered(now, &mut control.window);
                         control.window.cwnd = control.window.cwnd.max(1);
                     }
@@ -192,8 +192,8 @@ impl LossRecovery {
         self.state = State::Recovery;
     }
 
-    /// Enters recovery after RACK's timer has found a loss, and sets the window by PRR, because no ACK does so (Linux
-    /// `tcp_rack_reo_timeout`).
+    /// Enters recovery after RACK's timer has found a loss. Also sets the window by PRR, because there is no
+    /// ACK that would set it (Linux `tcp_rack_reo_timeout`).
     pub(super) fn enter_by_timer(&mut self, now: Time, flight: &Flight, control: &mut Control) {
         self.enter_recovery(now, false, flight, control);
         if control.is_window_of_transport() {
@@ -228,7 +228,7 @@ impl LossRecovery {
             control.window.cwnd = control.window.ssthresh.max(1);
         }
         control.postpone_shrinking(now);
-        // The marker stays, because the DSACKs of spurious retransmissions arrive an RTT later.
+        // The undo marker stays, because the DSACKs of spurious retransmissions arrive an RTT later.
         self.state = State::Open;
         control.cc.on_recovered(now, &mut control.window);
     }
@@ -260,8 +260,8 @@ impl LossRecovery {
         self.send_cwr = true;
     }
 
-    /// Handles an ACK after a timeout: undoes a spurious timeout (F-RTO, RFC 5682; Eifel), or leaves the Loss state after
-    /// the repair. Linux `tcp_process_loss`.
+    /// Handles an ACK in the Loss state: undoes a spurious timeout (F-RTO, RFC 5682; Eifel), or leaves the
+    /// state when all losses are repaired (Linux `tcp_process_loss`).
     fn process_loss(
         &mut self,
         now: Time,
@@ -363,8 +363,9 @@ impl LossRecovery {
         }
     }
 
-    /// Whether the ACK is for an original transmission that was considered lost: its timestamp echo is older than the first
-    /// retransmission (Eifel), or nothing was retransmitted (Linux `tcp_packet_delayed`).
+    /// Whether the ACK is for an original transmission that was considered lost. This is the case if its
+    /// timestamp echo is older than the first retransmission (Eifel), or if nothing was retransmitted (Linux
+    /// `tcp_packet_delayed`).
     fn is_of_original(&self, ts_echo: u32) -> bool {
         self.undo.retransmitted_at.is_none_or(|at| ts_echo != 0 && before(ts_echo, at))
     }
@@ -396,8 +397,8 @@ impl LossRecovery {
         };
     }
 
-    /// Sets the retransmission timer, counted from the transmission of the first segment (Linux `tcp_rearm_rto` after
-    /// RACK's timer).
+    /// Sets the retransmission timer to one timeout after the transmission of the first segment. Called after
+    /// RACK's timer (Linux `tcp_rearm_rto`).
     pub(super) fn arm_since_first(&mut self, now: Time, flight: &Flight) {
         if let Some(first) = flight.board.get(flight.board.una) {
             self.timer = Timer::Retransmit((first.sent + flight.rtt.rto()).max(now + MIN_WAIT));

@@ -17,7 +17,7 @@ pub(crate) struct Sampler {
     first_sent: Time,
     /// Segments marked lost so far.
     pub(crate) lost: u64,
-    /// BBR-5: the flow is application-limited until `delivered` exceeds this; 0: it is not limited.
+    /// BBR-5: the flow is application-limited until `delivered` exceeds this number; 0 if it is not.
     app_limited: u64,
 }
 
@@ -70,7 +70,8 @@ impl Sampler {
             return;
         }
         draft.prior = Some(Prior {
-            // A segment stores 32 bits. The number of segments in flight is always far smaller.
+            // A segment stores only the lower 32 bits of the count. They suffice, because far fewer than 2^32
+            // segments are delivered while a segment is in flight.
             delivered: widen(self.delivered, segment.delivered),
             time: segment.delivered_time,
             sent: segment.sent,

@@ -87,9 +87,10 @@ pub(crate) struct Scoreboard {
     lost_hint: u32,
     /// Highest SACKed segment + 1.
     pub(crate) high_sacked: u32,
-    /// SACK blocks of the previous ACK, which are already processed.
+    /// SACK blocks of the previous ACK, which have already been processed.
     known: [SackBlock; 3],
-    /// Retransmissions in order of time: (time, segment). Stale entries are skipped.
+    /// Retransmissions in order of time: (time, segment). An entry is stale if the segment was delivered,
+    /// marked lost or retransmitted since; readers skip it.
     pub(crate) retransmissions: Ring<(Time, u32)>,
 }
 
@@ -225,8 +226,8 @@ impl Scoreboard {
         seq >= self.una && self.get(seq).is_some_and(|s| s.is_retransmitted() && s.sent == sent)
     }
 
-    /// Looks at segments below `above` that are in flight and were never retransmitted. Returns the latest
-    /// time before `newest` at which one of them was sent.
+    /// Considers the segments below `above` that are in flight, were never retransmitted, and were sent
+    /// before `newest`. Returns when the last of them was sent.
     pub(crate) fn last_original_before(&self, newest: (Time, u32), above: u32) -> Option<Time> {
         let sent_before = |seq| {
             let s = self.get(seq)?;
@@ -236,7 +237,8 @@ impl Scoreboard {
         (self.una..above.min(self.nxt())).rev().find_map(sent_before)
     }
 
-    /// Returns the latest time before `newest` at which a retransmission that is still in flight was sent.
+    /// Considers the retransmissions that are still in flight and were sent before `newest`. Returns when the
+    /// last of them was sent.
     pub(crate) fn last_retransmission_before(&self, newest: (Time, u32)) -> Option<Time> {
         let before = self.retransmissions.iter().rev().skip_while(|entry| **entry >= newest);
         before.into_iter().find(|entry| self.is_current(entry)).map(|&(sent, _)| sent)

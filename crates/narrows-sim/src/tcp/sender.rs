@@ -1,8 +1,8 @@
 //! The sending end: the connection, and ACK processing in the order of Linux `tcp_ack()`.
 //!
-//! `Flow` calls the sender for each packet of the reverse direction. Each part of the sender owns its state: `flight`
-//! (segments and the path), `control` (the controller and its window), `recovery` (congestion states, timer) and
-//! `pacer`. `transmit` holds the methods that send.
+//! `Flow` calls the sender for each packet that travels from the receiver to the sender. Each part of the
+//! sender owns its state: `flight` (segments and the path), `control` (the controller and its window),
+//! `recovery` (congestion states, timer) and `pacer`. `transmit` holds the methods that send.
 
 use narrows_control::congestion::{
     Ack, Connection, Controller, Departing, FlowNumber, RateSample, State, Timestamps,
@@ -84,7 +84,8 @@ pub(crate) struct Sender {
     pub(crate) recovery: LossRecovery,
     pub(super) pacer: Pacer,
     pub(super) last_sent: Time,
-    /// The most recent rate in an ACK, and the earliest time at which a segment carries the rate option again.
+    /// The most recent rate from a switch, and the earliest time at which a segment carries the rate option
+    /// again.
     pub(crate) feedback: Option<Rate>,
     pub(super) option_at: Time,
     /// Whether the flow's packets carry congestion headers.
@@ -254,7 +255,8 @@ impl Sender {
     fn on_syn_ack(&mut self, io: &mut Io<'_>, p: &Packet) {
         self.phase = Phase::Established;
         self.ts_recent = p.ts;
-        // With timestamps a retransmitted SYN gives a sample too, because the echo identifies the SYN that was answered.
+        // With timestamps, the handshake gives an RTT sample even if the SYN was retransmitted, because the
+        // echo identifies the SYN that was answered.
         let is_first = self.handshake.tries == 1;
         let rtt = if is_first {
             Some(io.now.since(self.handshake.sent_at))
@@ -412,14 +414,15 @@ impl Sender {
             }
             self.flight.deliver(now, seq, &segment, &mut progress.draft);
         }
-        // Karn's rule: an ACK that covers a retransmission gives no sample. Without this sample, the RTT comes from
-        // the SACKs or, if they give none, from the timestamp echo.
+        // Karn's rule: an ACK that covers a retransmission gives no RTT sample. In this case the RTT comes
+        // from the SACKs or, if they give none, from the timestamp echo.
         let acked = acked.filter(|_| !retransmitted);
         let echo = || {
             let rtt = echo_rtt(io.timestamp(), progress.ts_echo).filter(|_| progress.una_advanced)?;
             Some((rtt, rtt))
         };
-        // Linux smooths the RTT of the first segment that an ACK covers, and passes the RTT of the last one to controllers.
+        // Linux updates srtt with the RTT of the first segment that an ACK covers, and passes the RTT of the
+        // last one to controllers.
         let Some((first, _)) = acked.or(progress.sack_rtt).or_else(echo) else { return };
         let last = progress.sack_rtt.or(acked).map_or(first, |r| r.1);
         progress.rtt = Some(last);
@@ -458,8 +461,8 @@ impl Sender {
         ack.rate = rate;
         ack.state = self.recovery.state;
         ack.cwnd_limited = self.control.is_window_limited();
-        // Linux sets this flag only if the lone segment of a round trip is shorter than the MSS. Here, its length
-        // does not matter.
+        // Linux sets this flag only if the lone segment of a round trip is shorter than the MSS. The
+        // simulator sets it for segments of any length.
         ack.delayed = acked == 1 && prior_in_flight == 1 && progress.una_advanced;
         ack.ece = progress.ece;
         ack.feedback = feedback;

@@ -26,7 +26,8 @@ impl Sender {
     /// expires.
     #[inline]
     pub(crate) fn send_at(&self, now: Time) -> Time {
-        // If a segment is permitted already but was not sent, it waits for an ACK, not for a time.
+        // A time that has passed already does not hold back a segment. If there is still an unsent segment,
+        // it waits for an ACK.
         let ahead = |t: Time| if t > now { t } else { Time::NEVER };
         let at = ahead(self.pacer.next()).min(ahead(self.app_wait));
         if self.uses_timer { at.min(ahead(self.control.cc.next_timer())) } else { at }
@@ -196,8 +197,9 @@ impl Sender {
 
     /// Notifies the controller of a transmission with nothing in flight. Linux treats it as a start
     /// (`tcp_event_data_sent`, CA_EVENT_TX_START) even if SACKed or lost segments are outstanding, for example after
-    /// a timeout. Network controllers and BBR are notified only after idle times: a switch does not need to know of
-    /// losses, and Linux's BBR reacts to a start only if the application limited the flow.
+    /// a timeout. Controllers that set the window themselves (rate-controlled flows, BBR) are notified only
+    /// after idle times. A switch does not need to know of losses, and Linux's BBR reacts to a start only if
+    /// the application limited the flow.
     fn start_from_empty_flight(&mut self, now: Time) {
         if self.flight.board.packets_out() > 0
             && self.flight.board.in_flight() == 0
@@ -222,7 +224,8 @@ impl Sender {
         if self.flight.board.nxt() >= self.offer.edge() {
             return false;
         }
-        // BRF-100: once per RTT a segment uses eight bytes to report that the flow is not limited by its application.
+        // BRF-100: once per RTT, a segment carries an option of eight bytes. It reports that the application
+        // does not limit the flow.
         let option = self.control.cc.wants_feedback()
             && io.now >= self.option_at
             && !self.flight.sampler.is_app_limited();
@@ -255,7 +258,8 @@ impl Sender {
         true
     }
 
-    /// BBR-5: the flow is application-limited if it has no data, room in the window, and no loss to repair.
+    /// BBR-5: called when the application has no data. The flow is application-limited if the window has room
+    /// and no loss must be repaired.
     fn record_app_limit(&mut self) {
         let in_flight = self.flight.board.in_flight();
         if in_flight < self.control.window.cwnd && self.flight.board.lost_out <= self.flight.board.retrans_out

@@ -11,11 +11,11 @@ pub(super) enum Rexmit {
     Lost,
     /// New data first: F-RTO tests whether the new data is acknowledged.
     New,
-    /// New data only, because segments that were considered lost now arrive.
+    /// New data only, because the ACKs of segments that were considered lost arrive now.
     Nothing,
 }
 
-/// The state before a reduction, to undo it.
+/// The state before a reduction, which restores it if the reduction was unnecessary.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
     /// `una` at the start of the episode; `None` if the reduction cannot be undone.

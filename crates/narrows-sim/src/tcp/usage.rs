@@ -14,8 +14,8 @@ pub(super) struct Usage {
     /// max_packets_out, cwnd_usage_seq).
     max_out: u32,
     round_end: u32,
-    /// Maximum number of segments in flight since the window last limited the sender, and the time at which the window last
-    /// limited it (Linux snd_cwnd_used, snd_cwnd_stamp).
+    /// Maximum number of segments in flight since the window last limited the sender (Linux snd_cwnd_used),
+    /// and the time from which the window counts as unused (Linux snd_cwnd_stamp).
     used: u32,
     stamp: Time,
 }
@@ -38,8 +38,8 @@ impl Usage {
         self.limited || (window.cwnd < window.ssthresh && window.cwnd < 2 * self.max_out)
     }
 
-    /// Restarts the measurement of the used part. Called when the window limits the sender, and after the window was
-    /// reduced to its used part.
+    /// Restarts the measurement of the used part of the window. Called when the window limits the sender, and
+    /// after the window was reduced to its used part.
     #[inline]
     pub(super) fn restart(&mut self, now: Time) {
         (self.used, self.stamp) = (0, now);

@@ -37,8 +37,8 @@ impl Arrivals {
         (bytes.min(1e15) as u64).max(1)
     }
 
-    /// Draws all arrivals from `start` to `stop` as (time, bytes), in the simulator's order: first the gap after a
-    /// flow, then the flow's size.
+    /// Draws all arrivals from `start` to `stop` as (time, bytes). For each flow, the gap after the flow is
+    /// drawn before the flow's size, as in the simulator.
     pub fn until(mut self, start: Time, stop: Time) -> impl Iterator<Item = (Time, u64)> {
         let mut next = start + self.draw_gap();
         std::iter::from_fn(move || {
@@ -51,16 +51,16 @@ impl Arrivals {
     }
 }
 
-/// Returns the size below which this share of the flows is, by linear interpolation between two points. The share is
-/// below 1, and the points are those of a plan that has passed [`check`](crate::plan::check).
+/// Returns the size such that this share of the flows is smaller, by linear interpolation between two points.
+/// The share is below 1, and the points are those of a plan that has passed [`check`](crate::plan::check).
 fn quantile(points: &[(f64, f64)], share: f64) -> f64 {
     let above = points.partition_point(|&(_, until)| until <= share);
     let [(low, from), (high, to)] = [points[above - 1], points[above]];
     low + (high - low) * (share - from) / (to - from)
 }
 
-/// Returns the starts of a group's flows in order: at equal distances, each later by a random time of up to the plan's
-/// jitter. `index` is the number of the flow plan.
+/// Returns the start times of a group's flows in order. The starts are evenly spaced, and each is then
+/// delayed by a random time of up to the plan's jitter. `index` is the number of the flow plan.
 pub fn starts(plan: &FlowPlan, seed: u64, index: u64) -> Vec<Time> {
     let even = (0..u64::from(plan.count)).map(|i| plan.start + plan.spacing.scale(i, 1));
     if plan.start_jitter == Span::ZERO {

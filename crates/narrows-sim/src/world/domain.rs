@@ -1,5 +1,5 @@
-//! The SDN controllers of the domain, at most one for each kind of rate controller. Every message between a controller and
-//! a switch takes a control delay.
+//! The SDN controllers, at most one for each kind of rate controller. Every message between an SDN controller
+//! and a switch is delayed by the plan's control delay.
 //!
 //! The event loop calls `message_event`. Actions of rate controllers call `send_to_domain`.
 
@@ -16,15 +16,15 @@ use crate::flow::FlowIndex;
 use crate::net::{Paths, Port};
 use crate::plan::{Plan, SdnPlan};
 
-/// Control events with this index or a higher one are notices to sources.
+/// Domain events with this index or a higher one are notices to sources.
 pub(super) const NOTICES_FROM: u32 = 16;
 
 /// A message of a rate controller.
 pub(super) type Message = rate::Message<FlowIndex>;
 
-/// A controller, its control network and its outages.
+/// An SDN controller, its control network and its outages.
 pub(super) struct Domain {
-    /// Kind of the rate controllers, and the ports that they control, each with its parameters.
+    /// Kind of the rate controllers that this controller serves, and their ports with their parameters.
     kind: String,
     ports: Vec<(PortId, Values)>,
     /// The controller; `None` during an outage.
@@ -61,7 +61,7 @@ impl Domain {
         Ok(domain.controller.is_some().then_some(domain))
     }
 
-    /// Builds a new controller of these ports, without any state.
+    /// Builds a new controller for these ports. It knows no flows.
     fn build(&self, now: Time) -> Result<Option<Box<dyn DomainController<FlowIndex>>>, Error> {
         registry::build_domain(&self.kind, &self.ports, &self.settings, Bytes::new(1500), now).map_err(
             |problem| Error::invalid(format!("params of {:?}", self.kind), problem.found, problem.expected),

@@ -14,7 +14,7 @@ use crate::packet::{Packet, flag};
 #[derive(Default)]
 pub(super) struct FlowTable {
     flows: Vec<Flow>,
-    /// For each slot: the number of flows that have ended in it, and whether it is in use.
+    /// For each slot: the number of flows that have ended in the slot, and whether the slot is in use.
     generations: Vec<u16>,
     live: Vec<bool>,
     free: Vec<u32>,

@@ -17,7 +17,7 @@ use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
 use crate::tcp::{App, Config, Io, Offer, Receiver, Sender};
 
-/// Number of flows that are sampled. A table with samples of more flows would be too long to read.
+/// Maximum number of flows that are sampled. With samples of more flows, the table would be too long to read.
 const SAMPLED_FLOWS: u32 = 1_000;
 
 /// A flow plan in a run, which starts flows.
@@ -30,7 +30,7 @@ pub(super) struct Source {
     starts: Vec<Time>,
     /// The paths of its flows without ECMP.
     paths: BothWays,
-    /// Draws the paths of its flows with ECMP. Flows of other plans do not change these paths.
+    /// Draws the paths of its flows with ECMP. The paths do not depend on the flows of other plans.
     choices: Random,
     empty: EmptyPath,
 }
@@ -230,8 +230,9 @@ impl World<'_> {
         }
     }
 
-    /// Handles a timer event. Most events occur before the deadline, because ACKs have moved the
-    /// deadline to a later time. An early event is scheduled again for the current deadline.
+    /// Handles a timer event. ACKs move the deadline to a later time but leave the pending event, so most
+    /// events occur before the deadline. After such an early event, a new one is scheduled for the current
+    /// deadline.
     pub(super) fn flow_timer(&mut self, slot: u32) {
         let is_live = self.flows.is_live(slot);
         let flow = &mut self.flows[slot];

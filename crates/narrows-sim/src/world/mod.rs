@@ -35,7 +35,8 @@ pub(crate) use switches::build_rate_controller;
 /// The results of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// Tables: flows, flow_samples, links, link_samples, signalling, distributions, events, traces.
+    /// Tables: flows, flow_samples, links, link_samples, signalling, flow_records, distributions, events,
+    /// traces.
     pub tables: Vec<Table>,
     /// Size of the run.
     pub counts: Counts,
@@ -63,7 +64,7 @@ pub struct Counts {
     pub peak_flows: u64,
 }
 
-/// The progress of a run, for other threads, which may also end it early.
+/// The progress of a run. Other threads can read it, and can end the run early.
 #[derive(Debug, Default)]
 pub struct Monitor {
     nanos: AtomicU64,
@@ -95,7 +96,7 @@ impl Monitor {
     }
 }
 
-/// After this number of events, the loop checks the flags and reports the time.
+/// Number of events after which the loop checks the flags and reports the time.
 const REPORT_INTERVAL: u64 = 1 << 16;
 
 /// Simulates a plan. The same plan gives the same results, bit for bit.
@@ -115,7 +116,7 @@ pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: &dyn Controllers)
     run_monitored(plan, cancel, &Monitor::default(), controllers)
 }
 
-/// Like [`run_with`], but another thread can see the progress, and stop the run.
+/// Like [`run_with`], but another thread can read the progress through `monitor` and stop the run.
 ///
 /// # Errors
 /// As [`run`].
@@ -145,7 +146,7 @@ pub(crate) struct World<'p> {
     plan: &'p Plan,
     controllers: &'p dyn Controllers,
     now: Time,
-    /// The end of the run: that of the plan, or the time at which the run is stopped.
+    /// The end of the run: the end of the plan, or the time at which the run was stopped.
     end: Time,
     events: EventQueue,
     packets: Slab<Packet>,
@@ -211,7 +212,7 @@ impl<'p> World<'p> {
                     return Err(Error::Cancelled);
                 }
                 if monitor.stop.load(Ordering::Relaxed) {
-                    // All events before this time have happened, and the others of this time happen, too.
+                    // The run ends at the time of this event. All events at this time are still processed.
                     self.end = event.at;
                 }
             }

@@ -1,6 +1,6 @@
 //! The cost of feedback (MET-82): packets rewritten by switches and messages of the control network, per controlled port.
 //!
-//! The bytes that feedback adds to packets are counted with the flows that send them, so that no packet counts twice.
+//! The bytes that feedback adds to packets are counted once, in the rows of the flows that send the packets.
 
 use narrows_control::rate::PortId;
 
@@ -8,7 +8,7 @@ use super::World;
 use super::domain::Message;
 use crate::probe::row;
 
-/// Signalling of a controlled port since the start of the run.
+/// Counters of a controlled port since the start of the run.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct SignallingCounts {
     /// Packets of the reverse direction into which a rate was written.
@@ -21,7 +21,8 @@ pub(super) struct SignallingCounts {
     pub(super) notices: u64,
 }
 
-/// Returns the number of entries in a message: entries for flows, and entries for destinations of new flows.
+/// Returns the number of entries in a message. An entry is for a flow, or for a destination to which new
+/// flows may start.
 fn flows_in(message: &Message) -> u64 {
     match message {
         Message::Poll | Message::Report(_) | Message::Congestion { .. } => 0,

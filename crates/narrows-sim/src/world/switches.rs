@@ -1,7 +1,9 @@
-//! Switches, which pass the packets' fields to the rate controllers of `narrows-control`.
+//! Switches. They pass the fields of packets to the rate controllers of `narrows-control` and perform the
+//! controllers' actions.
 //!
 //! The event loop calls `admit` for each packet at a controlled port, `pass_switches` for each packet at the end of a link to a
-//! switch, and `switch_timer`. The modules `domain` and `samples` pass messages and ask for allocations.
+//! switch, and `switch_timer`. `domain` calls `message_to_switch` for each message to a switch, and `samples`
+//! asks for allocations.
 
 use narrows_control::feedback::code::RateCode;
 use narrows_control::rate::{
@@ -20,7 +22,7 @@ use crate::packet::{Packet, flag};
 use crate::plan::{ControllerPlan, TransportPlan};
 use crate::probe::{Cell, row};
 
-/// A rate controller whose flows are indices, and its actions.
+/// A rate controller that identifies flows by indices, and its actions.
 pub(crate) type RateController = rate::RateController<FlowIndex>;
 type Action = rate::Action<FlowIndex>;
 
@@ -115,8 +117,9 @@ impl World<'_> {
         match action {
             Action::SetClass { class, rate, ceil } => {
                 let port = &mut self.ports[link as usize];
-                // If the ceiling of a class is the link's rate, the link itself limits the class. A second token bucket at that
-                // rate would waste bursts of a link with a varying rate.
+                // If the ceiling of a class is the link's rate, the link itself limits the class. If the rate
+                // of the link varies, a second token bucket at that rate would waste part of the link's
+                // capacity.
                 let ceil = if ceil >= port.service().configured_rate(self.now) { Rate::MAX } else { ceil };
                 if let Some(htb) = port.htb() {
                     htb.set_class(self.now, class as usize, rate, ceil);
@@ -136,7 +139,8 @@ impl World<'_> {
 
     /// Records an event of the port at `link`, about this flow or about the port.
     fn record_event(&mut self, event: &str, link: u32, flow: Option<FlowIndex>, value: f64) {
-        // BRF has several events per period, so an event of a port must not allocate its name.
+        // BRF records several events of a port per period, so recording such an event must not allocate a
+        // string.
         let plan = self.plan;
         let named = flow.map(|key| self.name_of(&key));
         let entity = named.as_deref().unwrap_or(&plan.links[link as usize].name);
@@ -169,9 +173,11 @@ impl World<'_> {
         let index = self.ports[link as usize].switch?;
         match self.switches[index as usize].controller {
             None => return Some(Leaf::OtherTcp as usize),
-            // ACKs of flows in the other direction are not part of any allocation of this port.
+            // This packet is an ACK of a flow in the other direction, and this port allocates no rate to such
+            // a flow.
             Some(RateController::PerFlow(_)) if p.is(flag::REVERSE) => return Some(Leaf::OtherTcp as usize),
-            // A controller without state per flow counts them as input, because they use its link (RCP-1, XCP-1).
+            // A controller without per-flow state counts such ACKs as input, because they use its link
+            // (RCP-1, XCP-1).
             Some(_) => {}
         }
         let (mut info, mut has_header) = (self.packet_info(&p), false);

@@ -1,4 +1,5 @@
-//! A snapshot of the behaviour of each controller of the catalogue, for review: any change of behaviour changes its table.
+//! A snapshot of the behaviour of each controller of the catalogue. A change of a controller's behaviour
+//! changes its table and is thus seen in review.
 //!
 //! Units: rate and goodput of both flows in Mbit/s, RTTs in ms, buffer in BDP, loss in per cent. `again` counts
 //! retransmissions.
@@ -36,7 +37,8 @@ fn row(cc: &str, rate: u64, rtt: u64, buffer: f64, loss: f64) -> String {
 #[test]
 fn two_flows_over_a_bottleneck() {
     for named in catalogue::all() {
-        // Without a rate controller at the ports, the rows of such algorithms would be those of their fallback.
+        // These algorithms need a rate controller at the ports. Without one, their rows would show only their
+        // fallback.
         if named.entry.needs.service.is_some() {
             continue;
         }

@@ -87,7 +87,8 @@ impl Net {
     }
 }
 
-/// Senders S0, S1, ... - R0 - C1 with BRF at R0's port: link 0 is the bottleneck, and `rtts` has the senders' RTTs.
+/// Senders S0, S1, ... at the router R0, and a client C1 behind it. Link 0 (R0 to C1) is the bottleneck, with
+/// BRF at its port. `rtts` holds the senders' RTTs in ms.
 pub fn star(rate: Rate, rtts: &[u64], params: serde_json::Value, seconds: u64) -> (Net, Vec<u32>, u32) {
     let mut net = Net::new(seconds);
     let (router, client) = (net.node("R0"), net.node("C1"));

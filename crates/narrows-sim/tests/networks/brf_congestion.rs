@@ -24,7 +24,8 @@ fn throughput(r: &narrows_sim::Results, from: f64, to: f64) -> f64 {
     mean(&samples(r, "link_samples", "link", 0, "throughput_bps", from, to)) / 1e6
 }
 
-/// theta1: after a link has lost three quarters of its rate, its queue holds the bytes of an RTT at the old rate.
+/// theta1: a link loses three quarters of its rate. Its queue then holds the bytes that arrive in an RTT at
+/// the old rate.
 #[test]
 fn brf_70_to_80_a_standing_queue_is_drained_and_the_rate_recovers() {
     let r = varying(&[(0, 100), (2_000, 25)], true, 4).run();
@@ -54,8 +55,8 @@ fn brf_81_a_burst_of_new_flows_is_absorbed() {
     }
 }
 
-/// The paper's threshold equals its own target, so a port in the steady state always counts as congested and
-/// oscillates (BRF-41).
+/// In the paper, the threshold for congestion equals the target rate. A port in the steady state therefore
+/// counts as congested, and its rates oscillate (BRF-41).
 #[test]
 fn brf_41_the_literal_steady_state_is_congestion() {
     let found = |params| {
@@ -73,8 +74,8 @@ fn brf_41_the_literal_steady_state_is_congestion() {
     assert_eq!(found(resolved()), 0);
 }
 
-/// BRF-101: with a configured capacity, a change takes effect within the RTTs that the feedback and the sender's
-/// doubling take.
+/// BRF-101: with a configured capacity, a change takes effect after a few RTTs: the feedback takes one, and
+/// the sender then doubles its rate per RTT.
 #[test]
 fn brf_101_a_configured_capacity_is_followed_up_and_down() {
     let r = varying(&[(0, 10), (2_000, 80), (4_000, 10), (6_000, 40)], true, 8).run();
@@ -84,7 +85,8 @@ fn brf_101_a_configured_capacity_is_followed_up_and_down() {
     assert!(queue(&r, 4.6, 6.0).iter().all(|q| *q <= 12_000.0));
 }
 
-/// BRF-101: with a measured capacity, probes that double find a faster link, and the queue shows a slower one.
+/// BRF-101: with a measured capacity, the port finds a higher rate by probes that double, and a lower rate by
+/// its queue.
 #[test]
 fn brf_101_a_measured_capacity_is_followed_up_and_down() {
     let r = varying(&[(0, 10), (2_000, 80), (5_000, 10), (7_000, 40)], false, 10).run();
@@ -109,8 +111,8 @@ fn brf_101_flows_recover_from_an_outage() {
     }
 }
 
-/// BRF-105, BRF-92: the agent fails for two seconds. The senders detect this, halve their rates, use CUBIC, and return to
-/// their shares when the agent returns. No connection is reset.
+/// BRF-105, BRF-92: the agent fails for two seconds. The senders detect the failure, halve their rates and
+/// use CUBIC. When the agent returns, they get their shares again. No connection is reset.
 #[test]
 fn brf_92_and_105_flows_survive_a_failure_of_their_switch() {
     let (mut net, senders, client) = star(mbit(50), &[60, 60], resolved(), 8);

@@ -43,7 +43,7 @@ fn the_queue_of_100_simultaneous_flows_on_10_mbit_drains_within_two_seconds() {
     let r = crowd(100, 10, 0);
     let delay = p99(&r, 10, 2.1);
     println!("p99 {delay:.1} ms at {:.1} Mbit/s", throughput(&r, 2.1));
-    // 25 packets: the flows' gaps are random, and a packet takes 1.2 ms.
+    // 30 ms are 25 packets of 1.2 ms. The gaps between the packets of different flows are random.
     assert!(delay < 30.0, "{delay}");
     assert!(throughput(&r, 2.1) > 9.0, "{}", throughput(&r, 2.1));
 }
@@ -58,7 +58,7 @@ fn events_name_flows_that_have_ended_by_plan_and_slot() {
     let r = net.run();
     let events = r.table("events").expect("events");
     let (kinds, entities) = (events.str("kind").expect("kinds"), events.str("entity").expect("entities"));
-    // States are those of the port.
+    // Events of the kind `state-...` are about the port, not about a flow.
     let of_flows = kinds.iter().zip(entities).filter(|(kind, _)| !kind.starts_with("state-"));
     let entities: Vec<&String> = of_flows.map(|(_, entity)| entity).collect();
     let is_number = |text: &str| text.parse::<u32>().is_ok();

@@ -24,14 +24,15 @@ fn brf_60_to_62_the_slowest_link_of_several_switches_sets_the_rate() {
         net.add(a, b, tcp("brf"));
         let r = net.run();
         assert_near(goodput(&r, 0, 2.0, 5.0), 40.0 * ETA * PAYLOAD, 0.02);
-        // If the switches' gates were independent, the sender's rate would alternate between theirs.
+        // If each switch wrote its rate independently of the others, the sender's rate would alternate
+        // between the switches' rates.
         let paces = samples(&r, "flow_samples", "flow", 0, "pacing_bps", 2.0, 5.0);
         assert!(paces.iter().all(|p| (p / 39.2e6 - 1.0).abs() < 0.02), "{rates:?}: {paces:?}");
     }
 }
 
-/// Data passes A (100 Mbit/s), then B (30 Mbit/s); ACKs pass A only. After B's ACK timer of a second, B sends A the rate to
-/// write (BRF-63). The queue that was built until then has drained after 3.6 s.
+/// Data passes A (100 Mbit/s), then B (30 Mbit/s); ACKs pass A only. B sees no ACKs for a second, and then
+/// sends A the rate to write (BRF-63). The queue that has grown at B until then has drained after 3.6 s.
 fn asymmetric(sdn: bool) -> (f64, f64) {
     let mut net = Net::new(6);
     let [a, b, client, detour] = ["A", "B", "C", "D"].map(|name| net.node(name));
@@ -61,7 +62,8 @@ fn brf_63_another_switch_writes_the_rate_of_a_switch_without_acks() {
 }
 
 /// Data passes only A, and ACKs pass only B. B did not see the SYN, so the SYN-ACK carries no rate, and the flow starts with
-/// CUBIC (BRF-93). After A's ACK timer of a second, A sends B the rate. The sender then uses it, as both ends support BRF.
+/// CUBIC (BRF-93). A sees no ACKs for a second, and then sends B the rate. The sender then uses this rate,
+/// because both ends support BRF.
 #[test]
 fn brf_63_a_switch_without_the_syn_writes_the_rate_of_a_switch_without_acks() {
     let mut net = Net::new(8);

@@ -10,9 +10,9 @@ fn jain(x: &[f64]) -> f64 {
     sum * sum / (x.len() as f64 * x.iter().map(|x| x * x).sum::<f64>())
 }
 
-/// The switch fails in the tenth second for this time, and returns without state. At that time, only one segment per
-/// RTT shows that its sender supports BRF. The first segment of a flow that the switch sees is therefore rarely such
-/// a segment.
+/// The switch fails at 10 s and returns without state after `out` ms. In an established flow, only one
+/// segment per RTT shows that the sender supports BRF. The first segment that the switch sees after its
+/// return is therefore rarely such a segment.
 #[test]
 fn every_flow_is_rated_within_a_second_after_the_switch_returns() {
     for (out, count, rtt) in [500, 5_000]

@@ -30,14 +30,15 @@ fn brf_30_to_37_flows_with_different_rtts_get_equal_shares() {
     for mbits in found(resolved()) {
         assert_near(mbits, part(1.0 / 3.0), 0.03);
     }
-    // In the literal mode, a flow that starts below its share stays below. The third flow's receiver opens its window in five
-    // round trips of 150 ms, and by then the others have taken the rest.
+    // In the literal mode, a flow that starts below its share stays below its share. The window of the third
+    // flow's receiver opens in five round trips of 150 ms. By then, the other flows have taken the rest.
     let [first, second, third] = found(literal()).map(|mbits| mbits / (RATE as f64 * PAYLOAD));
     assert_near(first, second, 0.03);
     assert!((0.5..0.95).contains(&(third / first)), "{third} beside {first}");
 }
 
-/// Two flows, of which the second begins at 2 s. Returns the run and the longest queue of the first second after that, in bytes.
+/// Runs two flows; the second one begins at 2 s. Returns the results and the longest queue from 2 s to 3 s,
+/// in bytes.
 fn with_a_newcomer(params: serde_json::Value) -> (Results, f64) {
     let (mut net, senders, client) = star(mbit(RATE), &[40, 40], params, 4);
     net.plan.probes.interval = ms(5);
@@ -49,8 +50,8 @@ fn with_a_newcomer(params: serde_json::Value) -> (Results, f64) {
     (r, most)
 }
 
-/// A new flow reaches its share when its receiver's window allows it, in its third RTT of data. The other flow is told its
-/// smaller rate with the next ACK (BRF-64), so there is hardly a queue.
+/// A new flow reaches its share when its receiver's window allows it, in its third RTT of data. The other
+/// flow gets its smaller rate in the next ACK (BRF-64), so there is hardly a queue.
 #[test]
 fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
     let (r, most) = with_a_newcomer(resolved());
@@ -65,12 +66,12 @@ fn brf_31_to_34_a_new_flow_is_admitted_at_once() {
     assert!(mean(&later) < 1_500.0, "drained: {}", mean(&later));
 }
 
-/// With the paper's rules, the other flow is told its smaller rate only once per RTT. The queue is as large as these rules
-/// predict: the bytes of the new flow until the other has reacted (TV-12).
+/// With the paper's rules, a flow gets its rate only once per RTT. The queue is as long as these rules
+/// predict: it holds the bytes of the new flow until the other flow has reacted (TV-12).
 #[test]
 fn tv_12_the_papers_rules_cause_a_queue() {
     let (_, most) = with_a_newcomer(literal());
-    // 49 Mbit/s for at most a gate of 40 ms and the feedback's delay of 20 ms.
+    // 49 Mbit/s for at most 60 ms: the other flow gets feedback every 40 ms, and the feedback takes 20 ms.
     assert!((10_000.0..=49e6 / 8.0 * 0.060).contains(&most), "{most}");
 }
 
@@ -149,7 +150,8 @@ fn brf_106_a_subscriber_has_one_share_for_all_its_flows() {
     }
 }
 
-/// The subscriber with one flow has half of the link in each class, whichever class its rival's nine flows are in (BRF-20).
+/// A subscriber with one flow gets half of the link even if the nine flows of the other subscriber are in
+/// another class (BRF-20).
 #[test]
 fn brf_106_connections_do_not_enlarge_the_class_of_a_subscriber() {
     let found = |share: &str| {
@@ -165,8 +167,8 @@ fn brf_106_connections_do_not_enlarge_the_class_of_a_subscriber() {
     assert_near(found("sender-address"), part(0.5), 0.05);
 }
 
-/// With any number of flows, each gets at least two packets per period or its equal share, and greedy neighbours do not starve
-/// a flow before it has sent data (BRF-47).
+/// With any number of flows, each flow gets at least two packets per period or, if less, its equal share.
+/// Greedy flows do not starve a flow that has not sent data yet (BRF-47).
 #[test]
 fn brf_47_no_flow_is_starved() {
     let (mut net, senders, client) = star(mbit(RATE), &[20, 20], resolved(), 5);
@@ -225,8 +227,8 @@ fn brf_21_and_23_udp_is_policed_to_its_share_and_never_queued() {
     assert!((0.9 * 5.0..=5.0 * 1500.0 / 1472.0).contains(&udp), "{udp}");
 }
 
-/// With a ceiling, a UDP flood gets an idle port up to the ceiling, and its share next to TCP. A small UDP flow loses
-/// nothing.
+/// If the port has a UDP ceiling, a UDP flood uses an idle port up to the ceiling, and only its share when
+/// there is TCP. A small UDP flow loses nothing.
 #[test]
 fn brf_23_udp_borrows_what_tcp_leaves_idle() {
     let params = serde_json::json!({ "udp_ceiling": 0.95 });
@@ -284,8 +286,9 @@ fn brf_50_and_51_a_mouse_does_not_wait_behind_elephants() {
     assert!(without - alone > 2.0 * (with - alone), "{without}, with layers {with}, alone {alone}");
 }
 
-/// The literal mode with CUBIC (BRF-71): its detector measures the whole port, which always has CUBIC's queue. It reduces
-/// BRF, and CUBIC borrows that capacity. The resolved detector measures only its own class.
+/// In the literal mode (BRF-71), the detector measures the whole port, where CUBIC always has a queue. The
+/// detector therefore reduces the rates of BRF flows, and CUBIC borrows the freed capacity. In the resolved
+/// mode, the detector measures only the class of BRF.
 #[test]
 fn brf_71_a_port_wide_detector_lets_cubic_starve_brf() {
     let share = |params| {

@@ -24,7 +24,7 @@ fn plan(cc: Choice) -> Plan {
     if let TransportPlan::Tcp { cc: choice, ecn, .. } = &mut plan.flows[0].transport {
         (*choice, *ecn) = (cc, false);
     }
-    // The plan as a file would hold it.
+    // Convert the plan to JSON and back, as if it were stored in a file.
     serde_json::from_str(&serde_json::to_string(&plan).expect("JSON")).expect("a plan")
 }
 

@@ -20,8 +20,8 @@ fn four_flows_share_a_link_equally_and_fill_it() {
     }
 }
 
-/// RCP-1, XCP-1: the ACKs of flows in the other direction are input, because they use the link. With flows in both
-/// directions a port that did not count them would give away 102 % of its link and keep a queue.
+/// RCP-1, XCP-1: the ACKs of flows in the other direction are input, because they use the link. With flows in
+/// both directions, a port that did not count these ACKs would allocate 102 % of its link and keep a queue.
 #[test]
 fn a_port_counts_the_acks_of_flows_in_the_other_direction() {
     for (kind, queue) in [("rcp", 0.6), ("xcp", 15.0)] {
@@ -85,7 +85,8 @@ fn bdr_d2_literal_gains_keep_an_unequal_split() {
     assert!(jain(&resolved) > 0.99, "resolved: {resolved:?}");
 }
 
-/// BDR-20: the reported times of a flow add up to its lifetime, so the number of flows is right (B1).
+/// BDR-20: the times that a flow reports in its headers add up to its lifetime. The port's count of flows is
+/// therefore right (B1).
 #[test]
 fn a_port_counts_its_flows() {
     let mut plan = dumbbell("bdr", 100, 5_000, 20);
@@ -111,7 +112,8 @@ fn a_port_counts_its_flows() {
 }
 
 /// The paper's short flows: a flow that fits the first window takes two round trips, including the handshake (B2).
-/// Pacing (BDR-25) adds up to a round trip, because a short flow then needs a part of it to send its packets.
+/// Pacing (BDR-25) adds up to a round trip, because the sender then spreads the packets over a part of the
+/// round trip.
 #[test]
 fn bdr_short_flows_take_two_round_trips_and_longer_if_paced() {
     let (plain, paced) = (short_bdr_flows_seconds(false), short_bdr_flows_seconds(true));
@@ -149,7 +151,7 @@ fn short_bdr_flows_seconds(pacing: bool) -> f64 {
     short.iter().sum::<f64>() / short.len() as f64
 }
 
-/// RCP-7: many new flows build a queue before R falls; with XCP they do not.
+/// RCP-7: with RCP, many new flows build a queue before the rate R falls. With XCP, they do not.
 #[test]
 fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
     let peak = |kind: &str| {
@@ -164,8 +166,9 @@ fn rcp_7_a_burst_of_new_flows_queues_more_with_rcp_than_with_xcp() {
     assert!(rcp > 3.0 * xcp, "RCP {rcp}, XCP {xcp}");
 }
 
-/// OBP-1: two flows share a link equally, and their queue is at most four BDP until then. With more than 1 + 1 / a'
-/// flows the law has no equilibrium: four flows fill any buffer (here 300 BDP), although their shares become similar.
+/// OBP-1: two flows share a link equally, and their queue never exceeds four BDP. With more than 1 + 1 / a'
+/// flows the law has no equilibrium: four flows fill any buffer (here 300 BDP), although their shares become
+/// similar.
 #[test]
 fn obp_is_stable_with_two_flows_and_not_with_four() {
     let run_of = |flows: u32| {

@@ -20,8 +20,8 @@ fn mbits(window: f64, rtt: u64) -> f64 {
     window * 1448.0 * 8.0 / (rtt as f64 * 1_000.0)
 }
 
-/// Mathis et al. 1997: a mean window of sqrt(3/(2p)) segments. The factor for delayed ACKs does not apply, since Linux counts
-/// segments, not ACKs.
+/// Mathis et al. 1997: a mean window of sqrt(3/(2p)) segments. The paper's factor for delayed ACKs does not
+/// apply, because Linux counts acknowledged segments, not ACKs.
 fn square_root_law(p: f64) -> f64 {
     (1.5 / p).sqrt()
 }
@@ -56,8 +56,9 @@ fn cubic_follows_its_response_function() {
     }
 }
 
-/// At windows of eight segments, integer arithmetic as in Linux costs CUBIC a fifth of its goodput. 0.7 x 8 is
-/// rounded down to 5, and the window follows the Reno estimate one round trip late in a cycle of six round trips.
+/// At windows of eight segments, integer arithmetic as in Linux costs CUBIC a fifth of its goodput. 0.7 x 8
+/// is rounded down to 5. In addition, a cycle has only six round trips, and the window follows the Reno
+/// estimate one round trip late.
 #[test]
 fn integer_arithmetic_costs_cubic_a_fifth_at_small_windows() {
     for rtt in [20, 40] {
@@ -89,7 +90,7 @@ fn hystart_leaves_slow_start_before_the_buffer_overflows() {
     assert!(dropped("reno").0 > 100, "without HyStart, slow start overshoots by a window");
 }
 
-/// The limit is half of the receiver's buffer per RTT. Without a receive buffer in the plan, the link is the limit.
+/// With `receive_memory`, half of the receive buffer per RTT is the limit. Without it, the link is the limit.
 #[test]
 fn a_receive_buffer_carries_half_of_itself_per_rtt() {
     let mut plan = path(mbit(100), ms(100), fifo(packets(100_000)), 20);
@@ -137,7 +138,8 @@ fn flows_of_copa_share_a_link_with_one_over_delta_packets_each_in_the_queue() {
     }
 }
 
-/// Section 2.2: CUBIC fills the buffer. Without the competitive mode Copa would leave the link to it.
+/// Section 2.2: CUBIC fills the buffer. Without the competitive mode, Copa would leave most of the link to
+/// CUBIC.
 #[test]
 fn copa_keeps_a_share_beside_cubic_only_in_competitive_mode() {
     let share = |compete: bool| {

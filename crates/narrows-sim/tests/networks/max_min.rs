@@ -1,4 +1,4 @@
-//! Random networks: how near each rate controller comes to the max-min fair rates.
+//! Tests in random networks how close each rate controller comes to the max-min fair rates.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::brf_common::*;
 
-/// A way to compute rates in the network, and how its runs are measured.
+/// A kind of rate controller, and how its runs are measured.
 #[derive(Clone, Copy)]
 struct Law {
     kind: &'static str,
@@ -43,8 +43,8 @@ fn max_min(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     rates
 }
 
-/// As [`max_min`], without the capacity that ACKs take at the ports of the reverse direction (port 2k + 1 for port 2k, and
-/// vice versa): one ACK of 52 bytes for two packets.
+/// Like [`max_min`], but the capacities are reduced by the ACKs of flows in the reverse direction: one ACK of
+/// 52 bytes for two packets. Port 2k + 1 is the reverse direction of port 2k, and vice versa.
 fn max_min_beside_acks(capacities: &[f64], paths: &[Vec<usize>]) -> Vec<f64> {
     let mut rates = max_min(capacities, paths);
     for _ in 0..10 {
@@ -144,7 +144,7 @@ fn all_errors(law: Law) -> Vec<f64> {
     all
 }
 
-/// How near the goodputs are to max-min fair rates.
+/// How close the goodputs are to the max-min fair rates.
 #[derive(Debug)]
 struct Found {
     /// Part of the flows within 3 %.
@@ -155,7 +155,7 @@ struct Found {
     most: f64,
 }
 
-/// Measures and prints how near a law comes.
+/// Measures and prints how close a law comes.
 fn measure(law: Law) -> Found {
     let all = all_errors(law);
     let part = |of: &dyn Fn(&f64) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
@@ -178,11 +178,11 @@ fn measure(law: Law) -> Found {
     found
 }
 
-/// 98 of 100 flows are within 3 % of their rate; all are between 80 % and 105 %. The exceptions share a port with
-/// slow flows that an earlier switch limits. The port has to measure such flows. With a dozen packets per window, one
-/// packet more or less is 8 %. The port keeps headroom for such flows. If it does so for three flows, a fourth flow
-/// of the same rate loses up to a sixth of its rate. Limits of a later switch are exact, because a port reads them in
-/// ACKs.
+/// 98 of 100 flows are within 3 % of their rate; all are between 80 % and 105 %. The exceptions share a port
+/// with slow flows that an earlier switch limits. The port has to measure the rates of these flows: with a
+/// dozen packets per window, one packet more or less is 8 %. The port also keeps headroom for each of them.
+/// With headroom for three such flows, a fourth flow of the same rate loses up to a sixth of its rate. Limits
+/// of a later switch are exact, because a port reads them in ACKs.
 #[test]
 fn brf_reaches_max_min_rates() {
     // The longest RTT is 2 (5 x 5 + 12 + 3) = 80 ms. A cycle takes two RTTs.
@@ -190,8 +190,9 @@ fn brf_reaches_max_min_rates() {
     assert!(found.near >= 0.98 && found.least >= -0.2 && found.most <= 0.05, "{found:?}");
 }
 
-/// The controller of a PACEC domain computes max-min rates from all ports. At an RCP port the same rate for all flows
-/// fills the port, and the least rate on the path holds, so the equilibrium is max-min fair.
+/// The controller of a PACEC domain computes max-min rates from all ports. An RCP port gives all flows the
+/// rate that fills the port, and a flow uses the least rate on its path. The equilibrium is therefore max-min
+/// fair.
 #[test]
 fn pacec_and_rcp_reach_max_min_rates() {
     for (kind, eta) in [("pacec", ETA), ("rcp", 1.0)] {
@@ -203,10 +204,10 @@ fn pacec_and_rcp_reach_max_min_rates() {
     }
 }
 
-/// XCP divides what is missing or in excess at each port, plus a tenth of the traffic that it shuffles. A flow that
-/// another port limits does not take its part, so that a link between bottlenecks is not filled (Low, Andrew and
-/// Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). BDR counts flows, and flows that another
-/// port limits count fully.
+/// An XCP port distributes its spare or excess capacity, and redistributes a tenth of its traffic. A flow
+/// that another port limits does not use its part, so a link between bottlenecks is not filled (Low, Andrew
+/// and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). BDR divides the capacity by
+/// the number of flows, and counts flows that another port limits fully.
 #[test]
 fn xcp_and_bdr_only_come_close_to_max_min_rates() {
     for (kind, mean, least, most) in [("xcp", 0.02..0.08, -0.4, 0.25), ("bdr", 0.05..0.15, -0.5, 0.02)] {

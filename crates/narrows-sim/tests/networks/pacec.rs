@@ -31,8 +31,8 @@ fn line(seconds: u64, params: Value) -> (Net, Vec<u32>) {
     (net, routers)
 }
 
-/// TV-P4: flow a on the first link, b on the first two, c on the second. Their shares are 80, 20 and 20 Mbit/s on links of 100
-/// and 40 Mbit/s.
+/// TV-P4: the first two links have 100 and 40 Mbit/s. Flow a uses the first link, flow b both links, and flow
+/// c the second link. Their shares are 80, 20 and 20 Mbit/s.
 #[test]
 fn tv_p4_max_min_over_a_line() {
     for (signal, cc) in [("out-of-band", "pacec"), ("in-band", "brf")] {
@@ -50,8 +50,8 @@ fn tv_p4_max_min_over_a_line() {
     }
 }
 
-/// PAC-4: a rate holds until the next update, whatever the control period is. A flow that is alone gets the same rate
-/// again and again, and keeps the link full.
+/// PAC-4: a rate holds until the next update, whatever the control period is. A lone flow gets the same rate
+/// in each period, and keeps the link full.
 #[test]
 fn pac_4_a_flow_keeps_its_rate_with_any_control_period() {
     for (signal, cc) in [("out-of-band", "pacec"), ("in-band", "brf")] {
@@ -68,10 +68,9 @@ fn pac_4_a_flow_keeps_its_rate_with_any_control_period() {
 }
 
 /// PAC-18: the law as printed in the paper divides the unused capacity. Two flows oscillate between half of the link
-/// and almost nothing. If feedback takes part of a period, as here, the measurement mixes two rates, and the
-/// oscillation decays. If the new rate applies during a part `a` of the period, the eigenvalues are the roots of x^2
-/// + a x + 1
-/// - a. Half of the link then stays idle.
+/// and almost nothing. Here, feedback takes part of a period, so a measurement covers two rates, and the
+/// oscillation decays. (If the new rate applies for a part `a` of the period, the eigenvalues are the roots
+/// of x^2 + a x + 1 - a.) Afterwards, half of the link stays idle.
 #[test]
 fn the_printed_law_oscillates_and_wastes_half_of_the_link() {
     let sent = |params: Value| {
@@ -97,7 +96,8 @@ fn the_printed_law_oscillates_and_wastes_half_of_the_link() {
     assert_near(end, 49.0, 0.02);
 }
 
-/// PAC-22, PAC-21: a new flow is admitted at once, and the others get the share of a flow that ends within two periods.
+/// PAC-22, PAC-21: a new flow is admitted at once. When a flow ends, the others get its share within two
+/// periods.
 #[test]
 fn a_new_flow_is_admitted_and_the_share_of_an_ended_one_is_reused() {
     let (mut net, r) = line(9, Value::Null);
@@ -128,8 +128,8 @@ fn background_traffic_is_subtracted_and_unused_grants_are_shared() {
     assert_near(goodput(&results, 0, 5.0, 10.0), left, 0.06);
 }
 
-/// The controller fails for two seconds in the middle of the run. Sources keep their rates, then use their own control, and
-/// use the controller's rates again after it returns.
+/// The controller fails for four seconds in the middle of the run. The sources first keep their rates, and
+/// then use their own congestion control. After the controller has returned, they use its rates again.
 #[test]
 fn flows_survive_a_failure_of_the_controller() {
     let (mut net, r) = line(14, Value::Null);

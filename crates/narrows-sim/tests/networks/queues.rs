@@ -1,4 +1,5 @@
-//! Queues and links, each compared with the value that its law predicts.
+//! Tests of queues and links. Each measured value is compared with the value that the law of the queue or
+//! link predicts.
 
 use crate::common::*;
 use narrows_control::units::{Bytes, Rate, Span, Time};
@@ -51,7 +52,8 @@ fn a_reno_flow_fills_a_buffer_of_a_bandwidth_delay_product() {
     assert!(r.f("links", "utilisation", 0) > 0.985, "{}", r.f("links", "utilisation", 0));
 }
 
-/// MET-13: the whole queue is in the direction of the data, and the whole propagation delay in the other one.
+/// MET-13: in this network, the whole queueing delay is in the direction of the data, and the whole
+/// propagation delay in the other direction.
 #[test]
 fn the_one_way_delay_is_the_part_of_the_rtt_in_the_direction_of_the_data() {
     let mut plan = path(mbit(20), ms(50), fifo(packets(83)), 20);
@@ -81,8 +83,9 @@ fn codel_keeps_the_sojourn_time_near_its_target() {
 
 #[test]
 fn codel_drops_an_unresponsive_flow_at_a_growing_rate() {
-    // RFC 8289 section 4.3: the gap before the n-th drop is interval/sqrt(n), so that there are n drops after 0.1 s plus the
-    // sum over n. With 12 Mbit/s into 10 Mbit/s the sojourn time does not fall below the target within 2 s.
+    // RFC 8289 section 4.3: the gap after the n-th drop is interval/sqrt(n). The first drop occurs an
+    // interval (0.1 s) after the sojourn time has risen above the target. With 12 Mbit/s into 10 Mbit/s the
+    // sojourn time does not fall below the target within 2 s.
     let mut plan = path(mbit(10), ms(0), codel(false), 2);
     plan.flows = vec![udp(mbit(12))];
     let r = run(&plan);
@@ -215,7 +218,8 @@ fn htb_keeps_a_class_below_its_ceiling() {
 
 #[test]
 fn htb_divides_the_remaining_capacity_by_rates() {
-    // 2 and 1 Mbit/s are guaranteed, 7 can be borrowed. Quanta are proportional to rates, but at least a packet.
+    // 2 and 1 Mbit/s are guaranteed, 7 can be borrowed. The borrowed part is divided by quanta, which are
+    // proportional to the rates but have at least one packet.
     let got = two_classes(htb([(4, 10), (2, 10)]), 20, 20);
     near(got, [20.0 / 3.0, 10.0 / 3.0]);
 }
@@ -284,7 +288,8 @@ fn lossy(loss: LossPlan) -> (f64, f64) {
 fn random_loss_has_the_mean_rate_of_its_model() {
     let (lost, offered) = lossy(LossPlan::Bernoulli { p: 0.02 });
     assert!((lost / offered - 0.02).abs() < 3.0 * (0.02 * 0.98 / offered).sqrt(), "{lost} of {offered}");
-    // The stationary probability of the bad state is p/(p+r) = 0.01/0.26. Losses come in bursts, so the mean varies more.
+    // The stationary probability of the bad state is p/(p+r) = 0.01/0.26. Losses come in bursts, so the
+    // measured mean varies more.
     let (lost, offered) = lossy(LossPlan::GilbertElliott { p: 0.01, r: 0.25, good: 0.0, bad: 0.5 });
     let mean = 0.01 / 0.26 * 0.5;
     assert!((lost / offered / mean - 1.0).abs() < 0.15, "{} for {mean}", lost / offered);

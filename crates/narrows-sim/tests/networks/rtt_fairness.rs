@@ -40,8 +40,8 @@ fn bbq_shares_the_link() {
     }
 }
 
-/// The buffer has one BDP. With a larger buffer, the largest RTTs would remain those of Startup, and omega would be
-/// low (GAIN-5, GAIN-7).
+/// The buffer has one BDP. With a larger buffer, the RTTs of Startup would remain the largest RTTs, and omega
+/// would be low (GAIN-5, GAIN-7).
 #[test]
 fn the_gain_model_helps_the_shorter_path_where_the_buffer_is_small() {
     let bbr = long_over_short("bbr", 1.0);

@@ -37,7 +37,8 @@ fn the_same_plan_gives_the_same_results() {
     assert_ne!(text(1), text(2));
 }
 
-/// In slow start, 30 packets need an RTT for the handshake, and then 2, 4, 8 and 16 packets, or 10 and 20, or 30.
+/// After an RTT for the handshake, slow start sends 30 packets in rounds of 2, 4, 8 and 16 packets, of 10 and
+/// 20, or of 30.
 #[test]
 fn the_initial_window_determines_the_round_trips_of_a_short_flow() {
     for (initial, rtts) in [(1, 6.0), (2, 5.0), (10, 3.0), (30, 2.0)] {
@@ -84,8 +85,9 @@ fn the_losses_of_a_link_do_not_depend_on_the_jitter_of_another() {
     assert_eq!(lost(None), lost(Some(JitterPlan { max: ms(9), reorder: true })));
 }
 
-/// An outage of a second, and a fifth of the rate after it. If a flow keeps more in flight than path and queue can hold, each
-/// retransmission of its first lost segment is dropped until its window reacts to the losses.
+/// An outage of a second, and a fifth of the rate after it. A flow may keep more in flight than path and
+/// queue can hold. Each retransmission of its first lost segment is then dropped, until its window reacts to
+/// the losses.
 #[test]
 fn a_flow_recovers_after_an_outage() {
     for cc in ["bic", "cubic", "reno", "scalable", "veno", "yeah", "bbr"] {
@@ -270,7 +272,8 @@ proptest! {
             *json.pointer_mut(path).unwrap() = absurd(with);
         }
         if let Ok(mut plan) = serde_json::from_value::<Plan>(json) {
-            // The length of the run, the samples and the number of flows are not changed, because they determine the run time.
+            // The length of the run, the samples, and the numbers of flows and packets are limited, because
+            // they determine the run time.
             plan.duration = plan.duration.as_nanos().min(20_000_000).into_span();
             plan.probes.interval = Span::ZERO;
             for f in &mut plan.flows {

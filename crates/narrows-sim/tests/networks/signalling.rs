@@ -33,15 +33,15 @@ fn rcp_rewrites_every_packet_and_its_bytes_are_counted() {
     assert_eq!(u(&r, "rewritten_data"), 1_002);
     assert_eq!((u(&r, "rewritten_acks"), u(&r, "messages"), u(&r, "notices")), (0, 0, 0));
     let echoes = of_flow(&r, "signal_bytes") - 12 * 1_002;
-    // Payload; headers of 52 bytes, or 60 in both SYNs; as many ACKs as echoes; and the third packet of the handshake, which
-    // carries no echo.
+    // The sum of: the payload; headers of 52 bytes, or 60 in the SYN and the SYN-ACK; as many ACKs as echoes;
+    // and the third packet of the handshake, which carries no echo.
     let acks = echoes / 8;
     let plain = 1_436_000 + 52 * (1_000 + 1 + (acks - 1) + 1) + 60 + 60;
     assert_eq!(echoes % 8, 0);
     assert_eq!(of_flow(&r, "sent_bytes"), plain + of_flow(&r, "signal_bytes"));
 }
 
-/// BDR-6: 16 bytes once per window, so that fewer packets are rewritten than with RCP.
+/// BDR-6: 16 bytes once per window, so fewer packets are rewritten than with RCP.
 #[test]
 fn bdr_rewrites_one_packet_of_a_window() {
     let mut plan = dumbbell("bdr", 40, 1_000, 10);
@@ -66,8 +66,8 @@ fn brf_writes_into_acks() {
     assert!(bytes > 8 * 100 * acks, "{bytes} bytes, {acks} rates");
 }
 
-/// PAC-21, PAC-22: the port reports, the controller answers with rates, and sources get them. With a period twice as long, this
-/// happens half as often.
+/// PAC-21, PAC-22: the port sends reports, the controller answers with rates, and the rates are sent to the
+/// sources. If the period is twice as long, there are half as many messages.
 #[test]
 fn pacec_sends_messages() {
     let with_sample = |sample: u64| {

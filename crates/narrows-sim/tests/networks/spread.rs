@@ -6,7 +6,8 @@ use narrows_sim::model::{Arrivals, starts};
 use narrows_sim::plan::{AppPlan, FlowPlan, LimitPlan, Plan, SizePlan};
 use proptest::prelude::*;
 
-/// Nodes: 0 and 1 are hosts at switches 2 and 3, with a switch on each of `n` paths between these.
+/// Nodes 0 and 1 are hosts at the switches 2 and 3. Between these switches are `n` paths with one more switch
+/// each.
 fn parallel(n: u32, flows: u32) -> Plan {
     let mut plan = path(mbit(1_000), ms(0), fifo(packets(1_000)), 2);
     let mut pairs = vec![(0, 2), (3, 1)];
@@ -26,7 +27,7 @@ fn parallel(n: u32, flows: u32) -> Plan {
     plan
 }
 
-/// The packets on each of the links with these ends.
+/// Runs the plan. Returns the number of packets on each link whose ends match `from` and `to`.
 fn on(plan: &Plan, from: impl Fn(u32) -> bool, to: impl Fn(u32) -> bool) -> Vec<u64> {
     let results = run(plan);
     let links = plan.links.iter().enumerate();
@@ -59,7 +60,7 @@ fn without_ecmp_all_flows_take_one_path() {
     assert_eq!(used.count(), 1);
 }
 
-/// A longer path is not equal, so it stays empty; packets of a flow stay in order, so nothing is sent twice.
+/// A longer path is not used. The packets of a flow stay in order, so nothing is retransmitted.
 #[test]
 fn only_shortest_paths_count_and_a_flow_stays_on_its_path() {
     let mut plan = parallel(3, 100);
@@ -87,7 +88,7 @@ fn flows_with_jitter_start_at_different_times_within_it() {
 }
 
 proptest! {
-    /// The starts are those of even spacing, each moved by less than the jitter.
+    /// Each start is at most the jitter later than a start with even spacing.
     #[test]
     fn starts_are_ordered_and_within_their_jitter(
         count in 1u32..50, spacing in 0u64..20, jitter in 0u64..30, seed in any::<u64>(),
@@ -98,7 +99,7 @@ proptest! {
         prop_assert!(drawn.is_sorted());
         for (i, &start) in drawn.iter().enumerate() {
             let even = Time::ZERO + ms(spacing).scale(i as u64, 1);
-            // Sorting moves a start to a lower place at most by starts that are later, so the bounds hold in each place.
+            // Sorting keeps these bounds: both the even starts and the bounds rise with `i`.
             prop_assert!(even <= start && start <= even + ms(jitter), "{i}: {start:?}");
         }
     }
@@ -107,7 +108,7 @@ proptest! {
 #[test]
 fn measured_sizes_have_the_mean_of_their_distribution() {
     let points = vec![(0.0, 0.0), (1_000.0, 0.5), (10_000.0, 0.9), (1_000_000.0, 1.0)];
-    // Each piece has its middle as its mean: 0.5 x 500 + 0.4 x 5,500 + 0.1 x 505,000.
+    // The mean of each piece is its middle: 0.5 x 500 + 0.4 x 5,500 + 0.1 x 505,000.
     let expected = 250.0 + 2_200.0 + 50_500.0;
     let size = SizePlan::Empirical { points };
     let source = FlowPlan { app: AppPlan::Poisson { per_sec: 1_000.0, size }, ..bulk("reno") };

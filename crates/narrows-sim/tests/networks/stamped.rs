@@ -1,4 +1,5 @@
-//! RCP and BDR with rates in ACKs, as on a switch for stock Linux: their own control laws, with BRF's senders.
+//! RCP and BDR with rates in ACKs, as a switch sends them to stock Linux hosts. The switch runs the control
+//! law of RCP or BDR, and the senders are those of BRF.
 
 use crate::common::*;
 use narrows_sim::Results;
@@ -59,8 +60,8 @@ fn traced(r: &Results, wanted: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// A law's rate does not depend on the form of the feedback. Goodput would be the wrong measure: BDR's own sender rounds its
-/// window down to whole packets, which costs 5 % at 20 packets.
+/// The rate that a law computes does not depend on the form of the feedback. The test does not compare
+/// goodputs, because BDR's own sender rounds its window down to whole packets, which costs 5 % at 20 packets.
 #[test]
 fn both_forms_of_a_law_give_the_same_rate() {
     for (kind, key) in [("rcp", "rate"), ("bdr", "share")] {
@@ -168,7 +169,8 @@ fn flows_survive_an_outage_of_the_controller() {
     }
 }
 
-/// A flow that applies rates but designates no packets is not counted by BDR, gets no rate, and keeps to the class of other TCP.
+/// BDR does not count a flow that applies rates but designates no packets. Such a flow gets no rate and stays
+/// in the class of other TCP.
 #[test]
 fn without_designated_packets_a_flow_is_other_tcp_for_bdr() {
     let mut plan = stamped("bdr", 20, 12);

@@ -84,7 +84,7 @@ class Agency:
 
     @contextmanager
     def at_work(self, start: int, interval: int) -> Iterator[None]:
-        """Carry out changes and collect snapshots while the context lasts.
+        """Apply the planned changes and collect snapshots while the context lasts.
 
         Args:
             start: start of the run, ns of CLOCK_MONOTONIC.

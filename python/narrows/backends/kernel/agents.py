@@ -1,8 +1,8 @@
 """The agents of a run and their configurations. Pure, except for the search for the program.
 
 A run has one `narrows-agent switch` for each node with controlled ports. It has one `sender` for all
-namespaces where BRF flows begin, and one `receiver` for all namespaces where BRF flows end. `agency` starts
-them.
+namespaces where BRF flows begin, and one `receiver` for all namespaces where BRF flows end. The module
+`agency` starts the agents.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HTB = "4e57:"
 MAX_FLOWS = 16_384
 """Size of a switch's flow table. The switch scans the whole table five times a second."""
 LIMIT = 1_000_000
-"""Packets in a leaf without a configured limit."""
+"""Maximum number of packets in a leaf queue without a configured limit."""
 
 
 def find() -> Path | None:
@@ -96,7 +96,7 @@ class Agent:
     rates: tuple[tuple[int, str, int], ...] = ()
     """For a switch: changes of rates after the start, in order of time, as (ns, interface, bytes/s)."""
     outages: tuple[tuple[int, int], ...] = ()
-    """For a switch: times during which it is stopped, as (from, to), ns."""
+    """For a switch: times during which the agent is stopped, as (from, to), ns."""
 
 
 def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
@@ -124,7 +124,7 @@ def agents(plan: Plan, layout: Layout, prefix: str) -> list[Agent]:
 
 
 def _designates(plan: Plan) -> bool:
-    """Whether the flows of BRF designate packets. One agent serves all of them, so they have one value."""
+    """Whether the flows of BRF designate packets. One agent serves all, so all must have the same value."""
     found: dict[bool, int] = {}
     for number, flow in enumerate(plan["flows"]):
         if is_brf(flow):
@@ -144,7 +144,7 @@ def is_brf(flow: FlowPlan) -> bool:
 
 
 def algorithm(prefix: str) -> str:
-    """The name in the kernel of a run's BRF. The name has at most 15 bytes and differs from run to run."""
+    """The kernel's name for the BRF of a run. The name has at most 15 bytes and differs from run to run."""
     _, pid, run, _ = prefix.split("-")
     return f"{BRF}{pid}_{run}"[:15]
 
@@ -216,7 +216,7 @@ def _switch(plan: Plan, layout: Layout, node: int, numbers: list[int], prefix: s
         steps = port_rate(plan, number)
         rates += [(when, device, rate) for when, rate in steps[1:]]
         tables.append(_port(controller, device, steps[0][1], layout.mtu))
-    # Nothing is pinned, so that all programs and maps disappear at the end of the run.
+    # No eBPF object is pinned, so that all programs and maps disappear at the end of the run.
     config = {"switch": {"max_flows": MAX_FLOWS, "interfaces": others, "pin": False}, "ports": tables}
     if layout.control:
         config["controller"] = control.uplink(node, prefix)
@@ -298,7 +298,7 @@ def _port(controller: ControllerPlan, device: str, bytes_per_s: int, mtu: int) -
         # If the capacity is measured, `udp_ceiling` has no effect in the simulator, and the agent refuses it.
         params.pop("udp_ceiling", None)
     elif controller["kind"] == BRF:
-        params.setdefault("udp_ceiling", 0.0)  # the simulator's default; the agent has another one
+        params.setdefault("udp_ceiling", 0.0)  # the simulator's default; the agent has another default
     limit = controller["limit"]
     packets, length = limit.get("packets"), limit.get("bytes")
     if packets is None:

@@ -40,7 +40,7 @@ _SETTLE_NANOS = 300_000_000
 """Time from the creation of sockets to the start, so that the setup does not disturb the first packets."""
 
 _NO_PREFIX = "nrw-0-0-"
-"""Prefix of the names in checks, which run nothing."""
+"""Prefix of names for a plan that is only checked, not run."""
 
 
 class Kernel:
@@ -133,7 +133,7 @@ class Kernel:
         return output
 
     def perform(self, asked: Transfer | Pings) -> dict[str, Any]:
-        """Perform a transfer or an attempt to ping."""
+        """Perform a transfer or pings."""
         features.require(lambda: features.programs(asked.tools))
         with self._alone:
             return asked.perform(self._cancel.is_set)
@@ -141,7 +141,7 @@ class Kernel:
     def lacking(self, algorithms: Iterable[str]) -> dict[str, str]:
         """The congestion control algorithms that transfers cannot use, each with the reason.
 
-        Modules of the kernel are loaded.
+        Loads the kernel modules of these algorithms.
         """
         modules.load(set(algorithms) - set(features.congestion_controls()))
         known = features.congestion_controls()

@@ -21,7 +21,8 @@ def built(layout: Layout) -> Iterator[Processes]:
     """
 
     def switches(programs: Processes) -> None:
-        # Queues are created after them: ovs-vswitchd removes the qdisc of each port that it takes over.
+        # The switches start before queues exist: ovs-vswitchd removes the qdisc of each port that it takes
+        # over.
         ovs.start(layout, programs)
 
     with created(lambda prefix: commands(layout, prefix), switches) as programs:
@@ -35,8 +36,8 @@ def created(
     """Create a network for the duration of the context. Yields the programs of the run.
 
     Args:
-        todo: the commands, for a prefix of the namespaces' names.
-        before_queues: is called when the devices exist, and before the queues are created.
+        todo: returns the commands for a prefix of the namespaces' names.
+        before_queues: called when the devices exist, and before the queues are created.
 
     Raises:
         KernelError: if the kernel refuses a part. All created objects are removed first.

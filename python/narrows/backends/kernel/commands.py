@@ -28,7 +28,7 @@ class Commands:
     """The commands that create a network in namespaces."""
 
     namespaces: list[str]
-    """Their names, which begin with the prefix of the run."""
+    """Names of the namespaces. They begin with the prefix of the run."""
     settings: dict[str, list[str]] = field(default_factory=dict)
     """Per namespace: sysctls. They are set before any device exists, because devices copy the `default`
     values."""
@@ -162,7 +162,7 @@ def _endpoints(layout: Layout, prefix: str, result: Commands) -> None:
 
 
 def leaf_classes(queue: Qdisc) -> list[str]:
-    """The classes of a port's packets, as tc(8) names them. Their counters sum up to the port's."""
+    """The classes of a port's packets, as tc(8) names them. Their counters add up to those of the port."""
     return [f"1:{number + 1:x}" for number in range(max(1, len(queue.classes)))]
 
 

@@ -1,4 +1,4 @@
-"""The SDN controller of a run: its network, its configuration and its knowledge before the start. Pure.
+"""The SDN controller of a run: its network, its configuration, and the facts that it must know first. Pure.
 
     switch's namespace                   namespace `sdn`
     sdn0 192.168.0.(2+node) ------------ c<node>      controller at 192.168.0.1, on lo
@@ -34,7 +34,7 @@ _SWITCHES = IPv4Address("192.168.0.2")
 
 _MOST_SECONDS = 86_400
 _MARGIN_SECONDS = 600
-"""Rate controllers are active from this long before the start until this long after the end."""
+"""The controller forgets silent links and hosts only after the duration of the run plus this time."""
 _POLL, _LEAST_POLL = 100_000_000, 1_000_000
 
 
@@ -193,7 +193,7 @@ def addresses(layout: Layout, port: Port) -> list[str]:
 
 
 def edges(plan: Plan, layout: Layout) -> list[Port]:
-    """The ports of hosts whose link leads to Open vSwitch."""
+    """The hosts' ports that are connected to an Open vSwitch bridge."""
     return [
         port
         for port, other in _pairs(plan, layout)

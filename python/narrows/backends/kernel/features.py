@@ -1,4 +1,4 @@
-"""Tests which requirements of the kernel backend this machine has.
+"""Tests which requirements of the kernel backend this machine meets.
 
 Each finding states its use and a remedy. `narrows doctor` prints all findings. If a requirement is missing, a
 run stops with the line of that finding.
@@ -77,7 +77,7 @@ QDISCS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
 
 
 def root() -> Finding:
-    """The finding whether the user is root with CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN."""
+    """The finding about root: whether the user is root with CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN."""
     have = os.geteuid() == 0 and _capable()
     return Finding(
         "root", have, ("kernel", "deploy"), "namespaces, packet sockets and eBPF", "run it as root (sudo)"
@@ -166,7 +166,7 @@ def _try(command: list[str]) -> bool:
 
 
 def native() -> Finding:
-    """The finding whether the native module can be imported."""
+    """The finding about the native module: whether it can be imported."""
     try:
         from narrows import _native  # noqa: PLC0415 (may be absent)
     except ImportError as error:
@@ -205,7 +205,7 @@ def kernel() -> list[Finding]:
 
 
 def bpffs() -> Finding:
-    """The file system for pins: visible, writable, and mounted exactly once."""
+    """The finding about the file system for pins, which must be visible, writable and mounted only once."""
     # proc_pid_mountinfo(5): device, root and mount point are fields 3 to 5; the type follows the dash.
     fields = [line.split() for line in _lines("/proc/self/mountinfo")]
     there = [mount for mount in fields if mount[4] == BPFFS]

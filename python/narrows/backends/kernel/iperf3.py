@@ -71,7 +71,8 @@ def check(plan: Plan) -> None:
             raise _cannot(str(flow["count"]), "1", f"{key}.count")
         if transport["receive_window"] is not None:
             raise _cannot("a receive window", "none", f"{key}.receive_window")
-        # The SYN requests feedback, and `iperf3 -C` acts after the SYN. So the agent chooses the algorithm.
+        # The SYN requests feedback, but `iperf3 -C` sets the algorithm only after the SYN. So the agent sets
+        # it, for all flows of a node.
         if brf.setdefault(flow["from"], is_brf(flow)) != is_brf(flow):
             raise _cannot(
                 "BRF and another algorithm at one node", "BRF for all of its flows or for none", f"{key}.cc"

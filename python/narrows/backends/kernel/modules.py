@@ -24,8 +24,8 @@ from narrows.plan import Plan
 
 SYSFS = Path("/sys/module")
 _FOLDER = namespaces.FILES / "modules"
-"""Folder with a lock file for each module. While a run has set parameters, it also holds their earlier
-values."""
+"""Folder with a lock file for each module. While a run has set parameters, the folder also holds their
+earlier values."""
 
 OF_THE_AGENT = {("brf", "designate")}
 """Parameters that are options of the agent, not of a module (`agents`)."""
@@ -68,7 +68,7 @@ def _module(name: str) -> str:
 
 
 def _setting(name: str, key: str, given: str, value: Value) -> tuple[str, int]:
-    """The module's parameter and its value for a parameter of the catalogue."""
+    """Convert a parameter of the catalogue to the module's parameter and its value."""
     row = congestion.catalogue().get(name)
     usable = {p.name: p for p in row.parameters.values() if p.module} if row is not None and row.linux else {}
     if given not in usable:
@@ -81,7 +81,7 @@ def _setting(name: str, key: str, given: str, value: Value) -> tuple[str, int]:
 
 
 def _number(parameter: Parameter, value: Value, key: str) -> tuple[str, int]:
-    """The module's parameter and its whole number for a value."""
+    """The name of the module's parameter, and the whole number that the module uses for a value."""
     module = parameter.module
     assert module is not None
     if module.words is not None:
@@ -143,7 +143,7 @@ def in_use(algorithm: str) -> Iterator[None]:
 
 
 def load(algorithms: Iterable[str]) -> None:
-    """Load the modules of these algorithms, as far as the machine has them."""
+    """Load the modules of these algorithms that the machine has."""
     wanted = sorted({_module(name) for name in algorithms} - {""})
     for module in wanted:
         with suppress(FileNotFoundError):

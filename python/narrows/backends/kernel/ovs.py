@@ -70,7 +70,7 @@ def _controller(node: int) -> list[str]:
 def flows(layout: Layout, node: int) -> list[str]:
     """A node's flow table for ovs-ofctl(8), from the layout's crossings. Pure.
 
-    Returns None if a controller forwards.
+    The list is empty if the SDN controller sets up the flow entries.
     """
     if layout.control:
         return []
@@ -136,10 +136,11 @@ def _widen(bridge: str, port: Port, pid: int, size: int) -> None:
     """Enlarge the buffers of the daemon's packet sockets to hold the queues.
 
     Packets in a qdisc behind a bridge are charged to the bridge's sending socket. Packets that the bridge has
-    not read yet are charged to the port's socket. By default each socket holds 92 full frames (212,992
-    bytes, 2,304 for each), regardless of the queue's limit. Further packets would be dropped without a trace.
+    not read yet are charged to the port's socket. By default each socket has a buffer of 212,992 bytes. This
+    is enough for 92 full frames of 2,304 bytes each, regardless of the queue's limit. Further packets would
+    be dropped without being counted.
     """
-    # The daemon opens the socket when it first sends a packet. This ARP packet names no host.
+    # The daemon opens the socket when it first sends a packet. This ARP packet has no host's address.
     words = f"in_port=controller packet={_HELLO.hex()} actions=output:{control.port_number(port.link)}"
     call(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", bridge, words], [""])
     for made in sockets.sockets_of(pid):

@@ -1,4 +1,4 @@
-"""Pings between all hosts of a switch at the same time: each host pings the next one, the last the first."""
+"""Simultaneous pings between all hosts of a switch. Each host pings the next one, in a circle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SUMMARY = re.compile(r"(\d+) packets transmitted, (\d+) received")
 
 @dataclass(frozen=True)
 class Pings:
-    """An attempt, as a guest can also read it from JSON."""
+    """One attempt: simultaneous pings. For guests, it can be converted to JSON and back."""
 
     kind: ClassVar[str] = "pings"
     """Key in JSON."""
@@ -39,7 +39,7 @@ class Pings:
     """Number of the attempt, from 1. It is the seed of a guest's random numbers."""
 
     def as_data(self) -> dict[str, Any]:
-        """The attempt as JSON can represent it."""
+        """The attempt in a form that JSON can represent."""
         return asdict(self)
 
     @property
@@ -88,8 +88,8 @@ class Pings:
         """Ping until there is a reply.
 
         The switch's ports forward packets only after some time. If a request for a neighbour's address is
-        lost in this time, the kernel repeats it after 1 s. About a third of the pings would have this second
-        in their RTT.
+        lost in this time, the kernel repeats it after 1 s. Without this warm-up, the RTT of about a third of
+        the pings would include this second.
         """
         for host, words in self.commands:
             once = ["ping", "-n", "-c", "1", "-w", str(round(_READY_SECONDS)), words[-1]]

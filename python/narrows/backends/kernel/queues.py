@@ -78,7 +78,7 @@ def burst(rate: int) -> int:
 
 
 def relay_shapes(link: LinkPlan) -> bool:
-    """Whether HTB does not support a link's rate: a trace, or steps with an outage (a rate of 0)."""
+    """Whether the relay must shape a link, because HTB supports neither traces nor outages (a rate of 0)."""
     rate = link["rate"]
     if rate["kind"] != "steps" or rate.get("period") is not None:
         return True
@@ -162,7 +162,7 @@ def _missing(queue: QueuePlan, would_do: str, key: str) -> ScenarioError:
 
 
 def leaf(limit: LimitPlan) -> Leaf:
-    """A FIFO by its limit."""
+    """A FIFO with this limit."""
     length = limit.get("bytes")
     if length is not None:
         return Leaf(None, length)

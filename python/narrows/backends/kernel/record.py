@@ -19,7 +19,7 @@ NOT_EVENTS = frozenset({"ready", "rate-set", "rate-refused", "set-class"})
 
 
 def names(plan: Plan, layout: Layout) -> dict[tuple[str, str], str]:
-    """Names of flows and of members of groups, by both ends as agents write them: "address:port"."""
+    """Names of flows and of members of groups. The key is both ends, as agents write them: "address:port"."""
     found = {}
     for number, (flow, first) in enumerate(zip(plan["flows"], source_ports(plan), strict=True)):
         if first is None:
@@ -79,7 +79,7 @@ def add_allocations(
     layout: Layout,
     start: int,
 ) -> None:
-    """Fill `allocation_bps` of the flows' samples: the minimum of the latest allocations on the path.
+    """Fill `allocation_bps` of the flows' samples with the minimum of the latest allocations on the path.
 
     Args:
         output: the tables of a run.

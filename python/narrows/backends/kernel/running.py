@@ -14,7 +14,7 @@ _PATIENCE_SECONDS = 10.0
 def waiting() -> dict[str, list[str]]:
     """Interfaces and namespaces that running agents wait for, by the agent's name.
 
-    Without root, no agent can be asked, and the result is empty.
+    Without root, the status of agents cannot be read, and the result is empty.
     """
     found = {status["name"]: absent(status) for status in statuses()}
     return {name: what for name, what in found.items() if what}

@@ -1,4 +1,4 @@
-"""The real SDN controller of a run: starts it, waits until it knows the network, and plans its outages.
+"""The real SDN controller of a run: starts it, waits until it knows the network, and stops it for outages.
 
 The measured network carries packets only during the run, so the controller needs two preparations:
 
@@ -45,7 +45,7 @@ _ETH_LLDP, _ETH_ARP = 0x88CC, 0x0806
 
 
 class Domain:
-    """The SDN controller of a run. It does nothing if the plan has none."""
+    """The SDN controller of a run. All methods do nothing if the plan has no SDN controller."""
 
     def __init__(self, programs: Processes, plan: Plan, layout: Layout) -> None:
         self.notes: list[str] = []
@@ -151,7 +151,7 @@ class Domain:
             self._process.send_signal(signal.SIGCONT)
 
     def _ask(self, what: str) -> Any:
-        """The controller's REST answer, through a socket in the namespace on whose loopback it listens."""
+        """The answer of the controller's REST API, which listens on the loopback of its namespace."""
         client = http.client.HTTPConnection("127.0.0.1", control.HTTP)
         with socket_in(
             path(self._programs.prefix + CONTROL), socket.AF_INET, socket.SOCK_STREAM

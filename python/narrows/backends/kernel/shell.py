@@ -15,13 +15,13 @@ class KernelError(NarrowsError):
 def inside(namespace: str, command: list[str], lines: list[str]) -> str:
     """Run a command in a namespace.
 
-    `ip netns exec` would also mount another /sys, without bpffs and cgroups; nsenter does not.
+    This uses nsenter, because `ip netns exec` would also mount another /sys, without bpffs and cgroups.
     """
     return call(["nsenter", f"--net={namespaces.path(namespace)}", *command], lines)
 
 
 def call(command: list[str], lines: list[str]) -> str:
-    """Run a command with these lines as its input, and return its output.
+    """Run a command with these lines as its input, and return its output. Without lines, do nothing.
 
     Raises:
         KernelError: if it fails, with its first error message.

@@ -17,7 +17,7 @@ _PIDFD_GETFD = 438
 
 
 def socket_in(namespace: str, family: int, kind: int, protocol: int = 0) -> socket.socket:
-    """Create a socket in the namespace of this file. A socket keeps the namespace in which it was created.
+    """Create a socket in a namespace, which is given by its file. A socket stays in its first namespace.
 
     Raises:
         KernelError: if there is no such namespace, or if it cannot be entered.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 LATENESS_NANOS = 1_000_000
-"""Maximum lateness of the 99th percentile of packets at the relay: 5 % of an RTT of 20 ms."""
+"""Maximum of the 99th percentile of packets' lateness at the relay: 5 % of an RTT of 20 ms."""
 BUSY = 0.9
 """Maximum share of a second in which all processors are busy. Beyond this share, work queues up for the
 processors."""
@@ -21,8 +21,8 @@ def bounds(virtual: bool = False) -> dict[str, float]:
     """The bounds that `_native.emulate` checks.
 
     Args:
-        virtual: whether time is virtual. Only the run takes virtual time. So the processor was the
-            bottleneck in each second without idle time.
+        virtual: whether time is virtual. Only the run itself takes virtual time, so a second without idle
+            time means that the processor was the bottleneck.
     """
     busiest = {"busiest": BUSY} if virtual else {}
     return {"lateness": LATENESS_NANOS, "busy": BUSY, "limited": LIMITED, **busiest}

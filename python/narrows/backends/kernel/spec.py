@@ -101,7 +101,7 @@ def spec(
 
 
 def _congestion(flow: FlowPlan, prefix: str) -> str | None:
-    """The name in the kernel of a flow's CCA. None if it is the name in the plan, and for UDP."""
+    """The kernel's name for a flow's CCA. None for UDP, and if the plan has the same name."""
     if is_brf(flow):
         return algorithm(prefix)
     return cc.NAMES.get(chosen(flow))

@@ -1,7 +1,7 @@
-"""Hosts at one switch with the machine's defaults, as Mininet's `sudo mn` makes them.
+"""Hosts at one switch with the machine's defaults, like the network that Mininet's `sudo mn` creates.
 
-Unlike in runs of plans, nothing is prepared for a comparison with the simulator: segmentation offload,
-buffers and sysctls are the kernel's.
+Segmentation offload, buffers and sysctls keep the kernel's defaults. Runs of plans change them, so that
+results can be compared with the simulator.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Star:
 
     @property
     def ports(self) -> list[tuple[str, str]]:
-        """Namespace and device of each port: host after host, each with its port at the switch."""
+        """Namespace and device of each port: for each host, its own port and then the switch's port to it."""
         return [
             port
             for number, name in enumerate(self.names, 1)
@@ -62,7 +62,7 @@ def commands(star: Star, prefix: str) -> Commands:
     made = Commands([prefix + name for name in (*star.names, SWITCH)])
     bridge = ["link set lo up", f"link add name {BRIDGE} type bridge", f"link set {BRIDGE} up"]
     # `sysctl net.ipv4.tcp_congestion_control` refuses most algorithms in a namespace. A route accepts them
-    # (RTAX_CC_ALGO), and negotiates ECN if the algorithm needs it.
+    # (RTAX_CC_ALGO), and its connections negotiate ECN if the algorithm needs it.
     congctl = f" congctl {star.algorithm}" if star.algorithm else ""
     for host, (_, device), (_, its) in zip(star.names, star.ports[::2], star.ports[1::2], strict=True):
         sides = [f"{device} netns {prefix}{host}", f"{its} netns {prefix}{SWITCH}"]
@@ -83,7 +83,7 @@ def commands(star: Star, prefix: str) -> Commands:
 
 
 def built(star: Star) -> AbstractContextManager[Processes]:
-    """Create a network for the duration of the context, which has its programs.
+    """Create a network for the duration of the context. The context yields the network's programs.
 
     Raises:
         KernelError: if the kernel refuses a part. All created objects are removed first.

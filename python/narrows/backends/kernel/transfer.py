@@ -1,4 +1,4 @@
-"""One iperf3 transfer between two hosts at a switch. Only iperf3 measures."""
+"""One iperf3 transfer between two hosts at a switch, measured by iperf3 and not by the emulator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GRACE_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Transfer:
-    """A transfer, as a guest can also read it from JSON."""
+    """A transfer. For guests, it can be converted to JSON and back."""
 
     kind: ClassVar[str] = "transfer"
     """Key in JSON."""
@@ -29,7 +29,7 @@ class Transfer:
     algorithm: str
     """The congestion control algorithm of both hosts."""
     seconds: int
-    """Duration that iperf3 gets."""
+    """Duration that is passed to iperf3."""
     rate: str
     """Rate of tbf at every port, as tc(8) reads it."""
     burst: int
@@ -42,7 +42,7 @@ class Transfer:
     """Number of the repetition, from 1. It is the seed of a guest's random numbers."""
 
     def as_data(self) -> dict[str, Any]:
-        """The transfer as JSON can represent it."""
+        """The transfer in a form that JSON can represent."""
         return asdict(self)
 
     @property
@@ -55,7 +55,7 @@ class Transfer:
     def commands(self) -> list[tuple[str, list[str]]]:
         """Host and words of each command.
 
-        `--forceflush` writes the server's readiness to the log at once. The paper's client has no `-t`,
+        With `--forceflush`, the log shows at once that the server listens. The paper's client has no `-t`,
         because its 10 s are iperf3's default.
         """
         client = ["iperf3", "-c", address(SERVER), "-J", "-t", str(self.seconds)]

@@ -95,7 +95,7 @@ class Vm:
         return output
 
     def perform(self, asked: Transfer | Pings) -> dict[str, Any]:
-        """Perform a transfer or an attempt to ping in a guest."""
+        """Perform a transfer or pings in a guest."""
         # The guest runs this machine's programs.
         features.require(lambda: features.programs(asked.tools))
         what = {asked.kind: asked.as_data(), "seed": asked.repetition}
@@ -110,11 +110,11 @@ class Vm:
         return {name: why for name in algorithms if name not in known}
 
     def _ask(self, what: Mapping[str, Any], seconds: float) -> Any:
-        """The output of a guest that got this plan or transfer.
+        """Perform a plan, a transfer or pings in a guest, and return the output.
 
         Args:
-            what: the plan or transfer.
-            seconds: its duration in the guest.
+            what: the plan, or the transfer or pings by kind.
+            seconds: the duration in the guest.
         """
         with tempfile.TemporaryDirectory(prefix="narrows-vm-") as name:
             folder = Path(name)

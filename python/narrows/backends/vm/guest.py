@@ -1,7 +1,7 @@
 """The program in the guest. It prepares everything, is saved in this state, and runs one plan when resumed.
 
 It never waits for the host while virtual time passes. It reads the plan from the machine's firmware
-configuration, which takes instructions but no interrupts, and writes the answer at the end.
+configuration, because such a read needs only instructions and no interrupts. It writes the answer at the end.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ PORT = Path("/dev/virtio-ports/narrows")
 PLAN = "opt/narrows/plan"
 _FIRMWARE = Path("/sys/firmware/qemu_fw_cfg/by_name") / PLAN / "raw"
 _RNDRESEEDCRNG = 0x5207
-"""Number of the ioctl that reseeds the random numbers (linux/random.h)."""
+"""Number of the ioctl that reseeds the random number generator (linux/random.h)."""
 _RESEED_SETTLE_SECONDS = 130
 """Time that the guest sleeps before it is saved. The sleep takes no real time.
 
-In its first two minutes, the kernel reseeds its random numbers more often, and later only once a minute
-(crng_has_old_seed, drivers/char/random.c). Losses of runs up to a minute then follow from the seed.
+In its first two minutes, the kernel often reseeds its random number generator. Later it does so only once a
+minute (crng_has_old_seed, drivers/char/random.c). The losses in runs of up to a minute then depend only on
+the run's seed.
 """
 _PVPANIC = 0x505
 """The I/O port of QEMU's pvpanic device (docs/specs/pvpanic.txt): a write stops the machine (`-action`)."""
@@ -81,7 +82,7 @@ def _answer(kernel: Kernel, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _seed(seed: int) -> None:
-    """Seed the kernel's random numbers, which decide netem's losses, with the run's seed."""
+    """Seed the kernel's random number generator, which decides netem's losses, with the run's seed."""
     with open("/dev/urandom", "wb", buffering=0) as numbers:  # noqa: PTH123
         numbers.write(seed.to_bytes(16, "little"))
         fcntl.ioctl(numbers, _RNDRESEEDCRNG)

@@ -27,7 +27,7 @@ _FACTS = "facts.json"
 _KEPT = 3
 """Number of saved guests that are kept; each takes some 900 MB."""
 _UNUSED_SECONDS = 3600.0
-"""Time after its last use at which a saved guest beyond `_KEPT` may be removed."""
+"""A saved guest beyond `_KEPT` may be removed this long after its last use."""
 _BOOT_SECONDS = 1200.0
 """Maximum duration of a boot: ten times the duration measured on two busy processors."""
 

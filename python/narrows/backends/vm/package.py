@@ -77,7 +77,7 @@ def install(names: list[str], say: Callable[[str], None]) -> None:
     """Install the packages of missing programs, as root on a Debian-based system.
 
     Raises:
-        VmError: if that is impossible; with the command that the user can run.
+        VmError: if that is impossible. The message has the command that the user can run.
     """
     packages = sorted({PROGRAMS[name] for name in names})
     words = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages]
@@ -111,7 +111,7 @@ def fetch(say: Callable[[str], None]) -> Kernel:
         say(f"unpacking {files[0].name} ({files[0].stat().st_size >> 20} MB) ...")
         target = place / "kernel"
         _call(["dpkg", "-x", str(files[0]), str(target)])
-        for folder in ("usr/lib/modules", "lib/modules"):  # /lib/modules before merged /usr
+        for folder in ("usr/lib/modules", "lib/modules"):  # packages without merged /usr use /lib/modules
             if (target / folder).is_dir() and folder != "lib/modules":
                 (target / "lib").mkdir(exist_ok=True)
                 (target / folder).rename(target / "lib/modules")
@@ -129,7 +129,7 @@ def fetch(say: Callable[[str], None]) -> Kernel:
 
 
 def _package_name() -> str:
-    """The name of the package that the metapackage stands for."""
+    """The name of the kernel package on which the metapackage depends."""
     told = _call(["apt-cache", "depends", "--important", METAPACKAGE])
     names = re.findall(r"Depends: (linux-image-\S+)", told)
     if not names:

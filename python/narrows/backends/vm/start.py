@@ -1,6 +1,6 @@
 """Starts the guest's worker without the parts of `narrows` that it does not need (results, data frames).
 
-With an argument it starts nothing. It prints the modules that the worker imports, with their files, as JSON.
+With an argument, it only prints the modules that the worker imports, with their files, as JSON.
 """
 
 import importlib

@@ -70,7 +70,7 @@ def completion_over_size(spec: FigureSpec, runs: Runs) -> Figure:
             grid = np.geomspace(1.0, most, 60)
             left = 1e6 * float(ideal["capacity_mbit"]) * (1.0 - float(ideal["load"])) / 8.0
             ideal_values = rows(x=grid, y=1e3 * (2.0 * float(ideal["rtt_s"]) + grid * packet / left))
-        # The axes end with the data, because a whole decade without a value is mostly empty.
+        # The axes end at the data, because axes that end at powers of ten would be mostly empty.
         drawn = values + ideal_values
         x = alt.X(
             **axis("x", "Flow size (packets)", log=True, grid=False, format="~s", domain=_around(drawn, "x"))

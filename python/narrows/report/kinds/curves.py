@@ -17,7 +17,7 @@ from narrows.studies.model import FigureSpec
 def curves(spec: FigureSpec, runs: Runs) -> Figure:
     """A line per algorithm in a panel per column.
 
-    The study's args: x (column), x_title, y_title, columns (title of each panel, to column).
+    The study's args: x (column), x_title, y_title, columns (maps the title of each panel to its column).
     """
     args = spec.args
     names = algorithms(runs)

@@ -24,7 +24,7 @@ _MORE_IS_BETTER = ("#7f2704", "#f7f7f7", "#08519c")
 colours are the same on a dark page, because the colour of a cell's text is chosen for the cell's background.
 """
 _HARM = ("#6baed6", "#f7f7f7", "#7f2704")
-"""Colours for a controller that is better than alone, has no harm, or loses everything."""
+"""Colours for a controller that does better than alone, suffers no harm, or loses everything."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def heat_map(
     scale: Ramp,
     unit: Unit,
 ) -> Figure:
-    """A heat map. Cells without a value are empty. The heading has the unit: files have no caption."""
+    """A heat map. Cells without a value are empty. The heading includes the unit."""
     panel = heat_panel(f"{title} ({unit.name})" if unit.name else title, sides, values, scale, unit)
     return Figure(identity, title, caption, [panel], _keys(scale, unit), columns=1)
 
@@ -153,7 +153,7 @@ def heat(spec: FigureSpec, runs: Runs) -> Figure:
     """A measure of each controller at each point, mean over seeds.
 
     The study's args: y (measure), measure (arguments), columns (factors), scale (bad, neutral, good), percent
-    (whether a part of one is written in percent), without (controllers).
+    (whether fractions are written in percent), without (controllers).
     """
     args = spec.args
     names = [name for name in algorithms(runs) if name not in args.get("without", [])]

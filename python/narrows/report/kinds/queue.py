@@ -1,4 +1,4 @@
-"""The parts that flows have of a queue over time."""
+"""The shares of a queue that belong to groups of flows, over time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BIN_S = 0.02
 def queue_shares(spec: FigureSpec, runs: Runs) -> Figure:
     """Bytes of each group of flows in a queue over time, stacked, and their shares. The first seed only.
 
-    The study's args: link, parts (label to pattern of flows, from the bottom), from_s, until_s.
+    The study's args: link, parts (maps labels to patterns of flows, from the bottom), from_s, until_s.
     """
     args = spec.args
     run = first_seed(runs)[0]

@@ -117,8 +117,8 @@ def column_title(column: Mapping[str, Any]) -> str:
 def ranking(spec: FigureSpec, runs: Runs) -> Figure:
     """A panel per measure: controllers from the best (top) to the worst, with intervals over seeds.
 
-    The study's args: columns (of `places`; title; rule, a line to compare with; paper, a column of the
-    paper's table, whose figures get a marker), without (controllers).
+    The study's args: columns (the keys that `places` reads, and: title; rule, a line to compare with; paper,
+    a column of the paper's table, whose figures get a marker), without (controllers).
     """
     panels, cut, is_compared = [], False, False
     for column in spec.args["columns"]:

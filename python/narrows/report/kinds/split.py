@@ -23,7 +23,7 @@ _LABEL = 0.08
 def split(spec: FigureSpec, runs: Runs) -> Figure:
     """Stacked shares of the goodput of groups of flows: a bar per controller, means over seeds.
 
-    The study's args: parts (label to pattern of flows, from the bottom), panels. Whiskers are the 95 %
+    The study's args: parts (maps labels to patterns of flows, from the bottom), panels. Whiskers are the 95 %
     interval of the lowest part. The dashed line is the share that this part would have if all parts were
     equal.
     """

@@ -87,7 +87,7 @@ _LEVELS = np.concatenate([np.linspace(0.0, 0.98, 50), [0.99, 0.995, 1.0]])
 
 
 def _queueing(run: Run, args: Mapping[str, Any]) -> NDArray[np.float64]:
-    """The quantiles of a flow's RTT above the empty path's, in ms."""
+    """The quantiles of a flow's RTT minus the RTT of the empty path, in ms."""
     flow = int(args.get("flow", 0))
     levels, rtt = run.distribution("flow", int(run.column("flows", "flow")[flow]), "rtt")
     if not levels.size:

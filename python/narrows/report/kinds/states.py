@@ -25,7 +25,7 @@ LANES = {
 }
 """The states in the words of the BRF paper, from top to bottom. The paper has no state `settle`."""
 _INSTANT_S = 1e-6
-"""A visit that is at most this long took no time."""
+"""A visit that is at most this long is drawn as an instant."""
 
 
 def states(spec: FigureSpec, runs: Runs) -> Figure:

@@ -48,8 +48,8 @@ def rates(spec: FigureSpec, runs: Runs) -> Figure:
     """Goodput of each flow over time.
 
     The study's args: panels, bin_s, until_s, fair (draw the fair share of goodput), capacity_mbit, parts
-    (label to pattern of flows: the labels replace the names of the flows), small (small panels, three in a
-    row).
+    (maps labels to patterns of flows: the labels replace the names of the flows), small (small panels, three
+    in a row).
     """
     args = spec.args
     chosen = panels_of(Runs(first_seed(runs)), args.get("panels"))

@@ -47,7 +47,7 @@ class Page:
     source: str
     sections: list[Section]
     tallies: list[tuple[str, Tally]] = field(default_factory=list)
-    """The tally of the paper's claims for each reading of the algorithms: its name and numbers."""
+    """For each reading of the algorithms: its name, and the tally of the paper's claims."""
     readings: list[tuple[str, str]] = field(default_factory=list)
     """For each algorithm with two readings: the form that claims name, and the other form."""
     reading_words: tuple[str, str] = ("", "")

@@ -1,4 +1,4 @@
-"""Measures of runs, by name. Importing this package registers those that need only the tables of a run."""
+"""Measures of runs, by name. Importing this package registers the measures that need only a run's tables."""
 
 from narrows.results.measures import allocation, crowds, general, iperf3, queues, signalling, states
 from narrows.results.measures.registry import (

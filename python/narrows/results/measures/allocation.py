@@ -22,7 +22,8 @@ Demands = Mapping[str, float]
 def jain_max_min(run: Run, routes: Routes, demands_mbit: Demands | None = None) -> float:
     """Jain's index of goodputs over the flows' max-min shares of the links on their routes.
 
-    `routes` maps patterns of flows to links, and `demands_mbit` to the rate of flows with limited data.
+    `routes` maps patterns of flows to links. `demands_mbit` maps patterns of flows with limited data to their
+    rates.
     """
     rows, crossed, demands = _flows(run, routes, demands_mbit or {})
     links = _links(crossed)
@@ -61,7 +62,7 @@ def time_above_capacity(run: Run, link: str, flows: str = "*", after_s: float = 
 def responsiveness(run: Run, link: str, change_s: float, bin_s: float = 0.1, flows: str = "*") -> Measured:
     """Time from a change of the link's capacity until a flow's sending rate is within 10 % of its new share.
 
-    The value is the mean over the flows, and a lower bound if a flow did not come so close before the next
+    The value is the mean over the flows. It is a lower bound if a flow did not come so close before the next
     change. The share is an equal part of the capacity.
     """
     starts, rates = rate_matrix(run, flows, bin_s, "send_bps")

@@ -78,7 +78,10 @@ def slowdown(run: Run, statistic: str = "mean", after_s: float = 3.0, flows: str
 
 @measure("Finished flows", "%", "MET-70")
 def finished(run: Run, after_s: float = 3.0, before_s: float = 2.0, flows: str = "*") -> float:
-    """Share of finished flows. Only flows that began after `after_s` and before the last `before_s` count."""
+    """Share of finished flows.
+
+    Only flows count that began after `after_s`, and more than `before_s` before the start of the last flow.
+    """
     rows = run.flows(flows)
     start, times = run.column("flows", "start_s")[rows], run.column("flows", "fct_s")[rows]
     chosen = (start > after_s) & (start < start.max(initial=0.0) - before_s)

@@ -287,7 +287,7 @@ def convergence_rtts(
 ) -> Measured:
     """Mean convergence time of new flows over the RTT of the empty network, in bins of `bin_rtts` RTTs.
 
-    It counts from the SYN, or from the first data (`since = "data"`), an RTT later.
+    The time counts from the SYN, or with `since = "data"` from the first data, one RTT later.
     """
     if since not in ("SYN", "data"):
         raise NarrowsError(f"convergence_rtts: since: found {since!r}, expected 'SYN' or 'data'")

@@ -1,6 +1,6 @@
 """Measures of a paper's own experiment on real stacks: iperf3 transfers, and pings.
 
-Those of iperf3 are means over its intervals of a second, as the survey's table has them.
+The measures of iperf3 are means over its intervals of one second, as in the survey's table.
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ _PROBE_RTT_CWND = 4
 def backlogs(run: Run, link: str) -> tuple[Floats, Floats]:
     """Times, and payload of each flow in the queue in bytes, by time and flow.
 
-    A FIFO queue of q seconds holds the packets that leave in the next q seconds. They are what the receivers
-    get in that time, if the link has no delay and is the last of all paths. So neither is recorded by flow.
+    Runs do not record the queue by flow, so it is computed from the flows' goodputs. A FIFO queue of q
+    seconds holds the packets that leave in the next q seconds. The receivers get these packets in that time,
+    if the link has no delay and is the last link of all paths.
     """
     row_of_link = run.link(link)
     t, queued = run.link_series(row_of_link, "queue_bytes")
@@ -47,8 +48,8 @@ def time_with_queue(
 ) -> float:
     """Time from `after_s` to `before_s` in which the links' queues together delay by more than `above_ms`.
 
-    A queue's delay is its length over the capacity. Its length is sampled, so the time is a multiple of the
-    sampling interval.
+    A queue's delay is its length divided by the capacity. The length is sampled, so the time is a multiple of
+    the sampling interval.
     """
     t, total = np.empty(0), np.empty(0)
     for name in links:
@@ -69,7 +70,8 @@ def queue_share(
 ) -> float:
     """The flows' part of the bytes in the link's queue, after `after_s`.
 
-    With `probing`, only times count at which these BBR flows are in ProbeRTT, or are not.
+    With `probing`, only the times count at which these BBR flows are in ProbeRTT, or (with
+    `is_probing = false`) at which they are not.
     """
     t, bytes_of = backlogs(run, link)
     chosen = _chosen(run, t, probing, is_probing, after_s)
@@ -79,7 +81,7 @@ def queue_share(
 
 @measure("Goodput by the state of other flows", "Mbit/s", "GAIN, 4.1")
 def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, after_s: float = 5.0) -> float:
-    """Mean goodput of the flows while the flows `probing` are in ProbeRTT, or are not."""
+    """Mean goodput of the flows while the flows `probing` are (or are not) in ProbeRTT."""
     total = 0.0
     for row in run.flows(of):
         t, goodput = run.flow_series(int(row), "goodput_bps")
@@ -89,6 +91,6 @@ def goodput_while(run: Run, of: str, probing: str, is_probing: bool = True, afte
 
 
 def _chosen(run: Run, t: Floats, probing: str, is_probing: bool, after_s: float) -> np.ndarray:
-    """The times after `after_s` at which these flows are in ProbeRTT, or are not (no flows: all times)."""
+    """The times after `after_s` at which these flows are (or are not) in ProbeRTT; all if there are none."""
     late = t > after_s
     return late & (in_probe_rtt(run, probing, t, after_s) == is_probing) if probing else late

@@ -53,7 +53,7 @@ def time_in_state(run: Run, link: str, state: str, after_s: float = 0.0) -> floa
 def length_of_state(run: Run, link: str, state: str, after_s: float = 0.0) -> float:
     """Mean length of the periods after `after_s` in which the link's port is in this state.
 
-    A newcomer's first rate interrupts no period, although it is a state of its own.
+    A newcomer's first rate does not interrupt a period, although it is a state of its own.
     """
     spans: list[list[float]] = []
     for visit in visits(run, link):

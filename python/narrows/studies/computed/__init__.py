@@ -19,7 +19,7 @@ from narrows.studies.model import Computed, Experiment
 BY = "by"
 """The factor that says how a run was obtained."""
 MODEL, SIMULATION = "model", "simulation"
-"""Its values."""
+"""Values of the factor `BY`."""
 
 MODELS: dict[str, Callable[..., list[Run]]] = {"gain-curves": gain_curves, "gain-fluid": gain_fluid}
 

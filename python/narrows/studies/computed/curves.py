@@ -59,7 +59,7 @@ def asymmetry(run: Run) -> float:
 def imbalance(run: Run) -> float:
     """Largest distance of up(omega) + down(omega) from 2.
 
-    One phase of each gain adds or removes this part of a BDP.
+    A phase with the up gain and a phase with the down gain together add or remove this part of a BDP.
     """
     up, down = _both(run)
     return float(np.abs(up + down - 2).max())

@@ -7,14 +7,15 @@ The paper (Sensors 23(9):4431, 2023) gives, for flow i with propagation RTT p_i 
     omega_i = T_i / T_max,i                                  (11), with g_i = P_up(omega_i) for the variants
     d_1 + ... + d_n = C                                      (the text above equation 7)
 
-The paper does not solve them. They determine everything: the flows deliver B_i, and q(t) is the queue with
-which the B_i add up to C. If they add up to less without a queue, the queue is empty and the link is not
-full. Equation 10 refers to a time 8 p_i ago, so with a step that divides every 8 p_i the solution on the grid
-is exact: a smaller step gives the same values at the same times. So no solver of differential equations is
-needed.
+The paper does not solve these equations, but they have one solution. Flow i delivers B_i, and q(t) is the
+queue for which the B_i add up to C. If the B_i add up to less than C without a queue, the queue is empty and
+the link is not full. Equation 10 refers to the time 8 p_i earlier. With a step that divides every 8 p_i, the
+solution on the grid is therefore exact: a smaller step gives the same values at the same times. No solver of
+differential equations is needed.
 
-Two points are our reading. Omega is the one at the start of the period, 8 p_i ago, because the controller
-knows no later RTT (GAIN-4). Before t = 0 the queue is empty and the estimates are constant.
+Two points are our interpretation. First, omega is the value at the start of the period, 8 p_i earlier,
+because the controller knows no later RTT (GAIN-4). Second, before t = 0 the queue is empty and the estimates
+are constant.
 
 The model has no ProbeRTT, no phase with the down gain, and no window: a flow whose gain is 1.25 always has
 1.25 p_i B_i in flight.
@@ -100,18 +101,18 @@ def solve(flows: Sequence[FluidFlow], duration_s: float, step_s: float) -> Solut
 
 
 def queueing_delay(in_flight_s: Floats, rtprops_s: Floats) -> float:
-    """The queueing delay with which rates of in_flight / (p + delay) add up to the link.
+    """The queueing delay for which the rates in_flight / (p + delay) add up to the link's rate.
 
     Args:
-        in_flight_s: data in flight of each flow, in seconds of the link.
+        in_flight_s: data in flight of each flow, as the time in seconds that the link needs to send it.
         rtprops_s: propagation RTT of each flow.
 
     Returns:
         The delay in seconds. 0 if the flows do not fill the link without a queue.
     """
     delay = 0.0
-    # The sum is convex and falls with the delay, so that Newton's method from below approaches the root from
-    # below and cannot pass it.
+    # The sum of the rates is convex and falls as the delay grows. Newton's method starts below the root, so
+    # it stays below the root and approaches it.
     for _ in range(_MOST_STEPS):
         rates = in_flight_s / (rtprops_s + delay)
         excess = float(rates.sum()) - 1.0

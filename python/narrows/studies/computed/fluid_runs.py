@@ -17,7 +17,7 @@ from narrows.studies.computed.fluid import FluidFlow, Solution, solve
 from narrows.studies.computed.gains import gains_of
 
 LONGEST_QUEUE = "longest_queue_ms"
-"""The factor that says which longest queue the flows have seen, T_max minus RTprop."""
+"""The factor with the longest queueing delay that the flows have seen: T_max minus RTprop."""
 
 
 def gain_fluid(

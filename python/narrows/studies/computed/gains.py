@@ -2,8 +2,8 @@
 
 They are equations 12 to 14 of "Optimization of BBR Congestion Control Algorithm Based on Pacing Gain Model"
 (Sensors 23(9):4431, 2023). The controllers compute the same functions in integers (`gain_model.rs`,
-`bpf/cc/gains.h`). `tools/bbr_gains.py` writes the values that these integers must have from the functions
-below.
+`bpf/cc/gains.h`). `tools/bbr_gains.py` uses the functions below to write the values that the integer
+functions must return.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _MOST_SECONDS = 600
 
 
 def build(folder: Path) -> Path:
-    """The program, compiled if it is older than its sources. Each version of ns-3 has its own.
+    """The program, compiled if it is older than its sources. Each version of ns-3 has its own program.
 
     Raises:
         NarrowsError: without a compiler or the libraries.

@@ -182,8 +182,8 @@ pub(super) fn prepare_plain(record: &Record<'_>, config: &config::Switch) {
     record.beat(clock::now());
 }
 
-/// Returns the mode flags that are the same at all ports, controlled or not, because both directions of a flow must have
-/// one key.
+/// Returns the mode flags that are the same at all ports, controlled or not, because both directions of a flow must get
+/// the same key.
 fn common_mode(config: &config::Switch) -> u32 {
     let routed = match config.vlans {
         config::Vlans::Separate => 0,

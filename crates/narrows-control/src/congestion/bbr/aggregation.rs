@@ -85,7 +85,8 @@ impl Aggregation {
         }
     }
 
-    /// Returns the window for aggregation: the excess, at most `max` at `bw`, segments.
+    /// Returns the enlargement of the window for aggregation, segments: the excess, but at most the data that
+    /// `bw` sends in `max`.
     pub fn cwnd(&self, bw: Rate, packet_bytes: u32, params: &Params) -> u32 {
         let (most, extra) = (bw.bytes_in(params.max), self.extra_acked());
         if holds(most, u64::from(extra), packet_bytes) {

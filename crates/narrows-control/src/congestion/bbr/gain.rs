@@ -14,7 +14,7 @@ impl Gain {
     pub const fn ratio(numerator: u32, denominator: u32) -> Gain {
         Gain(256 * numerator / denominator)
     }
-    /// This many 256ths.
+    /// Returns a gain of `n` / 256.
     pub const fn from_256ths(n: u32) -> Gain {
         Gain(n)
     }

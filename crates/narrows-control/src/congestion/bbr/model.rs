@@ -40,7 +40,7 @@ pub struct Model<F = WindowedMax<Rate>> {
 }
 
 impl Model {
-    /// Returns a path of which only the handshake's RTT is known.
+    /// Returns the model of a new path. Only the handshake's RTT is known.
     pub fn new(now: Time, rtt: Option<Span>, packet_bytes: u32, initial_cwnd: u32) -> Self {
         Model::with_filter(WindowedMax::new(0, Rate::ZERO), now, rtt, packet_bytes, initial_cwnd)
     }
@@ -103,7 +103,7 @@ impl Model<TwoPeriodMax<Rate>> {
 }
 
 impl<F> Model<F> {
-    /// Returns a path of which only the handshake's RTT is known.
+    /// Returns the model of a new path. Only the handshake's RTT is known.
     pub fn with_filter(
         max_bw: F,
         now: Time,

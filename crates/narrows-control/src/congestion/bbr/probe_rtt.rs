@@ -50,7 +50,7 @@ mod tests {
     fn length(rtt_millis: u64) -> u64 {
         let mut model = Model::new(Time::ZERO, None, 1500, 10);
         let mut probe = ProbeRtt::default();
-        // One segment per millisecond; each ACK samples the segment sent an RTT ago.
+        // One segment is acknowledged per millisecond. Each ACK samples the segment that was sent an RTT ago.
         (1000..)
             .find(|&ms: &u64| {
                 let rate = RateSample {

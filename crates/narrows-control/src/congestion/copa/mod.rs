@@ -16,9 +16,10 @@
 //! - An ECN echo counts as a loss.
 //! - Flows that resume after an idle time begin in default mode, because they have not seen the queue.
 //!
-//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. On a shorter path
-//! the queue never empties, and flows of Copa take each other for flows that fill the buffer. The same happens for a
-//! while after the rate of a path has fallen. It lasts until a loss if 1/delta has grown beyond the product by then.
+//! Section 3 of the paper requires a bandwidth-delay product well above 1/delta packets per flow. On a
+//! shorter path the queue never empties, and flows of Copa take each other for flows that fill the buffer.
+//! The same happens for a while after the rate of a path has fallen. If 1/delta has grown beyond the
+//! bandwidth-delay product by then, this state lasts until a loss.
 
 pub mod mode;
 pub mod path;
@@ -59,8 +60,8 @@ crate::parameters! {
 
 /// Windows and 1/delta are in units of 1/65536 segment.
 const UNIT: u64 = 1 << 16;
-/// The pacing rate in windows per RTTstanding (section 2.1). Pacing avoids bursts; with twice the rate of the window,
-/// the window decides.
+/// The pacing rate in windows per RTTstanding (section 2.1). Pacing only avoids bursts. At twice the rate of
+/// the window, the window limits the flow, not pacing.
 const PACED_WINDOWS: u64 = 2;
 
 /// The Copa controller.
@@ -122,7 +123,7 @@ impl Copa {
         Rate::of(Bytes::new(bytes), rtt.max(Span::from_nanos(1))).max(Rate::from_bytes_per_sec(1))
     }
 
-    /// Sets the window of this file as the window of the connection.
+    /// Copies the controller's own window to the window of the connection.
     fn decide(&mut self, window: &mut Window) {
         self.cwnd = self.cwnd.clamp(u64::from(self.params.min_window) * UNIT, u64::from(u32::MAX) * UNIT);
         window.cwnd = (self.cwnd / UNIT) as u32;

@@ -29,8 +29,8 @@ impl Path {
     pub fn update(&mut self, now: Time, rtt: Span, srtt: Span, params: &Params) {
         let at = now.as_nanos();
         self.min.update(params.min_rtt_window.as_nanos(), at, Reverse(rtt));
-        // The minimum over half an RTT filters delayed and compressed ACKs, whose RTTs are longer than the queue
-        // alone explains. A longer window would hide the queue's growth.
+        // The minimum over half an RTT filters out delayed and compressed ACKs. Their RTTs are longer than
+        // the queue alone explains. A longer window would hide the queue's growth.
         self.standing.update(srtt.scale(1, params.standing_divisor).as_nanos(), at, Reverse(rtt));
         self.max.update(srtt.scale(params.max_rtts, 1).as_nanos(), at, rtt);
     }

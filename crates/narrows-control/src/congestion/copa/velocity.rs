@@ -15,7 +15,8 @@ pub struct Velocity {
     direction: Ordering,
     /// RTTs in a row in which the window moved in this direction, after the first.
     repeated: u32,
-    /// The window at the start of the RTT, which ends when a segment sent from now on is acknowledged.
+    /// The window at the start of the RTT. The RTT ends when a segment that was sent after its start is
+    /// acknowledged.
     start: u64,
     start_delivered: u64,
 }
@@ -52,9 +53,9 @@ impl Velocity {
     /// Sets the direction in which the window moves from now on. A reversal ends a high velocity at once, and begins
     /// an RTT.
     ///
-    /// Deviation: the paper compares windows only once per RTT. Until the comparison, the window would move beyond
-    /// its target by up to its own size, and the next reversal would find it as far away on the other side. Meta's
-    /// `Copa.cpp` resets the velocity in the same way (`changeDirection`).
+    /// Deviation: the paper compares windows only once per RTT. Until the next comparison, the window could
+    /// move beyond its target by up to its own size. At the next reversal it would be as far away on the
+    /// other side. Meta's `Copa.cpp` resets the velocity in the same way (`changeDirection`).
     pub fn turn(&mut self, direction: Ordering, delivered: u64, cwnd: u64) {
         if self.velocity > 1 && direction == self.direction.reverse() {
             *self = Velocity { direction, ..Velocity::new(delivered, cwnd) };

@@ -36,7 +36,7 @@ crate::parameters! {
 
 /// The scale of `beta`.
 const UNIT: u32 = 1024;
-/// log2 of two numbers: of the scale of the ACK ratio, and of the divisor for a new value in the mean of the ratio
+/// log2 of the scale of the ACK ratio. A new value has a weight of 1/2^n in the mean, with the same n
 /// (`ACK_RATIO_SHIFT`).
 const RATIO_SHIFT: u32 = 4;
 
@@ -69,7 +69,7 @@ impl Bic {
             params,
             increase: AdditiveIncrease::default(),
             w_max: None,
-            // As in Linux, the ratio at first is that of a receiver that ACKs every second segment.
+            // As in Linux, the initial ratio is that of a receiver that ACKs every second segment.
             ack_ratio: 2 << RATIO_SHIFT,
             acks_per_segment: 1,
             last_cwnd: 0,
@@ -86,8 +86,9 @@ impl Bic {
         let slowest = cwnd.saturating_mul(p.smooth_part) / divisor;
         let w_max = self.w_max.unwrap_or(0);
         let cost = if let Some(below @ 1..) = w_max.checked_sub(cwnd) {
-            // Binary search. A step is half of the distance in the paper, and a quarter with Linux's divisor. It is
-            // limited at both ends: by additive increase far away, and by a smooth arrival at the maximum.
+            // Binary search. A step is half of the distance in the paper, and a quarter with Linux's divisor.
+            // Far from the maximum, the step is limited to additive increase. Close to the maximum, the
+            // window grows slowly.
             match below / divisor {
                 0 | 1 => slowest,
                 step if step > p.max_increment => fastest,

@@ -213,7 +213,7 @@ impl Cubic {
             let beta_scale = 8 * (UNIT + self.params.beta) / 3 / (UNIT - self.params.beta.min(UNIT - 1));
             let cost =
                 u32::try_from((u64::from(cwnd) * u64::from(beta_scale)) >> 3).unwrap_or(u32::MAX).max(1);
-            // Linux loops while more than the cost is left, so one whole cost always remains.
+            // Linux loops while more than one cost is left, so up to one whole cost remains.
             let earned = epoch.acked.saturating_sub(1) / cost;
             epoch.acked -= earned * cost;
             epoch.reno = epoch.reno.saturating_add(earned);

@@ -25,7 +25,7 @@ const LOW_WINDOW: f64 = 38.0;
 const HIGH_WINDOW: f64 = 83_000.0;
 /// Share of the window removed on congestion at [`HIGH_WINDOW`] (High_Decrease).
 const HIGH_DECREASE: f64 = 0.1;
-/// Share of the window removed on congestion at [`LOW_WINDOW`], as Reno's.
+/// Share of the window removed on congestion at [`LOW_WINDOW`], as in Reno.
 const LOW_DECREASE: f64 = 0.5;
 /// p(w) = 1 / (12.8 w^1.2): RFC 3649 section 5, equation 2 (0.078 / w^1.2), as the RFC's program
 /// rounds it.
@@ -190,7 +190,7 @@ mod tests {
         for _ in 0..1100 {
             highspeed.on_ack(&ack_at(Time::ZERO), &mut w);
         }
-        // Row 1059 to 1284: nine segments. The window grows meanwhile.
+        // The row for windows from 1059 to 1284 adds nine segments per RTT. The window grows meanwhile.
         assert!((1108..=1109).contains(&w.cwnd), "{}", w.cwnd);
     }
 

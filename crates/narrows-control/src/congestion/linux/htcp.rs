@@ -172,7 +172,7 @@ impl Htcp {
         if self.params.rtt_scaling
             && let Some(rtt) = self.min_rtt.filter(|&rtt| rtt > Span::ZERO)
         {
-            // Between one half and ten, in eighths.
+            // The scale is between one half and ten, in eighths.
             let scale = (self.params.reference_rtt.scale(8, 1).as_nanos() / rtt.as_nanos()).clamp(4, 80);
             factor = ((factor << 3) / u128::from(scale)).max(1);
         }
@@ -315,7 +315,7 @@ mod tests {
             htcp.update_alpha(secs(since));
             assert_eq!(htcp.alpha, alpha, "{since} s, beta {beta}, {rtt} ms");
         }
-        // The unscaled value is below the least factor.
+        // The scaled factor is below the minimum factor, 1.
         let mut near = with_rtts(1, 1);
         near.update_alpha(secs(0.5));
         assert_eq!(near.alpha, 128);

@@ -83,7 +83,8 @@ impl Hystart {
         if self.found {
             return false;
         }
-        // Rounds count from the first flight on, because a train is as long as its whole flight.
+        // Rounds are tracked even below `low_window`, because a train must be measured from the start of its
+        // flight.
         if ack.snd_una > self.end_seq {
             self.start_round(ack.now, ack.snd_nxt);
         }

@@ -192,8 +192,8 @@ mod tests {
             round(&mut hystart, &mut w, ms(60));
             windows.push(w.cwnd);
         }
-        // Eight at full pace, then a quarter of 2 + 4 * 10. Slow start ends in the sixth round
-        // after the rise.
+        // Eight ACKs count fully. The other two of this round, and four rounds of ten, count a quarter each.
+        // Slow start ends in the sixth round after the rise.
         assert_eq!(windows[..5], [28, 31, 33, 36, 38]);
         assert_eq!((windows[5], w.ssthresh), (38, 38));
     }

@@ -54,8 +54,8 @@ pub struct Illinois {
     /// Segments that the last ACK acknowledged in order (`acked`), and the number of the next segment.
     acked: u32,
     una: Option<u64>,
-    /// Whether the delay has been above its lowest hundredth, and the number of rounds since the delay fell below
-    /// that hundredth (`rtt_above`, `rtt_low`).
+    /// Whether the queueing delay has been above 1 % of its maximum, and the number of rounds since it fell
+    /// below that value (`rtt_above`, `rtt_low`).
     above: bool,
     low: u32,
 }
@@ -154,7 +154,8 @@ impl Controller for Illinois {
         self.acked = before
             .map_or(ack.acked, |una| u32::try_from(ack.snd_una.saturating_sub(una)).unwrap_or(u32::MAX));
         if let Some(rtt) = ack.rtt {
-            // The result is 3.3 s. With longer delays Linux's alpha would overflow (`RTT_MAX`).
+            // With the default, the limit is 3.3 s. With longer delays Linux's alpha would overflow
+            // (`RTT_MAX`).
             let most = u64::from(u32::MAX / self.params.alpha_max.max(1));
             let rtt = rtt.as_micros().min(most);
             let us = rtt as u32;

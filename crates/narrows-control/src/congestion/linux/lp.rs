@@ -10,9 +10,9 @@
 //!   bits. The mean is then truncated and stays below the least delay, so no queue is ever
 //!   detected: LP is Reno.
 //! - For the eighth offset the difference fits. The first delay is then both the least and the largest delay.
-//!   Such a delay counts as a queue, so the window is halved. Linux then sets the largest delay to twice the mean,
-//!   including the offset. No queue reaches the new threshold, so LP is Reno from then on. LP yields repeatedly
-//!   only if the receiver's clock is ahead by less than a second.
+//!   In this case any delay counts as a queue, so the window is halved. Linux then sets the largest delay to
+//!   twice the mean, including the offset. No queue reaches the new threshold, so LP is Reno from then on. LP
+//!   yields repeatedly only if the receiver's clock is ahead by less than a second.
 //! - The delay depends on an estimate of the receiver's clock rate. The estimate is a mean of ratios: of the time
 //!   between two ACKs at the receiver, in milliseconds, to the time between the same ACKs at this host. If the
 //!   receiver counts one tick between two ACKs and this host counts two, the result is 500 Hz. Two ticks at the
@@ -228,7 +228,7 @@ impl Controller for Lp {
         // According to a FIXME in tcp_lp.c, the old extremes may no longer fit the path.
         self.delays.begin_anew(shift);
         self.last_cut = now;
-        // In Linux PRR, or the end of a reduction, overwrites the cut window.
+        // In these cases Linux's PRR, or the end of a reduction, would overwrite the cut window.
         if !recovered && !matches!(ack.state, State::Cwr | State::Recovery) {
             self.cut = Some(if self.inferring { Cut::All } else { Cut::Half });
         }

@@ -95,7 +95,7 @@ mod tests {
             let mut w = window(100);
             let (mut rtts, cycles) = (0.0, 200);
             for n in 0..cycles * segments_per_loss {
-                // The first half is skipped, in which the window goes from 100 segments to the balance.
+                // In the first half, which does not count, the window goes from 100 segments to the balance.
                 if n >= cycles / 2 * segments_per_loss {
                     rtts += 1.0 / f64::from(w.cwnd);
                 }

@@ -16,9 +16,9 @@ pub fn slow_start(window: &mut Window, acked: u32) -> u32 {
     acked - used
 }
 
-/// Performs the first step at every ACK, and returns the ACKed segments left over for congestion avoidance. A window
-/// that does not limit the sender does not grow (RFC 7661; Linux `tcp_is_cwnd_limited`). A window below the threshold
-/// grows by slow start.
+/// Grows the window in slow start, and returns the ACKed segments left over for congestion avoidance. A
+/// window that does not limit the sender does not grow (RFC 7661; Linux `tcp_is_cwnd_limited`). A window at
+/// or above the threshold is left to congestion avoidance.
 pub fn left_for_avoidance(ack: &Ack, window: &mut Window) -> u32 {
     match ack.cwnd_limited {
         false => 0,
@@ -43,8 +43,7 @@ impl AdditiveIncrease {
     /// Grows the window by one segment per `per` ACKed segments.
     pub fn on_ack(&mut self, window: &mut Window, per: u32, acked: u32) {
         let per = per.max(1);
-        // `per` may have shrunk below the credit saved under a larger one. That credit is worth one
-        // segment only.
+        // `per` may have become smaller than the saved credit. That credit is worth only one segment.
         if self.acked >= per {
             self.acked = 0;
             window.cwnd = window.cwnd.saturating_add(1);

@@ -39,7 +39,7 @@ pub struct Veno {
     rounds: Rounds,
     reno: Reno,
     increase: AdditiveIncrease,
-    /// Whether there were more samples than `min_samples`. Linux never resets the count.
+    /// Whether there were more samples than `few_samples`. Linux never resets the count.
     sampled: bool,
     /// Packets in the queue, in halves (`diff`).
     queued: u32,
@@ -183,8 +183,8 @@ mod tests {
             (0..84).for_each(|_| step(&mut veno, &mut w, &ack(rtt)));
             w.cwnd
         };
-        // Two segments of 41 or 42 ACKs each. Reno has used 20 + 21 + 22, and has 22 of 23 ACKs for
-        // the next.
+        // On the congested path each segment takes 41 or 42 ACKs. Reno needs 20 + 21 + 22 ACKs for three
+        // segments, and has 22 of the 23 ACKs for the next one.
         assert_eq!((windows(65_000), windows(50_000)), (22, 23));
     }
 

@@ -76,14 +76,15 @@ impl Yeah {
     /// Chooses the mode of the next round.
     fn judge(&mut self, window: &mut Window) {
         let p = &self.params;
-        // The minimum RTT of the round filters delayed ACKs, at the cost of noticing a queue later (tcp_yeah.c).
+        // The minimum RTT of the round filters out delayed ACKs, at the cost of noticing a queue later
+        // (tcp_yeah.c).
         let delay = self.rounds.least.saturating_sub(self.rounds.base);
         // The part of the window that is beyond the bandwidth-delay product: W (RTT - RTTmin) / RTT.
         self.queued = part(window.cwnd, delay, self.rounds.least);
         let long = self.queued > p.max_queue;
         if !long && delay <= self.rounds.base / p.delay_divisor.max(1) {
-            // There has been no queue for long, so a Reno flow that once shared the path has left. Its estimated
-            // window is void.
+            // After many rounds without a queue, a Reno flow that once shared the path must have left. Its
+            // estimated window is then reset.
             self.fast_rounds += 1;
             if self.fast_rounds > p.fast_rounds {
                 self.reno_window = p.min_window;
@@ -99,7 +100,8 @@ impl Yeah {
             window.cwnd = window.cwnd.saturating_sub(drained).max(self.reno_window);
             window.ssthresh = window.cwnd;
         }
-        // The first slow round guesses Reno's window. After that it grows by one segment per round, as Reno's does.
+        // The first slow round guesses Reno's window. After that the estimate grows by one segment per round,
+        // as Reno's window does.
         self.reno_window = if self.reno_window <= p.min_window {
             (window.cwnd / 2).max(p.min_window)
         } else {

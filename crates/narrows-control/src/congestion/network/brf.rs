@@ -4,12 +4,13 @@
 //! 24(3):749); BRF-90 to BRF-94, BRF-104 and BRF-105 where the paper is silent. The transport paces, and sets
 //! the bit "not limited by the application" (BRF-100).
 //!
-//! The response to silence: with the halving of BRF-92 alone, a flow would stay at two packets per RTT, but BRF-105
-//! requires a switch to an ordinary controller soon. So after `max(4 srtt, 200 ms)` without feedback the rate is
-//! halved every srtt, because the allocation is outdated, and its switch may have failed because of congestion. After
-//! four halvings CUBIC takes over. CUBIC starts with the window of the halved rate. Its slow-start threshold is half
-//! the window of the last allocation, because that share was safe recently. When feedback returns, the halving ends
-//! at once. CUBIC ends too: the rate then doubles per RTT, starting from CUBIC's rate.
+//! The response to silence: with the halving of BRF-92 alone, a flow would stay at two packets per RTT, but
+//! BRF-105 requires a change to an ordinary controller soon. So after `max(4 srtt, 200 ms)` without feedback
+//! the rate is halved every srtt, because the allocation is outdated, and the switch that made it may have
+//! failed because of congestion. After four halvings CUBIC takes over. CUBIC starts with the window of the
+//! halved rate. Its slow-start threshold is half the window of the last allocation, because that share was
+//! safe recently. When feedback returns, the halving ends at once. CUBIC ends too: the rate then doubles per
+//! RTT, starting from CUBIC's rate.
 
 use crate::parameter::{Parameters, Reading, Values, flag, time_from, whole, word};
 use rand_core::{Rng, SeedableRng};
@@ -180,7 +181,7 @@ pub struct Brf {
     /// Minimum RTT. The rate doubles once per minimum RTT, not per srtt. After an outage, srtt equals the length of
     /// the outage for many RTTs, and a rate that doubles every five seconds would not recover.
     path: Span,
-    /// The last measured RTT, for limits in segments per RTT. A lower limit that ignored the queueing delay
+    /// The last measured RTT, for limits in segments per RTT. A minimum rate that ignored the queueing delay
     /// would make the queue grow.
     recent: Span,
     /// The present gap of a sparse flow, and the sum of the variations of its gaps; [`EVEN`] is the
@@ -257,9 +258,10 @@ impl Brf {
 
     /// Returns the lowest rate that feedback can cause (BRF-104).
     ///
-    /// The floor of BRF-92 would be too high. If the fair share is less than two packets per RTT,
-    /// senders that never go below that floor overload the port forever. The sender thus follows an
-    /// honest switch. A forged rate of zero makes the flow as slow as repeated timeouts would.
+    /// The floor of BRF-92 would be too high. If the fair share is less than two packets per RTT, senders
+    /// that never go below that floor overload the port forever. With this lower minimum, the sender follows
+    /// every rate of an honest switch. A forged rate of zero makes the flow as slow as repeated timeouts
+    /// would.
     fn least(&self) -> Rate {
         self.floor().min(Rate::of(self.segments(1), self.params.slowest_segment))
     }
@@ -314,9 +316,10 @@ impl Brf {
         }
     }
 
-    /// Switches to CUBIC or back, during a recovery as well. An outage of a fast path may lose a large window.
-    /// Without a change to CUBIC, its recovery at the least rate of BRF-92 would take hundreds of RTTs. Without a
-    /// change back, CUBIC would exceed the flow's rate for so long that the switch would demote the flow.
+    /// Switches to CUBIC or back, during a recovery as well. An outage of a fast path may lose a large
+    /// window. Without a change to CUBIC, the recovery at the least rate of BRF-92 would take hundreds of
+    /// RTTs. Without a change back, CUBIC would exceed the flow's rate for so long that the switch would
+    /// demote the flow.
     fn change_mode(&mut self, ack: &Ack, window: &mut Window) {
         match &self.mode {
             Mode::Rated => {
@@ -489,8 +492,8 @@ impl Controller for Brf {
             cubic.on_restart(now, idle, app_limited, window);
             return;
         }
-        // No feedback is expected while nothing is sent. Only the idle time is subtracted. Otherwise a flow of short
-        // bursts would never detect that its switch is gone.
+        // No feedback is expected while nothing is sent. So the idle time does not count as silence, but the
+        // time before it does. Otherwise a flow of short bursts would never detect that its switch is gone.
         self.heard_at = (self.heard_at + idle).min(now);
         if let Some(segments) = self.params.restart_segments
             && idle > self.srtt + self.params.rto_floor

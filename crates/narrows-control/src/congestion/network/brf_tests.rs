@@ -12,7 +12,7 @@ fn ms(n: u64) -> Time {
     Time::ZERO + Span::from_millis(n)
 }
 
-/// Returns a sender with exact gaps, for tests of low rates.
+/// Returns the parameters of a sender with equal gaps, for tests of low rates.
 fn exact() -> Params {
     Params { vary_gaps: false, ..Params::default() }
 }
@@ -232,7 +232,8 @@ fn feedback_that_returns_takes_over_during_a_recovery() {
     }
 }
 
-/// A reduction that the transport runs ends with the ACK after the feedback.
+/// If the transport runs a reduction, the controller gets the window back with the first ACK after the
+/// feedback.
 #[test]
 fn feedback_during_a_reduction_returns_the_window_to_the_controller() {
     let (mut brf, mut w) = established(Params::default(), Some(mbit(64)));
@@ -372,7 +373,7 @@ fn the_floor_of_silence_falls_when_a_queue_builds() {
     assert_eq!([20, 40, 100, 10_000].map(|n| rate(Span::from_millis(n))), [150_000, 75_000, 30_000, 18_750]);
 }
 
-/// CUBIC until the first rate (BRF-63, BRF-93).
+/// The sender uses CUBIC until the first rate arrives (BRF-63, BRF-93).
 #[test]
 fn feedback_that_begins_late_is_obeyed_if_the_handshake_had_the_option() {
     let (mut brf, mut w) = (Brf::new("brf", exact()), initial_window());

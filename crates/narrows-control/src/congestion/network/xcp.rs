@@ -1,11 +1,11 @@
 //! The XCP sender: the network changes its window by a small amount with each ACK (Katabi, Handley
 //! and Rohrs, SIGCOMM 2002; XCP-5).
 //!
-//! Each packet carries the RTT and the time between packets of its flow. Once the RTT is known, it also requests the
-//! largest possible increase. Routers lower the request to the amount that they grant. The sender responds to losses
-//! as Reno does, because a router without XCP may be on the path. On a path without XCP nothing
-//! lowers the request, and the sender cannot detect that from the SYN. So it ignores the echo of an
-//! untouched request.
+//! Each packet carries the RTT and the time between packets of its flow. Once the RTT is known, each packet
+//! also requests the largest possible increase. Routers lower the request to the amount that they grant. The
+//! sender responds to losses as Reno does, because a router without XCP may be on the path. On a path without
+//! XCP nothing lowers the request, and the sender cannot detect that from the SYN. So it ignores the echo of
+//! an untouched request.
 
 use crate::congestion::linux::slow_start::slow_start;
 use crate::congestion::{

@@ -107,7 +107,8 @@ impl Sliding {
     /// Completes the buckets whose time has passed.
     fn advance(&mut self, now: Time, tau: f64) {
         let length = tau / 2.0;
-        // After a silence this long the ring is empty. The new start limits the loop below to one turn of the ring.
+        // After so long a silence, all buckets are empty. A restart limits the loop below to one turn of the
+        // ring.
         if now.since(self.began).as_secs_f64() >= length * BUCKETS as f64 {
             *self = Sliding::new(now, tau);
         }

@@ -14,14 +14,14 @@ use crate::units::{Bytes, Rate, Span, Time};
 /// Minimum of the mean time between reports, seconds. Reports of zero must not make the time to
 /// drain the queue zero.
 const MEAN_MIN: f64 = 1e-4;
-/// Weight of a new report in their mean (BDR-21).
+/// Weight of a new report in the mean time between reports (BDR-21).
 const MEAN_WEIGHT: f64 = 1.0 / 16.0;
 /// Minimum time between two timers.
 const TICK_MIN: Span = Span::from_millis(1);
 /// Minimum time over which literal mode measures the used bandwidth (BDR-26), seconds.
 const USED_MIN: f64 = 0.01;
-/// Below this count there are no flows. The law compares the count with this limit before it raises the count to at
-/// least 1.
+/// Below this count, the port counts as having no flows. The law compares the count with this limit before it
+/// raises the count to at least 1.
 const NOBODY: f64 = 0.5;
 
 /// The report of a designated packet (BDR-2, BDR-6, BDR-20).
@@ -149,9 +149,10 @@ impl Law {
         }
     }
 
-    /// Handles the sums of the reports that arrived since the last call, for resolved mode. The reports count as if all of
-    /// them arrived now. Each time in them is at most `t_rep_max`, because the data plane limits it. Their mean may be
-    /// longer, because the sums also contain parts of reports that are not counted yet.
+    /// Handles the sums of the reports that arrived since the last call, for resolved mode. The reports count
+    /// as if all of them arrived now. Each time in them is at most `t_rep_max`, because the data plane limits
+    /// it. The mean time per report can still exceed `t_rep_max`, because the sum of times also contains
+    /// parts of reports that `number` does not count yet.
     pub fn on_reports(&mut self, now: Time, reports: &Reports, queued: Bytes, queue_limit: Option<Bytes>) {
         let (tau, lived) = (self.tau(), reports.lived.as_secs_f64());
         self.count.report(now, lived, tau);
@@ -294,8 +295,8 @@ impl Law {
         (self.params.t_q_factor * self.mean()).max(MEAN_MIN)
     }
 
-    /// Updates the mean time between reports with `reports` reports of this mean. The first report sets it, because
-    /// nothing else is known about the paths.
+    /// Updates the mean time between reports with `reports` reports whose mean is `said` seconds. The first
+    /// report sets the mean, because nothing else is known about the paths.
     fn learn_mean(&mut self, said: f64, reports: u64) {
         if said > 0.0 {
             let mean = self.mean.unwrap_or(said);

@@ -74,8 +74,8 @@ mod tests {
         assert!((meter.used() - 80_000.0).abs() < 1e-6);
     }
 
-    /// After the mean time between reports the load has covered 1 - exp(-1) of a step. The background has covered 1/8
-    /// of a step after one sample. The used bandwidth averages only two samples.
+    /// One mean time between reports after a step, the load has covered 1 - exp(-1) of the step. The
+    /// background covers 1/8 of the step with its first sample. The used bandwidth averages only two samples.
     #[test]
     fn each_average_has_its_own_time_constant() {
         let mut meter = Meter::default();

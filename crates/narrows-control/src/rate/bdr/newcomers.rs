@@ -1,11 +1,10 @@
 //! Flows that have sent a SYN but no data. Without this code, the count would include these flows too late, by a
 //! round trip and a tau (BDR-22).
 //!
-//! Deviation: adding half of all newcomers would count handshakes twice, because a flow's first
-//! data reports its handshake. If half of a flow's life is its handshake, as in the paper's
-//! traffic, that overestimates the count by a quarter. The code therefore adds half of the excess of
-//! newcomers over their average of the last tau. The excess is zero in a steady state, and in a burst it is
-//! almost all newcomers.
+//! Deviation: adding half of all newcomers would count handshakes twice, because a flow's first data reports
+//! its handshake. If half of a flow's life is its handshake, as in the paper's traffic, it would overestimate
+//! the count by a quarter. The code therefore adds half of the excess of newcomers over their average of the
+//! last tau. The excess is zero in a steady state, and in a burst it is almost all newcomers.
 
 use crate::units::Time;
 
@@ -64,7 +63,7 @@ impl Newcomers {
         }
     }
 
-    /// Ages the newcomers: this many halves of the mean time between reports have passed.
+    /// Ages the newcomers by `halves` halves of the mean time between reports.
     pub(super) fn age(&mut self, now: Time, tau: f64, halves: usize) {
         self.settle(now, tau);
         let halves = halves.min(AGES);

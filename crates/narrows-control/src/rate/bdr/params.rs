@@ -12,7 +12,7 @@ const LONGEST: Span = Span::from_secs(3600);
 crate::words! {
     /// How resolved mode counts flows (BDR-21). Literal mode has only the paper's average over the router's life.
     pub enum Estimator {
-        /// The weight of a report decays by e per tau.
+        /// The weight of a report decays by a factor of e per tau.
         Exponential = "exponential",
         /// A report has full weight for five tau, in ten buckets of tau / 2.
         Sliding = "sliding",

@@ -25,7 +25,7 @@ impl BdrPort {
         BdrPort { params, law, seen: (Bytes::ZERO, Bytes::ZERO), at: Time::ZERO }
     }
 
-    /// Passes the byte counts of BDR-42 to the law. This is done when the law needs them, not for each
+    /// Passes the byte counts of BDR-42 to the law. Called only when the law needs the counts, not for each
     /// packet.
     fn count(&mut self, now: Time, port: &PortCounters) {
         self.at = now;

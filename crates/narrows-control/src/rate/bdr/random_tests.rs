@@ -1,5 +1,5 @@
-//! Arbitrary reports in any order give finite values within their bounds, and no allocation beyond
-//! the link.
+//! For arbitrary reports in any order, all values are finite and within their bounds, and allocations do not
+//! exceed the link.
 
 use proptest::prelude::*;
 

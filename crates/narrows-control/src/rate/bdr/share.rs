@@ -50,17 +50,16 @@ pub(super) struct Usage {
     pub(super) threshold: f64,
     /// The queue is above its threshold.
     pub(super) queue: bool,
-    /// There was no report for a long time. A port that was idle must not allocate its link several times over to new
-    /// flows (ours). A single flow has the whole link anyway.
+    /// There was no report for a long time. Shares then do not grow (ours). Otherwise an idle port would
+    /// allocate its link several times over to new flows. A single flow has the whole link anyway.
     pub(super) idle: bool,
 }
 
 /// BDR-24: the factor g by which shares grow while flows that are limited elsewhere do not use
 /// their shares.
 ///
-/// g is at most eta / u. The measured u already contains the effect of g. When the other flows use
-/// their larger shares, the link is fuller but still not full. While u is between the threshold and
-/// eta, g keeps its value.
+/// g is at most eta / u. The measured u already contains the effect of g: u rises when the other flows use
+/// their larger shares. So g keeps its value while u is between the threshold and eta.
 #[derive(Clone, Debug)]
 pub(super) struct Redistribution {
     factor: f64,
@@ -95,7 +94,7 @@ impl Redistribution {
             return;
         }
         let since = *self.low_since.get_or_insert(now);
-        // At least a thousandth, because u may be zero.
+        // u counts as at least a thousandth, because it may be zero.
         let most = usage.eta / usage.used.max(1e-3);
         if now.since(since).as_secs_f64() >= 2.0 * mean && self.factor < most {
             // A late timer must not cause a larger step.

@@ -4,8 +4,9 @@
 //! do this, so the switch writes the rate into the ACKs that pass it in the other direction. Deviations:
 //!
 //! * All ACKs carry the present rate, not only the ACK of the designated packet.
-//! * A switch without flows cannot tell which ACKs belong to senders that apply rates. [`Recent`] is the only memory for this: an
-//!   array of fixed size, indexed by a hash of addresses and ports, of the times at which packets were last designated.
+//! * A switch without a flow table cannot tell which ACKs belong to senders that apply rates. The only memory
+//!   for this is [`Recent`], an array of fixed size. It is indexed by a hash of addresses and ports, and
+//!   holds the times of the last designated packets.
 //! * The rate has no lower limit of one packet per RTT (BDR-25), because the port does not know RTTs. The sender paces, and
 //!   can send less than one packet per RTT.
 
@@ -23,7 +24,8 @@ use crate::rate::{
 };
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Number of times that a port without flows remembers, by a hash of addresses and ports. A power of two.
+/// Number of cells in which a port without a flow table stores the times of designated packets, by a hash of
+/// addresses and ports. A power of two.
 pub const CELLS: u32 = 1 << 17;
 /// Flows whose last designated packet is older than this time get no rate (ours). The longest time between two designated
 /// packets of a flow with data is two timeouts (BDR-27).
@@ -51,7 +53,7 @@ impl Recent {
     }
 }
 
-/// BDR at a port without flows.
+/// BDR at a port without a flow table.
 #[derive(Clone, Debug)]
 pub struct Stateless {
     params: Params,

@@ -1,4 +1,5 @@
-//! A port without flows: the vectors of the count with sums instead of packets, and the flows that get rates.
+//! Tests a port without a flow table: the test vectors of the count, with sums instead of packets, and which
+//! flows get rates.
 
 use super::*;
 use crate::congestion::network::bdr::designator::window;
@@ -25,7 +26,7 @@ impl Port {
         Port { controller, counters, now: 0 }
     }
 
-    /// Passes the sums of each tick for `flows` flows with an RTT of 100 ms, for this time.
+    /// Passes the sums of each tick for `flows` flows with an RTT of 100 ms. The ticks cover `millis` ms.
     fn flows(&mut self, flows: u64, millis: u64) {
         for _ in 0..millis / TICK {
             self.now += TICK;
@@ -46,7 +47,7 @@ impl Port {
         self.controller.report_counter().unwrap().common_rate(ms(self.now))
     }
 
-    /// The number of flows that the rate is for.
+    /// Returns the number of flows among which the port divides its capacity.
     fn counted(&mut self, capacity: f64) -> f64 {
         0.98 * mbit(capacity).as_f64() / self.rate().as_f64()
     }
@@ -56,7 +57,7 @@ fn plain() -> Params {
     Params { redistribution: false, ..Params::default() }
 }
 
-/// TV-D2: 400 - 300 exp(-2), a second after the step. Sums of 10 ms cost less than 1 %.
+/// TV-D2: 400 - 300 exp(-2), a second after the step. With sums over 10 ms, the error is below 1 %.
 #[test]
 fn tv_d2_a_step_from_100_to_400_flows_with_sums() {
     let mut port = Port::new(plain(), 1000.0);
@@ -68,7 +69,7 @@ fn tv_d2_a_step_from_100_to_400_flows_with_sums() {
     assert!((after / 359.4 - 1.0).abs() < 0.01, "{after}");
 }
 
-/// TV-D3: windows of flows with an RTT of 100 ms and 1000 B.
+/// TV-D3: windows of flows with an RTT of 100 ms and packets of 1000 B.
 #[test]
 fn tv_d3_windows_with_sums() {
     for (capacity, flows, packets) in [(1000.0, 400, 30), (100.0, 80, 15), (1000.0, 600, 20)] {
@@ -80,7 +81,8 @@ fn tv_d3_windows_with_sums() {
     }
 }
 
-/// BDR-22: a burst of SYNs lowers the rate before its flows have sent data, and each first report removes one.
+/// BDR-22: a burst of SYNs lowers the rate before its flows have sent data. Each first report removes one
+/// newcomer.
 #[test]
 fn a_burst_of_syns_is_anticipated_with_sums() {
     let mut port = Port::new(plain(), 1000.0);
@@ -104,8 +106,8 @@ fn grants_are_the_rates_of_newcomers() {
     assert!((one / ten - 20.0 / 11.0).abs() < 0.02, "{one} {ten}");
 }
 
-/// The last part of a report that was sent as several segments may pass in a later tick than the others. The mean of the
-/// times between reports stays below the limit of one report.
+/// A report may be sent as several segments, and the last of them may pass in a later tick than the others.
+/// The mean time between reports still does not exceed the maximum of one report.
 #[test]
 fn parts_of_reports_do_not_raise_the_mean_above_one_report() {
     let mean = |reports| {
@@ -186,7 +188,7 @@ fn the_answer_to_a_designated_syn_has_the_first_rate() {
     assert!((0.35..0.52).contains(&share), "{share}");
 }
 
-/// A port has no flows to list, and its state for an agent does not grow with them.
+/// The port has no record of any flow, so its state does not grow with the number of flows.
 #[test]
 fn an_agents_port_keeps_nothing_of_flows() {
     let mut port = Port::new(plain(), 100.0);

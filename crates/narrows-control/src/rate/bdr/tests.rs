@@ -140,7 +140,8 @@ fn bdr_d2_the_literal_law_keeps_ninety_to_ten() {
     assert_eq!(two_flows(Reading::Literal), [90, 10]);
 }
 
-/// The resolved law: equal shares of almost 98 packets. A designated packet sees two flows as 2.1.
+/// The resolved law: equal shares of almost 98 packets. A designated packet counts two flows as 2.1, because
+/// it reads the count just after its own report.
 #[test]
 fn the_resolved_law_gives_both_the_same() {
     let [a, b] = two_flows(Reading::Resolved);
@@ -160,7 +161,7 @@ fn the_rest_of_limited_flows_is_redistributed() {
             let now = Time::ZERO + Span::from_millis(10 * slot);
             let rate = law.rate(now);
             let all = 5.0 * (rate.as_f64() + rate.min(limit).as_f64());
-            // The first second is for the count to settle.
+            // The count settles in the first two seconds.
             if slot > 200 {
                 peak = peak.max(all / capacity.as_f64());
             }
@@ -274,8 +275,8 @@ fn an_absurd_report_counts_for_little() {
     assert!(law.mean_report() < Span::from_millis(250), "{:?}", law.mean_report());
 }
 
-/// The mean between reports determines all times. The first report sets it, later ones have weight
-/// 1/16.
+/// The mean time between reports determines all times. The first report sets the mean, and later reports have
+/// weight 1/16.
 #[test]
 fn the_first_report_is_the_mean() {
     let mut law = law(Params::default(), gbit());

@@ -1,8 +1,8 @@
-//! The share of this port that ACKs of the reverse direction need.
+//! The share of this port's capacity that the ACKs for data of the reverse direction need.
 //!
-//! These ACKs join the queue of other TCP but belong to no flow of this port, so the split by numbers of
-//! flows gives them no share. A flow's ACKs need 1 to 2 % of its rate. If one direction is ten
-//! times as fast as the other, the ACKs for its data need up to a fifth of the slower direction.
+//! These ACKs join the queue of other TCP but belong to no flow of this port. So a split by numbers of flows
+//! gives them no share. A flow's ACKs need 1 to 2 % of its rate. If one direction is ten times as fast as the
+//! other, the ACKs for its data need up to a fifth of the slower direction.
 
 use crate::units::{Bytes, Rate, Span, Time};
 

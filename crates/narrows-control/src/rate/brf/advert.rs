@@ -13,8 +13,8 @@ struct Advert {
     from: PortId,
     seq: u64,
     expires: Time,
-    /// Validity of the advertisement. This switch does not know the flow's RTT, so a third of this time replaces the
-    /// RTT: the advertiser repeats the advertisement every period T.
+    /// Validity of the advertisement, which is three periods T of the advertiser. This switch does not know
+    /// the flow's RTT and uses T instead, because the advertisement is repeated every T.
     valid_for: Span,
     gate: Gate,
 }
@@ -47,8 +47,8 @@ impl<K: FlowIdentity> Adverts<K> {
         }
         let room = self.heard.len() < self.max;
         match self.heard.get_mut(&key) {
-            // If two bottlenecks see no ACKs of the flow, the smaller rate counts, until its advertiser becomes
-            // silent.
+            // If two other switches advertise the flow, the smaller rate counts until its advertisement
+            // expires.
             Some(known) if known.from != from && known.rate < rate && known.expires > now => {}
             Some(known) if known.from == from && known.seq >= seq => {}
             Some(known) => {

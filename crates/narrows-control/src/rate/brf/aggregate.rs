@@ -53,7 +53,7 @@ impl<K: FlowIdentity> Brf<K> {
         meter.enter(cycle.windows);
         meter.bytes += part_after(from, counts.since, now, counts.bytes);
         if counts.missing > Bytes::ZERO {
-            // `missing` is in the second cache line, but this case is rare.
+            // Accessing `missing` costs a second cache line, but this case is rare.
             meter.missing += part_after(from, counts.since, now, counts.missing);
         }
     }
@@ -84,8 +84,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
 
     fn on_udp(&mut self, now: Time, bytes: Bytes, port: &PortCounters, actions: &mut Vec<Action<K>>) {
         self.refresh_capacity(now, port, actions);
-        // T may be much shorter than the time between two reports. All bytes of a report within one T would seem to
-        // be a multiple of UDP's load.
+        // T may be much shorter than the time between two reports. If all bytes of a report counted within
+        // one T, UDP's load would seem several times as high as it is.
         self.record_udp(now, bytes.min(self.mtu), actions);
     }
 
@@ -175,7 +175,8 @@ impl<K: FlowIdentity> Aggregated<K> for Brf<K> {
             return None;
         }
         let flows = (self.table.len(List::Rated) as u64).saturating_add(newcomers.max(1));
-        // The class may be empty now. It gets a share only with its first flow.
+        // The rated class may be empty now, and then it has no share. So this is its share with the
+        // newcomers.
         let capacity = self.link.rated_share_with(match self.shares.weights() {
             None => flows,
             // The sum of weights if each newcomer has a subscriber of its own.

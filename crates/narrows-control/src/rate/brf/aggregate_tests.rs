@@ -65,8 +65,8 @@ fn allocations(senders: &[Sent], report_every: u64) -> Vec<f64> {
         sender.says = true;
         sender.lose_every = sent.lose_every;
     }
-    // In either mode, a limited flow that fills its share during a measurement counts as unlimited until the next
-    // measurement. So the test compares medians over a second and more.
+    // In either mode, a limited flow that fills its share during a measurement counts as unlimited until the
+    // next measurement. So the test compares medians over 1.5 seconds.
     let mut samples = vec![Vec::new(); senders.len()];
     for now in (2000..3500).step_by(20) {
         net.run(now);
@@ -100,7 +100,7 @@ proptest! {
             .collect();
         let (packets, counts) = (allocations(&senders, 0), allocations(&senders, 10));
         for (a, b) in packets.iter().zip(&counts) {
-            // A limited flow has a tenth of headroom over its count, plus or minus a packet.
+            // A limited flow gets 1.1 times its count, and the count can differ by a packet.
             prop_assert!((a - b).abs() <= 0.05 * a.max(*b) + 1.0, "{packets:?} {counts:?}");
         }
     }
@@ -135,7 +135,7 @@ fn beside_other_tcp_the_first_rated_flow_is_granted_half_of_its_class() {
     net.offer(&other);
     net.offer(&other);
     let granted = net.brf.grant(None, 1).unwrap().as_bits_per_sec();
-    // Half for the class, and half of it for the next newcomer.
+    // The rated class gets half of the link, and half of that is left for the next newcomer.
     assert!((granted / 24.5e6 - 1.0).abs() < 0.01, "{granted}");
 }
 

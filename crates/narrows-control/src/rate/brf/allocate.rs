@@ -26,9 +26,10 @@ pub(super) enum AppClass {
     Held,
 }
 
-/// Returns the class according to BRF-38, or `None` if the count is inconclusive. A window cuts packets at both ends,
-/// so counts are uncertain by `tolerance`: zero in the paper, one packet here. Without the tolerance, a flow of ten
-/// packets per window would count as limited whenever only nine of them fall into the window.
+/// Returns the class according to BRF-38, or `None` if the count is inconclusive. The packet at either end of
+/// a window may or may not be counted, so counts are uncertain by `tolerance`: zero in the paper, one packet
+/// here. Without the tolerance, a flow of ten packets per window would count as limited whenever only nine of
+/// them fall into the window.
 pub(super) fn classify(
     measured: Bytes,
     allocated: Rate,
@@ -110,7 +111,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Returns BW_base: the flow's max-min share, with which BRF-38 compares the use of the flow.
+    /// Returns BW_base, the flow's max-min share. BRF-38 compares the flow's traffic with this share.
     pub(super) fn base(self, demand: u64) -> u64 {
         demand.min(self.level).min(MAX_DEMAND)
     }
@@ -123,9 +124,8 @@ impl Terms {
 /// a newcomer, a departure or a new capacity changes the allocations of a hundred thousand flows in
 /// O(log) (BRF-103). In literal mode the demand is the allocation; level and spread are unused.
 ///
-/// With subscribers, level and spread apply to the sum of a subscriber's demands, and
-/// [`Subscribers`] gives each flow the level within its subscriber. The flow is named by its slot in
-/// the flow table.
+/// With subscribers, level and spread apply to the sum of a subscriber's demands, and [`Subscribers`] gives
+/// each flow the level within its subscriber. Functions identify a flow by its slot in the flow table.
 pub(super) struct Shares<H> {
     /// The demands of flows, or of subscribers, that the port's level limits.
     index: DemandIndex,
@@ -313,8 +313,9 @@ impl<H: Host> Shares<H> {
         self.index.end_bulk();
     }
 
-    /// Returns the max-min level of the established flows. Newcomers may have taken the whole capacity, but a flow
-    /// without a rate would send nothing, and get no ACK that carries a new rate (BRF-47).
+    /// Returns the max-min level of the established flows, which is at least the floor. Without the floor,
+    /// newcomers could take the whole capacity. A flow without a rate would send nothing, and get no ACK that
+    /// carries a new rate (BRF-47).
     fn fair_level(&self) -> u64 {
         // The capacity may have fallen since the floor was computed.
         let floor = self.floor.as_bytes_per_sec().min(self.capacity / self.flows().max(1));
@@ -490,8 +491,9 @@ mod tests {
         assert_eq!(run(1.10), [100.0, 11.0, 11.0, 11.0, 11.0]);
     }
 
-    /// For any error of the count within its tolerance, a held flow with its headroom is classified as held
-    /// again, and a flow that fills its rate is not. This is BRF-39 for the smaller pair.
+    /// For any error of the count within its tolerance, a held flow with its headroom never counts as filling
+    /// its rate, and a flow that fills its rate never counts as held. This is BRF-39 for the smaller pair of
+    /// threshold and headroom.
     #[test]
     fn a_held_flow_does_not_change_class() {
         let mtu = Bytes::new(1500);
@@ -551,8 +553,8 @@ mod tests {
                         shares.settle();
                         let least = capacity / demands.len().max(1) as u64;
                         for d in &demands {
-                            // Every flow has the fair share or its demand, except for the index's
-                            // half bucket.
+                            // Every flow has at least the fair share or its demand. The level of the index
+                            // may be too low by half a bucket.
                             prop_assert!(shares.terms(0, AppClass::Unknown).base(*d) + 1 + least / 200 >= least.min(*d));
                         }
                     }

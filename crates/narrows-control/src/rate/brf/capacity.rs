@@ -6,10 +6,10 @@
 //! probe raises the estimate. The higher estimate is kept if the flows used all of it and still
 //! nothing waited.
 //!
-//! BRF-101 says no more. But a radio's capacity can grow tenfold within a second, and probes of 5 % that take four
-//! periods each would need ten seconds to follow. Therefore, after a filled probe, a probe of twice the size follows
-//! at once, up to `probe_max`. A `probe_growth` of 1 disables this growth. The series of probes ends when there is a
-//! queue.
+//! BRF-101 specifies only this. But a radio's capacity can grow tenfold within a second, and probes of 5 %
+//! that take four periods each would need ten seconds to follow. Therefore, after a filled probe, a probe of
+//! twice the size follows at once, up to `probe_max`. A `probe_growth` of 1 disables this growth. The series
+//! of probes ends when there is a queue.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,8 @@ const SAMPLE_PACKETS: u64 = 20;
 const SAMPLE_MAX: Span = Span::from_millis(200);
 /// A probe was filled if arrivals reached this share of the allocations.
 const FILLED: f64 = 0.9;
-/// A smaller number of packets is no queue, because a scheduler's grants and bursts of senders cause as many.
+/// Up to this number of packets, nothing counts as a queue, because a scheduler's grants and bursts of
+/// senders cause as many.
 const NO_QUEUE: u64 = 2;
 /// Time constant with which the maximum of the estimates decays.
 const MEMORY: Span = Span::from_secs(5);

@@ -5,10 +5,11 @@
 //! newcomer within an RTT gets C/n. The sum of these rates, about C ln n, exceeds the capacity, and short flows end
 //! before they get a smaller rate.
 //!
-//! Therefore the port keeps the sum of these rates, and divides only the rest of the capacity. It divides the rest among
-//! the established flows (whose next ACKs carry smaller rates), the newcomer, and the next newcomer within the RTT. So the sum stays
-//! below the capacity, except for minimum rates (BRF-47), and each newcomer leaves a part to the next one. Buffers
-//! are divided in the same way by dynamic thresholds with a factor of one (Choudhury and Hahne, 1998).
+//! Therefore the port keeps the sum of these rates, and divides only the rest of the capacity. It divides the
+//! rest among the established flows (whose next ACKs carry smaller rates), the newcomer, and the next
+//! newcomer within the RTT. So the sum stays below the capacity, except for minimum rates (BRF-47), and each
+//! newcomer leaves a part to the next one. Dynamic thresholds with a factor of one divide buffers in the same
+//! way (Choudhury and Hahne, 1998).
 
 use crate::units::Rate;
 

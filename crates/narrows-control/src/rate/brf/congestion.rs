@@ -79,7 +79,7 @@ pub fn queue_utilisation((queued, limit): (u32, u32)) -> f64 {
 /// The detector of one port.
 #[derive(Clone, Debug, Default)]
 pub struct Detector {
-    /// The reports from the last one that is at least T old to the newest.
+    /// The newest reports, back to the youngest one that is at least T old.
     history: VecDeque<Report>,
 }
 
@@ -133,9 +133,9 @@ fn judge(report: &Report, netcard_rate: f64, arrivals: f64, t: &Thresholds) -> V
     Verdict { kind, netcard_rate, queue_utilisation, arrivals }
 }
 
-/// Returns the factor theta1 as printed (equations 15 to 17), with the minus and plus signs that are missing in
-/// print: the sum of rates minus the rate that drains the queue in `g`. The result is negative for a long queue
-/// (TV-9).
+/// Returns the factor theta1 as printed (equations 15 to 17), with the minus and plus signs that are missing
+/// in print. It is (S - D) / S, where S is the sum of rates and D is the rate that drains the queue in `g`.
+/// The result is negative for a long queue (TV-9).
 pub(super) fn queue_factor_literal(sum_allocated: f64, queued: Bytes, g: Span) -> f64 {
     if sum_allocated <= 0.0 {
         return 1.0;

@@ -13,7 +13,7 @@ use crate::rate::counters::rated;
 use crate::rate::{Action, Class, CongestionKind, FlowIdentity, Message, PacketInfo, PortCounters, Report};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A queue of this many packets ends congestion.
+/// A queue of at most this many packets ends congestion.
 const EMPTY_QUEUE: u32 = 2;
 /// From this number of flows on, demands are changed in bulk. A bulk change costs as much as a few hundred
 /// single changes.
@@ -135,10 +135,10 @@ impl<K: FlowIdentity> Brf<K> {
 
     /// Returns whether the verdict may result from the random phases of many flows (ours).
     ///
-    /// N paced flows that each send a packet per period, at random phases, exceed a queue of x packets with
-    /// probability exp(-2 x^2 / N). This is the Brownian bridge of the queue N*D/D/1 (Roberts, Mocci and Virtamo,
-    /// "Broadband Network Teletraffic", 1996). So the queue exceeds 1.5 sqrt(N) packets during 1 % of the time. The
-    /// arrivals of a period vary by more than the detector's 2 %.
+    /// If N paced flows each send a packet per period, at random phases, their queue exceeds x packets with
+    /// probability exp(-2 x^2 / N). This is the Brownian-bridge approximation of the queue N*D/D/1 (Roberts,
+    /// Mocci and Virtamo, "Broadband Network Teletraffic", 1996). So the queue exceeds 1.5 sqrt(N) packets
+    /// during 1 % of the time. The arrivals of a period vary by more than the detector's 2 %.
     fn is_random_in_crowd(&self, kind: CongestionKind, port: &PortCounters) -> bool {
         let flows = self.shares.flows();
         let is_crowd = self.packet_gap(self.fair_share()) >= self.cycle.period;
@@ -261,7 +261,8 @@ impl<K: FlowIdentity> Brf<K> {
             self.refresh_link(now, port, actions);
         }
         self.reductions.record_arrivals(now, rated(&port.arrived), self.cycle.period);
-        // The flows of a crowd arrive within a period, and congestion may prevent a new one.
+        // A crowd of flows may arrive within one period, and no new period begins during congestion. So T is
+        // extended here too.
         self.extend_period();
         self.sweep(now, actions);
         self.link.observe_traffic(now, port, self.cycle.period, !self.is_literal());
@@ -300,8 +301,9 @@ impl<K: FlowIdentity> Brf<K> {
             }
             return;
         };
-        // The link has become slower, and its allocations were lowered with it. Arrivals from before that time exceed
-        // the new capacity, but another reduction would lower the rates twice. A queue counts, whatever its cause.
+        // If the link has become slower, its allocations were lowered at the same time. Arrivals that are
+        // based on older rates exceed the new capacity, but another reduction would lower the rates twice. A
+        // standing queue causes a reduction even then.
         let slowed = self.link.slowed_within(now, self.cycle.period.scale(2, 1));
         if kind == CongestionKind::Burst && slowed && !self.is_literal() {
             return;
@@ -337,9 +339,9 @@ impl<K: FlowIdentity> Brf<K> {
         let g = self.cycle.period.mul_f64(self.params.g_periods);
         let real = self.reductions.arrival_rate(now, rated(&port.arrived));
         if !self.is_literal() {
-            // The factor relates to full allocations, not to reduced ones. A reduction takes two T to take effect at
-            // the port. If each reduction related to the previous one, a queue that one of them drains would reduce
-            // all rates several times.
+            // The factor relates to full allocations, not to reduced ones. A reduction takes two T to take
+            // effect at the port. If each reduction scaled the previous one, a single queue would reduce all
+            // rates several times before the first reduction takes effect.
             let factor = match kind {
                 CongestionKind::Queue => {
                     let allocated = self.shares.full_sum();

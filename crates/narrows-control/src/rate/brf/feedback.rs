@@ -36,7 +36,7 @@ impl Gate {
         (self.previous, self.said_before) = (self.next, self.said);
         if let RateOption::Assigned(value) = option {
             self.next = now + rtt.scale(3, 2);
-            // Compared as rates, at the precision of the code (BRF-8).
+            // The decoded rates are compared, at the precision of the encoding (BRF-8).
             let replace = as_heard(allocated) <= value;
             if replace {
                 self.said = Some(allocated);
@@ -112,7 +112,8 @@ mod tests {
                 Some(value) => RateOption::Assigned(value),
                 None => RateOption::Unassigned,
             };
-            // B's gate opens half an RTT after A's. Without the reset, B would write between A's writes.
+            // B's gate opens half an RTT after A's. If A's values did not close B's gate, B would write
+            // between A's writes.
             match (b.answer(ms(t + 10), RTT, rate(1000), option, false), option) {
                 (Some(value), _) | (None, RateOption::Assigned(value)) => heard.push(value),
                 _ => {}

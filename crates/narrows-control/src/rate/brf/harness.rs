@@ -27,7 +27,7 @@ pub(super) struct Sender {
     pub(super) says: bool,
     /// The last rate that the feedback gave; 0 before the first feedback.
     pub(super) told: Rate,
-    /// L3 bytes sent, and the number of rates that the feedback gave.
+    /// L3 bytes sent, and the times (ms) at which the feedback gave a rate.
     pub(super) sent: u64,
     pub(super) feedbacks: Vec<u64>,
     credit: f64,
@@ -43,7 +43,8 @@ pub(super) struct Sender {
 }
 
 pub(super) struct Net {
-    /// Interval of reports in ms, as from a data plane; 0 shows each packet.
+    /// The time between two reports of counts, in ms, as from a data plane. With 0, the controller gets each
+    /// packet.
     pub(super) report_every: u64,
     pub(super) brf: Brf,
     pub(super) now: u64,
@@ -164,7 +165,8 @@ impl Net {
             let counts = core::mem::replace(&mut s.counts, next);
             let standing = self.brf.on_counts(now, handle, &counts, &mut self.actions);
             let version = self.brf.version();
-            // As a host must, the harness asks only after a change of the version, and occasionally.
+            // As a host must, the harness asks for a decision only after a change of the report or the
+            // version, and occasionally.
             let anew = s.version != Some(version) || self.now.is_multiple_of(200);
             if standing == Standing::Same && !anew {
                 continue;

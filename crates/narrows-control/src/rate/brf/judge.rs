@@ -8,7 +8,7 @@ use crate::parameter::Reading;
 use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// A flow is classified only if it was measured for at least this part, 1/n, of the period T.
+/// A flow is classified only if it was measured for at least 1/`LEAST_WINDOW` of the period T.
 const LEAST_WINDOW: u64 = 4;
 /// A flow's need counts as known only if the flow was measured for at least this share of a period.
 const LEAST_EVIDENCE: (u64, u64) = (3, 4);
@@ -30,7 +30,7 @@ pub(super) fn measured_from(mode: Reading, meter: &Meter, from: Time) -> Time {
     if mode == Reading::Literal {
         return from.max(meter.joined);
     }
-    // "Never" stays never, because times saturate.
+    // If `told_at` or `first_data` is "never", the result is too, because times saturate.
     from.max(meter.told_at + meter.rtt).max(meter.first_data)
 }
 
@@ -103,8 +103,8 @@ impl Judge<'_> {
     fn judge_by_use(&self, meter: &mut Meter, evidence: &Evidence) {
         let p = self.params;
         let class = classify(evidence.sent, meter.told, evidence.span, p.a_cls, self.mtu);
-        // The remainder is spread, so a flow may send more than its base. If half a window underestimates the base of
-        // a flow, the flow would seem unlimited in the next window.
+        // The remainder is spread, so a flow may send more than its base. If a short window underestimated
+        // the flow's base, the flow would seem unlimited in the next window.
         if class == Some(AppClass::Limited)
             && evidence.span < self.period.scale(LEAST_EVIDENCE.0, LEAST_EVIDENCE.1)
         {
@@ -113,7 +113,8 @@ impl Judge<'_> {
         let was_limited = meter.app_class == AppClass::Limited;
         let class = match class {
             Some(class) => class,
-            // The flow's base may be underestimated. With more evidence the flow would then seem to fill it.
+            // The flow's base may be underestimated. With more evidence, the flow would then seem to fill its
+            // base.
             None if was_limited && evidence.windows > 1 => AppClass::Limited,
             None => return,
         };
@@ -122,8 +123,8 @@ impl Judge<'_> {
             AppClass::Limited => {
                 let sent = Rate::of(evidence.sent, evidence.span);
                 let wanted = sent.mul_f64(p.b_head).max(self.floor).as_bytes_per_sec();
-                // One packet more or less in the window does not change the flow's need. But a new allocation would
-                // shorten the next measurement, and so make the count even less exact.
+                // A difference of one packet in the window does not mean that the flow's need has changed. A
+                // new allocation would shorten the next measurement, and so make the count even less exact.
                 let coarse = Rate::of(self.mtu, evidence.span).mul_f64(p.b_head).as_bytes_per_sec();
                 let same = was_limited && evidence.windows == 1 && wanted.abs_diff(meter.demand) <= coarse;
                 if same { meter.demand.max(self.floor.as_bytes_per_sec()) } else { wanted }
@@ -139,12 +140,14 @@ impl Judge<'_> {
     fn judge_greedy(&self, meter: &mut Meter, last: Rate, evidence: &Evidence) {
         let was_held = meter.app_class == AppClass::Held;
         let tolerance = evidence.uncertainty(self.mtu);
-        // If the level is below the rate with headroom, the flow does not fill the level.
+        // The flow has its headroom only if its rate reaches its demand. A lower level at this port leaves it
+        // less.
         let has_it = was_held && meter.told.mul_f64(1.0 + TOLD_CUT).as_bytes_per_sec() >= meter.demand;
         let headroom = has_it.then_some(meter.headroom);
         let found = classify_held(evidence.sent, meter.told, evidence.span, tolerance, headroom);
-        // A sender that doubles its rate per RTT towards a new rate also sends less than its rate, but not evenly. If
-        // no data of a sender arrived, the data is in a queue upstream.
+        // A sender that doubles its rate per RTT towards a new rate also sends less than its rate, but its
+        // rate differs from window to window. If no data of a flow arrived in the last window, the data is in
+        // a queue upstream.
         let (before, after) =
             (last.bytes_in(self.period).as_f64(), meter.real.bytes_in(self.period).as_f64());
         let steady = before > 0.0 && (after - before).abs() <= STEADY * before + 2.0 * self.mtu.as_f64();

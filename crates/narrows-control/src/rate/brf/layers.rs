@@ -47,8 +47,8 @@ impl Layer {
         if !self.mouse {
             return Leaf::Elephant;
         }
-        // The burst includes the data of one millisecond, for senders that pace in bursts of two packets and for a
-        // busy link.
+        // The burst includes the data of one millisecond, because some senders pace in bursts of two packets
+        // and the link may be busy.
         let rate = allocated.mul_f64(headroom);
         let burst = mtu + mtu + rate.bytes_in(crate::units::Span::from_millis(1));
         if self.policer.admit(now, size, rate, burst) {

@@ -15,7 +15,7 @@ use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::rate::{Action, Class, FlowEvent, FlowIdentity, PacketInfo, RateOption, Segment, Side};
 use crate::units::{Rate, Span, Time};
 
-/// Maximum relative change of a held rate that is ignored.
+/// Relative changes of a held rate up to this size are ignored.
 const HELD_CHANGE: f64 = 0.002;
 
 impl<K: FlowIdentity> Brf<K> {
@@ -83,7 +83,8 @@ impl<K: FlowIdentity> Brf<K> {
         id
     }
 
-    /// Begins a flow at a packet without a record, because the flow's handshake got no record or was not seen.
+    /// Begins a flow at a packet that matches no record, because the flow's handshake got no record or was
+    /// not seen.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>, actions: &mut Vec<Action<K>>) -> Option<FlowId> {
         let half = self.half_open.get(&event.key);
         let life = match half {
@@ -101,10 +102,10 @@ impl<K: FlowIdentity> Brf<K> {
         self.add(now, Flow::new(event.key, class, life), event, actions)
     }
 
-    /// Starts a flow again, with rates. The flow counted as other TCP, because its first packet that was seen did not
-    /// carry the option. This packet shows that the flow uses BRF. (Only one data segment per RTT carries the option.
-    /// Senders with little data send no such segment.) ACKs show it too, because a receiver leaves room for a rate if
-    /// the SYN asked for one (BRF-9).
+    /// Starts a flow again, with rates. The flow counted as other TCP, because its first packet that was seen
+    /// did not carry the option. This packet shows that the flow uses BRF. (Only one data segment per RTT
+    /// carries the option. Senders with little data send no such segment.) ACKs also show that the flow uses
+    /// BRF, because a receiver leaves room for a rate if the SYN asked for one (BRF-9).
     fn correct_class(
         &mut self,
         now: Time,
@@ -293,7 +294,8 @@ impl<K: FlowIdentity> Brf<K> {
         self.init(now, id, rate, AppClass::Unknown, actions);
     }
 
-    /// Moves a flow to the rated ones. Returns the paper's rate, C_BRF, and the number of rated flows.
+    /// Moves a flow to the list of rated flows. Returns the paper's rate, C_BRF, and the number of rated
+    /// flows.
     fn enter(&mut self, now: Time, id: FlowId, actions: &mut Vec<Action<K>>) -> Option<(Rate, Rate, u64)> {
         self.table.move_to(id, List::Rated);
         self.shares.count_active(id.slot, true, 1);
@@ -311,7 +313,7 @@ impl<K: FlowIdentity> Brf<K> {
         self.init(now, id, rate, AppClass::Unknown, actions);
     }
 
-    /// Begins the records of a flow that has just got this rate.
+    /// Initialises the record of a flow that has just got this rate.
     fn init(&mut self, now: Time, id: FlowId, rate: Rate, class: AppClass, actions: &mut Vec<Action<K>>) {
         // BW_INIT takes no time and does not change the phase (BRF-35).
         self.report_state(State::BwInit, actions);
@@ -368,7 +370,8 @@ impl<K: FlowIdentity> Brf<K> {
         }
     }
 
-    /// Reduces other flows by the paper's equations 11 to 13, with all their consequences (TV-4).
+    /// Reduces other flows by the paper's equations 11 to 13. The sum of allocations may then exceed the
+    /// capacity, as with the printed equations (TV-4).
     fn make_way_literally(&mut self, initial: Rate, newcomer: FlowId) {
         let others: Vec<FlowId> = self.table.ids(List::Rated).filter(|id| *id != newcomer).collect();
         let sum_real: f64 =
@@ -424,8 +427,8 @@ impl<K: FlowIdentity> Brf<K> {
         answer
     }
 
-    /// Returns the last rate of a flow that has sent all of its data, if it had one. The flow repairs its losses at this
-    /// rate, for which nothing is reserved.
+    /// Returns the last rate of a flow that has sent all of its data, if it had one. The flow repairs its
+    /// losses at this rate. No capacity is reserved for the repair.
     pub(super) fn last_rate(&self, id: FlowId) -> Option<Rate> {
         let rated = self.table.get(id)?.class == Class::Rated;
         let told = self.table.meter(id)?.told;
@@ -439,10 +442,11 @@ impl<K: FlowIdentity> Brf<K> {
         self.table.get_mut(id)?.gate.answer(now, rtt, rate, packet.option, false)
     }
 
-    /// Called when another switch wrote `value` into the flow's ACK. The share that the flow does not use is free for
-    /// other flows. The amount is exact, because it need not be measured (BRF-102). Returns whether the value is new.
+    /// Called when another switch wrote `value` into the flow's ACK. The part of its share that the flow
+    /// cannot use becomes free for other flows. This part is known exactly, because `value` need not be
+    /// measured (BRF-102). Returns whether the value is new.
     pub(super) fn hold(&mut self, id: FlowId, value: Rate) -> bool {
-        // Only rated flows have a demand among the shares. Other flows get a new one with their next data.
+        // Only rated flows have a demand among the shares. Other flows get a new demand with their next data.
         if self.is_literal() || self.table.list(id) != Some(List::Rated) {
             return false;
         }
@@ -481,7 +485,7 @@ impl<K: FlowIdentity> Brf<K> {
         meter.note_told(now, Rate::from_bytes_per_sec(self.shares.base_reduced(terms, meter.demand)));
     }
 
-    /// Removes a flow from the lists of active ones.
+    /// Moves a flow from a list of active flows to the list `to`.
     pub(super) fn deactivate(&mut self, now: Time, id: FlowId, to: List, actions: &mut Vec<Action<K>>) {
         let (from, literal) = (self.table.list(id), self.is_literal());
         if from == Some(List::Rated)
@@ -519,7 +523,7 @@ impl<K: FlowIdentity> Brf<K> {
             && let Some((rate, joined, limited)) = used
         {
             self.predictor.learn(&flow.key, rate);
-            // A flow that an outage stopped has no use to learn from.
+            // The rate is zero if an outage stopped the flow. A model cannot learn from such a flow.
             if rate > Rate::ZERO {
                 let features = Features::of(&flow.key, second_of_day(self.params.time_of_day, joined));
                 actions.push(Action::Record { flow: flow.key, features, joined, rate, limited });
@@ -548,7 +552,8 @@ impl<K: FlowIdentity> Brf<K> {
             match due {
                 Due::Confirmation if flow.life.awaited.is_some() => self.remove(now, id, actions),
                 Due::FirstAck if !flow.ack_seen_here && sent && !self.is_over(id) => {
-                    // The flow sent data for this time but no ACK passed, so its ACKs take another path (BRF-63).
+                    // The flow has sent data but none of its ACKs has passed in this time, so its ACKs take
+                    // another path (BRF-63).
                     self.table.confirm(id);
                     match (class, list) {
                         (Class::Rated, Some(List::Waiting)) => self.rejoin(now, id, actions),

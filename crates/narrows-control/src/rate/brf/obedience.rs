@@ -83,10 +83,10 @@ pub(super) fn must_be_demoted(meter: &Meter) -> bool {
 }
 
 impl<K: FlowIdentity> Brf<K> {
-    /// Evaluates flows during congestion, when rates change with every reading of the queue. The last rate is not
-    /// binding at once, so a strike needs more than the whole share. But a flow that exceeds the reduced rate for
-    /// long keeps the queue full, while other flows reduce their rates to nothing. `since` is the time of the last
-    /// reduction.
+    /// Evaluates flows during congestion, when rates change with every reading of the queue. A flow cannot
+    /// follow the last rate at once, so a full strike requires more traffic than the whole share. A flow that
+    /// exceeds the reduced rate gets a lower score, because it keeps the queue full while other flows reduce
+    /// their rates to nothing. `since` is the time of the last reduction.
     pub(super) fn watch_congested(&mut self, since: Time, now: Time, actions: &mut Vec<Action<K>>) {
         let (span, mtu, windows, mut disobeyed) = (now.since(since), self.mtu, self.cycle.windows, false);
         let factor = self.reductions.end(self.shares.reduction());
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// The times between its returns double, so it returns six times in two minutes.
+    /// The probation doubles with each demotion, so the flow returns six times in two minutes.
     #[test]
     fn a_flow_that_claims_to_apply_rates_returns_more_and_more_rarely() {
         for report_every in [0, 10] {

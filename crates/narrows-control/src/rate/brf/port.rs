@@ -275,7 +275,7 @@ impl<K: FlowIdentity> PerFlowController<K> for Brf<K> {
         if packet.key.proto() == Proto::Udp {
             return None;
         }
-        // The answer to a SYN without a record carries an offer, for which nothing is reserved.
+        // If the flow gets no record, the SYN-ACK carries an offer. No capacity is reserved for the offer.
         let offer = self.offer(packet);
         let found = self.on_tcp(now, &FlowEvent::of(packet, Side::Receiver), actions);
         match found {

@@ -1,5 +1,5 @@
-//! Arbitrary events in any order: no panic, no allocation beyond the capacity, no table beyond its
-//! bounds.
+//! For arbitrary events in any order, there is no panic, allocations stay within the capacity, and tables
+//! stay within their bounds.
 
 use proptest::prelude::*;
 

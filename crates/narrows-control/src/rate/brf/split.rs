@@ -101,9 +101,9 @@ impl Splitter {
 
     /// Updates the split and returns whether it changed.
     ///
-    /// At most once per `period` (BRF-24), with three exceptions (ours): a new rate of the link, a
-    /// class that gets its first flow or loses its last, and UDP that needs more. The old split would
-    /// give that class nothing or too little, or reserve a share that no flow uses.
+    /// The split changes at most once per `period` (BRF-24), with three exceptions (ours): a new rate of the
+    /// link, a class that gets its first flow or loses its last, and UDP that needs more. In these cases the
+    /// old split would give a class nothing or too little, or reserve a share that no flow uses.
     pub(super) fn update(&mut self, now: Time, period: Span, basis: Basis) -> bool {
         let urgent = self.basis.is_none_or(|old| {
             old.link != basis.link || old.occupied() != basis.occupied() || basis.grows(old)

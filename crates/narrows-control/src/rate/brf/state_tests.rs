@@ -67,15 +67,16 @@ fn every_change_of_state_is_an_event() {
     assert_eq!(states(&mut net), [(290, "state-congestion")]);
     say(&mut net, Some(CongestionKind::Queue));
     assert_eq!(states(&mut net), [], "the state is the same");
-    // Congestion lasts for at least T, because the reduction has not taken effect before. Then the controller reports its
-    // end.
+    // Congestion lasts for at least T, because the reduction does not take effect earlier. Then the
+    // controller reports the end of congestion.
     assert_eq!(walk(&mut net, 315), []);
     say(&mut net, None);
     assert_eq!(states(&mut net), [(315, "state-alloc"), (315, "state-settle")]);
     assert_eq!(walk(&mut net, 336), [(335, "state-measure")]);
 }
 
-/// In literal mode no time is left for senders to learn their rates, as the paper prints it.
+/// In literal mode the port measures at once, as printed in the paper. Senders have no time to learn their
+/// rates.
 #[test]
 fn as_printed_the_port_measures_at_once() {
     let mut net = Net::new(Params::literal(), LINK);
@@ -90,7 +91,7 @@ fn as_printed_the_port_measures_at_once() {
     assert_eq!(walk(&mut net, 201), expected);
 }
 
-/// A port is in the state of its last event.
+/// The last state event always names the state of the current phase.
 #[test]
 fn the_last_event_is_the_phase() {
     let mut net = Net::new(Params::resolved(), LINK);

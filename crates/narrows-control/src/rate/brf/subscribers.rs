@@ -84,7 +84,7 @@ impl<H> Group<H> {
     }
 }
 
-/// The subscribers of a port. A flow is named by its slot in the flow table.
+/// The subscribers of a port. Functions identify a flow by its slot in the flow table.
 pub(super) struct Subscribers<H> {
     by_key: FxHashMap<Subscriber<H>, u32>,
     groups: Vec<Group<H>>,
@@ -232,7 +232,8 @@ impl<H: Host> Subscribers<H> {
         self.flows
     }
 
-    /// Returns the terms of this flow, with the port's level and the remainder of its subscriber.
+    /// Returns the terms of this flow. `level` is the port's level, and `spread` is the remainder that the
+    /// flow's subscriber gets.
     pub(super) fn terms(&self, slot: u32, level: u64, spread: u64) -> Terms {
         self.group(slot).map_or(Terms { level, spread: 0 }, |group| Terms {
             level: group.level(level),
@@ -253,7 +254,8 @@ impl<H: Host> Subscribers<H> {
         self.group(slot).map_or(0, |group| of_subscriber / group.demands.len().max(1))
     }
 
-    /// Changes whenever a change of one flow may have changed the share of another flow.
+    /// Returns a number that changes whenever a change of one flow may have changed the share of another
+    /// flow.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch
     }

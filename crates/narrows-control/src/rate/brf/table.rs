@@ -12,7 +12,7 @@ use crate::rate::kit::waterfill::UNBOUNDED;
 use crate::rate::{Class, FlowIdentity};
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Maximum relative change of an allocation with which a measurement stays valid.
+/// A measurement stays valid if the allocation changes by at most this share.
 const SAME: f64 = 0.01;
 
 /// The lists. Every record is on exactly one of these lists.
@@ -52,14 +52,14 @@ pub(super) struct Meter {
     pub(super) bytes: Bytes,
     /// Number of the measurement window that `bytes` belongs to.
     pub(super) window: u32,
-    /// Two flags of this cycle: the sender said that its application does not limit it (BRF-100), and the sender said
-    /// that its application limits it. Both flags may be set for a paced flow, because its application still has data
-    /// while the last write is paced out.
+    /// Two flags of this cycle: the sender said that its application does not limit the flow (BRF-100), and
+    /// the sender said that its application limits the flow. Both flags may be set for a paced flow, because
+    /// its application still has data while the last write is paced out.
     pub(super) unlimited: bool,
     pub(super) limited: bool,
     pub(super) app_class: AppClass,
-    /// Whether the flow is in the upper layer, for hosts that count (`aggregate`). For packets see
-    /// [`Flow::layer`].
+    /// Whether the flow is in the upper layer, for hosts that report counts (`aggregate`). For hosts that
+    /// pass packets see [`Flow::layer`].
     pub(super) mouse: bool,
 
     // The second line.
@@ -200,7 +200,7 @@ struct Link {
     generation: u32,
     list: List,
     /// The time at which the flow was last moved to the end of its list, ms (wraps). See
-    /// [`Table::stale`].
+    /// [`Table::mark_moved_if_stale`].
     moved_ms: u16,
     prev: u32,
     next: u32,
@@ -371,9 +371,9 @@ impl<K: FlowIdentity> Table<K> {
         }
     }
 
-    /// Returns, for hosts that count (`aggregate`), whether an active flow should be moved to the end of its list,
-    /// and records the move. This happens only occasionally, because moving each of 100,000 flows at each report
-    /// would dominate the cost.
+    /// Returns whether an active flow should be moved to the end of its list, and records the move. For hosts
+    /// that report counts (`aggregate`). Flows are moved only occasionally, because moving each of 100,000
+    /// flows at each report would dominate the cost.
     pub(super) fn mark_moved_if_stale(&mut self, id: FlowId, now: Time) -> bool {
         let ms = (now.as_nanos() / 1_000_000) as u16;
         let Some(link) = self.links.get_mut(id.slot as usize).filter(|l| l.generation == id.generation)
@@ -399,8 +399,9 @@ impl<K: FlowIdentity> Table<K> {
         self.links.get(slot as usize).map(|e| FlowId { slot, generation: e.generation })
     }
 
-    /// Passes the slot and the meter of every flow on [`List::Rated`] to `visit`, in no particular order. The order
-    /// is the order in memory, unless most records in memory are on other lists.
+    /// Passes the slot and the meter of every flow on [`List::Rated`] to `visit`, in no particular order. If
+    /// at least a quarter of all records are on this list, the function reads them in the order of memory,
+    /// which is faster.
     pub(super) fn each_rated(&mut self, mut visit: impl FnMut(u32, &mut Meter)) {
         if self.len(List::Rated) >= self.links.len() / 4 {
             let slots = self.links.iter().zip(&mut self.meters).zip(0..);

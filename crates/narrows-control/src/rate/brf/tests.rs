@@ -46,7 +46,7 @@ fn a_newcomer_leaves_a_share_to_the_next_one_and_gets_it_after_an_rtt() {
         net.run(start + 21);
         let (first, share) = (mbit(98.0 / (n + 1) as f64), mbit(98.0 / n as f64));
         assert!(near(net.senders[n - 1].told, first, 0.01), "flow {n}: {:?}", net.senders[n - 1].told);
-        // The others learn of it within one RTT, the paper's convergence.
+        // The other flows learn of the newcomer within one RTT, the convergence time of the paper.
         net.run(start + 42);
         assert!(net.senders[..n].iter().all(|s| s.told <= share.mul_f64(1.02)), "{n} flows");
         // The excess sent until then (TV-12) has drained, and all have the same rate.
@@ -169,8 +169,8 @@ fn a_flood_of_syns_does_not_affect_established_flows() {
     }
     assert_eq!(net.brf.table.len(List::Rated), 2);
     assert!(near(net.allocated(1), mbit(49.0), 0.01));
-    // A flood with answers evicts no established flow either. It adds at most the permitted number of unconfirmed
-    // flows, and only for seconds.
+    // A flood of SYNs that get SYN-ACKs evicts no established flow either. It adds at most the permitted
+    // number of unconfirmed flows, and only for seconds.
     for n in 100_000..110_000 {
         net.offer(&packet(n, 0, SYN, RateOption::Unassigned));
         net.reverse(&packet(n, 0, SYN_ACK, RateOption::Unassigned));
@@ -222,7 +222,7 @@ fn udp_is_policed_to_its_share() {
         datagram.key.proto = Proto::Udp;
         passed += u64::from(net.offer(&datagram) == Admission::Queue(Leaf::Udp));
     }
-    // 12 Mbit/s offered, 5 Mbit/s passed, for two seconds, and a burst of two.
+    // For two seconds 12 Mbit/s are offered and 5 Mbit/s pass, plus a burst of two packets.
     assert!((830..=838).contains(&passed), "{passed}");
     let class = Action::SetClass { class: Class::Udp, rate: mbit(5.0), ceil: mbit(5.0) };
     assert!(net.actions.contains(&class));
@@ -491,7 +491,7 @@ fn an_unknown_capacity_is_found() {
 
 #[test]
 fn tv_12_and_13_formulas() {
-    // TV-12: a newcomer of 50 Mbit/s that the others learn of 40 ms late.
+    // TV-12: the others learn 40 ms late of a newcomer that sends 50 Mbit/s.
     let queue = mbit(50.0).bytes_in(Span::from_millis(40));
     assert_eq!((queue, queue.get().div_ceil(MTU)), (Bytes::new(250_000), 167));
     // TV-13: Jain's index (sum x)^2 / (n sum x^2) of two flows.

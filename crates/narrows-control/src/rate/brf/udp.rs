@@ -102,7 +102,7 @@ impl Udp {
 
     /// Returns the number of times that the share is halved, so that the remaining reserve is as large as UDP needs.
     pub(super) fn halvings(&self, link: Rate, period: Span) -> u8 {
-        // The first packets count before they are in a sample.
+        // Packets that arrived since the last sample count too.
         let recent = Rate::of(self.arrived, period.max(Span::from_nanos(1)));
         let load = self.peaks.into_iter().fold(recent, Rate::max);
         let need = ROOM * load.as_f64() / link.as_f64().max(1.0);

@@ -16,8 +16,8 @@ use crate::units::{Bytes, Rate, Span};
 /// and borrows when it becomes active.
 pub(in crate::rate) const LEAST_RATE: Rate = Rate::from_bytes_per_sec(1500);
 
-/// Maximum unused guarantee that a class saves for later, as the time in which that amount accumulates. Because of
-/// the saved amount, a burst counts fully if the traffic is within the guarantee on average.
+/// A class saves unused guarantee for later, at most the guarantee of this time. Because of the saved amount,
+/// a burst counts fully as guaranteed if the traffic is within the guarantee on average.
 const SAVED: Span = Span::from_millis(100);
 
 /// UDP's share of a link (BRF-21).

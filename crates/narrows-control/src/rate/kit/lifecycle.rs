@@ -104,8 +104,8 @@ impl Life {
         Life { syn_ack_at: half.answered, ..Life::new(now, Some(half.opener)) }
     }
 
-    /// Returns a flow that begins with data: after a SYN whose answer took another path, or from before this switch
-    /// started.
+    /// Returns a flow whose first known packet is data. Its SYN-ACK took another path, or the flow began
+    /// before this switch started.
     pub(in crate::rate) fn unseen(now: Time, half: Option<&HalfOpen>) -> Self {
         Life { guessed: half.is_none(), ..Life::new(now, Some(Side::Receiver)) }
     }

@@ -17,7 +17,8 @@ impl Policer {
             None => burst,
             Some(at) => (self.tokens + rate.bytes_in(now.since(at))).min(burst),
         };
-        // Keep the fraction of a byte, so that a low rate polled often still earns tokens.
+        // Do not advance the time before a whole byte has accumulated. So a low rate earns tokens even with
+        // frequent calls.
         if self.filled_at.is_none() || tokens != self.tokens {
             self.filled_at = Some(now);
         }

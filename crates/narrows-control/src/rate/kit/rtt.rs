@@ -14,7 +14,7 @@ pub(in crate::rate) const RTT_MAX: Span = Span::from_secs(2);
 /// Weight of a sample above the estimate, as in TCP's srtt (RFC 6298). A sample below the estimate replaces
 /// it. The estimate is the time until a new rate takes effect, and queueing delay is not part of that time.
 const WEIGHT: u64 = 8;
-/// Maximum weight of one sample, in multiples of the estimate. An outage of five seconds gives a sample of five
+/// A sample counts as at most this multiple of the estimate. An outage of five seconds gives a sample of five
 /// seconds. Gates and periods of that length would keep flows slow long after the outage.
 const CLIP: u64 = 4;
 

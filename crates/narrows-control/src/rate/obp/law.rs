@@ -1,10 +1,10 @@
 //! The law of an OBP router's port: the bandwidth left on the link, and the rate that the port writes into a packet's
 //! header.
 //!
-//! All of the N flows take the same remaining bandwidth at the same time. From one RTT to the next, the sum S
-//! of their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, S settles at N C a' / (1 + (N - 1) a')
-//! with equal shares. With more flows S oscillates. The excess shrinks by only 1 - a' per RTT, so it fills
-//! any buffer. OBP-1 has no remedy, and we add none.
+//! All N flows of a link take the same remaining bandwidth at the same time. From one RTT to the next, the
+//! sum S of their rates becomes a' (N C - (N - 1) S). If (N - 1) a' < 1, S settles at N C a' / (1 + (N - 1)
+//! a') with equal shares. With more flows S oscillates. The excess shrinks by only 1 - a' per RTT, so it
+//! fills any buffer. OBP-1 has no remedy, and we add none.
 
 use super::params::Params;
 use crate::feedback::header::Obp;
@@ -30,8 +30,9 @@ impl Law {
     /// Called when the deadline of [`next`](Law::next) has passed or the capacity has changed. A new capacity takes
     /// effect at once. `departed` L3 bytes have left the port so far, and `queued` wait.
     ///
-    /// AB is the unused capacity of the link in the elapsed time, minus the queue (ours). So
-    /// nothing is left while there is a queue, whatever the times of departure.
+    /// AB is the capacity that the link did not use in the elapsed time, minus the queue (the subtraction is
+    /// ours). So a busy link with a queue has nothing left, even if the last departure was before the end of
+    /// the measurement.
     pub fn on_interval(&mut self, now: Time, departed: Bytes, queued: Bytes, capacity: Rate) {
         if self.measured.is_none() {
             self.available = capacity;

@@ -87,7 +87,7 @@ fn resolved_converges_with_the_first_update() {
     assert_eq!(network.queued(), Bytes::ZERO);
 }
 
-/// PAC-18a: a share of half of the link for each flow, although the second flow needs 12.5 Mbit/s only.
+/// PAC-18a: each flow gets half of the link, although the second flow needs only 12.5 Mbit/s.
 #[test]
 fn pac_18a_equal_leaves_idle_what_a_limited_flow_does_not_use() {
     let mut network = two_flows(params(Mode::Equal), Span::from_millis(5));
@@ -142,7 +142,7 @@ fn background_traffic_is_not_allocated_and_its_queue_drains() {
 }
 
 /// TV-P4 with ports, controller and sources, and with eta. Flow b uses both links. In literal mode each path
-/// divides the residual for itself.
+/// divides the residual as if it were alone.
 #[test]
 fn pac_20_links_that_paths_share() {
     for mode in MODES {
@@ -208,7 +208,7 @@ fn a_flow_that_ended_makes_room() {
     assert_eq!(network.domain.flows(), 1);
     course(&mut network, 3);
     assert_eq!(network.domain.flows(), 0);
-    // The flow resumes, at once with all remaining capacity.
+    // The flow resumes and gets all remaining capacity at once.
     network.sources[0].off = false;
     network.sources[0].rate = mbit(1.0);
     network.step();

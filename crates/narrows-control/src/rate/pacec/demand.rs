@@ -14,7 +14,7 @@ const LIMITED: f64 = 0.9;
 const FULL: f64 = 0.95;
 /// Ratio of a limited flow's request to its use.
 const HEADROOM: f64 = 1.1;
-/// Maximum relative change of a demand that is ignored.
+/// Relative changes of a demand up to this size are ignored.
 const SAME: f64 = 0.1;
 
 /// Measures the use of one flow's grant.

@@ -45,7 +45,7 @@ pub struct Pacec<K: FlowIdentity = FlowKey> {
     claims: Vec<Claim>,
     /// Available capacity A_i(s), by link.
     available: Vec<u64>,
-    /// The part of A_i(s) that no flow was granted in mode `equal`, by link.
+    /// In mode `equal`, the part of A_i(s) that was not granted to any flow, by link.
     spare: Vec<u64>,
     /// Sums over the flows, by path.
     paths: Vec<OfPath>,
@@ -65,7 +65,7 @@ struct OfPath {
     flows: u64,
     /// Index of the greedy flows' claim.
     claim: usize,
-    /// Sum of their last rates, bytes/s.
+    /// Sum of the last rates of all flows of the path, bytes/s.
     granted: u64,
     /// r_max of each of the path's flows in the modes `literal` and `equal`, bytes/s.
     share: u64,
@@ -233,9 +233,9 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// Applies equation 9: every path divides the smallest capacity of its links among its flows (PAC-13, PAC-14). In
-    /// literal mode each path divides the residual as if it were alone. In mode `equal`, all flows on a link divide
-    /// it, so that paths with a common link do not exceed it (PAC-18a).
+    /// Applies equation 9: every path divides the smallest capacity of its links among its flows (PAC-13,
+    /// PAC-14). In literal mode each path divides the residual as if it were alone. In mode `equal`, all
+    /// flows on a link divide its capacity, so that paths with a common link do not exceed it (PAC-18a).
     fn divide(&mut self) {
         let mut flows_on = vec![0u64; self.links.len()];
         for (at, path) in self.paths.iter().enumerate() {
@@ -266,7 +266,7 @@ impl<K: FlowIdentity> Pacec<K> {
         }
     }
 
-    /// Computes the part of each link that no flow was granted.
+    /// Computes the part of each link that was not granted to any flow.
     fn take_granted(&mut self) {
         self.spare.clone_from(&self.available);
         for (at, path) in self.paths.iter().enumerate() {

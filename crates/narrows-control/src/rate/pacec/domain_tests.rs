@@ -1,4 +1,4 @@
-//! The controller without ports.
+//! Tests of the controller alone, without ports.
 
 use core::net::IpAddr;
 
@@ -178,7 +178,8 @@ fn rates_for_newcomers_are_sent_by_destination_when_changed() {
     assert_eq!((domain.pacec.utilisation(1, 0), domain.pacec.utilisation(3, 0)), (Some(0.0), None));
 }
 
-/// PAC-18a and PAC-22: half of the second link is left for a newcomer, and nothing of the first.
+/// PAC-18a and PAC-22: with both flows, 9.8 Mbit/s of the first link are left for a newcomer, and nothing of
+/// the second link.
 #[test]
 fn a_newcomer_gets_what_equal_shares_leave() {
     let params = Params { mode: Mode::Equal, ..Params::default() };
@@ -210,8 +211,8 @@ fn a_destination_unused_for_a_minute_is_removed() {
     assert!(last > ms(59_500) && last < ms(65_500), "{last:?}");
 }
 
-/// PAC-24 and PAC-16 in literal mode. The first case is three flows on two paths, the second is a link
-/// without residual capacity.
+/// PAC-24 and PAC-16 in literal mode. First the links of three flows on two paths send no more reports. Then
+/// a link has no residual capacity.
 #[test]
 fn literal_without_reports_is_a_share_of_the_link_and_a_floor_can_be_set() {
     let params = Params { mode: Mode::Literal, floor_packets: Some(2.0), ..Params::default() };
@@ -245,8 +246,8 @@ fn a_late_timer_does_not_repeat_lost_periods() {
     assert_eq!(Pacec::<FlowKey>::new([], Bytes::ZERO, ms(0)).next_timer(), Time::NEVER);
 }
 
-/// A switch that only counts packets, as OpenFlow's do, next to one that separates its flows'
-/// traffic from other traffic.
+/// One switch only counts all packets, as OpenFlow switches do. The other switch separates the traffic of its
+/// flows from other traffic.
 #[test]
 fn a_link_without_counters_by_class_is_shared_too() {
     let by_class = Params::default();
@@ -274,7 +275,8 @@ fn a_link_without_counters_by_class_is_shared_too() {
     assert!((rates[0] - 39.2).abs() < 0.2 && (rates[1] - 58.8).abs() < 0.4, "{rates:?}");
 }
 
-/// The counters of a port without an agent are one reason for a mode of its own, and its number may be the lowest.
+/// A port without an agent can have another mode than the domain, because its counters do not separate
+/// classes. The number of that port may be the lowest.
 #[test]
 fn a_counted_port_does_not_determine_the_mode_of_the_domain() {
     let plain = Params { mode: Mode::Incremental, ..Params::default() };

@@ -47,7 +47,8 @@ fn a_newcomer_is_offered_the_rest() {
 
 #[test]
 fn floors_come_first() {
-    // Ten flows of at least 20 exceed 100, so the bandwidth they use elsewhere is lost.
+    // The floors of ten flows (20 each) exceed the first link's 100. The second link still reserves 200 for
+    // these flows.
     let paths: [&[u32]; 2] = [&[0, 1], &[1]];
     let (rates, _) = filled(&[100, 1000], &paths, &[(0, UNBOUNDED, 10), (1, UNBOUNDED, 1), (1, 5, 1)], 20);
     assert_eq!(rates, [20, 780, 20]);
@@ -178,7 +179,7 @@ proptest! {
     }
 }
 
-/// One change of a demand.
+/// One change of the input: a capacity, demands, claims, paths or the floor.
 #[derive(Clone, Debug)]
 enum Step {
     Nothing,
@@ -198,7 +199,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         Just(Step::Nothing),
         (at(), 0u64..100).prop_map(|(at, capacity)| Step::Capacity(at, capacity)),
-        // Few, and more than a few.
+        // A few demands, and more than a few.
         proptest::collection::vec((at(), demand()), 1..4).prop_map(Step::Demands),
         proptest::collection::vec((at(), demand()), 2 * FEW).prop_map(Step::Demands),
         (at(), 1u64..5).prop_map(|(at, flows)| Step::Flows(at, flows)),

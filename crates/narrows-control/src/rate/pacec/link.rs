@@ -6,8 +6,8 @@ use super::utilisation::{Sample, Samples, residual};
 use crate::rate::Report;
 use crate::units::{Bytes, Rate, Time};
 
-/// If samples are missing, the last samples replace them for this number of periods, or of reports if reports are
-/// rarer (PAC-24). The number also limits the length of a sample, because reports may be lost.
+/// If samples are missing, the last samples replace them for this number of periods, or of report intervals
+/// if they are longer (PAC-24). The number also limits the length of a sample, because reports may be lost.
 const STALE: u32 = 3;
 
 /// The counters of the last report.
@@ -28,7 +28,7 @@ pub(super) struct Link {
     coming: Samples,
     /// Samples of the last period that had any.
     samples: Samples,
-    /// Number of periods since that period, including the period that just ended.
+    /// Number of periods without samples since then.
     silent: u32,
     /// Periods between two reports, at least one.
     every: u32,
@@ -53,8 +53,8 @@ impl Link {
     }
 
     /// Processes a report. An outdated report is ignored, unless the port was silent for so long that its
-    /// clock may have restarted. Counters that decreased, or that span more than two periods, restart the
-    /// measurement and give no sample.
+    /// clock may have restarted. Counters that decreased, or that span more than three periods (three report
+    /// intervals if they are longer), restart the measurement and give no sample.
     pub(super) fn on_report(&mut self, report: &Report) {
         if self.base.is_some_and(|base| report.at <= base.at) && self.silent <= self.patience() {
             return;
@@ -95,7 +95,7 @@ impl Link {
         STALE * self.every
     }
 
-    /// Returns whether flows may begin at its port's switch.
+    /// Returns whether flows may begin at the switch of this link's port.
     pub(super) fn is_edge(&self) -> bool {
         self.params.edge
     }
@@ -110,7 +110,8 @@ impl Link {
         self.capacity.mul_f64(self.params.eta)
     }
 
-    /// Returns the total rate available to its flows, whose current rates on this link add up to `granted`.
+    /// Returns the total rate that is available to the flows of this link. `granted` is the sum of their
+    /// current rates.
     pub(super) fn available(&self, utilisation: f64, granted: u64) -> u64 {
         let available = match self.params.mode {
             _ if !self.is_known() => Rate::MAX,

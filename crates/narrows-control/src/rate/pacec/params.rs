@@ -7,7 +7,7 @@ use crate::units::{Bytes, Rate, Span};
 crate::words! {
     /// The law that computes rates from reports.
     pub enum Mode {
-        /// Equations 5 to 9 as printed: the residual capacity over the number of flows of the path. It
+        /// Equations 5 to 9 as printed: the residual capacity over the number of flows of the path. This law
         /// oscillates (PAC-18).
         Literal = "literal",
         /// Max-min fair shares of the capacity that other traffic leaves (PAC-18).
@@ -15,8 +15,8 @@ crate::words! {
         /// An equal share of the same capacity for every flow on a link (PAC-18a). A flow that uses less than its
         /// share leaves the rest idle.
         Equal = "equal",
-        /// The same shares, but of a capacity that is approached in steps. This mode needs only counters of all
-        /// traffic (PAC-19).
+        /// Max-min fair shares as in `resolved`, but of a capacity that is approached in steps. This mode
+        /// needs only counters of all traffic (PAC-19).
         Incremental = "incremental",
     }
 }

@@ -91,9 +91,9 @@ impl<K: FlowIdentity> PacecPort<K> {
         }
     }
 
-    /// Returns the rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates share at least
-    /// this port. The rate of the first newcomer is therefore subtracted for the second, even if their destinations
-    /// differ. The port does not know of newcomers at other ports.
+    /// Returns the rate for a newcomer (PAC-22). Two newcomers that begin between the same two updates share
+    /// at least this port. The rate of the first newcomer is therefore subtracted from the rate of the
+    /// second, even if their destinations differ. The port does not know of newcomers at other ports.
     fn offer(&mut self, now: Time, to: K::Host) -> Rate {
         let rate = self.ready(now, Some(to));
         self.taken += rate;
@@ -116,7 +116,7 @@ impl<K: FlowIdentity> PacecPort<K> {
         now.since(self.heard) < ABANDONED.max(self.params.period().scale(PERIODS_ABANDONED, 1))
     }
 
-    /// Begins or resumes a flow. The flow gets a rate only if this is certainly its beginning (`anew`).
+    /// Begins or resumes a flow. The flow gets a rate only if it certainly begins now (`anew`).
     pub(super) fn begin(&mut self, now: Time, key: K, anew: bool, actions: &mut Vec<Action<K>>) {
         // Rates that were sent to an earlier flow do not apply.
         self.close(&key, actions);

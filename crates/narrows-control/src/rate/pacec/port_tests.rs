@@ -1,4 +1,4 @@
-//! A port without a controller.
+//! Tests of a port alone, without a controller.
 
 use super::harness::{ACK, FIN, MTU, SYN, SYN_ACK, key, mbit, packet};
 use super::{PacecPort, Params, Signal};
@@ -155,7 +155,7 @@ fn a_flow_without_a_seen_syn_begins_with_its_first_rated_packet() {
     assert_eq!(port.data(1, key(1), ACK, UNASSIGNED), Leaf::Elephant);
     assert_eq!(port.data(2, key(1), ACK, RateOption::Absent), Leaf::Elephant);
     assert_eq!(port.announced(), [(key(1), true, None)]);
-    // It keeps its earlier rate until the controller answers.
+    // The sender keeps its earlier rate until the controller answers.
     assert_eq!(port.pacec.allocation(&key(1)), None);
     assert_eq!(port.reverse(3, 1, ACK, UNASSIGNED), None);
 }
@@ -172,7 +172,7 @@ fn other_flows_are_background() {
     let ack = packet(key(3), Bytes::ZERO, ACK, UNASSIGNED);
     let admission = port.pacec.on_data(ms(2), &ack, &port.counters, &mut port.actions);
     assert_eq!(admission, Admission::Queue(Leaf::OtherTcp));
-    // One flow that followed, and a new one from the same port that does not.
+    // A flow that follows rates, and a later flow with the same addresses and ports that does not.
     port.data(3, key(4), SYN, UNASSIGNED);
     assert_eq!(port.data(4, key(4), SYN, RateOption::Absent), Leaf::OtherTcp);
     assert_eq!(port.data(5, key(4), ACK, RateOption::Absent), Leaf::OtherTcp);
@@ -394,8 +394,7 @@ fn counts_replace_packets() {
     port.grant(70, 1, mbit(40.0));
     assert_eq!(port.pacec.version(), version + 1, "nothing new");
     assert_eq!(decided(&mut port, 70, 1), Some((Some(mbit(40.0)), Leaf::Elephant, tc)));
-    // Half of its permitted rate: counts measure it as packets do (here 20 Mbit/s in windows of
-    // Tc).
+    // The flow uses half of its rate, 20 Mbit/s. Counts measure this use as packets do.
     port.announced();
     for at in (80..=400).step_by(10) {
         port.until(at - 1);

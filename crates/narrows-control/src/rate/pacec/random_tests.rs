@@ -1,5 +1,5 @@
-//! Arbitrary events in any order: no panic, no grant beyond a link's capacity, no table beyond its
-//! bounds.
+//! For arbitrary events in any order, there is no panic, grants stay within a link's capacity, and tables
+//! stay within their bounds.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -65,7 +65,7 @@ fn mode() -> impl Strategy<Value = Mode> {
     prop_oneof![Just(Mode::Literal), Just(Mode::Resolved), Just(Mode::Equal), Just(Mode::Incremental)]
 }
 
-/// Generates ports 0 to 5, of which the controller has 1 to 5, and routes of up to four of them.
+/// Generates routes of up to four of the ports 0 to 6. The controller has only the ports 1 to 5.
 fn routes() -> impl Strategy<Value = Routes> {
     vec(vec(0..7u32, 0..5), 0..30).prop_map(|paths| {
         Routes(paths.into_iter().enumerate().map(|(n, path)| (key(n as u32), path)).collect())

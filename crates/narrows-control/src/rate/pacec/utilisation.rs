@@ -136,7 +136,7 @@ mod tests {
         Rate::from_f64(rate * 125_000.0)
     }
 
-    /// Returns a sample from bits passed and bits queued.
+    /// Returns samples from pairs of bits passed and bits queued.
     fn samples(figures: &[(u64, u64)]) -> Samples {
         let mut samples = Samples::default();
         for (passed, queued) in figures {

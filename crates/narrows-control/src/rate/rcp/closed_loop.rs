@@ -2,12 +2,11 @@
 //! link of 10 Gbit/s with an unlimited queue. Each flow sends at the rate that the port gave it a
 //! time d ago.
 //!
-//! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, the
-//! queue holds the bytes that the link cannot carry, and a rate that the port gives affects its
-//! arrivals a time d later. The queue does not lengthen the RTT, and the port knows d. The test
-//! thus examines only the law, without the estimate of d. RCP's flows start with the port's first
-//! rate (0.05 * C each, a flash crowd if there are many). XCP's start alternately at 0.05 and 0.95
-//! of C / N.
+//! Time advances in slots, ten per update (RCP) or per RTT (XCP). In each slot the flows send, and the queue
+//! holds the bytes that the link cannot carry. A rate that the port gives affects the port's arrivals a time
+//! d later. The queue does not lengthen the RTT, and the port knows d. So the test examines only the law, not
+//! the estimate of d. RCP's flows start with the port's first rate (0.05 * C each, a flash crowd if there are
+//! many). XCP's start alternately at 0.05 and 0.95 of C / N.
 //!
 //! The last quarter of 200 RTTs decides the result:
 //!
@@ -31,8 +30,8 @@ const RTTS: usize = 200;
 /// Slots per update, or per RTT.
 const SLOTS: u64 = 10;
 
-/// A loop: the RTT, the number of flows, and the ratio of the capacity that the port assumes to the
-/// actual capacity.
+/// A loop: the RTT, the number of flows, and `told`, the capacity that the port assumes divided by the actual
+/// capacity.
 #[derive(Copy, Clone, Debug)]
 struct Setting {
     rtt: Span,
@@ -66,7 +65,8 @@ struct Link {
     /// The last slot in which a rate differed from C / N by more than 5 %.
     unsettled: usize,
     peak: f64,
-    /// Figures of the last quarter: rates over C / N, maximum queue of its two halves, bytes carried.
+    /// Figures of the last quarter: minimum and maximum rate over C / N, maximum queue in each half,
+    /// utilisation.
     least: f64,
     most: f64,
     queue: [f64; 2],
@@ -173,8 +173,9 @@ fn rcp(params: Params, setting: Setting) -> Link {
     link
 }
 
-/// Simulates flows of XCP. Every flow sends one "packet" per slot with as many bytes as its rate allows. Windows may
-/// be smaller than the segment that XCP-5 requires; otherwise 1000 flows of 1 ms would exceed the link.
+/// Simulates flows of XCP. Every flow sends one "packet" per slot with as many bytes as its rate allows.
+/// Windows may be smaller than the one segment that XCP-5 requires. Otherwise 1000 flows with an RTT of 1 ms
+/// would exceed the link.
 fn xcp(setting: Setting) -> Link {
     let Setting { rtt, flows, .. } = setting;
     let slot = rtt.scale(1, SLOTS);
@@ -234,21 +235,20 @@ fn table(flows: &[usize], told: f64) -> String {
     table
 }
 
-/// This table is a snapshot: any change of the laws' behaviour changes it. Every cell settles, even with
-/// constants without a margin, where RCP-6 predicts ringing for long RTTs. At rest the queue is empty, so the
-/// term with beta vanishes, and alpha alone is stable up to pi/2. (Real packets leave a queue behind their
-/// bursts; they are not modelled.) But before the loop settles, a flash crowd builds a queue of
-/// many C * d (RCP-7).
+/// This table is a snapshot: any change of the laws' behaviour changes it. Every row settles. RCP-6 predicts
+/// that the published constants ring at long RTTs, because they have no phase margin, but they settle too. At
+/// rest the queue is empty, so the term with beta vanishes, and alpha alone is stable up to pi/2. (Bursts of
+/// real packets leave a queue, but this test has no packets.) But before the loop settles, a flash crowd
+/// builds a queue of many C * d (RCP-7).
 #[test]
 fn with_the_true_capacity() {
     let table = table(&[1, 10, 100, 1000], 1.0);
     assert_eq!(table, TOLD_RIGHT, "\n{table}");
 }
 
-/// A port that overestimates the link (for example by uncounted framing) never reaches an empty
-/// queue, so linear theory applies. Where 1000 flows of the default law ring at T = d, the cause is the end
-/// of the flash crowd: the queue takes 130 RTTs to drain, and the remaining deviation shrinks by half a per
-/// cent per RTT.
+/// A port that overestimates the link (for example by uncounted framing) never reaches an empty queue, so
+/// linear theory applies. 1000 flows of the default law ring at T = d only because the flash crowd ends late:
+/// the queue takes 130 RTTs to drain, and after that the deviation shrinks by only half a per cent per RTT.
 #[test]
 fn with_a_tenth_more_than_the_true_capacity() {
     let table = table(&[1, 1000], 1.1);

@@ -24,7 +24,8 @@ pub struct Law {
     updated: Option<Time>,
     /// Bytes that arrived since the last update.
     arrived: Bytes,
-    /// RTTs reported since the last update, in seconds, weighted by bytes, and the sum of those bytes.
+    /// Since the last update: the sum of reported RTTs (seconds) times their bytes, and the sum of those
+    /// bytes.
     told: f64,
     told_by: f64,
     /// y and q of the last update, for traces.
@@ -92,7 +93,7 @@ impl Law {
         if target >= 1.0 {
             let p = &self.params;
             let spare = p.alpha * (target - self.input) - p.beta * queued.as_f64() / self.rtt;
-            // The law is one step of a differential equation, so a step counts for at most one RTT.
+            // The law is one step of a differential equation, so an update counts for at most one RTT.
             // Negative rates are raised to the minimum below.
             self.rate *= 1.0 + (elapsed / self.rtt).min(1.0) * spare / target;
         }

@@ -68,13 +68,14 @@ fn a_longer_rtt_is_adopted_within_an_rtt_and_a_shorter_one_by_the_rate() {
     let (mut law, start) = port(Params::default());
     law.on_rtt(ms(25), Bytes::new(1500));
     law.on_interval(start + ms(10), Bytes::ZERO, C);
-    // 0.08 of the capacity, half of d, a fifth of d elapsed: 0.008 of 25 ms.
+    // The rate is 0.08 of the capacity, the average is half of d, and a fifth of d has elapsed. The gain is
+    // 0.008, so d falls by 0.008 of 25 ms.
     assert_eq!(law.rtt(), Span::from_micros(49_800));
 }
 
-/// The cost of RCP-2's caution: with 1000 flows, a port that began at 100 ms does not adopt 1 ms within
-/// seconds. Until the port adopts 1 ms, the loop is as slow as at 100 ms. With one flow, the port
-/// adopts 1 ms within ten seconds.
+/// RCP-2 adopts a shorter RTT slowly. With 1000 flows, a port that starts with d = 100 ms has not adopted 1
+/// ms after a minute. Until then, the loop is as slow as at 100 ms. With one flow, the port adopts 1 ms
+/// within ten seconds.
 #[test]
 fn with_many_flows_a_too_long_first_rtt_persists() {
     let d_after = |seconds: u64, flows: f64| {

@@ -1,8 +1,8 @@
 //! The phase margin of RCP's and XCP's loop in linear theory (RCP-6, XCP-6).
 //!
-//! N flows of equal RTT d on one link with a queue that is never empty. With x = omega * d the loop
-//! is L = exp(-jx) * (alpha * jx + beta) / (jx)^2, which depends on neither d nor N nor the
-//! capacity.
+//! The model has N flows of equal RTT d on one link with a queue that is never empty. With x = omega * d, the
+//! open-loop transfer function is L = exp(-jx) * (alpha * jx + beta) / (jx)^2. It depends on neither d nor N
+//! nor the capacity.
 
 use core::f64::consts::{FRAC_PI_2, PI, SQRT_2};
 
@@ -26,11 +26,11 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
 
 /// Returns whether a disturbance decays with one update per RTT (T = d; ours).
 ///
-/// Let y be the rate of interval k over C and q its final queue over C * d, both relative to the equilibrium. The
-/// update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1) + y(k). The flows learn a rate at once and send
-/// at it during the next interval, and their packets arrive during the interval after that: y(k) = y(k-1) + F(k-2).
-/// This is RCP if d is below T_max. XCP distributes F over the next interval, so half of it arrives one interval
-/// later: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2.
+/// Let y(k) be the rate in interval k, divided by C, and q(k) the queue at its end, divided by C * d. Both
+/// are deviations from the equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1)
+/// + y(k). The flows learn a rate at once and send at it during the next interval, and their packets arrive
+/// during the interval after that: y(k) = y(k-1) + F(k-2). This is RCP if d is below T_max. XCP distributes F
+/// over the next interval, so half of it arrives one interval later: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2.
 fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
     let (mut input, mut queue, mut updates) = (1.0f64, 0.0f64, [0.0f64; 2]);
     let energy = |input: f64, queue: f64, updates: [f64; 2]| {

@@ -1,10 +1,9 @@
-//! RCP based on the port's own counts: y from its counters, d from the RTTs that the table
-//! measures.
+//! RCP based on the port's own counts: y from its counters, d from the RTTs that the flow table measures.
 //!
-//! The header form weights RTTs by the packets that carry them (RCP-2). This form weights each
-//! flow's RTT by the flow's bytes. The result is the same, because every packet carries its flow's
-//! RTT. But the port measures the path's RTT without most of the queue (a smaller sample replaces
-//! the estimate), while senders report their smoothed RTT.
+//! The header form weights RTTs by the packets that carry them (RCP-2). This form weights each flow's RTT by
+//! the flow's bytes. The result is the same, because every packet carries its flow's RTT. But the RTTs
+//! themselves differ. Senders report their smoothed RTT. The port's estimate contains little queueing delay,
+//! because a smaller sample replaces the estimate.
 
 use super::Params;
 use super::law;

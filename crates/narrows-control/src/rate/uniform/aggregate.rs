@@ -1,10 +1,9 @@
 //! The controller for a data plane that reports packet counts instead of packets.
 //!
-//! For the laws there are two differences from a host that passes packets. A flow's reports coincide with readings of
-//! the counts, so the time between them is a multiple of the reading interval, and all flows of a port may report at
-//! once. Also, a decision is valid until the next reading, although BDR's count decays in that time. The count is
-//! therefore evaluated for the middle of that time. (Otherwise BDR's rates were 2.5 % low with readings every 10 ms
-//! and tau = 200 ms.)
+//! For a law, there are two differences from a host that passes packets. First, a flow's reports coincide
+//! with readings of the counts. So the time between reports is a multiple of the reading interval, and all
+//! flows of a port may report at once. Second, a decision is valid until the next reading. The law's rate is
+//! therefore evaluated for the middle of that time.
 
 use super::table::FlowId;
 use super::{Law, Uniform};

@@ -25,7 +25,8 @@ pub(super) struct Sender {
 }
 
 pub(super) struct Net {
-    /// Interval of reports in ms, as from a data plane; 0 shows each packet.
+    /// The time between two reports of counts, in ms, as from a data plane. With 0, the controller gets each
+    /// packet.
     report_every: u64,
     pub(super) controller: Box<dyn Aggregated>,
     pub(super) now: u64,

@@ -58,9 +58,9 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         self.table.insert(flow)
     }
 
-    /// Begins a flow at a packet without a record, because the flow's handshake got no record or was not seen. There
-    /// are two differences from BRF. If the packet completes a handshake, the flow is confirmed at once and gets no
-    /// RTT sample. Data with a FIN creates no record.
+    /// Begins a flow at a packet that matches no record, because the flow's handshake got no record or was
+    /// not seen. There are two differences from BRF. If the packet completes a handshake, the flow is
+    /// confirmed at once and gets no RTT sample. Data with a FIN creates no record.
     fn adopt(&mut self, now: Time, event: &FlowEvent<K>) -> Option<FlowId> {
         let half = self.half_open.get(&event.key);
         let life = match half {
@@ -83,8 +83,8 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
     /// Handles a packet of a known flow from this side.
     fn heard(&mut self, now: Time, event: &FlowEvent<K>, id: FlowId) {
         let Some(flow) = self.table.get_mut(id) else { return };
-        // Only one data segment per RTT shows this, and senders with little data send no such segment. ACKs show it
-        // too, because they leave room for a rate.
+        // Only one data segment per RTT shows that the sender follows rates, and senders with little data
+        // send no such segment. ACKs show it too, because receivers leave room for a rate in them.
         flow.follows_rates |= flow.life.guessed && event.follows_rates;
         if flow.life.hear(now, event) {
             self.table.confirm(id);
@@ -153,7 +153,7 @@ impl<L: Law, K: FlowIdentity> Uniform<L, K> {
         self.table.remove(id);
     }
 
-    /// Scans the part of the table that is due, and removes or idles flows by age.
+    /// Scans the part of the table that is due. Removes old flows, and makes silent flows idle.
     pub(super) fn sweep(&mut self, now: Time) {
         let slots = self.table.slots();
         let passed = now.since(self.swept).min(SWEEP_EVERY);

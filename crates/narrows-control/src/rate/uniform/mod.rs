@@ -1,9 +1,9 @@
 //! Laws that give every flow of a port the same rate, on switches that see no congestion headers.
 //!
-//! RCP's routers use a header in each packet ("the header form"), which stock hosts do
-//! not send. In "the stamped form" the port measures what the headers would contain, and writes the
-//! rate into the flows' ACKs with BRF's option and rules (sender `brf`; the smallest value on the
-//! path stands, BRF-61). Every ACK carries the rate: a rate that all flows share needs no gate.
+//! RCP's routers use a header in each packet ("the header form"), which stock hosts do not send. In "the
+//! stamped form" the port measures what the headers would contain, and writes the rate into the flows' ACKs
+//! with BRF's option and rules (sender `brf`; the smallest value on the path stands, BRF-61). Every ACK
+//! carries the rate. BRF's limit of one feedback per RTT is not needed, because all flows have the same rate.
 //!
 //! | module | idea |
 //! | --- | --- |

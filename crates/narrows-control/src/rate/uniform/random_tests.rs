@@ -1,4 +1,4 @@
-//! Arbitrary events with arbitrary values: nothing panics, and rates stay within bounds.
+//! For arbitrary events with arbitrary values, nothing panics, and rates stay within bounds.
 
 use proptest::prelude::*;
 

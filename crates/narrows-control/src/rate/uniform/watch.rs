@@ -84,7 +84,7 @@ impl Watch {
         self.port = Port::of(port);
     }
 
-    /// Notes that it is `now` or later.
+    /// Advances the last known time to `now`.
     pub(in crate::rate) fn pass(&mut self, now: Time) {
         self.at = self.at.max(now);
     }

@@ -38,7 +38,7 @@ impl Residue {
         Residue { left: total, per: if base > 0.0 { total / base } else { 0.0 } }
     }
 
-    /// Returns the share of a packet with this much of the base.
+    /// Returns the share of a packet whose part of the base is `of`.
     fn part(&self, of: f64) -> f64 {
         self.left.min(self.per * of)
     }
@@ -177,7 +177,7 @@ impl Law {
         self.started = now;
         let sums = core::mem::take(&mut self.sums);
         if sums.x > 0.0 {
-            // The minimum is the header's unit, a microsecond.
+            // The average is at least a microsecond, the unit of RTTs in headers.
             self.rtt = (sums.x_rtt / sums.x).min(self.params.rtt_max.as_secs_f64());
         }
         self.interval = self.rtt().max(self.params.te_min);
@@ -186,7 +186,7 @@ impl Law {
         self.feedback = p.alpha * (self.capacity.as_f64() - self.input)
             - p.beta * self.queue.lasting().as_f64() / self.rtt.max(1e-6);
         self.shuffled = (p.shuffle * self.input - self.feedback.abs()).max(0.0);
-        // The undistributed rest is discarded.
+        // The rest that the last interval did not distribute is discarded.
         self.positive = Residue::new(self.feedback.max(0.0) + self.shuffled, sums.x);
         self.negative = Residue::new((-self.feedback).max(0.0) + self.shuffled, sums.bytes.as_f64());
     }

@@ -58,7 +58,8 @@ fn tv_p6_xcp() {
     close(figure(&law, "c_neg"), 2.0);
 }
 
-/// XCP-4 by hand after TV-P6: X = 200 us is worth 2288.8 bytes/s, 1240 bytes cost 2480.
+/// XCP-4 computed by hand for the port of TV-P6: a packet gains 2288.8 bytes/s for its X of 200 us, and loses
+/// 2480 bytes/s for its 1240 bytes.
 #[test]
 fn a_packet_gets_its_share_and_at_most_another_routers_grant() {
     let after = |delta| {
@@ -103,8 +104,8 @@ fn the_control_interval_is_the_average_rtt_within_its_bounds() {
         law.on_interval(START + ms(50), C);
         assert_eq!(law.interval, expected);
     }
-    // XCP-1 weights by X: a flow of 10 ms that sends a packet each ms counts as much as one of 30
-    // ms at 0.1 ms.
+    // XCP-1 weights by X: a flow with an RTT of 10 ms and a packet every 1 ms counts as much as a flow with
+    // an RTT of 30 ms and a packet every 0.1 ms.
     let mut law = Law::new(Params::default(), C, START);
     for n in 0..110 {
         let header = if n % 11 == 0 { (10_000, 1_000_000) } else { (30_000, 100_000) };
@@ -159,8 +160,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     /// Within an interval, the total increase of all packets is at most res_pos as of its start. This
-    /// router's total decrease is at most res_neg. If a packet arrives with a negative Delta, another router
-    /// wrote it.
+    /// router's total decrease is at most res_neg. A packet that arrives with a negative Delta is not
+    /// counted, because another router wrote that Delta.
     #[test]
     fn at_most_the_computed_change_is_distributed(steps in proptest::collection::vec(step(), 1..200)) {
         let mut law = Law::new(Params::default(), C, Time::ZERO);

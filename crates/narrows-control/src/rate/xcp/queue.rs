@@ -51,7 +51,7 @@ impl Queue {
     }
 }
 
-/// Returns Tq for this average RTT, of which `waiting` is queueing delay.
+/// Returns Tq, the length of a measurement, for an average RTT that includes the queueing delay `waiting`.
 fn look(rtt: Span, waiting: Span) -> Span {
     (rtt - waiting).scale(1, 2).max(LOOK_MIN)
 }

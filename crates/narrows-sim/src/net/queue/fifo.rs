@@ -1,7 +1,7 @@
 //! A plain FIFO: the departure time of a packet is known when it arrives.
 //!
-//! The FIFO keeps the start of transmission and the size of each waiting packet, to know how many
-//! packets and bytes it holds.
+//! The FIFO stores the start of transmission and the size of each waiting packet. From these, it computes how
+//! many packets and bytes it holds.
 
 use narrows_control::units::{Span, Time};
 
@@ -143,7 +143,8 @@ impl Red {
             (self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max).min(1.0)
         };
         self.count += 1;
-        // Spread the marks evenly: uniform instead of geometric gaps (section 7).
+        // Spread the marks evenly: the gaps between marks are uniformly instead of geometrically distributed
+        // (section 7).
         let spread = 1.0 - self.count as f64 * p;
         let chance = if spread <= 0.0 { 1.0 } else { (p / spread).min(1.0) };
         if !self.random.chance(chance) {

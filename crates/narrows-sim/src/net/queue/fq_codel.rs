@@ -9,7 +9,7 @@ use crate::engine::{Ring, Slab};
 use crate::packet::{Packet, flag};
 use crate::plan::LimitPlan;
 
-/// Upper bound of the quantum. A larger quantum would give no fairness; the bound keeps the deficits in range.
+/// Upper bound of the quantum. A larger quantum would give no fairness, and could overflow the deficits.
 const MAX_QUANTUM_BYTES: u64 = 1 << 30;
 
 /// The scheduler.
@@ -105,7 +105,8 @@ impl Discipline for FqCodel {
                 }
                 None => {
                     list.pop_front();
-                    // Section 4.2: an empty new queue moves to the old list first, so that it cannot become new again at once.
+                    // Section 4.2: a new queue that has become empty first moves to the old list, so that it
+                    // cannot become new again at once.
                     if from_new && !self.old.is_empty() {
                         self.old.push_back(at);
                     } else {

@@ -1,5 +1,6 @@
-//! Queues. The departures of a plain FIFO (with tail drop, threshold marking or RED) are known on arrival; see
-//! [`fifo`]. Queues that choose a packet at dequeue time implement [`Discipline`].
+//! Queues. In a plain FIFO (with tail drop, threshold marking or RED), the departure time of a packet is
+//! known when the packet arrives; see [`fifo`]. Queues that choose a packet at dequeue time implement
+//! [`Discipline`].
 
 pub(crate) mod codel;
 pub(crate) mod fifo;
@@ -74,7 +75,7 @@ pub(crate) fn build(plan: &QueuePlan) -> Option<Box<dyn Discipline>> {
     }
 }
 
-/// A first-in first-out list with a limit. All disciplines are built from it.
+/// A first-in first-out list with a limit. All disciplines consist of such lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leaf {
     queue: Ring<Waiting>,

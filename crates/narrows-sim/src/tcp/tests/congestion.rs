@@ -58,7 +58,7 @@ fn a_limited_application_gets_its_rate_and_does_not_grow_the_window() {
 }
 
 /// Linux `tcp_cong_avoid` records the time of every ACK. `tcp_cwnd_application_limited` reduces the window
-/// only after an RTO without an ACK.
+/// only if no ACK has arrived for an RTO.
 #[test]
 fn the_window_of_a_limited_application_does_not_shrink_while_acks_arrive() {
     let app = limited(20);
@@ -108,8 +108,9 @@ fn pacing_spaces_the_packets_of_a_window() {
 
 #[test]
 fn the_reordering_timer_does_not_send_a_burst() {
-    // Segment 240 is lost after reordering was observed, and RACK's timer finds the loss. Until then the sender is clocked
-    // by ACKs. The timer itself may send the retransmission and at most one more segment.
+    // Segment 240 is lost after reordering was observed, and RACK's timer finds the loss. Until then, each
+    // transmission follows an ACK. When the timer expires, the sender may send the retransmission and at most
+    // one more segment.
     let app = segments(2_000);
     let mut lost = lose(&[240]);
     let mut pair = Pair::new("reno", &app, |p, now| match lost(p, now) {

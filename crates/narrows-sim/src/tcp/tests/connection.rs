@@ -27,7 +27,8 @@ fn a_lost_syn_is_retransmitted_after_a_second() {
     pair.run_until(at(10_000)).assert_complete(4 * MSS);
     let syns: Vec<Time> = pair.log.iter().filter(|s| first_syn(&s.packet)).map(|s| s.at).collect();
     assert_eq!(syns, [at(0), at(1_000)]);
-    // RFC 7323: the echo identifies the SYN that was answered, so there is a sample (Karn's rule would give none).
+    // RFC 7323: the echo identifies the SYN that was answered, so there is an RTT sample. With Karn's rule
+    // alone, there would be none.
     assert_eq!(pair.sender.flight.rtt.min.as_nanos() / 1_000_000, 40);
 }
 
@@ -102,13 +103,14 @@ fn the_window_opens_by_two_segments_per_arrival_and_each_is_acknowledged_meanwhi
     let app = segments(6_000);
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     pair.sender.control.window.cwnd = 10_000;
-    // Number of segments in flight after ACKs for no segment, for the first 45, and for 45 + 135 segments.
+    // Number of segments in flight after ACKs for no segment, for the first 45 segments, and for 45 + 135
+    // segments.
     for (rounds, out) in [(2, 45), (3, 45 + 2 * 45), (4, 45 + 2 * 180)] {
         pair.run_until(at(rounds * 40 - 1));
         assert_eq!(pair.sender.flight.board.packets_out(), out, "after {rounds} rounds");
     }
     pair.run_until(at(60_000)).assert_complete(6_000 * MSS);
-    // 2172 segments are 3 MiB. After that the quick ACKs are used up, and the window no longer grows.
+    // The window opens up to 2172 segments (3 MiB). Then it no longer grows, and the quick ACKs are used up.
     let opening = (2_172 - 45_i64) / 2 + 1;
     let acks = pair.acks().count() as i64;
     assert!((acks - (opening + 16 + (6_000 - opening - 16) / 2)).abs() <= 20, "{acks}");
@@ -132,7 +134,8 @@ fn the_window_opens_to_half_of_the_buffer() {
     assert_eq!(small.edge(), 1);
 }
 
-/// A full segment takes 2304 bytes of memory (Linux skb->truesize). Half of the rest is offered, and no offer is taken back.
+/// A full segment takes 2304 bytes of the receive buffer (Linux skb->truesize). Half of the remaining memory
+/// is offered, and no offer is taken back.
 #[test]
 fn out_of_order_segments_reduce_the_next_offered_window() {
     let mut offer = Offer::new(1448, None, Some(Bytes::new(8 << 20)), true);
@@ -153,7 +156,7 @@ fn out_of_order_segments_reduce_the_next_offered_window() {
 
 #[test]
 fn a_lone_segment_is_acknowledged_after_forty_milliseconds() {
-    // A segment every 100 ms: the second one arrives after the delayed ACK.
+    // A segment every 100 ms: the delayed ACK of a segment leaves before the next segment arrives.
     let app = AppPlan::Limited { rate: Rate::from_bytes_per_sec(MSS * 10), on: None, off: None };
     let mut pair = Pair::new("reno", &app, |_, _| Fate::Pass);
     // A small limit, so that growth of the window does not cause ACKs.
@@ -199,7 +202,7 @@ fn the_receive_window_limits_the_segments_in_flight() {
     pair.run_until(at(300));
     assert!(pair.sender.flight.board.packets_out() <= 20);
     pair.run_until(at(60_000)).assert_complete(500 * MSS);
-    // 20 segments per RTT: 40 ms and the transmission time.
+    // 20 segments per RTT. The RTT is 40 ms plus the transmission time.
     let rounds = 500.0 / 20.0;
     let seconds = pair.sender.completed_at.unwrap().as_secs_f64();
     assert!((seconds / (rounds * 0.041) - 1.0).abs() < 0.15, "{seconds}");

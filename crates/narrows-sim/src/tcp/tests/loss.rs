@@ -46,7 +46,7 @@ fn proportional_rate_reduction_sends_smoothly() {
     pair.slot = ms(1);
     pair.run_until(at(60_000)).assert_complete(1_000 * MSS);
     let start = pair.times_of(300)[1];
-    // During the round trip of the recovery, about every second ACK allows a segment, and there is no burst.
+    // In the round trip of the recovery, about every second ACK allows one segment, and there is no burst.
     let recovery: Vec<Time> =
         pair.data().map(|s| s.at).filter(|&t| t >= start && t < start + ms(38)).collect();
     let burst = recovery.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap();
@@ -62,8 +62,9 @@ fn a_probe_finds_a_tail_loss_without_a_timeout() {
         let mut pair = Pair::new("reno", &app, lose(&lost));
         pair.run_until(at(60_000)).assert_complete(40 * MSS);
         assert_eq!(pair.sender.counters.timeouts, 0, "{lost:?}");
-        // The completion takes two RTTs until the probe, one until the probe's ACK, and one for the rest. For a lone
-        // segment the probe waits for the RTO of 240 ms, because the ACK could be delayed.
+        // The flow completes two RTTs until the probe, one RTT until the probe's ACK, and one RTT for the
+        // rest after the loss. If a lone segment is lost, the probe is sent only after the RTO of 240 ms,
+        // because the ACK could be delayed.
         let done = pair.sender.completed_at.unwrap().since(pair.times_of(39)[0]);
         let wait = if lost.len() == 1 { 330 } else { 2 * 40 };
         assert!(done < ms(wait + 5 * 40), "{lost:?}: {done:?}");

@@ -1,4 +1,5 @@
-//! Tests of Linux TCP behaviour, between two endpoints with a simulated clock. Each test chooses the fate of each packet.
+//! Tests of Linux TCP behaviour between two endpoints with a simulated clock. Each test decides what happens
+//! to each packet.
 
 mod congestion;
 mod connection;
@@ -112,7 +113,7 @@ impl<'n> Pair<'n> {
         }
     }
 
-    /// Limits the receive window, as a scenario can.
+    /// Limits the receive window, as the `receive_window` of a plan does.
     fn limit_window(&mut self, segments: u32) {
         let offer = Offer::new(MSS as u32, Some(segments), None, false);
         self.sender.offer = offer;

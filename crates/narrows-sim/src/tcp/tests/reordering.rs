@@ -43,7 +43,8 @@ fn a_spurious_recovery_is_undone_and_the_window_is_restored() {
 
 #[test]
 fn after_reordering_the_sender_waits_for_a_quarter_of_the_rtt() {
-    // The same delay of 5 ms repeatedly: a reordering window of min_rtt/4 = 10 ms covers it.
+    // Several segments are delayed by 5 ms. The reordering window of min_rtt/4 = 10 ms is longer than this
+    // delay.
     let app = segments(4_000);
     let mut pair = Pair::new("reno", &app, |p, _| {
         if p.payload > 0 && p.seq < 800 && p.seq % 200 == 100 { Fate::Late(ms(5)) } else { Fate::Pass }
@@ -56,7 +57,7 @@ fn after_reordering_the_sender_waits_for_a_quarter_of_the_rtt() {
 
 #[test]
 fn a_spurious_timeout_after_a_delay_spike_is_undone() {
-    // The link stops from 300 ms to 1300 ms. All segments sent meanwhile arrive late, in order.
+    // The link stops from 300 ms to 1300 ms. All segments that are sent in this time arrive late, in order.
     let app = segments(3_000);
     let (from, to) = (at(300), at(1_300));
     let mut pair = Pair::new("cubic", &app, |p, now| {
@@ -78,9 +79,9 @@ fn a_spurious_timeout_after_a_delay_spike_is_undone() {
     );
     assert!(pair.sender.control.window.ssthresh >= before.1);
     pair.run_until(at(60_000)).assert_complete(3_000 * MSS);
-    // As in Linux, RACK attributes the first ACK to the retransmission: it checks the RTT, but not the timestamp echo as RFC
-    // 8985 section 6.2 does. So each ACK causes a spurious retransmission, until the retransmitted segments are acknowledged
-    // and the reduction is undone.
+    // As in Linux, RACK attributes the first ACK to the retransmission. RACK checks only the RTT here, while
+    // RFC 8985 section 6.2 also checks the timestamp echo. Each ACK therefore causes a spurious
+    // retransmission, until the retransmitted segments are acknowledged and the reduction is undone.
     assert!(pair.sender.counters.retransmits < 30, "{}", pair.sender.counters.retransmits);
 }
 
@@ -186,8 +187,8 @@ fn events_of(network: impl FnMut(&Packet, Time) -> Fate) -> Vec<String> {
     events.clone()
 }
 
-/// After tcp_try_undo_recovery(), Linux calls tcp_end_cwnd_reduction(). The latter sends CA_EVENT_COMPLETE_CWR, at
-/// which Westwood+ sets its window.
+/// After tcp_try_undo_recovery(), Linux calls tcp_end_cwnd_reduction(). This call sends CA_EVENT_COMPLETE_CWR
+/// to the controller. Westwood+ sets its window at this event.
 #[test]
 fn the_controller_is_notified_of_the_end_of_a_recovery_that_its_last_ack_undoes() {
     // The late segment arrives after the rest of the last flight, and before its retransmission.
@@ -202,7 +203,7 @@ fn a_timeout_within_a_recovery_is_reported_as_a_repeated_signal() {
         events_of(
             |p, now| if p.payload > 0 && p.seq == 100 && now < at(1_000) { Fate::Drop } else { Fate::Pass },
         );
-    // With nothing in flight, the retransmission is a start (CA_EVENT_TX_START).
+    // Nothing is in flight, so the retransmission is reported as a start (CA_EVENT_TX_START).
     assert_eq!(events[..3], ["Loss", "timeout again", "restart"], "{events:?}");
     assert!(
         events[1..].iter().all(|e| ["timeout again", "restart", "recovered"].contains(&e.as_str())),

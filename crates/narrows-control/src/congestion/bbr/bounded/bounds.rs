@@ -23,7 +23,8 @@ pub struct Bounds {
     /// The largest delivery rate and the largest volume of any sample in the latest round.
     bw_latest: Rate,
     inflight_latest: u32,
-    /// The last ACK ended a round that began with a loss or followed one.
+    /// Whether the last ACK ended a loss round, which is a round that began with a loss or followed such a
+    /// round.
     pub loss_round_start: bool,
     loss_round_delivered: u64,
     loss_in_round: bool,

@@ -83,7 +83,8 @@ impl Shared {
         self.model.bdp(self.bw(), Gain::ONE).min(window.cwnd)
     }
 
-    /// Returns the number of segments in flight plus the room for bursts of the end systems (`QuantizationBudget`).
+    /// Returns this number of segments in flight, but at least the room for bursts of the end systems
+    /// (`QuantizationBudget`).
     pub(super) fn quantise(&self, segments: u32, window: &Window) -> u32 {
         let rate = window.pacing_rate.unwrap_or(Rate::ZERO);
         let quantum = || self.params.pacing.quantum(rate, self.model.packet_bytes());
@@ -92,7 +93,7 @@ impl Shared {
         segments.max(room).max(self.params.min_cwnd)
     }
 
-    /// Returns `gain` bandwidth-delay products of this bandwidth, with the room for bursts.
+    /// Returns `gain` bandwidth-delay products of this bandwidth, but at least the room for bursts.
     pub(super) fn inflight(&self, bw: Rate, gain: Gain, window: &Window) -> u32 {
         self.quantise(self.model.bdp(bw, gain), window)
     }

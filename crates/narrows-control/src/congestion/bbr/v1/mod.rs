@@ -206,7 +206,8 @@ impl Bbr {
         let expired = self.model.update_min_rtt(ack, self.params.min_rtt_window);
         let probing = matches!(self.phase, Phase::ProbeRtt(_));
         if expired && !self.idle_restart && !probing {
-            // `true`: Linux changes the mode first and so keeps the larger window saved. The target limits it.
+            // `true`: Linux changes the mode first, and so keeps the larger window saved. The target limits
+            // the restored window.
             self.saved.save(window.cwnd, true);
             self.phase = Phase::ProbeRtt(ProbeRtt::default());
         }

@@ -128,9 +128,10 @@ impl ProbeBw {
         self.gain = cycle.gain(self.index);
     }
 
-    /// Returns whether the entry is over by BBR-16, unless the cycle defines its own end of a probe. Linux estimates
-    /// the data in flight at the earliest departure of the next burst. This transport paces single packets, so the
-    /// code uses the data in flight now. In a probe it adds the packet that is about to leave.
+    /// Returns whether the entry is over according to BBR-16. The cycle may define another end condition for
+    /// a probe. Linux estimates the data in flight at the earliest departure of the next burst. This
+    /// transport paces single packets, so the code uses the data in flight now. In a probe it adds the packet
+    /// that is about to leave.
     fn is_over(&self, view: &View<'_>, cycle: &dyn GainCycle) -> bool {
         let length = cycle.length(self.index, view.model.min_rtt);
         let long_enough = view.ack.now.since(self.since) > length;

@@ -135,7 +135,7 @@ fn two_per_cent_of_random_loss_costs_little_more_than_itself() {
     assert!(share > 0.9, "goodput {share:.3} of the link");
 }
 
-/// At 8 ms ProbeRTT lasts longer than the bandwidth filter's window.
+/// With an RTT of 8 ms, ProbeRTT lasts longer than the bandwidth filter's window.
 #[test]
 fn probe_rtt_comes_after_ten_seconds_lasts_200_ms_and_keeps_the_bandwidth() {
     let mut sender = Sender::new(Box::new(Bbr::default()), Path { queue: 5000, ..Path::new(LINK, 5) });

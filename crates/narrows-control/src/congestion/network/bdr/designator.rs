@@ -13,8 +13,8 @@ pub const RESTART_WINDOW: u32 = 10;
 /// Minimum retransmission timeout, so that a packet is not declared lost before it can arrive.
 const RTO_MIN: Span = Span::from_millis(1);
 
-/// Returns the window, segments, that sends at `recommended` on a path with this minimum RTT (BDR-25); at least 1. It
-/// is 1 without an RTT ([`Span::ZERO`] or [`Span::MAX`]) or a packet size.
+/// Returns the window, segments, that sends at `recommended` on a path with this minimum RTT (BDR-25). It is
+/// at least 1, and exactly 1 if the RTT ([`Span::ZERO`] or [`Span::MAX`]) or the packet size is unknown.
 pub fn window(recommended: Rate, srtt_min: Span, packet: Bytes) -> u32 {
     if srtt_min == Span::MAX || packet == Bytes::ZERO {
         return 1;
@@ -137,8 +137,8 @@ impl Designator {
         }
     }
 
-    /// Called when the last data packet, or a separate FIN, is sent (BDR-36). This packet is designated even if
-    /// another designated packet is in flight. `None` if it is a retransmission.
+    /// Called when the last data packet, or a separate FIN, is sent (BDR-36). This packet is designated even
+    /// if another designated packet is in flight. Returns `None` for a retransmission.
     pub fn finish(&mut self, now: Time, packet_size: Bytes) -> Option<Report> {
         if self.finished {
             return None;

@@ -115,7 +115,7 @@ mod tests {
         }
         assert_eq!(predictor.predict(&key([10, 0, 0, 77], 443)), Some(rate(1000)), "same /24, same service");
         assert_eq!(predictor.predict(&key([10, 5, 5, 5], 443)), Some(rate(1000)), "same service");
-        // Two samples of its own are too few; the protocol's average has five.
+        // The flow's own service has too few samples (two). The protocol's average has five.
         let ssh = predictor.predict(&key([10, 0, 9, 1], 22)).unwrap();
         assert!(ssh > rate(10) && ssh < rate(1000));
         let untaught = Averages::<IpAddr>::new(0.25, 3, 100);

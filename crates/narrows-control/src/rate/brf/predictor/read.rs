@@ -10,7 +10,7 @@ use crate::rate::kit::features::NAMES;
 const FORMAT: &str = "narrows-bandwidth-model";
 const VERSION: u64 = 1;
 const KEYS: [&str; 6] = ["format", "version", "base", "unlimited_bps", "trees", "about"];
-/// Maximum number of nodes of a tree: those of a complete tree.
+/// Maximum number of nodes of a tree: the number of nodes of a complete tree.
 const NODES_MAX: usize = (2 << DEPTH_MAX) - 1;
 
 /// Returns the problem at a key of the model.
@@ -79,7 +79,8 @@ fn tree(number: usize, found: &Value) -> Result<Vec<Node>, Problem> {
     let nodes = found.as_array().filter(|nodes| (1..=NODES_MAX).contains(&nodes.len())).ok_or_else(|| {
         problem(&format!("trees.{number}"), found, format!("a list of 1 to {NODES_MAX} nodes"))
     })?;
-    // The depth of each node, known when the node's turn comes: its parent stands before it.
+    // The depth of each node. A parent comes before its children, so a node's depth is known when the node is
+    // read.
     let mut depths = vec![0; nodes.len()];
     let mut read = Vec::with_capacity(nodes.len());
     for (at, found) in nodes.iter().enumerate() {

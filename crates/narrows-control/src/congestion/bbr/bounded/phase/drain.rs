@@ -16,8 +16,8 @@ pub(in super::super) struct Drain {
 impl Drain {
     pub(super) fn enter(shared: &mut Shared, window: &mut Window) -> Phase {
         shared.bounds.forget_round();
-        // A low threshold keeps the transport from applying its slow-start rule to "limited by
-        // the window".
+        // With a low threshold, the transport does not use the slow-start rule when it decides whether the
+        // window limits the sender.
         window.ssthresh = shared.params.min_cwnd;
         Phase::Drain(Drain { since: shared.model.round })
     }

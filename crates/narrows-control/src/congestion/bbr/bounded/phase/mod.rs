@@ -26,7 +26,7 @@ trait Rules {
     /// module's `bbr_pacing_gain_phase`.
     fn numbers(&self) -> (u32, Option<u32>);
 
-    /// Pacing rate and window.
+    /// Returns the gains of the pacing rate and the window.
     fn gains(&self, params: &Params) -> Gains;
 
     /// Returns whether the phase probes for more bandwidth. In such a phase, losses do not lower the short-term
@@ -95,7 +95,7 @@ impl Phase {
         rules!(self, rules => rules.numbers())
     }
 
-    /// Pacing rate and window.
+    /// Returns the gains of the pacing rate and the window.
     #[inline]
     pub(super) fn gains(&self, params: &Params) -> Gains {
         rules!(self, rules => rules.gains(params))

@@ -72,7 +72,7 @@ impl Rules for Up {
             shared.cycle.grow(ack, shared.model.round_start, window.cwnd, &mut shared.bounds);
         }
         self.is_over(shared, ack, window, bw).then(|| {
-            // No loss yet.
+            // The probe has had no excessive loss.
             shared.cycle.too_high = false;
             Down::enter(shared, ack.now)
         })
