@@ -62,7 +62,7 @@ impl Failure {
     }
 }
 
-/// What the controllers of a run share.
+/// State that all controllers of a run share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) failure: Failure,
