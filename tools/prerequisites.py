@@ -95,6 +95,7 @@ PARTS = {
         ),
     ),
     "browser": Part("tests in a browser", (program("chromium", None, "chromium-browser"),)),
+    "captures": Part("tests of packet captures", (program("tshark"),)),
     "kernel": Part(
         "tests on the kernel",
         (

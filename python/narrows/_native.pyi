@@ -263,6 +263,7 @@ def run(
     cancel: Cancel | None = None,
     congestion: Mapping[str, Callable[..., object]] = ...,
     monitor: Monitor | None = None,
+    capture: str | None = None,
 ) -> dict[str, Any]:
     """Run a plan; the interpreter's lock is released meanwhile.
 
@@ -271,8 +272,10 @@ def run(
         cancel: lets another thread end the run.
         congestion: Python classes, or functions that return instances, by the name that `cc` has in the plan.
         monitor: receives the progress, and may stop the run.
+        capture: a folder for the packets that the plan captures, with a pcapng file for each place.
 
     Raises:
+        OSError: if `capture` cannot be written.
         PlanError: one line, if the plan is refused.
         KeyboardInterrupt: if the run was cancelled.
     """

@@ -67,6 +67,20 @@ class PoissonAppPlan(TypedDict):
     """Distribution of the sizes of flows, application bytes."""
 
 
+class CapturePlan(TypedDict):
+    """The places where packets are recorded.
+
+    A program that runs the plan decides where they are written.
+    """
+
+    hosts: NotRequired[list[int]]
+    """Nodes: packets that the node's flows send and receive."""
+    links: NotRequired[list[int]]
+    """Links: packets that arrive at the link's end."""
+    snap: int
+    """Recorded bytes of a packet, at most."""
+
+
 class ControllerPlan(TypedDict):
     """A rate controller at the port of a link."""
 
@@ -454,6 +468,8 @@ class UdpTransportPlan(TypedDict):
 class Plan(TypedDict):
     """The plan of one run."""
 
+    capture: NotRequired[CapturePlan | None]
+    """The packets that the run records."""
     duration: Span
     """Duration of the run."""
     ecmp: NotRequired[bool]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,14 @@ def run(
     maker = executor_of(executor, jobs, backend)
     if not maker.shares_memory and clock is not None:
         raise NarrowsError(f"clock: found executor {maker.name}, expected local")
+
+    if "capture" in first:
+        if out is None:
+            raise ScenarioError(
+                "found a capture and no folder for it, expected out", "capture", scenario.source
+            )
+        if not maker.shares_memory:
+            raise ScenarioError(f"found executor {maker.name}, expected local", "capture", scenario.source)
 
     def make(store: Store) -> Results:
         return _run_all(runs, resolver, backend, store, maker, progress, clock, hosts)
@@ -372,9 +381,13 @@ class _Cut:
     def __init__(self) -> None:
         self._data: dict[int, dict[str, pa.Table]] = {}
         self._seconds: dict[int, float] = {}
+        self._logs: dict[int, Mapping[str, str | Path]] = {}
 
-    def add(self, run: int, data: dict[str, pa.Table], seconds: float) -> None:
+    def add(
+        self, run: int, data: dict[str, pa.Table], seconds: float, logs: Mapping[str, str | Path]
+    ) -> None:
         """Add a run that was stopped after some simulated seconds. May be called from any thread."""
+        self._logs[run] = logs
         self._seconds[run] = seconds
         self._data[run] = data
 
@@ -396,9 +409,13 @@ class _Cut:
         try:
             for run, data in self._data.items():
                 beside.add(run, data, 0.0)
+                beside.keep(run, self._logs[run])
         except OutputError:
             beside.abandon()
             raise
+        finally:
+            for logs in self._logs.values():
+                _discard(logs)
         return beside.finish(complete=True)
 
 
@@ -406,6 +423,12 @@ def _begin(backend: Backend) -> None:
     """Prepare the backend for new runs, because it may be used again after a sweep that was ended."""
     if isinstance(backend, Monitored):
         backend.begin()
+
+
+def _discard(logs: Mapping[str, str | Path]) -> None:
+    """Remove the temporary folders of logs that are files."""
+    for folder in {log.parent for log in logs.values() if isinstance(log, Path)}:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _end(executor: Executor, store: Store) -> None:
@@ -443,11 +466,15 @@ def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor, c
             output = output_of(job, backend, source)
             data = tables.tables(job.run, job.seed, job.factors, output)
             if (stopped_s := output.get(STOPPED)) is not None:
-                cut.add(job.run, data, stopped_s)
+                cut.add(job.run, data, stopped_s, output.get("logs", {}))
                 break
             seconds[job.run] = time.monotonic() - started
-            store.add(job.run, data, seconds[job.run], output.get("soundness"))
-            store.keep(job.run, output.get("logs", {}))
+            logs = output.get("logs", {})
+            try:
+                store.add(job.run, data, seconds[job.run], output.get("soundness"))
+                store.keep(job.run, logs)
+            finally:
+                _discard(logs)
         return Report("", seconds)
 
     return here

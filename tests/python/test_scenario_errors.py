@@ -186,7 +186,7 @@ def attempt(text):
         (BASE + "[sweep.vary]\nseed = [" + "[" * 50 + "]" * 50 + "]", "sweep.vary.seed.0: found a list of 1, expected tables nested no deeper than 16"),
         ("x = " + "[" * 5000, "found no valid TOML"),
         ("x = ", "found no valid TOML: Invalid value (at end of document)"),
-        ("\"a\\nb\" = 1", "a b: found an unknown key: duration, ecmp, expect, flows, kernel, links, name, nodes, probes, rate_controllers, receive_buffer, sdn, seed, sweep, topology, warmup"),
+        ("\"a\\nb\" = 1", "a b: found an unknown key: capture, duration, ecmp, expect, flows, kernel, links, name, nodes, probes, rate_controllers, receive_buffer, sdn, seed, sweep, topology, ..."),
     ],
 )  # fmt: skip
 def test_one_line_with_place_and_remedy(text, message):

@@ -56,9 +56,27 @@ pub struct Plan {
     /// The samples that the run records.
     #[serde(default)]
     pub probes: ProbePlan,
+    /// The packets that the run records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<CapturePlan>,
     /// Options of runs on real stacks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelPlan>,
+}
+
+/// The places where packets are recorded. A program that runs the plan decides where they are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CapturePlan {
+    /// Links: packets that arrive at the link's end.
+    #[serde(default)]
+    pub links: Vec<u32>,
+    /// Nodes: packets that the node's flows send and receive.
+    #[serde(default)]
+    pub hosts: Vec<u32>,
+    /// Recorded bytes of a packet, at most.
+    pub snap: u32,
 }
 
 /// A directed link, which consists of a port with its queue and the wire after the port.

@@ -11,10 +11,12 @@ mod path_rates;
 mod sdn;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use controller::{Failure, PyController, Shared};
+use narrows_capture::Folder;
 use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
 use narrows_control::congestion::Controller;
 use narrows_control::rate;
@@ -121,13 +123,14 @@ fn check_choice(is_class: bool, choice: &Choice) -> Result<(), Problem> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (plan_json, cancel=None, congestion=BTreeMap::new(), monitor=None))]
+#[pyo3(signature = (plan_json, cancel=None, congestion=BTreeMap::new(), monitor=None, capture=None))]
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
     cancel: Option<&Cancel>,
     congestion: BTreeMap<String, Py<PyAny>>,
     monitor: Option<&Monitor>,
+    capture: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let flag = cancel.map(|c| c.flag.clone()).unwrap_or_default();
     let monitor = monitor.map(|m| m.0.clone()).unwrap_or_default();
@@ -135,16 +138,37 @@ fn run<'py>(
     let shared = Shared::new(&plan, Failure::new(monitor.clone()));
     let outcome = py.detach(|| {
         let known = WithClasses { classes: &congestion, shared: &shared };
-        narrows_sim::run_monitored(&plan, &flag, &monitor, &known)
+        match &capture {
+            None => Ok(narrows_sim::run_monitored(&plan, &flag, &monitor, &known)),
+            Some(folder) => captured(&plan, &flag, &monitor, &known, folder),
+        }
     });
     if let Some(error) = shared.failure.take() {
         return Err(error);
     }
-    let results = outcome.map_err(|e| match e {
+    let results = outcome?.map_err(|e| match e {
         Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
         other => PlanError::new_err(other.to_string()),
     })?;
     tables(py, results)
+}
+
+/// Runs a plan, and writes the packets that it captures into files in a folder.
+fn captured(
+    plan: &Plan,
+    cancel: &AtomicBool,
+    monitor: &narrows_sim::Monitor,
+    known: &dyn Controllers,
+    folder: &Path,
+) -> std::io::Result<Result<Results, Error>> {
+    // The plan names links and nodes by index, so it must be valid before the files begin.
+    if let Err(error) = check_with(plan, known) {
+        return Ok(Err(error));
+    }
+    let mut files = Folder::create(folder, plan)?;
+    let outcome = narrows_sim::run_captured(plan, cancel, monitor, known, &mut files);
+    files.finish()?;
+    Ok(outcome)
 }
 
 fn tables(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyDict>> {

@@ -91,6 +91,14 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
         require("sdn.poll", poll, poll >= Span::from_micros(10), "at least 10 us")?;
         check_intervals("sdn.outages", &sdn.outages)?;
     }
+    if let Some(capture) = &plan.capture {
+        for &l in &capture.links {
+            require("capture.links", l, (l as usize) < plan.links.len(), "the index of a link")?;
+        }
+        for &n in &capture.hosts {
+            require("capture.hosts", n, (n as usize) < plan.nodes.len(), "the index of a node")?;
+        }
+    }
     for &l in &plan.probes.links {
         require("probes.links", l, (l as usize) < plan.links.len(), "the index of a link")?;
     }

@@ -8,10 +8,12 @@
 //! * `world`: the event loop, flows, switches with rate controllers, the SDN controller, samples.
 //! * [`model`]: the parts that a real-time backend can reuse.
 //! * `probe`: histograms and result tables.
+//! * [`capture`]: packets at links and hosts, for packet captures.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod capture;
 mod check;
 mod engine;
 mod error;
@@ -39,4 +41,4 @@ pub const BEHAVIOUR: u32 = 1;
 pub use error::Error;
 pub use narrows_control::catalogue::Controllers;
 pub use probe::{Column, Table};
-pub use world::{Counts, Monitor, Results, route, run, run_monitored, run_with};
+pub use world::{Counts, Monitor, Results, route, run, run_captured, run_monitored, run_with};

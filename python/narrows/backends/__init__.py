@@ -14,6 +14,7 @@ Output = Mapping[str, Any]
 
 A backend that runs in real time adds ``soundness``, for `metadata.json`: ``sound``, ``reasons`` and more.
 A run that was stopped has ``stopped_s``, the simulated seconds up to then (`Monitored.stop`).
+``logs`` has the run's logs and captures by file name: texts, or paths of files that the caller may move.
 """
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +17,7 @@ import numpy as np
 from narrows import _native, retired
 from narrows.backends import Output, Pace
 from narrows.custom import check_parameters, load
-from narrows.errors import ScenarioError
+from narrows.errors import OutputError, ScenarioError
 from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
 
@@ -68,12 +70,25 @@ class Simulator:
             raise translate(str(error)) from None
 
     def run(self, plan: Plan) -> Output:
-        """Run a plan."""
+        """Run a plan. The files of a capture are in a temporary folder, from which the caller moves them."""
+        if "capture" not in plan:
+            return self._run(plan, None)
+        folder = Path(tempfile.mkdtemp(prefix="narrows-capture-"))
+        try:
+            output = self._run(plan, str(folder))
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise OutputError(f"{folder}: cannot write a capture ({error.strerror or error})") from None
+            raise
+        return {**output, "logs": {path.name: path for path in sorted(folder.iterdir())}}
+
+    def _run(self, plan: Plan, capture: str | None) -> dict[str, Any]:
         monitor = _native.Monitor()
         self._active.add(monitor)
         try:
             self.refuse_if_ended()
-            output = _native.run(plan_json(plan), self._cancel, self._congestion, monitor)
+            output = _native.run(plan_json(plan), self._cancel, self._congestion, monitor, capture)
         except _native.PlanError as error:
             raise translate(str(error)) from None
         except Exception as error:

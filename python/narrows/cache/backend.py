@@ -25,7 +25,8 @@ class Cached:
     The plan and the simulator determine the output. The key contains the version of the simulator's behaviour
     (`narrows_sim::BEHAVIOUR`). A developer may build a changed simulator with the same version. Therefore the
     key also contains the hash of the module and of `narrows.backends.sim`, except in release wheels.
-    Runs with Python controllers are not cached, because a plan contains only the name of a class.
+    Runs with Python controllers are not cached, because a plan contains only the name of a class. Runs with a
+    capture are not cached either.
 
     Args:
         simulator: executes the runs that are not in the cache.
@@ -57,7 +58,7 @@ class Cached:
 
     def run(self, plan: Plan) -> Output:
         """Run a plan, or return its known output."""
-        if self._simulator.has_classes(plan):
+        if self._simulator.has_classes(plan) or "capture" in plan:
             return self._simulator.run(plan)
         self._simulator.refuse_if_ended()
         key = key_of(plan)

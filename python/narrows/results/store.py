@@ -52,8 +52,8 @@ class Store(Protocol):
     ) -> None:
         """Add the tables of a finished run."""
 
-    def keep(self, run: int, logs: Mapping[str, str]) -> None:
-        """Keep the logs of a run, by file name."""
+    def keep(self, run: int, logs: Mapping[str, str | Path]) -> None:
+        """Keep the logs of a run, by file name. A path is that of a file to move."""
 
     def settle(self) -> int:
         """Stop taking runs, and return the number of finished runs."""
@@ -92,7 +92,7 @@ class Memory:
         if soundness is not None:
             self.metadata.setdefault(SOUNDNESS, {})[str(run)] = dict(soundness)
 
-    def keep(self, run: int, logs: Mapping[str, str]) -> None:
+    def keep(self, run: int, logs: Mapping[str, str | Path]) -> None:
         """Discard the logs, because only a folder can keep them."""
 
     def settle(self) -> int:
@@ -286,13 +286,16 @@ class Folder:
         if SOUNDNESS in results.metadata:
             self.metadata.setdefault(SOUNDNESS, {}).update(results.soundness)
 
-    def keep(self, run: int, logs: Mapping[str, str]) -> None:
-        """Keep the logs of a run, by file name."""
+    def keep(self, run: int, logs: Mapping[str, str | Path]) -> None:
+        """Keep the logs of a run, by file name. A path is that of a file to move."""
         folder = self._part / LOGS / str(run)
         try:
-            for name, text in logs.items():
+            for name, log in logs.items():
                 folder.mkdir(parents=True, exist_ok=True)
-                write_text(folder / name, text)
+                if isinstance(log, Path):
+                    shutil.move(log, folder / name)
+                else:
+                    write_text(folder / name, log)
         except OSError as error:
             raise tables.cannot_write(self._path, error) from None
 

@@ -25,6 +25,7 @@ from narrows.scenario.fields import (
     Rate,
     RateOrZero,
     ReceiveBuffer,
+    Size,
     Table,
 )
 from narrows.scenario.limits import MAX_LINKS, MAX_SEED, MAX_SEEDS
@@ -142,6 +143,23 @@ class Probes(Table):
     """Record the internal state of congestion controllers, too."""
 
 
+class Capture(Table):
+    """The packets that a run records, as pcapng. See [captures](captures.md)."""
+
+    links: list[Name] = []
+    """Links: packets that arrive at the link's end."""
+    hosts: list[Name] = []
+    """Nodes: packets that the flows of the node send and receive."""
+    snap: Annotated[Size, Field(ge=64, le=65535)] = 128
+    """Recorded bytes of a packet, at most. Headers have up to 128 bytes, and all payload is zero."""
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Capture:
+        if not self.links and not self.hosts:
+            raise Expected("at least one of links and hosts")
+        return self
+
+
 class Kernel(Table):
     """How the kernel backend builds the network; the simulator ignores it."""
 
@@ -225,6 +243,8 @@ class Scenario(Table):
     size; simulated receivers open their window to half of it and then no longer limit the sender."""
     probes: Probes = Probes()
     """Data that each run records."""
+    capture: Capture | None = None
+    """Packets that each run records, in a file for Wireshark. Simulator only."""
     kernel: Kernel | None = None
     """How the kernel backend builds the network; defaults if left out."""
     sweep: Sweep | None = None

@@ -19,6 +19,7 @@ from narrows.errors import ScenarioError, found, one_of
 from narrows.packets import FULL_PACKET
 from narrows.parameters import Value, in_base_units, with_contents
 from narrows.plan import (
+    CapturePlan,
     ControllerPlan,
     FlowPlan,
     HtbClassPlan,
@@ -33,7 +34,7 @@ from narrows.plan import (
 from narrows.scenario import buffers, fitting, network, parts
 from narrows.scenario.entries import Entry, entries
 from narrows.scenario.graph import Direction, Graph
-from narrows.scenario.model import Kernel, RateController, Scenario
+from narrows.scenario.model import Capture, Kernel, RateController, Scenario
 from narrows.scenario.traffic import MAX_FLOWS, Flow
 
 MAX_SAMPLED_BY_DEFAULT = 16
@@ -177,6 +178,8 @@ class _Resolver:
             sdn = scenario.sdn
             outages = [(start, stop) for start, stop in sdn.outages]
             plan["sdn"] = {"poll": sdn.poll, "delay": sdn.delay, "outages": outages}
+        if scenario.capture is not None:
+            plan["capture"] = self._capture(scenario.capture)
         if scenario.kernel is not None:
             plan["kernel"] = _kernel(scenario.kernel)
         return plan
@@ -475,6 +478,11 @@ class _Resolver:
                     "probes.interval",
                 )
         return {"interval": probes.interval, "links": links, "flows": probes.flows, "traces": probes.traces}
+
+    def _capture(self, capture: Capture) -> CapturePlan:
+        links = [self.graph.link(name, f"capture.links.{i}") for i, name in enumerate(capture.links)]
+        hosts = [self.graph.node(name, f"capture.hosts.{i}") for i, name in enumerate(capture.hosts)]
+        return {"links": sorted(set(links)), "hosts": sorted(set(hosts)), "snap": capture.snap}
 
 
 def _kernel(kernel: Kernel) -> KernelPlan:

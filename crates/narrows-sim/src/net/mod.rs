@@ -7,7 +7,7 @@ mod route;
 mod service;
 
 pub use impair::{Fate, Impairments};
-pub(crate) use port::{Enqueue, Port, PortTotals};
+pub(crate) use port::{Enqueue, Port, PortTotals, watch};
 pub(crate) use route::{BothWays, HOST, Paths};
 pub use service::Service;
 

@@ -53,6 +53,14 @@ pub(crate) enum Enqueue {
     Dropped,
 }
 
+/// Reasons to look at a packet at the end of a link. A link without a reason costs one test for all of them.
+pub(crate) mod watch {
+    /// The receiving node has a switch with a rate controller.
+    pub(crate) const SWITCH: u8 = 1;
+    /// Packets are captured at the link, or at the host behind it.
+    pub(crate) const CAPTURE: u8 = 1 << 1;
+}
+
 /// One direction of a link.
 pub(crate) struct Port {
     /// Receiving node.
@@ -75,8 +83,8 @@ pub(crate) struct Port {
     departed_at_sample: u64,
     /// The switch whose rate controller controls this port.
     pub(crate) switch: Option<u32>,
-    /// Whether the receiving node has a switch with a rate controller.
-    pub(crate) leads_to_switch: bool,
+    /// The reasons to look at packets at the end of the link: see [`watch`].
+    pub(crate) watch: u8,
     /// The counters that the rate controller reads; `None` at a port without a rate controller.
     counters: Option<Box<PortCounters>>,
     /// Whether the port keeps the queue of the plan although it has a rate controller. A packet's class then
@@ -124,7 +132,7 @@ impl Port {
             departed_at_start: 0,
             departed_at_sample: 0,
             switch: None,
-            leads_to_switch: false,
+            watch: 0,
             counters: None,
             keeps_own_queue: false,
         }

@@ -217,6 +217,9 @@ impl World<'_> {
         let finished = flow.is_finished();
         for k in 0..self.outbox.len() {
             let packet = self.outbox[k];
+            if self.captures.is_some() {
+                self.capture_departure(slot, packet);
+            }
             let p = self.packets.get(packet);
             let meta = &mut self.flows[slot].meta;
             meta.sent_bytes += u64::from(p.size);

@@ -5,6 +5,7 @@
 //! own the controllers.
 
 mod arrivals;
+mod captures;
 mod domain;
 mod flow_table;
 mod flows;
@@ -18,13 +19,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use narrows_control::catalogue::{Catalogue, Controllers};
 use narrows_control::units::Time;
 
+use crate::capture::Tap;
 use crate::engine::{Event, EventQueue, Kind, Slab};
 use crate::error::Error;
-use crate::net::{Enqueue, HOST, Paths, Port};
+use crate::net::{Enqueue, HOST, Paths, Port, watch};
 use crate::packet::{Packet, flag};
 use crate::plan::{Plan, check, check_with};
 use crate::probe::{Recorder, Table};
 pub use arrivals::{Arrivals, starts};
+use captures::Captures;
 use domain::Domain;
 use flow_table::FlowTable;
 use flows::Source;
@@ -132,6 +135,25 @@ pub fn run_monitored(
     Ok(world.finish())
 }
 
+/// Like [`run_monitored`], and passes the packets that the plan captures ([`Plan::capture`]) to `tap`. The other
+/// functions capture nothing.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_captured(
+    plan: &Plan,
+    cancel: &AtomicBool,
+    monitor: &Monitor,
+    controllers: &dyn Controllers,
+    tap: &mut dyn Tap,
+) -> Result<Results, Error> {
+    check_with(plan, controllers)?;
+    let mut world = World::new(plan, controllers)?;
+    world.start_captures(tap);
+    world.run(cancel, monitor)?;
+    Ok(world.finish())
+}
+
 /// Returns the nodes of the path between two nodes; `None` if there is no path.
 pub fn route(plan: &Plan, from: u32, to: u32) -> Option<Vec<u32>> {
     check(plan).ok()?;
@@ -163,6 +185,8 @@ pub(crate) struct World<'p> {
     recorder: Recorder,
     /// Packets that an endpoint has just sent.
     outbox: Vec<u32>,
+    /// The captured packets; `None`: nothing is captured.
+    captures: Option<Box<Captures<'p>>>,
     counts: Counts,
 }
 
@@ -192,6 +216,7 @@ impl<'p> World<'p> {
             notices: Slab::new(),
             recorder: Recorder::new(),
             outbox: Vec::new(),
+            captures: None,
             counts: Counts::default(),
         };
         world.start_probes();
@@ -247,14 +272,25 @@ impl<'p> World<'p> {
     #[inline]
     fn arrive(&mut self, link: u32, packet: u32) {
         self.counts.packet_hops += 1;
-        if self.ports[link as usize].leads_to_switch {
-            self.pass_switches(link, packet);
+        let watch = self.ports[link as usize].watch;
+        if watch != 0 {
+            self.look_at(link, packet, watch);
         }
         let next = self.paths.link(self.packets.get(packet).hop);
         if next == HOST {
             self.deliver(packet);
         } else {
             self.forward(next, packet);
+        }
+    }
+
+    /// Captures a packet at the end of a link, and passes it to the rate controllers there.
+    fn look_at(&mut self, link: u32, packet: u32, watch: u8) {
+        if watch & watch::CAPTURE != 0 {
+            self.capture_arrival(link, packet);
+        }
+        if watch & watch::SWITCH != 0 {
+            self.pass_switches(link, packet);
         }
     }
 

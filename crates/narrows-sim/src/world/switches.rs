@@ -17,7 +17,7 @@ use super::signalling::SignallingCounts;
 use crate::engine::Kind;
 use crate::error::Error;
 use crate::flow::FlowIndex;
-use crate::net::Port;
+use crate::net::{Port, watch};
 use crate::packet::{Packet, flag};
 use crate::plan::{ControllerPlan, TransportPlan};
 use crate::probe::{Cell, row};
@@ -52,7 +52,7 @@ impl World<'_> {
             let node = self.ports[link].from;
             self.switches_at[node as usize].push(i as u32);
             for port in self.ports.iter_mut().filter(|p| p.to == node) {
-                port.leads_to_switch = true;
+                port.watch |= watch::SWITCH;
             }
             self.switches.push(Switch {
                 link: plan.link,

@@ -180,6 +180,10 @@ def check_plan(plan: Plan) -> Layout:
     Raises:
         ScenarioError: if the plan has a feature that Linux lacks.
     """
+    if "capture" in plan:
+        raise ScenarioError(
+            "found a capture, expected --on sim, because real stacks are not captured", "capture"
+        )
     options = _options(plan)
     layout = lay_out(plan, options.forwarding, options.delay)
     layout.datapath = options.datapath

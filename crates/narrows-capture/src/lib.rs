@@ -1,0 +1,21 @@
+//! Writes the packets of a simulation as pcapng, which Wireshark and tcpdump read.
+//!
+//! [`Folder`] receives the packets that the plan captures ([`Tap`]), and writes a file for each captured link and host.
+//! `docs/reference/captures.md` describes the files for their readers.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | `datagram` | the bytes of a packet: IPv4 with the congestion header, TCP or UDP |
+//! | `pcapng` | the blocks of a file |
+//! | `folder` | the files of a run |
+
+#![forbid(unsafe_code)]
+
+mod datagram;
+mod folder;
+mod pcapng;
+
+pub use datagram::{HEADER_OPTION, address, datagram};
+pub use folder::Folder;
+pub use narrows_sim::capture::Tap;
+pub use pcapng::{Interface, Pcapng};

@@ -1,0 +1,97 @@
+//! Packets as they pass links and hosts, for packet captures.
+//!
+//! The simulator counts segments. Captured packets have the byte numbers of real TCP. Both ends begin with sequence
+//! number 0, so the first byte of data has number 1. Receive windows are not part of packets in the simulator.
+
+pub use narrows_control::feedback::header::{Echo, Header};
+use narrows_control::units::Time;
+
+/// Receives captured packets, in the order of time.
+pub trait Tap {
+    /// Called for each packet at each place of the plan's capture.
+    fn on_packet(&mut self, packet: &Captured<'_>);
+}
+
+/// A place where a packet was captured.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The end of the link with this index in the plan.
+    Link(u32),
+    /// The node with this index, whose flow sends the packet. The time is that of the transport, before any queue.
+    Sent(u32),
+    /// The node with this index, whose flow receives the packet.
+    Received(u32),
+}
+
+/// A packet at a place.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Captured<'a> {
+    /// The time.
+    pub at: Time,
+    /// The place.
+    pub place: Place,
+    /// The packet's flow.
+    pub flow: &'a FlowName,
+    /// Index of the node that sent the packet.
+    pub source: u32,
+    /// Index of the node that the packet is sent to.
+    pub destination: u32,
+    /// Source and destination port.
+    pub ports: (u16, u16),
+    /// Bytes of the IP datagram, including a congestion header or its echo.
+    pub size: u16,
+    /// Bytes of payload.
+    pub payload: u16,
+    /// The two bits of ECN (RFC 3168).
+    pub ecn: u8,
+    /// The packet's congestion header.
+    pub header: Header,
+    /// The echo of a congestion header.
+    pub echo: Option<Echo>,
+    /// The TCP header; `None`: UDP.
+    pub segment: Option<Segment>,
+}
+
+/// The name of a flow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowName {
+    /// Number in the results.
+    pub id: u32,
+    /// The name in the results.
+    pub name: String,
+    /// The congestion controller, or `udp`.
+    pub cc: String,
+}
+
+/// A TCP header.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Segment {
+    /// The flag of this name.
+    pub syn: bool,
+    /// The flag of this name.
+    pub ack: bool,
+    /// The flag of this name.
+    pub fin: bool,
+    /// The flag of this name.
+    pub rst: bool,
+    /// The flag of this name.
+    pub ece: bool,
+    /// The flag of this name.
+    pub cwr: bool,
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgement number; 0 without the flag.
+    pub ack_number: u32,
+    /// Value and echo of the timestamp option, in ms.
+    pub timestamps: (u32, u32),
+    /// SACK blocks `[start, end)`; the first `sacks` are valid.
+    pub sack: [(u32, u32); 3],
+    /// Number of SACK blocks.
+    pub sacks: u8,
+    /// The value of the rate option ([`RateCode`](narrows_control::feedback::code::RateCode)).
+    pub rate_code: Option<u16>,
+    /// In a SYN: the maximum segment size.
+    pub mss: Option<u16>,
+}
