@@ -33,7 +33,7 @@ def chromium() -> str:
     """The browser's path. Skips the test if there is no browser."""
     path = os.environ.get("NARROWS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
-        message = "no Chromium: set NARROWS_CHROMIUM or install it; the report was NOT looked at"
+        message = "no Chromium: set NARROWS_CHROMIUM or install it; the report was not tested"
         if os.environ.get("NARROWS_REQUIRE_BROWSER") == "1":
             pytest.fail(message)
         warnings.warn(message, stacklevel=2)
@@ -92,7 +92,7 @@ def browser() -> Iterator[Any]:
     except ImportError:
         if os.environ.get("NARROWS_REQUIRE_BROWSER") == "1":
             raise
-        pytest.skip("playwright is not installed; the report was NOT looked at")
+        pytest.skip("playwright is not installed; the report was not tested")
     with sync_playwright() as playwright:
         instance = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield instance

@@ -127,7 +127,7 @@ def test_a_higher_confidence_widens_the_interval():
         ),
         (
             'measure = "goodput"\nwhere = { rate = 1 }\nat_least = 1',
-            "expect.0.where.rate: found an unknown factor of the sweep",
+            "expect.0.where.rate: found a name that is not a factor of the sweep",
         ),
         (
             'measure = "goodput"\nwhere = { "topology.rate" = "30mbit" }\nat_least = 1',

@@ -257,7 +257,7 @@ fn a_stale_pin_is_not_taken_for_the_registered_algorithm() {
         let stale = Options { exit_125: true, ..Options::default() };
         cc::load(Variant::A, stale, place).unwrap();
         let name = place.registered(Variant::A);
-        // Another mount namespace replaces the algorithm.
+        // A thread in another mount namespace unloads the algorithm and loads a new one under the same name.
         let (replaced, replaced_by) = mpsc::channel();
         let (checked, check) = mpsc::channel::<()>();
         thread::scope(|scope| {

@@ -84,7 +84,7 @@ def _side(selection: Selection, measure: Measure, values: Values, place: str) ->
     where: Where = {}
     for name, wanted in selection.where.items():
         if name not in values:
-            message = f"found an unknown factor of the sweep{hint(name, values)}"
+            message = f"found a name that is not a factor of the sweep{hint(name, values)}"
             raise ScenarioError(message, f"{place}where.{name}")
         options = wanted if isinstance(wanted, list) else [wanted]
         for option in options:

@@ -47,7 +47,7 @@ def factor(value: Any) -> Factor:
 
 
 def in_words(value: Any) -> str:
-    """A value of a factor in words. Numbers have at most six digits."""
+    """A value of a factor in words. Only floats are limited to six significant digits."""
     return f"{value:,g}" if isinstance(value, float) else str(value)
 
 

@@ -291,7 +291,7 @@ def at_different_times(results: Results) -> bool:
 
 
 def point_text(value: Any) -> str:
-    """The value of a factor as text, as a scenario writes it; numbers have at most six digits."""
+    """The value of a factor as a scenario writes it. Only floats are limited to six significant digits."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

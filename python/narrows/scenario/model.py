@@ -77,11 +77,11 @@ class RateController(Table):
         ]
         | None
     ) = None
-    """Rate, or list of rates over time, to which the port is shaped; the link's rate if left out."""
+    """Rate, or list of rates over time, to which the port is shaped (default: the link's rate)."""
     capacity: Literal["told", "measured"] = "told"
     """Whether the rate controller is told the capacity of the port, or measures the capacity."""
     queue: Limit | None = None
-    """Limit of each leaf queue; the link's limit if left out."""
+    """Limit of each leaf queue (default: the link's limit)."""
     outages: list[Outage] = []
     """Times at which the rate controller is out of order (from, to)."""
     params: dict[str, Data] = {}
@@ -106,7 +106,7 @@ class Sdn(Table):
     """The SDN controller."""
 
     poll: Period | None = None
-    """Time between two polls. If left out: the switch's control period, but at most 100 ms."""
+    """Time between two polls (default: the switch's control period, but at most 100 ms)."""
     delay: Delay = 1_000_000
     """One-way delay between the SDN controller and any switch."""
     outages: list[Outage] = []
@@ -135,8 +135,8 @@ class Probes(Table):
         Annotated[list[Name], BeforeValidator(_all, json_schema_input_type=Literal["all"] | list[Name])]
         | None
     ) = None
-    """Links to sample. If left out: all links if there are at most 16, otherwise bottlenecks and controlled
-    links."""
+    """Links to sample (default: all links if there are at most 16, otherwise bottlenecks and controlled
+    links)."""
     flows: Flag = True
     """Sample the first 1000 flows of a run; flows of `arrivals` are never sampled."""
     traces: Flag = False
@@ -166,15 +166,15 @@ class Kernel(Table):
     forwarding: Literal["route", "bridge", "ovs"] = "route"
     """How forwarding nodes forward: IP routing, a Linux bridge, or Open vSwitch."""
     datapath: Literal["system", "netdev"] | None = None
-    """Datapath of Open vSwitch: `system` is the kernel module, `netdev` runs in user space. If left out, the
-    vm backend uses the module and the kernel backend the userspace datapath."""
+    """Datapath of Open vSwitch: `system` is the kernel module, `netdev` runs in user space
+    (default: `system` for the vm backend, `netdev` for the kernel backend)."""
     interval: Period = 10_000_000
     """Sampling interval of sockets and queues."""
     tool: Literal["own", "iperf3"] = "own"
     """Generator of the flows: own sockets, or iperf3 (only for single flows without a size or pauses)."""
     delay: Literal["relay", "netem"] | None = None
     """Implementation of delay and loss: `relay` is a program with the simulator's link model, `netem` the
-    kernel's own emulation. If left out, the vm backend uses netem and the kernel backend the relay."""
+    kernel's own emulation (default: `netem` for the vm backend, `relay` for the kernel backend)."""
 
 
 class Case(Table):
@@ -218,8 +218,8 @@ class Scenario(Table):
     seed: Annotated[Int, Field(ge=0, le=MAX_SEED)] = 1
     """Seed of all random choices."""
     warmup: Duration | None = None
-    """Start of the measurement interval. If left out: 10 % of the run, but at least 10 times the longest
-    RTT and at most half of the run."""
+    """Start of the measurement interval (default: 10 % of the run, but at least 10 times the longest RTT and
+    at most half of the run)."""
     topology: Topology | None = None
     """A layout by kind, or a published network by name."""
     nodes: list[Node] = []
@@ -235,18 +235,18 @@ class Scenario(Table):
     rate_controllers: Annotated[list[RateController], Field(max_length=1024)] = []
     """Rate controllers at ports of switches."""
     sdn: Sdn | None = None
-    """The SDN controller; none if left out."""
+    """The SDN controller (default: none)."""
     receive_buffer: ReceiveBuffer | None = None
     """Receive buffer of every TCP connection (Linux tcp_rmem). Half of it is advertised as the
     window, and data after a missing segment occupies part of it. "auto" is Linux's 6 MiB, or four times what
-    the largest path holds (its BDP and its queue) if that is more. If left out, real sockets use the "auto"
-    size; simulated receivers open their window to half of it and then no longer limit the sender."""
+    the largest path holds (its BDP and its queue) if that is more. By default, real sockets use the "auto"
+    size. Simulated receivers open their window to half of that size, and then no longer limit the sender."""
     probes: Probes = Probes()
     """Data that each run records."""
     capture: Capture | None = None
     """Packets that each run records, in a file for Wireshark. Simulator only."""
     kernel: Kernel | None = None
-    """How the kernel backend builds the network; defaults if left out."""
+    """How the kernel backend builds the network (default: the defaults of its keys)."""
     sweep: Sweep | None = None
     """Runs with other values."""
     expect: Annotated[list[Expectation], Field(max_length=1000)] = []

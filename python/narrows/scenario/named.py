@@ -52,9 +52,9 @@ class Access(Table):
     """The link between a host and its switch."""
 
     rate: Rate | None = None
-    """Rate; ten times the rate of the topology's fastest link if left out."""
+    """Rate (default: ten times the rate of the topology's fastest link)."""
     delay: Delay | None = None
-    """One-way propagation delay. If left out: 930us for Abilene, 4ms for gfc-1 and gfc-2, otherwise 1ms."""
+    """One-way propagation delay (default: 930us for Abilene, 4ms for gfc-1 and gfc-2, otherwise 1ms)."""
     jitter: JitterField | None = None
     """Random extra delay of each packet that leaves the host: its maximum or a table. With jitter, runs with
     different seeds differ."""
@@ -68,7 +68,7 @@ class Named(Table):
     """
 
     kind: Literal["named"] = "named"
-    """May be left out if there is a name."""
+    """Optional if there is a `name`."""
     name: Annotated[str, Field(min_length=1, max_length=100)]
     """abilene, abilene-zoo, gfc-1, gfc-2, fat-tree, or a name from topohub such as 'topozoo/Geant2012'."""
     k: Annotated[Int, Field(ge=2, le=32)] | None = None
@@ -78,7 +78,7 @@ class Named(Table):
     scale: Annotated[Float, Field(gt=0, le=1e6)] | None = None
     """Factor for the topology's own capacities; instead of `rate`."""
     queue: Queue | None = None
-    """Queue of every link in both directions; one BDP if left out."""
+    """Queue of every link in both directions (default: one BDP)."""
     delay: Distance = "distance"
     """One-way propagation delay. 'distance' is 5 us per km of each link, or the topology's own delays if it
     has no lengths. A time applies to all links."""

@@ -150,7 +150,7 @@ class HtbClass(Table):
     rate: Rate
     """Guaranteed rate; the sum over all classes must not exceed the link's rate."""
     ceil: Rate | None = None
-    """Maximum rate including borrowed bandwidth; the guaranteed rate if left out."""
+    """Maximum rate including borrowed bandwidth (default: the guaranteed rate)."""
     limit: Limit = TXQUEUELEN
     """Maximum length of the class's FIFO."""
     priority: Annotated[Int, Field(ge=0, le=7)] = 0
@@ -284,7 +284,7 @@ class Trace(Table):
     repeat: Flag = True
     """CSV: repeat the trace; otherwise its last rate stays. Mahimahi traces always repeat."""
     max_gap: PositiveDuration | None = None
-    """CSV: maximum step between two lines. If left out: 10 times the median step, and at least 10 s."""
+    """CSV: maximum step between two lines (default: 10 times the median step, but at least 10 s)."""
 
 
 class Change(Table):
@@ -312,7 +312,7 @@ class Traits(Table):
     delay: Delay | None = None
     """One-way propagation delay."""
     queue: Queue | None = None
-    """Queue: a length, a name or a table. If left out: 1 BDP in a topology, otherwise 1000 packets."""
+    """Queue: a length, a name or a table (default: 1 BDP in a topology, otherwise 1000 packets)."""
     loss: Loss | None = None
     """Random loss after the queue: a probability or a table."""
     jitter: JitterField | None = None

@@ -35,7 +35,7 @@ class Bottlenecked(Traits):
     rate: Rate | None = None
     """L3 rate of each bottleneck link; either this or a `trace` is required."""
     access_rate: Rate | None = None
-    """L3 rate of the access links; ten times the bottleneck's rate if left out."""
+    """L3 rate of the access links (default: ten times the bottleneck's highest rate)."""
 
     @model_validator(mode="after")
     def _rate_from_one_place(self) -> Bottlenecked:
@@ -68,7 +68,7 @@ class Dumbbell(Bottlenecked):
 
     kind: Literal["dumbbell"]
     pairs: Annotated[Int, Field(ge=1, le=4096)] | None = None
-    """Number of pairs of hosts; the number of `rtts` or of `flows` if left out."""
+    """Number of pairs of hosts (default: the number of `rtts` or of `flows`)."""
     rtt: Rtt | None = None
     """Two-way propagation delay between the hosts of a pair. Alternatives: `rtts`, or `delay` (of r1->r2)."""
     rtts: Annotated[list[Rtt], Field(min_length=1, max_length=4096)] | None = None

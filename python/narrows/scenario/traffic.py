@@ -42,7 +42,7 @@ class App(Table):
     rate: Rate
     """Rate of the application while it is on."""
     on: Period | None = None
-    """Duration of an on period; always on if left out."""
+    """Duration of an on period (default: always on)."""
     off: PositiveDuration | None = None
     """Duration of an off period."""
 
@@ -61,8 +61,8 @@ class SizeDistribution(Table):
     (DCTCP, SIGCOMM 2010), a data mining cluster (VL2, SIGCOMM 2009), and Facebook's Hadoop cluster (Roy et
     al., SIGCOMM 2015). Their points are those that pFabric and HPCC use."""
     mean: Size | None = None
-    """Mean size; for `fixed` the size itself. A measured distribution is scaled to this mean, or used
-    unchanged if the mean is left out."""
+    """Mean size; for `fixed` the size itself. A measured distribution is scaled to this mean
+    (default: not scaled)."""
     shape: Annotated[Float, Field(gt=1, le=100)] = 1.8
     """Shape of the Pareto distribution, above 1."""
 
@@ -140,7 +140,7 @@ class Flow(Table):
     """A flow, `count` equal flows, or (with `arrivals`) a source of flows."""
 
     name: Name | None = None
-    """Name in results; derived from the congestion controller's name if left out."""
+    """Name in results (default: derived from the congestion controller's name)."""
     source: Annotated[Ends | None, Field(alias="from")] = None
     """Sending node; most topologies have a default. With a list, the entry stands for one flow for each pair
     of a sender and a receiver. In a list, `*` and `?` match hosts."""
@@ -162,7 +162,7 @@ class Flow(Table):
     start: Duration = 0
     """Time at which the flow starts."""
     stop: PositiveDuration | None = None
-    """Time at which the application stops; the end of the run if left out."""
+    """Time at which the application stops (default: the end of the run)."""
     count: Annotated[Int, Field(ge=1, le=MAX_FLOWS)] = 1
     """Number of equal flows."""
     spacing: Duration = 0
@@ -171,7 +171,7 @@ class Flow(Table):
     """Maximum random delay of each flow's start. Simulated flows that start at the same time can stay in
     step. Real flows do not."""
     size: Size | None = None
-    """Application bytes to send; unlimited if left out."""
+    """Application bytes to send (default: unlimited)."""
     app: App | None = None
     """An application that limits the flow."""
     arrivals: Arrivals | None = None
@@ -180,7 +180,7 @@ class Flow(Table):
     """Traffic matrix: a CSV file, or 'sndlib' for the topology's own matrix. The entry becomes one flow per
     demand, which is limited to the demand."""
     scale: Annotated[Float, Field(gt=0, le=1e9)] | None = None
-    """Factor of `demands`; 1 if left out."""
+    """Factor of `demands` (default: 1)."""
     groups: Literal["gfc"] | None = None
     """Makes this entry the flow groups of the topology gfc-1 or gfc-2."""
     ecn: Flag = False
@@ -188,7 +188,7 @@ class Flow(Table):
     pacing: Flag = False
     """TCP: pace window-based congestion controllers, too, as Linux does with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
-    """TCP: maximum receive window in segments; no limit if left out. The window opens as in Linux, from
+    """TCP: maximum receive window in segments (default: no limit). The window opens as in Linux, from
     64 KiB."""
     mss: Annotated[Int, Field(ge=64, le=60000)] = MSS
     """TCP: payload bytes of a full segment."""
@@ -198,10 +198,10 @@ class Flow(Table):
     class_: Annotated[Int, Field(alias="class", ge=0, le=255)] = 0
     """Class in priority and HTB queues, and mark for BRF's `share = "mark"`."""
     service: Annotated[Int, Field(ge=1, le=32767)] | None = None
-    """Number of the service for BRF's predictor, like the port of a server; a service of its own if left out.
+    """Number of the service for BRF's predictor, like the port of a server (default: a service of its own).
     Simulator only."""
     return_path: Annotated[list[Name], Field(min_length=2, max_length=1024)] | None = None
-    """Path of the ACKs as a list of nodes with both ends; the shortest path if left out."""
+    """Path of the ACKs as a list of nodes with both ends (default: the shortest path)."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Flow:

@@ -57,7 +57,7 @@ CONTRAST = """
 def browser():
     path = os.environ.get("NARROWS_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
-        message = "no Chromium: set NARROWS_CHROMIUM or install it; the controller's page was NOT looked at"
+        message = "no Chromium: set NARROWS_CHROMIUM or install it; the controller's page was not tested"
         if os.environ.get("NARROWS_REQUIRE_BROWSER") == "1":
             pytest.fail(message)
         warnings.warn(message, stacklevel=2)

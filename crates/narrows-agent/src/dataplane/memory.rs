@@ -105,8 +105,8 @@ macro_rules! atomic {
         $(impl Deref for Shared<$integer> {
             type Target = $atomic;
             fn deref(&self) -> &$atomic {
-                // SAFETY: atomics have the layout of their integers, and on this crate's processors (64 bits) their
-                // alignment.
+                // SAFETY: an atomic has the same size as its integer. On 64-bit processors, the only ones that this
+                // crate supports, it also has the same alignment.
                 unsafe { &*self.0.get().cast() }
             }
         })*

@@ -51,7 +51,7 @@ pub(super) struct Interface {
     netns: Option<PathBuf>,
     /// Links of the programs. Empty while the interface is not used.
     links: Vec<OwnedFd>,
-    /// Why the interface is not used. This text was logged.
+    /// Reason why the interface is not used, as logged; `None` if there is none.
     trouble: Option<HostError>,
     damping: Damping,
 }

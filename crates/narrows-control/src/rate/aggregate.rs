@@ -22,9 +22,9 @@ pub struct Counts {
     /// Payload bytes that the sequence numbers skipped. They were lost before this switch
     /// (BRF-100).
     pub missing: Bytes,
-    /// Whether the sender said that its application does not limit the flow (BRF-100).
+    /// Whether the sender reported that its application does not limit the flow (BRF-100).
     pub unlimited: bool,
-    /// Whether the sender said that its application limits the flow.
+    /// Whether the sender reported that its application limits the flow.
     pub limited: bool,
     /// A sample of the RTT between switch and receiver.
     pub receiver_half: Option<Span>,

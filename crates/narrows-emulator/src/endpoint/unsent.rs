@@ -1,5 +1,5 @@
-//! How an application that always has data passes its data to the kernel. Two values are chosen: the amount
-//! of data that is kept unsent in the socket (TCP_NOTSENT_LOWAT), and the speed of writing.
+//! How an application that always has data passes its data to the kernel. The emulator chooses two values: the
+//! amount of data that is kept unsent in the socket (TCP_NOTSENT_LOWAT), and the speed of writing.
 //!
 //! A socket without unsent data counts as application-limited (tcp_rate_check_app_limited,
 //! net/ipv4/tcp_rate.c). BBR ignores samples of such a socket, and may then stay in Startup for seconds: a

@@ -205,9 +205,9 @@ fn pacec_and_rcp_reach_max_min_rates() {
 }
 
 /// An XCP port distributes its spare or excess capacity, and redistributes a tenth of its traffic. A flow
-/// that another port limits does not use its part, so a link between bottlenecks is not filled (Low, Andrew
-/// and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM 2005). BDR divides the capacity by
-/// the number of flows, and counts flows that another port limits fully.
+/// that another port limits does not use its part of the redistributed capacity. A link between bottlenecks
+/// is therefore not filled (Low, Andrew and Wydrowski, "Understanding XCP: equilibrium and fairness", INFOCOM
+/// 2005). BDR divides the capacity by the number of flows, and counts flows that another port limits fully.
 #[test]
 fn xcp_and_bdr_only_come_close_to_max_min_rates() {
     for (kind, mean, least, most) in [("xcp", 0.02..0.08, -0.4, 0.25), ("bdr", 0.05..0.15, -0.5, 0.02)] {

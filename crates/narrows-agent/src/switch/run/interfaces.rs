@@ -44,7 +44,7 @@ pub(super) struct Interface {
     /// Number of the interface's record: the number of its port, or [`PLAIN`].
     number: u8,
     held: Option<Held>,
-    /// Why the interface could not be taken. This text was logged.
+    /// Reason why the agent could not start to use the interface, as logged; empty if there is none.
     refusal: String,
     damping: Damping,
 }

@@ -107,7 +107,8 @@ mod tests {
 
     const VARIANTS: [Variant; 3] = [Variant::A, Variant::B, Variant::C];
 
-    /// Reads the rows of the test vectors: omega in 1/1024, then the up and the down gain of A, B and C in 1/256.
+    /// Reads the rows of the test vectors. The first column is omega in 1/1024. The other columns are the gains `a_up`,
+    /// `a_down`, `b_up`, `b_down`, `c_up` and `c_down` in 1/256.
     fn vectors() -> Vec<[u32; 7]> {
         include_str!("../../../../../tests/vectors/bbr-gains.csv")
             .lines()

@@ -97,7 +97,8 @@ fn tv_d4_the_count_of_short_flows_agrees_with_littles_law() {
     }
 }
 
-/// BDR-22: a burst of SYNs lowers the share before the first of its flows has sent data.
+/// BDR-22: with anticipation, a burst of SYNs raises the estimated number of flows by half of the new flows, before
+/// the first of them has sent data.
 #[test]
 fn a_burst_is_anticipated() {
     let shares = [false, true].map(|anticipation| {

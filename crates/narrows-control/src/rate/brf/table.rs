@@ -52,8 +52,8 @@ pub(super) struct Meter {
     pub(super) bytes: Bytes,
     /// Number of the measurement window that `bytes` belongs to.
     pub(super) window: u32,
-    /// Two flags of this cycle: the sender said that its application does not limit the flow (BRF-100), and
-    /// the sender said that its application limits the flow. Both flags may be set for a paced flow, because
+    /// Two flags of this cycle: the sender reported that its application does not limit the flow (BRF-100), and
+    /// the sender reported that its application limits the flow. Both flags may be set for a paced flow, because
     /// its application still has data while the last write is paced out.
     pub(super) unlimited: bool,
     pub(super) limited: bool,

@@ -205,7 +205,8 @@ fn tidy_routes() -> impl Strategy<Value = (Vec<Link>, Vec<Vec<PortId>>)> {
 }
 
 proptest! {
-    /// PAC-14: on no link do the grants exceed the capacity, except for the floors (PAC-16).
+    /// PAC-18, PAC-19: on every link, the sum of the grants is at most the available rate, except for the floors
+    /// (PAC-16).
     #[test]
     fn the_sum_on_every_link_is_at_most_the_available_rate(
         (links, paths) in tidy_routes(),
