@@ -10,8 +10,10 @@ request that writes a Parquet file, as a crash would.
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -46,8 +48,6 @@ def _journaled(app, journal, die_at):
 
 def _entry(environ):
     """A request as a line of the journal. Afterwards, the request can be read again."""
-    import io
-
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     environ["wsgi.input"] = io.BytesIO(body)
     headers = {
@@ -82,12 +82,22 @@ def _replay(app, journal):
 
 def serve(port, journal, die_at=0):
     """Serve until the process is killed."""
+    from werkzeug.test import Client
+
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
     app = DomainDispatcherApplication(create_backend_app)
+    Client(app).put(f"/{BUCKET}")
     _replay(app, journal)
     make_server("127.0.0.1", port, _journaled(app, journal, die_at), threaded=True).serve_forever()
+
+
+def free_port():
+    """A port of this machine that nothing uses."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 class Server:

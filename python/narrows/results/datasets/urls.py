@@ -7,7 +7,7 @@ from pathlib import Path
 
 from narrows.errors import NarrowsError, found
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+(.*)", re.DOTALL)
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?:/+(.*))?", re.DOTALL)
 """A protocol of at least two letters. `Path` reduces `://` to `:/`."""
 
 
@@ -19,7 +19,7 @@ def url_of(place: str | Path) -> str | None:
     match = _URL.fullmatch(str(place))
     if match is None:
         return None
-    protocol, rest = match[1].lower(), match[2].rstrip("/")
+    protocol, rest = match[1].lower(), (match[2] or "").rstrip("/")
     return f"{protocol}:///{rest}" if protocol in ("file", "local") else f"{protocol}://{rest}"
 
 
