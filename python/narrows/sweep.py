@@ -123,7 +123,9 @@ def run(
     if not maker.shares_memory and clock is not None:
         raise NarrowsError(f"clock: found executor {maker.name}, expected local")
     if not maker.shares_memory and url is not None and url.startswith("memory:"):
-        raise NarrowsError(f"--out: found {url} and executor {maker.name}, expected a place that workers share")
+        raise NarrowsError(
+            f"--out: found {url} and executor {maker.name}, expected a place that workers share"
+        )
 
     def make(store: Store) -> Results:
         return _run_all(runs, resolver, backend, store, maker, progress, clock, hosts)

@@ -82,10 +82,9 @@ def _replay(app, journal):
 
 def serve(port, journal, die_at=0):
     """Serve until the process is killed."""
-    from werkzeug.test import Client
-
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
+    from werkzeug.test import Client
 
     app = DomainDispatcherApplication(create_backend_app)
     Client(app).put(f"/{BUCKET}")
@@ -106,10 +105,12 @@ class Server:
     def __init__(self, port, journal):
         self.port, self.journal = port, journal
         self.address = f"http://127.0.0.1:{port}"
+        self.starts = 0
         self._process = None
 
     def start(self, die_at=0):
         """Start the server, and wait until it answers."""
+        self.starts += 1
         command = [sys.executable, __file__, str(self.port), str(self.journal), str(die_at)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(START_SECONDS * 20):

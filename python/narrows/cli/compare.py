@@ -16,8 +16,8 @@ from narrows.cli.table import Table
 from narrows.errors import NarrowsError
 from narrows.results.compare import TOLERANCES, Comparison, Pair
 from narrows.results.compare import compare as compare_results
-from narrows.results.figures import HEADINGS
 from narrows.results.datasets.urls import url_of
+from narrows.results.figures import HEADINGS
 from narrows.results.results import Results
 
 MARK = "<"

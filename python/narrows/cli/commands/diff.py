@@ -15,7 +15,8 @@ def diff(
         str,
         typer.Argument(
             metavar="BASE",
-            help="Folder of results, its URL, or a folder with several of them. With --scenario: a git revision.",
+            help="Folder of results, its URL, or a folder with several of them. With --scenario: a git "
+            "revision.",
             show_default=False,
         ),
     ],

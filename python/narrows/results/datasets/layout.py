@@ -71,7 +71,7 @@ class Layout:
         return divided
 
     def name(self, runs: Sequence[int]) -> str:
-        """The name of a segment with exactly these runs, e.g. ``12-5f0c9a2b81d4``: the lowest run and a hash."""
+        """The name of a segment with these runs: the lowest run and a hash, e.g. ``12-5f0c9a2b81d4``."""
         text = f"{self.sweep}:{','.join(map(str, runs))}"
         return f"{runs[0]}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 

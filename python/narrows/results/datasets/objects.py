@@ -79,7 +79,7 @@ class Objects:
         """The store as a file system of Arrow."""
         from pyarrow.fs import FSSpecHandler, PyFileSystem  # noqa: PLC0415 (slow to import)
 
-        return PyFileSystem(FSSpecHandler(self._fs))
+        return PyFileSystem(FSSpecHandler(self._fs))  # type: ignore[abstract]  # the stubs are wrong
 
     def write(self, name: str, data: bytes) -> None:
         """Write an object. It appears complete or not at all.

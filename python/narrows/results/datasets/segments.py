@@ -106,8 +106,8 @@ class Writer:
 def committed(objects: Objects, sweep: str) -> list[Marked]:
     """The segments of a sweep that count. They have no run in common.
 
-    If workers divided the runs in different ways, some segments overlap. All runs are equal wherever they are,
-    so each run counts once.
+    If workers divided the runs in different ways, some segments overlap. A run is equal in all of them, so it
+    counts once.
 
     Raises:
         OutputError: if the store fails.
@@ -121,7 +121,7 @@ def committed(objects: Objects, sweep: str) -> list[Marked]:
 
 
 def disjoint(found: Iterable[Marked]) -> list[Marked]:
-    """Segments without a common run, in the order of their lowest runs. Of two with a common run, one stays."""
+    """Segments in the order of their lowest runs. Of two segments with a common run, one is left out."""
     taken: set[int] = set()
     chosen: list[Marked] = []
     for one in sorted(found, key=lambda one: (one.numbers[0], -len(one.numbers), one.segment.name)):

@@ -170,4 +170,3 @@ def _segment(url: str, entry: Mapping[str, Any]) -> Segment:
         return Segment(str(entry["folder"]), str(entry["name"]), tuple(map(str, entry["tables"])))
     except (KeyError, TypeError):
         raise OutputError(f"{url}/{METADATA}: {DATASET}.segments: found no segment, expected one") from None
-

@@ -72,8 +72,8 @@ class Dataset:
             raise OutputError(f"{self.url}: found results of another sweep, expected none{advice}")
         if not resume:
             raise OutputError(
-                f"{self.url}: found results of this sweep, expected none; continue it with --reuse, or choose "
-                "another place"
+                f"{self.url}: found results of this sweep, expected none; continue it with --reuse, or "
+                "choose another place"
             )
         marked = committed(self._objects, self._layout.sweep)
         self._kept = frozenset(itertools.chain.from_iterable(one.numbers for one in marked))
