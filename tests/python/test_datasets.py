@@ -395,6 +395,14 @@ def test_files_of_another_sweep_are_not_taken_over(tmp_path, url, backend):
     assert not committed(Objects(url), "0")
 
 
+def test_a_local_dataset_is_read_by_its_path_and_not_replaced(tmp_path, url, backend):
+    results = sweep.run(scenario(), out=url, backend=backend)
+    assert_equal(results, Results.read(tmp_path / "remote"))
+    with pytest.raises(OutputError, match="found a dataset, expected an empty folder or earlier results"):
+        sweep.run(scenario(), out=tmp_path / "remote", backend=backend)
+    assert_equal(results, Results.read(url))
+
+
 def test_results_are_not_replaced(url, backend):
     sweep.run(scenario(), out=url, backend=backend)
     with pytest.raises(

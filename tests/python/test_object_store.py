@@ -1,6 +1,7 @@
 """Datasets on an S3 server that is real except for its scale, also while it dies and comes back."""
 
 import itertools
+import re
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ from test_sweep import same, stop_after
 pytest.importorskip("moto")
 s3fs = pytest.importorskip("s3fs")
 _numbers = itertools.count()
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIE_AT = 9
 """The Parquet file in the middle of which the server dies. The sweep has more."""
 
@@ -140,6 +142,16 @@ def test_polars_and_duckdb_read_the_files_themselves(shared, url, backend):
         """
     ).fetchall()
     assert {row[:2]: row[2] for row in rows} == counts
+
+
+def test_the_example_of_the_guide_runs(url, backend):
+    s3fs.S3FileSystem().mkdir("bucket")
+    sweep.run(scenario(), out="s3://bucket/my", backend=backend)
+    page = Path(__file__).parents[2] / "docs/how-to/clusters.md"
+    (example,) = (block for block in BLOCK.findall(page.read_text()) if "s3://bucket/my" in block)
+    found = {}
+    exec(compile(example, str(page), "exec"), found)
+    assert_equal(found["results"], sweep.run(scenario(), backend=backend))
 
 
 def test_a_server_that_comes_back_costs_nothing_but_time(mortal, backend, monkeypatch):

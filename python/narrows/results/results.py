@@ -37,6 +37,9 @@ SOUNDNESS = "soundness"
 STOPPED = "stopped_s"
 """Key of an output: the simulated time at which the run was stopped. In the metadata: these times by run."""
 
+DATASET = "dataset"
+"""Key of the metadata of datasets: whether they are complete, their partitions and segments."""
+
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "scenario": ("a table", lambda value: isinstance(value, dict)),
     "warmup_s": (
@@ -79,11 +82,7 @@ class Results:
             OutputError: if it holds no results of a finished run.
         """
         if (url := url_of(folder)) is not None:
-            from narrows.results.datasets.source import Source  # noqa: PLC0415 (slow to import)
-
-            source = Source.open(url)
-            _check(source.metadata, f"{url}/{METADATA}")
-            return cls(retired.metadata(source.metadata), {}, source=source)
+            return cls._read_dataset(url)
         folder = Path(folder)
         try:
             metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
@@ -91,10 +90,20 @@ class Results:
                 raise ValueError
         except (OSError, ValueError, RecursionError):
             raise OutputError(f"{folder}: {_not_results(folder)}") from None
+        if DATASET in metadata:
+            return cls._read_dataset(folder.absolute().as_uri())
         _check(metadata, folder / METADATA)
         if not holds_runs(folder):
             raise OutputError(f"{folder}: found no finished run, expected at least one")
         return cls(retired.metadata(metadata), {}, folder)
+
+    @classmethod
+    def _read_dataset(cls, url: str) -> Results:
+        from narrows.results.datasets.source import Source  # noqa: PLC0415 (slow to import)
+
+        source = Source.open(url)
+        _check(source.metadata, f"{url}/{METADATA}")
+        return cls(retired.metadata(source.metadata), {}, source=source)
 
     def __repr__(self) -> str:
         name = self.metadata.get("scenario", {}).get("name", "")

@@ -27,7 +27,7 @@ import pyarrow as pa
 from narrows import locks
 from narrows.errors import OutputError
 from narrows.results import exchange, segments, tables
-from narrows.results.results import LOGS, METADATA, SOUNDNESS, STOPPED, Results, holds_runs
+from narrows.results.results import DATASET, LOGS, METADATA, SOUNDNESS, STOPPED, Results, holds_runs
 from narrows.results.tables import FORMATS, Format
 
 CSV_ROWS = 1_000_000
@@ -205,6 +205,8 @@ class Folder:
             self._held = locks.claim(path)
             earlier = exchange.unfinished(path, self.metadata) if resume else None
             exchange.settle(path, keep_part=earlier == self._part)
+            if DATASET in _metadata(path):
+                raise OutputError(f"{path}: found a dataset, expected an empty folder or earlier results")
             others = [entry for entry in path.iterdir() if entry != self._part]
             if others and not (path / METADATA).exists():
                 raise OutputError(f"{path}: found other files, expected an empty folder or earlier results")

@@ -11,10 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from narrows.results import segments, tables
-from narrows.results.results import SOUNDNESS
+from narrows.results.results import DATASET, SOUNDNESS
 
-DATASET = "dataset"
-"""Key of metadata.json that only datasets have."""
 MOST_PARTITIONS = 256
 """Maximum number of groups of consecutive runs with equal partitions.
 

@@ -103,25 +103,31 @@ class Writer:
         objects.write(segment.file(local.RUNS), parquet(stored))
 
 
-def committed(objects: Objects, sweep: str) -> list[Marked]:
+def committed(objects: Objects, sweep: str, known: dict[str, Marked] | None = None) -> list[Marked]:
     """The segments of a sweep that count. They have no run in common.
 
     If workers divided the runs in different ways, some segments overlap. A run is equal in all of them, so it
     counts once.
 
+    Args:
+        objects: the store.
+        sweep: identifies the sweep.
+        known: markers of this sweep that were read before. New ones are added.
+
     Raises:
         OutputError: if the store fails.
     """
     markers = [name for name in objects.names(local.RUNS) if name.endswith(".parquet")]
-    found: list[Marked] = []
-    for name, content in zip(markers, objects.read_all(markers), strict=True):
+    known = {} if known is None else known
+    new = [name for name in markers if name not in known]
+    for name, content in zip(new, objects.read_all(new), strict=True):
         if (one := _marked(name, content, sweep)) is not None:
-            found.append(one)
-    return disjoint(found)
+            known[name] = one
+    return disjoint(known[name] for name in markers if name in known)
 
 
 def disjoint(found: Iterable[Marked]) -> list[Marked]:
-    """Segments in the order of their lowest runs. Of two segments with a common run, one is left out."""
+    """Segments in the order of their lowest runs. If two have a common run, one is left out."""
     taken: set[int] = set()
     chosen: list[Marked] = []
     for one in sorted(found, key=lambda one: (one.numbers[0], -len(one.numbers), one.segment.name)):

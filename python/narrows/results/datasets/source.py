@@ -14,10 +14,10 @@ from narrows.errors import OutputError
 from narrows.results import segments as local
 from narrows.results import tables
 from narrows.results.arrow import array
-from narrows.results.datasets.layout import DATASET, Layout
+from narrows.results.datasets.layout import Layout
 from narrows.results.datasets.objects import Objects
 from narrows.results.datasets.segments import Segment, committed, read_table
-from narrows.results.results import METADATA
+from narrows.results.results import DATASET, METADATA
 
 if TYPE_CHECKING:
     import pyarrow.dataset

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from narrows.errors import OutputError
 from narrows.results import segments as local
-from narrows.results.datasets.layout import DATASET, Layout
+from narrows.results.datasets.layout import Layout
 from narrows.results.datasets.objects import Objects
 from narrows.results.datasets.segments import Marked, Writer, committed
 from narrows.results.datasets.source import read_metadata
-from narrows.results.results import METADATA, SOUNDNESS, Results
+from narrows.results.results import DATASET, METADATA, SOUNDNESS, Results
 
 SEGMENT_SECONDS = 10.0
 """Longest time that a finished run waits until it is written. Longer than in a folder, because each segment
@@ -53,6 +53,8 @@ class Dataset:
         self._timing: dict[int, float] = {}
         self._kept: frozenset[int] = frozenset()
         self._is_lost = False
+        self._read: dict[str, Marked] = {}
+        """Markers that were read before. They never change."""
         self.writer = Writer(url, self._layout)
         self._begin(resume=resume)
 
@@ -187,8 +189,12 @@ class Dataset:
         return sum(len(one.numbers) for one in self._settled())
 
     def _settled(self) -> list[Marked]:
-        self._write()
-        return committed(self._objects, self._layout.sweep)
+        try:
+            self._write()
+            return committed(self._objects, self._layout.sweep, self._read)
+        except OutputError:
+            self._is_lost = True
+            raise
 
     def finish(self, complete: bool) -> Results:
         """Close the store after the last run. The finished runs of an incomplete sweep stay readable.
