@@ -26,6 +26,8 @@ _numbers = itertools.count()
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DIE_AT = 9
 """The Parquet file in the middle of which the server dies. The sweep has more."""
+DIE_LATER_AT = 20
+"""The same, if two workers write at a time and each segment has six files: one segment is then complete."""
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +177,7 @@ def test_a_server_that_stays_away_ends_the_sweep_and_reuse_continues_it(mortal, 
     url = f"s3://{BUCKET}/x"
     maker = None if executor is None else Processes(2)
     text = TEXT.replace('name = "demo"', 'name = "demo"\nduration = "2s"')
-    mortal.start(die_at=DIE_AT)
+    mortal.start(die_at=DIE_LATER_AT)
     with pytest.raises(OutputError, match=f"^{url}: found no answer of the store .*, expected one; when it"):
         sweep.run(scenario(text), out=url, backend=Sketch(), executor=maker, jobs=1)
     mortal.wait()

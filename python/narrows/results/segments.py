@@ -136,11 +136,11 @@ class Collected:
     """The tables of finished runs that are not written yet. Callers hold a lock.
 
     Args:
-        seconds: longest time that a run should wait.
+        seconds: longest time that a run should wait (None: `WAIT_SECONDS`).
     """
 
-    def __init__(self, seconds: float = WAIT_SECONDS) -> None:
-        self._seconds = seconds
+    def __init__(self, seconds: float | None = None) -> None:
+        self._seconds = WAIT_SECONDS if seconds is None else seconds
         self._runs: dict[int, dict[str, pa.Table]] = {}
         self._bytes = 0
         self._taken = time.monotonic()

@@ -27,6 +27,8 @@ _CONNECT_SECONDS = 10
 _AT_ONCE = 64
 """Objects that are read at a time."""
 _NO_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError")
+_NO_BUCKET = "bucket does not exist"
+"""Part of the message of S3 and of Google Cloud Storage, which use the same exception for a missing object."""
 _NO_ANSWER = ("ConnectionError", "EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError")
 
 
@@ -134,7 +136,7 @@ class Objects:
             try:
                 return bytes(self._fs.cat_file(self.path(name)))
             except FileNotFoundError as error:
-                if "bucket" in str(error):
+                if _NO_BUCKET in str(error):
                     raise
                 return None
 
@@ -162,7 +164,7 @@ class Objects:
                 self._fs.invalidate_cache()
                 paths = self._fs.find(self.path(folder))
             except FileNotFoundError as error:
-                if "bucket" in str(error):
+                if _NO_BUCKET in str(error):
                     raise
                 return []
         prefix = len(self.root) + 1
@@ -213,7 +215,7 @@ class Objects:
                 "sweep"
             )
         if isinstance(error, FileNotFoundError):
-            if "bucket" in text:
+            if _NO_BUCKET in text:
                 bucket = self.root.partition("/")[0]
                 return f"found no bucket {found(bucket)}, expected one that exists"
             return "found no such object, expected a complete dataset"
