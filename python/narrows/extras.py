@@ -9,10 +9,12 @@ from narrows.errors import NarrowsError
 MODULES = {
     "controller": ("fastapi", "networkx", "os_ken", "prometheus_client", "uvicorn"),
     "data": ("pooch",),
+    "gs": ("fsspec", "gcsfs"),
     "pandas": ("pandas",),
     "polars": ("polars",),
     "ray": ("ray",),
     "report": ("altair", "jinja2", "markupsafe", "vl_convert"),
+    "s3": ("fsspec", "s3fs"),
     "slurm": ("submitit",),
     "topologies": ("topohub",),
     "train": ("sklearn",),

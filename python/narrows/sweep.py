@@ -24,6 +24,9 @@ from narrows.executors.local import Threads, cores
 from narrows.executors.worker import Apart, output_of
 from narrows.plan import Plan
 from narrows.results import tables
+from narrows.results.datasets import store as datasets
+from narrows.results.datasets.store import Dataset
+from narrows.results.datasets.urls import url_of
 from narrows.results.merge import SHARD
 from narrows.results.results import SOUNDNESS, STOPPED, Results, is_finished, left_by
 from narrows.results.store import Folder, Memory, Store
@@ -81,7 +84,8 @@ def run(
     Args:
         scenario: the scenario, or the path of its file.
         out: folder for the tables (default: tables in memory only). Earlier results in this folder are
-            replaced when the sweep is complete.
+            replaced when the sweep is complete. A URL such as ``s3://bucket/folder`` is the place of a
+            dataset (see `narrows.results.datasets`), where earlier results are an error.
         seeds: number of seeds (default: the scenario's).
         jobs: number of concurrent runs, at most the backend's maximum (default: one per core).
         backend: the backend (default: the simulator).
@@ -114,14 +118,21 @@ def run(
     if shard is not None:
         metadata[SHARD] = f"{shard[0]}/{shard[1]}"
         runs = part_of(runs, *shard)
-    if resume and out is not None and (whole := _whole(Path(out), metadata)) is not None:
+    url = None if out is None else url_of(out)
+    if url is not None:
+        _check_dataset(url, backend, formats, shard)
+    if resume and out is not None and (whole := _whole(out, metadata)) is not None:
         return whole
     maker = executor_of(executor, jobs, backend)
     if not maker.shares_memory and clock is not None:
         raise NarrowsError(f"clock: found executor {maker.name}, expected local")
+    if not maker.shares_memory and url is not None and url.startswith("memory:"):
+        raise NarrowsError(
+            f"--out: found {url} and executor {maker.name}, expected a place that workers share"
+        )
 
     if "capture" in first:
-        if out is None:
+        if out is None or url is not None:
             raise ScenarioError(
                 "found a capture and no folder for it, expected out", "capture", scenario.source
             )
@@ -131,6 +142,8 @@ def run(
     def make(store: Store) -> Results:
         return _run_all(runs, resolver, backend, store, maker, progress, clock, hosts)
 
+    if url is not None:
+        return make(Dataset(url, metadata, resume=resume))
     if out is not None:
         return make(Folder(Path(out), metadata, formats, resume=resume))
     if maker.shares_memory:
@@ -191,8 +204,30 @@ def most_jobs(jobs: int | None, backend: Backend | Performs | None) -> int:
     return min(jobs or cores(), (backend.most_jobs if backend is not None else None) or MAX_JOBS)
 
 
-def _whole(folder: Path, metadata: dict[str, Any]) -> Results | None:
-    """The results in a folder, if they are complete and have the same metadata."""
+def _check_dataset(
+    url: str, backend: Backend, formats: tuple[Format, ...] | None, shard: tuple[int, int] | None
+) -> None:
+    """Check that a sweep can write a dataset.
+
+    Raises:
+        NarrowsError: if it cannot.
+    """
+    if backend.name in _KERNELS:
+        raise NarrowsError(
+            f"--out: found {url}, expected a folder, because runs on {backend.name} also write logs and a "
+            "simulation"
+        )
+    if formats is not None and set(formats) != {"parquet"}:
+        raise NarrowsError(f"--formats: found {','.join(formats)}, expected parquet, the format of {url}")
+    if shard is not None:
+        raise NarrowsError(f"--shard: found {url}, expected a folder, because narrows merge reads folders")
+
+
+def _whole(out: str | Path, metadata: dict[str, Any]) -> Results | None:
+    """The results in a folder or at a URL, if they are complete and have the same metadata."""
+    if (url := url_of(out)) is not None:
+        return datasets.whole(url, metadata)
+    folder = Path(out)
     if not is_finished(folder):
         return None
     results = Results.read(folder)
@@ -314,7 +349,7 @@ def _run_all(
     done = len(store.kept)
     if done and progress is not None:
         progress(done, len(runs))
-    batches = Batches(_jobs(runs, resolver, store.kept), len(runs) - done, executor)
+    batches = Batches(_jobs(runs, resolver, store.kept), len(runs) - done, executor, store.segment_seconds)
     cut = _Cut()
     _begin(backend)
     scratch = store.stage.absolute() if isinstance(store, Folder) else None
@@ -325,7 +360,7 @@ def _run_all(
                     clock(backend.pace(), len(runs))
                 continue
             batches.learn(report)
-            if isinstance(store, Folder) and not executor.shares_memory:
+            if not executor.shares_memory:
                 store.note(report.seconds, report.segments)
             done += len(report.seconds)
             if hosts is not None:
@@ -434,7 +469,7 @@ def _discard(logs: Mapping[str, str | Path]) -> None:
 def _end(executor: Executor, store: Store) -> None:
     """Wait until all runs have ended and cleaned up. Keep the results of batches that had already ended."""
     for report in executor.cancel():
-        if isinstance(store, Folder):
+        if not executor.shares_memory:
             with contextlib.suppress(OutputError):  # e.g. a full disk; the other runs stay
                 store.note(report.seconds, report.segments)
 
@@ -456,8 +491,8 @@ def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor, c
     """The function that performs a batch of runs."""
     source = runs[0].point.source
     if not executor.shares_memory:
-        assert isinstance(store, Folder)
-        return Apart(backend, store.stage.absolute(), source, release())
+        assert store.writer is not None
+        return Apart(backend, store.writer, source, release())
 
     def here(batch: Batch) -> Report:
         seconds: dict[int, float] = {}

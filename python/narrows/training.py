@@ -22,6 +22,7 @@ import pyarrow.csv
 from narrows import extras
 from narrows.bandwidth_model import FEATURES, FORMAT, LENGTH_MAX, VERSION, Options
 from narrows.errors import NarrowsError, OutputError, one_line
+from narrows.results.datasets.urls import url_of
 from narrows.results.results import Results
 from narrows.results.store import write_text
 from narrows.results.tables import cannot_write
@@ -74,7 +75,7 @@ def read(paths: Sequence[Path]) -> pa.Table:
 
 
 def _table(path: Path) -> pa.Table:
-    if path.is_dir():
+    if path.is_dir() or url_of(path) is not None:
         return Results.read(path).flow_records
     expected = "expected a folder of results, an agent's log in JSON, or a CSV file"
     try:

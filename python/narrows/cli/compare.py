@@ -16,6 +16,7 @@ from narrows.cli.table import Table
 from narrows.errors import NarrowsError
 from narrows.results.compare import TOLERANCES, Comparison, Pair
 from narrows.results.compare import compare as compare_results
+from narrows.results.datasets.urls import url_of
 from narrows.results.figures import HEADINGS
 from narrows.results.results import Results
 
@@ -44,7 +45,11 @@ def compare(a: Path, b: Path, *, as_json: bool) -> None:
 
 
 def _print(a: Path, b: Path, first: Results, second: Results, comparison: Comparison) -> None:
-    print(f"A: {a} ({first.metadata.get('backend')}), B: {b} ({second.metadata.get('backend')})")
+    sides = [
+        f"{label}: {url_of(place) or place} ({side.metadata.get('backend')})"
+        for label, place, side in (("A", a, first), ("B", b, second))
+    ]
+    print(", ".join(sides))
     show(comparison, ("A", "B"), plain())
 
 

@@ -20,6 +20,7 @@ from narrows.cli.table import Table
 from narrows.diff import DIFFERENT, Diff, Side, engines, files, parse_ask, read_side, words
 from narrows.diff import diff as compare
 from narrows.errors import NarrowsError, OutputError, found
+from narrows.results.datasets.urls import url_of
 from narrows.results.store import write_output
 from narrows.scenario.load import load
 
@@ -101,7 +102,7 @@ def _sides(base: str, head: str, request: Request) -> Iterator[tuple[Side, Side]
         ):
             if value is not None:
                 raise NarrowsError(f"{option}: expected --scenario, because folders already have results")
-        yield read_side(Path(base)), read_side(Path(head))
+        yield read_side(Path(base), url_of(base) or ""), read_side(Path(head), url_of(head) or "")
         return
     if request.seed is not None:
         checked_seed(request.seed)

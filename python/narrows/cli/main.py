@@ -119,7 +119,7 @@ def _with_remains(error: NarrowsError) -> str:
     if left is None:
         return str(error)
     count = left.runs.num_rows
-    return f"{error}; {count} finished run{'s' * (count != 1)} readable in {left.folder}"
+    return f"{error}; {count} finished run{'s' * (count != 1)} readable in {left.place}"
 
 
 def main() -> None:

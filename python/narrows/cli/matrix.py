@@ -18,6 +18,7 @@ from narrows.cli.progress import progress_of
 from narrows.cli.run import say_stopped
 from narrows.matrix.ask import Ask
 from narrows.matrix.plan import choose, scenario
+from narrows.results.datasets.urls import require_folder
 from narrows.results.results import is_finished
 from narrows.signals import terminable
 
@@ -45,6 +46,7 @@ def matrix(
     figures: bool,
 ) -> None:
     """Run a matrix, write its page and print a summary."""
+    require_folder(out, "--out", "a matrix also writes a page and figures")
     extras.require("report", "matrix")
     # Drawing libraries are slow to import.
     from narrows.matrix.cells import cells  # noqa: PLC0415

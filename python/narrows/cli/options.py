@@ -12,6 +12,7 @@ from narrows import executors, extras, units
 from narrows.errors import Expected, NarrowsError, OutputError, found
 from narrows.executors import Executor
 from narrows.executors.local import Threads
+from narrows.results.datasets.urls import require_folder
 from narrows.results.tables import FORMATS, Format
 from narrows.scenario.limits import MAX_SEED
 from narrows.scenario.load import parse_override
@@ -88,6 +89,8 @@ def simulator(cache: Path | None, *, no_cache: bool, on: str = "sim") -> Cached 
             f"--cache: found --on {on}, expected --on sim, because real stacks differ each time"
         )
     folder = cache if cache is not None else cache_folder()
+    if folder is not None and not no_cache:
+        require_folder(folder, "NARROWS_CACHE" if cache is None else "--cache")
     if folder is None or no_cache or on != "sim":
         return None
     try:

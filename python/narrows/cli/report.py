@@ -6,6 +6,7 @@ from pathlib import Path
 
 from narrows import extras
 from narrows.errors import OutputError, found
+from narrows.results.datasets.urls import url_of
 from narrows.results.results import REPORT, Results
 from narrows.results.store import write_output
 
@@ -17,6 +18,8 @@ def report(results: Path, out: Path | None, figures: Path | None) -> None:
     extras.require("report", "report")
     from narrows.report import single  # noqa: PLC0415 (charts take a second to load)
 
+    if out is None and (url := url_of(results)) is not None:
+        raise OutputError(f"--out: found nothing, expected a file for the report of {url}")
     read = Results.read(results)
     try:
         html = single(read, files=figures)

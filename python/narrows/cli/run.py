@@ -28,6 +28,7 @@ from narrows.errors import NarrowsError, ScenarioError
 from narrows.executors import Executor
 from narrows.results import summary
 from narrows.results.compare import compare
+from narrows.results.datasets.urls import require_folder, url_of
 from narrows.results.figures import HEADINGS
 from narrows.results.results import METADATA, SIMULATED, STOPPED, Results, holds_runs
 from narrows.results.summary import Figure, Row
@@ -103,6 +104,10 @@ def run(
     folder = out if out is not None else results_folder(loaded.name, on, changed)
     if out is None and shard is not None:
         folder = folder.with_name(f"{folder.name}-{shard[0]}-of-{shard[1]}")
+    url = url_of(folder)
+    place = url or folder
+    if url is not None and on is not On.SIM:
+        require_folder(url, "--out", "runs on real stacks also write logs and a simulation")
     earlier = _metadata(folder)
     maker = options.executor(executor, jobs, on)
     backend = real_stacks(on)
@@ -136,7 +141,7 @@ def run(
             "note: this is a part of the runs, so the expectations are not judged. Merge the parts with "
             f"`narrows merge`, then judge them with `narrows run {scenario} --reuse --out MERGED`"
         )
-    print(f"tables in {folder}{' (earlier results replaced)' if replaced else ''}")
+    print(f"tables in {place}{' (earlier results replaced)' if replaced else ''}")
     options.say_cached(simulator)
     if simulated is not None:
         print(f"\nthe same scenario simulated (narrows compare {folder / SIMULATED} {folder}):")
@@ -198,8 +203,8 @@ def _results(
                 shard=outputs.shard,
             )
         except sweep.Interrupted as stopped:
-            left = f"readable in {stopped.results.folder}" if stopped.done else "nothing is written"
-            earlier = holds_runs(folder) and stopped.results.folder != folder
+            left = f"readable in {stopped.results.place}" if stopped.done else "nothing is written"
+            earlier = url_of(folder) is None and holds_runs(folder) and stopped.results.folder != folder
             stays = f"; {folder} still has the earlier results" if earlier else ""
             rest = "; to run only the rest, add --reuse" if stopped.done else ""
             say(f"interrupted: {stopped}, {left}{stays}{rest}")
@@ -215,7 +220,7 @@ def say_stopped(interrupted: sweep.Interrupted) -> None:
         times = interrupted.stopped.metadata[STOPPED].values()
         at = f"{min(times):.1f} s" if len(times) == 1 else f"{min(times):.1f} to {max(times):.1f} s"
         which = "the active run was" if len(times) == 1 else f"{len(times)} active runs were"
-        say(f"{which} stopped after {at} of simulated time; results so far: {interrupted.stopped.folder}")
+        say(f"{which} stopped after {at} of simulated time; results so far: {interrupted.stopped.place}")
 
 
 def _simulated(

@@ -20,6 +20,7 @@ from narrows.cli.table import Table
 from narrows.data.folder import existing_folder
 from narrows.errors import NarrowsError
 from narrows.executors import Executor
+from narrows.results.datasets.urls import require_folder
 from narrows.signals import terminable
 from narrows.studies.judge import Finding, Verdict
 from narrows.studies.load import find_study, known_studies, load_study
@@ -69,6 +70,8 @@ def study(
         for known in known_studies():
             console.print(f"{known}: {load_study(find_study(known)).title}")
         return
+    if out is not None:
+        require_folder(out, "--out", "a study also writes pages and figures")
     loaded = load_study(find_study(name))
     if as_published and on is On.SIM:
         raise NarrowsError(f"--as-published: found --on {on}, expected --on kernel or vm")

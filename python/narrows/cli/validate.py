@@ -19,6 +19,7 @@ from narrows.cli.options import parsed, positive
 from narrows.cli.run import real_stacks
 from narrows.cli.table import Table
 from narrows.errors import NarrowsError
+from narrows.results.datasets.urls import require_folder
 from narrows.signals import terminable
 from narrows.validate import causes, grid, judge, ns3, page, runner, store
 from narrows.validate import recording as recordings
@@ -57,6 +58,7 @@ def validate(
     simulator: Cached | None,
 ) -> None:
     """Run a validation, write its tables and print errors and verdicts; exit with 1 if a cell failed."""
+    require_folder(out, "--out", "a validation also writes pages and figures")
     if figures or write is not None:
         extras.require("report", "validate (or try --no-figures)" if write is None else "validate --write")
     chosen = tuple(grid.choose(word for word in cells.split(",") if word))

@@ -78,7 +78,8 @@ class Executor(Protocol):
         Args:
             task: performs the runs of a batch.
             batches: the batches.
-            scratch: a folder for files of the executor, which the sweep removes (None if `shares_memory`).
+            scratch: a folder for files of the executor, which the sweep removes (None: `shares_memory`, or
+                the sweep has no folder).
 
         Raises:
             NarrowsError: if a worker is lost for good.

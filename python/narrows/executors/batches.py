@@ -23,9 +23,17 @@ class Batches(Iterator[Batch]):
         jobs: the runs.
         count: number of runs.
         executor: the executor that performs the batches.
+        segment_seconds: intended time that the runs of a segment take.
     """
 
-    def __init__(self, jobs: Iterable[Job], count: int, executor: Executor) -> None:
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        count: int,
+        executor: Executor,
+        segment_seconds: float = segments.WAIT_SECONDS,
+    ) -> None:
+        self._segment_seconds = segment_seconds
         self._jobs, self._left, self._executor = iter(jobs), count, executor
         self._runs, self._seconds = 0.0, 0.0
 
@@ -51,6 +59,7 @@ class Batches(Iterator[Batch]):
             return 1, 1
         pace = max(self._seconds / self._runs, 1e-6)
         fair = math.ceil(self._left / (_SHARE * self._executor.slots))
-        each = max(1, int(segments.WAIT_SECONDS / pace))
-        runs = min(max(1, int(self._executor.batch_seconds / pace)), max(1, fair))
+        each = max(1, int(self._segment_seconds / pace))
+        batch_seconds = max(self._executor.batch_seconds, self._segment_seconds)
+        runs = min(max(1, int(batch_seconds / pace)), max(1, fair))
         return min(each, runs), runs

@@ -1,8 +1,13 @@
-"""The executor on a Slurm cluster, by submitit. All nodes must have access to the sweep's folder."""
+"""The executor on a Slurm cluster, by submitit. All nodes must have access to the sweep's folder.
+
+A sweep at a URL has no folder. Its jobs then share a temporary folder in the current folder.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -47,7 +52,14 @@ class Slurm:
         Raises:
             NarrowsError: if Slurm cannot be reached, or gives up on a job.
         """
-        assert scratch is not None
+        with contextlib.ExitStack() as stack:
+            if scratch is None:
+                # A sweep at a URL. Jobs share the current folder.
+                made = tempfile.TemporaryDirectory(prefix="narrows-slurm-", dir=Path.cwd())
+                scratch = Path(stack.enter_context(made))
+            yield from self._perform(task, batches, scratch)
+
+    def _perform(self, task: Task, batches: Iterator[Batch], scratch: Path) -> Iterator[Report | None]:
         try:
             engine = submitit.AutoExecutor(folder=scratch / "slurm", cluster=self._cluster)
         except RuntimeError as error:

@@ -12,9 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from narrows.backends import Backend, Output
-from narrows.errors import NarrowsError, ScenarioError, one_line
+from narrows.errors import NarrowsError, OutputError, ScenarioError, one_line
 from narrows.executors import Batch, Job, Report
 from narrows.results import segments, tables
+from narrows.results.store import Writer
 from narrows.version import release
 
 
@@ -41,12 +42,12 @@ def output_of(job: Job, backend: Backend, source: str) -> Output:
 class Apart:
     """Performs batches in other processes, which may be on other machines.
 
-    If a worker can access the folder `stage`, it writes segments there. Otherwise it returns their files.
+    If a worker reaches the store, it writes segments there. Otherwise it returns their files.
     """
 
     backend: Backend
-    stage: Path
-    """The folder for segments (`segments.new_stage`)."""
+    writer: Writer
+    """Writes segments into the store."""
     source: str
     """File of the scenario, for errors."""
     version: str
@@ -60,21 +61,26 @@ class Apart:
             return Report(host, {}, error=NarrowsError(differs))
         seconds: dict[int, float] = {}
         files: dict[int, dict[str, bytes]] = {}
-        is_shared = self.stage.is_dir()
+        is_shared = self.writer.is_reachable()
         for jobs in batch:
-            if is_shared and segments.is_written(self.stage, [job.run for job in jobs]):
-                # An earlier attempt at this batch wrote the segment.
-                seconds |= dict.fromkeys((job.run for job in jobs), 0.0)
-                continue
+            try:
+                if is_shared and self.writer.is_written([job.run for job in jobs]):
+                    # An earlier attempt at this batch wrote the segment.
+                    seconds |= dict.fromkeys((job.run for job in jobs), 0.0)
+                    continue
+            except OutputError as problem:
+                return Report(host, seconds, files, problem)
             finished, times, error = self._make(jobs)
-            seconds |= times
             try:
                 if finished and is_shared:
-                    segments.put(self.stage, finished)
+                    self.writer.put(finished)
                 elif finished:
                     files[jobs[0].run] = _files(finished)
+                seconds |= times
             except OSError as problem:
-                error = tables.cannot_write(self.stage.parent, problem)
+                error = NarrowsError(f"{host}: cannot write temporary files ({problem.strerror})")
+            except OutputError as problem:
+                error = problem
             if error is not None:
                 return Report(host, seconds, files, error)
         return Report(host, seconds, files)

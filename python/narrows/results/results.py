@@ -13,10 +13,14 @@ import pyarrow as pa
 from narrows import extras, retired
 from narrows.errors import NarrowsError, OutputError, found, hint
 from narrows.results import segments, tables
+from narrows.results.datasets.urls import url_of
 
 if TYPE_CHECKING:
     import pandas
     import polars
+    import pyarrow.dataset
+
+    from narrows.results.datasets.source import Source
 
 METADATA = "metadata.json"
 """File with the version, the scenario and the runs."""
@@ -32,6 +36,9 @@ SOUNDNESS = "soundness"
 """Key of the metadata. Its value says for each run in real time whether the run was sound, with reasons."""
 STOPPED = "stopped_s"
 """Key of an output: the simulated time at which the run was stopped. In the metadata: these times by run."""
+
+DATASET = "dataset"
+"""Key of the metadata of datasets: whether they are complete, their partitions and segments."""
 
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "scenario": ("a table", lambda value: isinstance(value, dict)),
@@ -50,23 +57,32 @@ class Results:
     """Tables of one or more runs.
 
     Every table begins with the column ``run``. The table ``runs`` has the seed and the factors of each run.
-    Tables are read from disk at their first use.
+    Tables are read from disk or from the store at their first use.
     """
 
     def __init__(
-        self, metadata: dict[str, Any], loaded: dict[str, pa.Table], folder: Path | None = None
+        self,
+        metadata: dict[str, Any],
+        loaded: dict[str, pa.Table],
+        folder: Path | None = None,
+        source: Source | None = None,
     ) -> None:
         self.metadata = metadata
         self.folder = folder
         self._loaded = loaded
+        self._source = source
 
     @classmethod
     def read(cls, folder: str | Path) -> Results:
-        """Open a folder of results. An interrupted sweep has only its finished runs.
+        """Open a folder of results, or a dataset at a URL such as ``s3://bucket/folder``.
+
+        An interrupted sweep has only its finished runs.
 
         Raises:
             OutputError: if it holds no results of a finished run.
         """
+        if (url := url_of(folder)) is not None:
+            return cls._read_dataset(url)
         folder = Path(folder)
         try:
             metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
@@ -74,19 +90,31 @@ class Results:
                 raise ValueError
         except (OSError, ValueError, RecursionError):
             raise OutputError(f"{folder}: {_not_results(folder)}") from None
-        for key, (expected, fits) in _KINDS.items():
-            if key in metadata and not fits(metadata[key]):
-                shown = found(metadata[key])
-                raise OutputError(f"{folder / METADATA}: {key}: found {shown}, expected {expected}")
+        if DATASET in metadata:
+            return cls._read_dataset(folder.absolute().as_uri())
+        _check(metadata, folder / METADATA)
         if not holds_runs(folder):
             raise OutputError(f"{folder}: found no finished run, expected at least one")
         return cls(retired.metadata(metadata), {}, folder)
 
+    @classmethod
+    def _read_dataset(cls, url: str) -> Results:
+        from narrows.results.datasets.source import Source  # noqa: PLC0415 (slow to import)
+
+        source = Source.open(url)
+        _check(source.metadata, f"{url}/{METADATA}")
+        return cls(retired.metadata(source.metadata), {}, source=source)
+
     def __repr__(self) -> str:
         name = self.metadata.get("scenario", {}).get("name", "")
         runs = len(self.metadata.get("runs", []))
-        where = f"in {self.folder}" if self.folder is not None else "in memory"
-        return f"<Results of {name!r}: {runs} run{'' if runs == 1 else 's'}, {where}>"
+        where = "memory" if self.place is None else self.place
+        return f"<Results of {name!r}: {runs} run{'' if runs == 1 else 's'}, in {where}>"
+
+    @property
+    def place(self) -> Path | str | None:
+        """The folder or the URL of the results; None if they are only in memory."""
+        return self.folder if self._source is None else self._source.url
 
     def table(self, name: str) -> pa.Table:
         """A table by name. A table that was not recorded is empty.
@@ -94,10 +122,7 @@ class Results:
         Raises:
             OutputError: if there is no such table.
         """
-        if name not in ("runs", *tables.SCHEMAS):
-            raise OutputError(
-                f"found table {name!r}, expected one of the results'{hint(name, tables.SCHEMAS)}"
-            )
+        check_name(name)
         if name not in self._loaded:
             self._loaded[name] = self._read(name)
         return self._loaded[name]
@@ -108,6 +133,8 @@ class Results:
 
     def columns(self, name: str) -> list[str]:
         """The names of a table's columns, without reading it."""
+        if self._source is not None and name not in self._loaded:
+            return self._source.columns(name)
         whole = self._whole(name)
         if whole is None:
             return self.table(name).column_names
@@ -121,12 +148,14 @@ class Results:
         Raises:
             OutputError: if the table cannot be read, or has no such column.
         """
+        if self._source is not None and name not in self._loaded:
+            return self._source.column(name, column)
         whole = self._whole(name)
         if whole is not None:
             return tables.read(whole, [column])[column]
         table = self.table(name)
         if column not in table.column_names:
-            raise tables.no_column(tables.place(self.folder, name), column)
+            raise tables.no_column(tables.place(self.place, name), column)
         return table[column]
 
     def _whole(self, name: str) -> Path | None:
@@ -137,6 +166,8 @@ class Results:
         return path if path.exists() else None
 
     def _read(self, name: str) -> pa.Table:
+        if self._source is not None:
+            return self._source.table(name)
         if self.folder is None:
             return tables.empty(name)
         whole = self._whole(name)
@@ -160,12 +191,16 @@ class Results:
     def scan(self, name: str) -> polars.LazyFrame:
         """A table as a lazy polars frame (extra `polars`). It reads only what a query needs.
 
+        At a URL, each table also has the factors that are in the paths of its files.
+
         Raises:
             OutputError: if there is no such table.
         """
         extras.require("polars", "Results.scan")
         import polars  # noqa: PLC0415 (optional, and slow to import)
 
+        if self._source is not None:
+            return polars.scan_pyarrow_dataset(self.dataset(name))
         whole = self._whole(name)
         if whole is None:
             return self.polars(name).lazy()
@@ -174,6 +209,25 @@ class Results:
         frame = polars.scan_parquet(whole)
         # Results of an earlier version have other columns on disk.
         return frame if frame.collect_schema().names() == known else self.polars(name).lazy()
+
+    def dataset(self, name: str) -> pyarrow.dataset.Dataset:
+        """A table as a dataset of Arrow, which reads only what a query needs.
+
+        At a URL, each table also has the factors that are in the paths of its files.
+
+        Raises:
+            OutputError: if there is no such table.
+        """
+        import pyarrow.dataset as ds  # noqa: PLC0415 (slow to import)
+
+        check_name(name)
+        if self._source is not None:
+            return self._source.dataset(name)
+        whole = self._whole(name)
+        if whole is not None and tables.names(whole) == tables.schema(whole).names:
+            return ds.dataset(whole, format="parquet")
+        # Results of an earlier version have other columns on disk.
+        return ds.dataset(self.table(name))
 
     def polars(self, name: str) -> polars.DataFrame:
         """A table as a polars frame (extra `polars`)."""
@@ -218,7 +272,7 @@ class Results:
         known = isinstance(told, dict) and all(isinstance(v, dict) and "sound" in v for v in told.values())
         if not known:
             raise OutputError(
-                f"{self.folder}: metadata.json: {SOUNDNESS}: expected for each run whether it was sound"
+                f"{self.place}: metadata.json: {SOUNDNESS}: expected for each run whether it was sound"
             )
         return dict(told)
 
@@ -271,6 +325,27 @@ class Results:
     def traces(self) -> pa.Table:
         """The state of controllers over time, if it was recorded."""
         return self.table("traces")
+
+
+def check_name(name: str) -> None:
+    """Check that there is a table of this name.
+
+    Raises:
+        OutputError: if there is none.
+    """
+    if name not in ("runs", *tables.SCHEMAS):
+        raise OutputError(f"found table {name!r}, expected one of the results'{hint(name, tables.SCHEMAS)}")
+
+
+def _check(metadata: dict[str, Any], place: Path | str) -> None:
+    """Check the types of the metadata.
+
+    Raises:
+        OutputError: if a key has another type.
+    """
+    for key, (expected, fits) in _KINDS.items():
+        if key in metadata and not fits(metadata[key]):
+            raise OutputError(f"{place}: {key}: found {found(metadata[key])}, expected {expected}")
 
 
 _MOST_NAMED = 8

@@ -16,6 +16,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -133,9 +134,14 @@ def _runs(table: pa.Table) -> NDArray[np.uint32]:
 
 
 class Collected:
-    """The tables of finished runs that are not written yet. Callers hold a lock."""
+    """The tables of finished runs that are not written yet. Callers hold a lock.
 
-    def __init__(self) -> None:
+    Args:
+        seconds: longest time that a run should wait (None: `WAIT_SECONDS`).
+    """
+
+    def __init__(self, seconds: float | None = None) -> None:
+        self._seconds = WAIT_SECONDS if seconds is None else seconds
         self._runs: dict[int, dict[str, pa.Table]] = {}
         self._bytes = 0
         self._taken = time.monotonic()
@@ -144,7 +150,7 @@ class Collected:
         """Add a run's tables. Returns whether it is time to write."""
         self._runs[run] = data
         self._bytes += sum(table.nbytes for table in data.values())
-        return self._bytes >= _WAIT_BYTES or time.monotonic() - self._taken >= WAIT_SECONDS
+        return self._bytes >= _WAIT_BYTES or time.monotonic() - self._taken >= self._seconds
 
     def take(self) -> dict[int, dict[str, pa.Table]]:
         """Remove and return all runs."""
@@ -228,6 +234,32 @@ def copy(source: Path, stage: Path) -> list[int]:
                 shutil.copyfile(path, partial / path.name)
         copied += runs
     return copied
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes finished runs into a sweep's folder. Workers in other processes get a copy."""
+
+    stage: Path
+
+    def is_reachable(self) -> bool:
+        """Whether this process sees the folder."""
+        return self.stage.is_dir()
+
+    def is_written(self, runs: Sequence[int]) -> bool:
+        """As the function `is_written`."""
+        return is_written(self.stage, runs)
+
+    def put(self, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
+        """Write runs as a segment.
+
+        Raises:
+            OutputError: if it cannot be written.
+        """
+        try:
+            put(self.stage, runs)
+        except OSError as error:
+            raise tables.cannot_write(self.stage.parent, error) from None
 
 
 @contextlib.contextmanager

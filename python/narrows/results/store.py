@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,11 +27,32 @@ import pyarrow as pa
 from narrows import locks
 from narrows.errors import OutputError
 from narrows.results import exchange, segments, tables
-from narrows.results.results import LOGS, METADATA, SOUNDNESS, STOPPED, Results, holds_runs
+from narrows.results.results import DATASET, LOGS, METADATA, SOUNDNESS, STOPPED, Results, holds_runs
 from narrows.results.tables import FORMATS, Format
 
 CSV_ROWS = 1_000_000
 """Longest table that is also written as CSV, if the user names no format. Its CSV file has about 100 MB."""
+
+
+class Writer(Protocol):
+    """Writes finished runs for a store. Workers in other processes get a copy."""
+
+    def is_reachable(self) -> bool:
+        """Whether this process can write to the store. Otherwise it returns files to the sweep."""
+
+    def is_written(self, runs: Sequence[int]) -> bool:
+        """Whether the store has exactly these runs, which are in order, as segments.
+
+        Raises:
+            OutputError: if the store cannot be read.
+        """
+
+    def put(self, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
+        """Write runs as segments, which appear complete or not at all.
+
+        Raises:
+            OutputError: if they cannot be written.
+        """
 
 
 class Store(Protocol):
@@ -39,6 +60,14 @@ class Store(Protocol):
 
     metadata: dict[str, Any]
     """Version, scenario and runs."""
+
+    @property
+    def segment_seconds(self) -> float:
+        """Intended time that the runs of a segment take."""
+
+    @property
+    def writer(self) -> Writer | None:
+        """Writes the runs of workers in other processes (None: only threads can write)."""
 
     def beside(self, name: str, metadata: dict[str, Any]) -> Store:
         """Another store of the same kind: in memory, or in a folder whose name ends with `name`.
@@ -54,6 +83,17 @@ class Store(Protocol):
 
     def keep(self, run: int, logs: Mapping[str, str | Path]) -> None:
         """Keep the logs of a run, by file name. A path is that of a file to move."""
+
+    def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
+        """Note the runs of a worker in another process.
+
+        Args:
+            seconds: wall times of runs by number.
+            files: the files of segments that the worker could not write into the store.
+
+        Raises:
+            OutputError: if they cannot be written.
+        """
 
     def settle(self) -> int:
         """Stop taking runs, and return the number of finished runs."""
@@ -71,6 +111,9 @@ class Store(Protocol):
 
 class Memory:
     """Keeps tables in memory."""
+
+    segment_seconds = segments.WAIT_SECONDS
+    writer = None
 
     def __init__(self, metadata: dict[str, Any]) -> None:
         self.metadata = metadata
@@ -94,6 +137,9 @@ class Memory:
 
     def keep(self, run: int, logs: Mapping[str, str | Path]) -> None:
         """Discard the logs, because only a folder can keep them."""
+
+    def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
+        """Do nothing, because only threads write to memory."""
 
     def settle(self) -> int:
         """Return the number of finished runs."""
@@ -130,6 +176,8 @@ class Folder:
         OutputError: if it cannot be written, has other files, or another run is writing there.
     """
 
+    segment_seconds = segments.WAIT_SECONDS
+
     def __init__(
         self,
         path: Path,
@@ -157,6 +205,8 @@ class Folder:
             self._held = locks.claim(path)
             earlier = exchange.unfinished(path, self.metadata) if resume else None
             exchange.settle(path, keep_part=earlier == self._part)
+            if DATASET in _metadata(path):
+                raise OutputError(f"{path}: found a dataset, expected an empty folder or earlier results")
             others = [entry for entry in path.iterdir() if entry != self._part]
             if others and not (path / METADATA).exists():
                 raise OutputError(f"{path}: found other files, expected an empty folder or earlier results")
@@ -303,6 +353,11 @@ class Folder:
     def stage(self) -> Path:
         """The folder in which workers in other processes write segments."""
         return self._stage
+
+    @property
+    def writer(self) -> Writer:
+        """Writes segments from other processes."""
+        return segments.Writer(self._stage.absolute())
 
     def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:
         """Note the runs of a worker in another process.

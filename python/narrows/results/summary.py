@@ -216,7 +216,7 @@ def _over_seeds(results: Results, frame: Frame, entity: str, figures: Sequence[s
     runs, seed = (integers(results.column("runs", name)) for name in ("run", "seed"))
     if (unknown := frame.run[~np.isin(frame.run, runs)]).size:
         raise OutputError(
-            f"{results.folder}: found a {entity} of run {unknown[0]}, expected one of the {len(runs)} "
+            f"{results.place}: found a {entity} of run {unknown[0]}, expected one of the {len(runs)} "
             "that the table runs has"
         )
     order = np.argsort(runs, kind="stable")

@@ -257,11 +257,11 @@ def _missing(path: Path, present: Collection[str]) -> list[str]:
     return [name for name in retired.ADDED.get(path.stem, []) if name not in present]
 
 
-def complete(path: Path, name: str, present: Iterable[str], factors: Iterable[str] = ()) -> None:
+def complete(path: Path | str, name: str, present: Iterable[str], factors: Iterable[str] = ()) -> None:
     """Check that a file has all columns of its table.
 
     Args:
-        path: the file.
+        path: the file, or the place of the table.
         name: name of the table.
         present: columns of the file.
         factors: additional columns of the table of runs.
@@ -276,8 +276,10 @@ def complete(path: Path, name: str, present: Iterable[str], factors: Iterable[st
             raise no_column(path, column)
 
 
-def place(folder: Path | None, name: str) -> str:
-    """Where a table is, for messages (None: in memory)."""
+def place(folder: Path | str | None, name: str) -> str:
+    """Where a table is, for messages: in a folder, at a URL, or in memory (None)."""
+    if isinstance(folder, str):
+        return f"{folder}/{name}"
     return f"table {name}" if folder is None else str(folder / f"{name}.parquet")
 
 

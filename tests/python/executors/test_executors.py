@@ -70,7 +70,7 @@ class Elsewhere:
         assert scratch.is_absolute() and scratch.is_dir()
         task = pickle.loads(pickle.dumps(task))
         if self.moved:
-            task = Apart(task.backend, Path("/nowhere"), task.source, task.version)
+            task = Apart(task.backend, segments.Writer(Path("/nowhere")), task.source, task.version)
         for batch in batches:
             self.batches.append(batch)
             yield None
@@ -151,16 +151,16 @@ def batch_of(*parts):
 
 
 def test_a_worker_writes_a_segment_for_each_part(tmp_path, stage):
-    report = Apart(Sketch(), stage, "x.toml", release())(batch_of((3, 4), (5,)))
+    report = Apart(Sketch(), segments.Writer(stage), "x.toml", release())(batch_of((3, 4), (5,)))
     assert set(report.seconds) == {3, 4, 5} and report.error is None and not report.segments
     assert {path.name for path in (tmp_path / "runs").glob("[0-9]*")} == {"3", "5"}
     assert segments.runs_in(tmp_path) == [3, 4, 5]
 
 
 def test_a_repeated_batch_makes_only_what_is_missing(tmp_path, stage):
-    Apart(Sketch(), stage, "x.toml", release())(batch_of((3, 4)))
+    Apart(Sketch(), segments.Writer(stage), "x.toml", release())(batch_of((3, 4)))
     before = files(tmp_path)
-    report = Apart(Refusing(4), stage, "x.toml", release())(batch_of((3, 4), (5,)))
+    report = Apart(Refusing(4), segments.Writer(stage), "x.toml", release())(batch_of((3, 4), (5,)))
     assert report.error is None and set(report.seconds) == {3, 4, 5}
     assert {name: content for name, content in files(tmp_path).items() if name in before} == before
     assert segments.runs_in(tmp_path) == [3, 4, 5]
@@ -168,22 +168,22 @@ def test_a_repeated_batch_makes_only_what_is_missing(tmp_path, stage):
 
 def test_a_worker_without_the_folder_returns_the_files(tmp_path, stage):
     batch = batch_of((3, 4), (5,))
-    report = Apart(Sketch(), tmp_path / "elsewhere", "x.toml", release())(batch)
-    Apart(Sketch(), stage, "x.toml", release())(batch)
+    report = Apart(Sketch(), segments.Writer(tmp_path / "elsewhere"), "x.toml", release())(batch)
+    Apart(Sketch(), segments.Writer(stage), "x.toml", release())(batch)
     for number, content in report.segments.items():
         assert content == files(tmp_path / f"runs/{number}")
     assert set(report.segments) == {3, 5}
 
 
 def test_a_run_that_fails_ends_the_batch_and_keeps_the_runs_before_it(tmp_path, stage):
-    report = Apart(Refusing(5), stage, "x.toml", release())(batch_of((3, 4), (5,)))
+    report = Apart(Refusing(5), segments.Writer(stage), "x.toml", release())(batch_of((3, 4), (5,)))
     assert str(report.error) == "x.toml: flows.0: refused"
     assert set(report.seconds) == {3}
     assert segments.runs_in(tmp_path) == [3]
 
 
 def test_a_worker_of_another_version_makes_no_run(tmp_path, stage):
-    report = Apart(Sketch(), stage, "x.toml", "0.1.9")(batch_of((3,)))
+    report = Apart(Sketch(), segments.Writer(stage), "x.toml", "0.1.9")(batch_of((3,)))
     assert isinstance(report.error, NarrowsError)
     assert f"found Narrows {release()}, expected 0.1.9" in str(report.error)
     assert segments.runs_in(tmp_path) == []
@@ -194,7 +194,7 @@ def test_a_worker_on_a_full_disk_reports_it(stage, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(segments, "put", full)
-    report = Apart(Sketch(), stage, "x.toml", release())(batch_of((3,)))
+    report = Apart(Sketch(), segments.Writer(stage), "x.toml", release())(batch_of((3,)))
     assert isinstance(report.error, OutputError) and "No space left on device" in str(report.error)
 
 
@@ -271,7 +271,7 @@ def test_results_that_lack_a_run_are_not_complete(tmp_path):
 def test_batches_that_ended_unseen_are_kept(tmp_path):
     class Late(Elsewhere):
         def perform(self, task, batches, scratch):
-            task = Apart(task.backend, Path("/nowhere"), task.source, task.version)
+            task = Apart(task.backend, segments.Writer(Path("/nowhere")), task.source, task.version)
             first, self.late = task(next(batches)), task(next(batches))
             yield first
 

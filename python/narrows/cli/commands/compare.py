@@ -11,8 +11,12 @@ from narrows.cli.commands.shared import Json
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Folder of results.", show_default=False)],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another folder of results.", show_default=False)],
+    a: Annotated[
+        Path, typer.Argument(metavar="A", help="Folder of results, or its URL.", show_default=False)
+    ],
+    b: Annotated[
+        Path, typer.Argument(metavar="B", help="Another folder of results, or its URL.", show_default=False)
+    ],
     as_json: Json = False,
 ) -> None:
     """Compare two folders of results.

@@ -15,14 +15,15 @@ def diff(
         str,
         typer.Argument(
             metavar="BASE",
-            help="Folder of results, or a folder with several of them. With --scenario: a git revision.",
+            help="Folder of results, its URL, or a folder with several of them. With --scenario: a git "
+            "revision.",
             show_default=False,
         ),
     ],
     head: Annotated[
         str,
         typer.Argument(
-            metavar="HEAD", help="Folder or git revision to compare with BASE.", show_default=False
+            metavar="HEAD", help="Folder, URL or git revision to compare with BASE.", show_default=False
         ),
     ],
     scenario: Annotated[

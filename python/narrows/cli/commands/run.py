@@ -30,9 +30,10 @@ def run(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER",
+            metavar="PLACE",
             show_default=False,
-            help="Folder for the tables (default: results/NAME). --on, --set and --seed extend the name, "
+            help="Folder for the tables, or URL for a dataset, e.g. s3://bucket/folder (default: "
+            "results/NAME). --on, --set and --seed extend the name, "
             "e.g. results/my-kernel or results/my-topology.rate=20mbit. If the name is long, or a value is a "
             "list or table, it is results/NAME-set-HASH.",
         ),

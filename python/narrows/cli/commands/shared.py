@@ -97,7 +97,7 @@ ScenarioFile = Annotated[
     Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)
 ]
 ResultsFolder = Annotated[
-    Path, typer.Argument(metavar="RESULTS", help="Folder that narrows run wrote.", show_default=False)
+    Path, typer.Argument(metavar="RESULTS", help="Folder or URL that narrows run wrote.", show_default=False)
 ]
 
 

@@ -27,7 +27,7 @@ def show(
             "--results",
             metavar="FOLDER",
             show_default=False,
-            help="Results of the scenario: add the load of each link (default: no loads).",
+            help="Folder or URL of the scenario's results: add the load of each link (default: no loads).",
         ),
     ] = None,
     override: Overrides = None,

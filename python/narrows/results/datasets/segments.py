@@ -1,0 +1,164 @@
+"""The segments of a dataset: written whole, and counted only with their table of runs."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from narrows.errors import OutputError
+from narrows.results import segments as local
+from narrows.results.arrow import unsigned
+from narrows.results.datasets import layout
+from narrows.results.datasets.layout import Layout
+from narrows.results.datasets.objects import Objects, parquet
+
+_SWEEP, _TABLES = b"narrows.sweep", b"narrows.tables"
+"""Keys of a marker's metadata: the sweep, and the other tables of the segment."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment of finished runs."""
+
+    folder: str
+    """Its partition."""
+    name: str
+    tables: tuple[str, ...]
+    """Its tables that have rows, the table of runs excluded."""
+
+    def file(self, table: str) -> str:
+        """The name of the object with one of its tables."""
+        return layout.file(table, self.folder, self.name)
+
+    def files(self) -> list[str]:
+        """The names of all its objects, the marker last."""
+        return [self.file(table) for table in (*self.tables, local.RUNS)]
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A segment with its table of runs, as it is stored."""
+
+    segment: Segment
+    runs: pa.Table
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The numbers of its runs."""
+        return [int(run) for run in unsigned(self.runs["run"])]
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Writes finished runs into a dataset. Workers in other processes get a copy."""
+
+    url: str
+    layout: Layout
+
+    def is_reachable(self) -> bool:
+        """True: all workers write into the dataset."""
+        return True
+
+    def is_written(self, runs: Sequence[int]) -> bool:
+        """Whether the dataset has segments with exactly these runs.
+
+        Raises:
+            OutputError: if the store fails.
+        """
+        objects = Objects(self.url)
+        return all(
+            objects.exists(layout.file(local.RUNS, folder, self.layout.name(numbers)))
+            for folder, numbers in self.layout.divide(runs).items()
+        )
+
+    def put(self, runs: Mapping[int, Mapping[str, pa.Table]]) -> None:
+        """Write runs as one segment per partition.
+
+        Raises:
+            OutputError: if they cannot be written.
+        """
+        objects = Objects(self.url)
+        for folder, numbers in self.layout.divide(runs).items():
+            self._put(objects, folder, numbers, [runs[run] for run in numbers])
+
+    def _put(
+        self, objects: Objects, folder: str, numbers: Sequence[int], each: Sequence[Mapping[str, pa.Table]]
+    ) -> None:
+        joined = {
+            name: local.joined(name, [run[name] for run in each if name in run])
+            for name in dict.fromkeys(name for run in each for name in run)
+        }
+        marker = joined.pop(local.RUNS)
+        filled = tuple(sorted(name for name, table in joined.items() if len(table)))
+        segment = Segment(folder, self.layout.name(numbers), filled)
+        for name in filled:
+            objects.write(segment.file(name), parquet(joined[name]))
+        facts = {_SWEEP: self.layout.sweep.encode(), _TABLES: ",".join(filled).encode()}
+        stored = marker.drop_columns(list(self.layout.keys)).replace_schema_metadata(facts)
+        objects.write(segment.file(local.RUNS), parquet(stored))
+
+
+def committed(objects: Objects, sweep: str, known: dict[str, Marked] | None = None) -> list[Marked]:
+    """The segments of a sweep that count. They have no run in common.
+
+    If workers divided the runs in different ways, some segments overlap. A run is equal in all of them, so it
+    counts once.
+
+    Args:
+        objects: the store.
+        sweep: identifies the sweep.
+        known: markers of this sweep that were read before. New ones are added.
+
+    Raises:
+        OutputError: if the store fails.
+    """
+    markers = [name for name in objects.names(local.RUNS) if name.endswith(".parquet")]
+    known = {} if known is None else known
+    new = [name for name in markers if name not in known]
+    for name, content in zip(new, objects.read_all(new), strict=True):
+        if (one := _marked(name, content, sweep)) is not None:
+            known[name] = one
+    return disjoint(known[name] for name in markers if name in known)
+
+
+def disjoint(found: Iterable[Marked]) -> list[Marked]:
+    """Segments in the order of their lowest runs. If two have a common run, one is left out."""
+    taken: set[int] = set()
+    chosen: list[Marked] = []
+    for one in sorted(found, key=lambda one: (one.numbers[0], -len(one.numbers), one.segment.name)):
+        if taken.isdisjoint(one.numbers):
+            taken.update(one.numbers)
+            chosen.append(one)
+    return chosen
+
+
+def _marked(name: str, content: bytes, sweep: str) -> Marked | None:
+    """The segment of a marker; None if it belongs to another sweep or is no complete file."""
+    try:
+        runs = pq.read_table(io.BytesIO(content))
+    except (OSError, pa.ArrowException):
+        return None
+    facts = runs.schema.metadata or {}
+    if facts.get(_SWEEP, b"").decode() != sweep or not len(runs) or "run" not in runs.column_names:
+        return None
+    _, _, path = name.partition("/")
+    folder, _, last = path.rpartition("/")
+    known = tuple(table for table in facts.get(_TABLES, b"").decode().split(",") if table)
+    return Marked(Segment(folder, last.removesuffix(".parquet"), known), runs)
+
+
+def read_table(name: str, content: bytes, place: str) -> pa.Table:
+    """The table in an object.
+
+    Raises:
+        OutputError: if it is damaged.
+    """
+    try:
+        return pq.read_table(io.BytesIO(content))
+    except (OSError, pa.ArrowException):
+        raise OutputError(f"{place}: found a damaged file of table {name}, expected Parquet") from None

@@ -1,0 +1,39 @@
+"""Tells URLs from paths."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from narrows.errors import NarrowsError, found
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?:/+(.*))?", re.DOTALL)
+"""A protocol of at least two letters. `Path` reduces `://` to `:/`."""
+
+
+def url_of(place: str | Path) -> str | None:
+    """The URL that a place of results names, without a final slash; None for a path.
+
+    Accepts a URL that was turned into a `Path`, as the command line and careless callers do.
+    """
+    match = _URL.fullmatch(str(place))
+    if match is None:
+        return None
+    protocol, rest = match[1].lower(), (match[2] or "").rstrip("/")
+    return f"{protocol}:///{rest}" if protocol in ("file", "local") else f"{protocol}://{rest}"
+
+
+def require_folder(place: str | Path, name: str, reason: str = "") -> None:
+    """Refuse a URL where only a folder is possible.
+
+    Args:
+        place: a path or a URL.
+        name: the option or argument, which begins the message.
+        reason: why a URL is not possible (empty: none is given).
+
+    Raises:
+        NarrowsError: if it is a URL.
+    """
+    if (url := url_of(place)) is not None:
+        because = f", because {reason}" if reason else ""
+        raise NarrowsError(f"{name}: found {found(url)}, expected a folder{because}")
