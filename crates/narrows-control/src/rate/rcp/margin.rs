@@ -27,8 +27,8 @@ pub(super) fn beta_max(alpha: f64) -> f64 {
 /// Returns whether a disturbance decays with one update per RTT (T = d; ours).
 ///
 /// Let y(k) be the rate in interval k, divided by C, and q(k) the queue at its end, divided by C * d. Both
-/// are deviations from the equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with q(k) = q(k-1)
-/// + y(k). The flows learn a rate at once and send at it during the next interval, and their packets arrive
+/// are deviations from the equilibrium. The update is F(k) = -alpha * y(k) - beta * q(k), with
+/// q(k) = q(k-1) + y(k). The flows learn a rate at once and send at it during the next interval, and their packets arrive
 /// during the interval after that: y(k) = y(k-1) + F(k-2). This is RCP if d is below T_max. XCP distributes F
 /// over the next interval, so half of it arrives one interval later: y(k) = y(k-1) + (F(k-2) + F(k-3)) / 2.
 fn dies_out(alpha: f64, beta: f64, later: f64) -> bool {
