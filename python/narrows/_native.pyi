@@ -13,6 +13,9 @@ behaviour: int
 class PlanError(ValueError):
     """A plan that cannot be run."""
 
+class CaptureError(OSError):
+    """A capture that cannot be written."""
+
 class EmulationError(OSError):
     """The kernel refuses an operation that a run on real stacks needs."""
 
@@ -157,7 +160,7 @@ class Connection:
 
     @property
     def rtt(self) -> float | None:
-        """RTT of the handshake, seconds; None if its SYN was retransmitted."""
+        """RTT of the handshake, seconds; None without a sample."""
 
     @property
     def feedback(self) -> float | None:
@@ -211,7 +214,7 @@ class Congestion:
 
     @property
     def again(self) -> bool:
-        """Whether this is a timeout in an episode that already has a threshold, which stays."""
+        """Whether this is a further timeout in the same episode. The threshold then stays unchanged."""
 
 class Restart:
     """The end of an idle time."""
@@ -245,7 +248,6 @@ class BuiltIn:
     owns_recovery: bool
     exact_ce_echo: bool
     wants_feedback: bool
-    timer: float | None
     def __init__(self, name: str, params: Mapping[str, bool | float | str]) -> None: ...
     def on_established(self, connection: Connection, window: Window) -> None: ...
     def on_lost(self, lost: Lost, window: Window) -> None: ...
@@ -255,7 +257,6 @@ class BuiltIn:
     def on_recovered(self, event: Moment, window: Window) -> None: ...
     def on_undo(self, event: Moment, window: Window) -> None: ...
     def on_restart(self, event: Restart, window: Window) -> None: ...
-    def on_timer(self, event: Moment, window: Window) -> None: ...
     def trace(self) -> dict[str, float]: ...
 
 def run(
@@ -275,7 +276,7 @@ def run(
         capture: a folder for the packets that the plan captures, with a pcapng file for each place.
 
     Raises:
-        OSError: if `capture` cannot be written.
+        CaptureError: if `capture` cannot be written.
         PlanError: one line, if the plan is refused.
         KeyboardInterrupt: if the run was cancelled.
     """

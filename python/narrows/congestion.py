@@ -29,7 +29,7 @@ EBPF = {
 """
 
 
-_CLASS_FILE = re.compile(r"(?P<file>.+\.py):(?P<cls>[A-Za-z_]\w*)")
+_CLASS_FILE = re.compile(r"(?P<file>.+\.py):(?P<cls>[^\W\d]\w*)")
 
 
 @dataclass(frozen=True, slots=True)

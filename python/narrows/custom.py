@@ -30,7 +30,8 @@ Optional attributes:
     exact_ce_echo     True: the flow negotiates ECN, and `ack.ece` tells whether its packets were marked
     wants_feedback    True: the flow asks the network for rates (BRF); `ack.feedback` has them
 
-Except for `timer` and `owns_recovery`, an instance's members must exist when its construction ends, and stay.
+Methods and attributes are looked up once, after `__init__`. Later changes have no effect, except to the
+values of `timer` and `owns_recovery`. The file imports its neighbours at the top, not later in functions.
 `_native.pyi` lists the fields of `ack`, `window` and the events.
 An exception ends the run and is raised again, with a note that names the class, the method and the time.
 """
@@ -50,7 +51,7 @@ from typing import Any
 
 from narrows import _native
 from narrows.congestion import class_file, find
-from narrows.errors import ScenarioError, found, one_line
+from narrows.errors import ScenarioError, described, found
 from narrows.parameters import in_base_units
 
 _HOOKS = ("on_ack", "on_congestion")
@@ -82,18 +83,14 @@ class ClassFile:
             Exception: whatever the file raises when it is imported.
             AttributeError: if the file has no such class.
         """
-        module = _module(self.path, self.text)
+        module = _module(self.path, self.text).module
         return getattr(module, self.name.rpartition(":")[2])  # type: ignore[no-any-return]
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
-
-    @property
-    def __doc__(self) -> str:  # type: ignore[override]
-        """The description of the class."""
-        return self.cls.__doc__ or ""
+        """SHA-256 of the text, and of the files in the same folder that it imports."""
+        imported = _module(self.path, self.text).neighbours
+        return hashlib.sha256("\0".join([self.text, *imported]).encode()).hexdigest()
 
 
 def load(name: str, folder: Path) -> ClassFile:
@@ -111,22 +108,32 @@ def load(name: str, folder: Path) -> ClassFile:
     file, cls_name = named
     path = folder / file
     try:
+        if path.exists() and not path.is_file():
+            raise ScenarioError(f"found {found(file)}, which is not a file, expected a Python file")
         source = ClassFile(name, str(path.absolute()), path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise ScenarioError(f"found {found(file)}, expected a text file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
         raise ScenarioError(f"found {found(file)}, expected a readable file ({reason})") from None
+    _import.cache_clear()  # its neighbours may have changed
     try:
-        module = _module(source.path, source.text)
-    except Exception as error:  # whatever the user's file raises
+        module = _module(source.path, source.text).module
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the user's file raises, e.g. SystemExit
         raise ScenarioError(
-            f"found {found(file)} that raises {type(error).__name__} ({one_line(str(error))}), "
-            "expected a file that can be imported"
+            f"found {found(file)} that raises {described(error)}, expected a file that can be imported"
         ) from error
     cls = getattr(module, cls_name, None)
     if not callable(cls):
-        own = [key for key, value in vars(module).items() if all(hasattr(value, hook) for hook in _HOOKS)]
+        own = [
+            name
+            for name, value in vars(module).items()
+            if inspect.isclass(value)
+            and value.__module__ == module.__name__
+            and all(hasattr(value, hook) for hook in _HOOKS)
+        ]
         has = f"; it has {', '.join(own)}" if own else ""
         raise ScenarioError(f"found {found(name)}, expected a class of this name in {file}{has}")
     if inspect.isclass(cls) and (lacking := [hook for hook in _HOOKS if not hasattr(cls, hook)]):
@@ -156,31 +163,65 @@ def check_parameters(factory: Callable[..., object], name: str, params: Mapping[
         raise ScenarioError(f"found parameters {given}, expected those of {own}{shown}") from None
 
 
+def description(factory: Callable[..., object]) -> str:
+    """The first line of the docstring of a class, or of the class of a `functools.partial`."""
+    own = factory.func if isinstance(factory, functools.partial) else factory
+    return (own.__doc__ or "").strip().split("\n")[0]
+
+
+@dataclass(frozen=True)
+class _Imported:
+    """A file that was imported."""
+
+    module: ModuleType
+    neighbours: tuple[str, ...]
+    """The texts of the files in its folder that it imported, sorted."""
+
+
 _loading = threading.RLock()
 
 
-def _module(path: str, text: str) -> ModuleType:
+def _module(path: str, text: str) -> _Imported:
     """The module of a file's text. It is imported once per process."""
     with _loading:
-        return _imported(path, text)
+        return _import(path, text)
 
 
 @functools.lru_cache(maxsize=256)
-def _imported(path: str, text: str) -> ModuleType:
+def _import(path: str, text: str) -> _Imported:
     file = Path(path)
     digest = hashlib.sha256(f"{path}\n{text}".encode()).hexdigest()
     # A name that no other module has. Pickle and dataclasses look up modules by name.
     module = ModuleType(f"{file.stem}_{digest[:12]}")
     module.__file__ = path
-    if str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))  # the file may import its neighbours
     sys.modules[module.__name__] = module
+    known = set(sys.modules)
+    sys.path.insert(0, str(file.parent))  # the file may import its neighbours
     try:
         exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
+        return _Imported(module, tuple(sorted(_take_neighbours(known, file.parent))))
     except BaseException:
+        _take_neighbours(known, file.parent)
         del sys.modules[module.__name__]
         raise
-    return module
+    finally:
+        sys.path.remove(str(file.parent))
+
+
+def _take_neighbours(known: set[str], folder: Path) -> list[str]:
+    """The texts of modules from this folder that were just imported. They are removed from the known modules.
+
+    Files of other folders may have modules of the same names. A changed neighbour is read again.
+    """
+
+    def is_neighbour(name: str) -> bool:
+        top = name.partition(".")[0]
+        source = Path(getattr(sys.modules.get(top), "__file__", None) or "/")
+        return folder in (source.parent, source.parent.parent if source.name == "__init__.py" else None)
+
+    taken = [sys.modules.pop(name) for name in sorted(filter(is_neighbour, sys.modules.keys() - known))]
+    files = {Path(module.__file__) for module in taken if module.__file__ is not None}
+    return [file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()]
 
 
 class BuiltIn:

@@ -72,6 +72,19 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
+ORIGIN = "narrows_origin"
+"""Attribute of an exception of a user's class: the class, the method and the simulated time."""
+
+
+def described(error: BaseException) -> str:
+    """The type and the text of any exception, on one line. Its text may raise an exception itself."""
+    try:
+        text = one_line(str(error))
+    except Exception:  # of a user's class
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def unreadable(error: Exception, expected: str) -> str:
     """``found no file, expected <what>``, or another reason why a file cannot be read."""
     match error:

@@ -15,7 +15,16 @@ from typing import Any
 import pyarrow as pa
 
 from narrows import executors, extras
-from narrows.backends import BY_AGENT, Backend, Monitored, Pace, Performs, TakesClasses
+from narrows.backends import (
+    BY_AGENT,
+    CAPTURE,
+    Backend,
+    Monitored,
+    Output,
+    Pace,
+    Performs,
+    TakesClasses,
+)
 from narrows.congestion import class_file
 from narrows.errors import NarrowsError, OutputError, ScenarioError
 from narrows.executors import Batch, Executor, Job, Report, Task
@@ -131,10 +140,10 @@ def run(
             f"--out: found {url} and executor {maker.name}, expected a place that workers share"
         )
 
-    if "capture" in first:
+    if any(item.point.capture is not None for item in runs):
         if out is None or url is not None:
             raise ScenarioError(
-                "found a capture and no folder for it, expected out", "capture", scenario.source
+                "found a capture without a results folder, expected --out FOLDER", "capture", scenario.source
             )
         if not maker.shares_memory:
             raise ScenarioError(f"found executor {maker.name}, expected local", "capture", scenario.source)
@@ -255,6 +264,7 @@ class Resolver:
         self._backend = backend if isinstance(backend, TakesClasses) else None
         self.classes: dict[str, str] = {}
         """SHA-256 of the files of Python controllers, by value of `cc`."""
+        self._checked: set[tuple[str, str]] = set()
         offered = backend.congestion_controllers()
         self._ccs = [name for name, _ in offered]
         self._rate_controllers = [name for name, _ in backend.rate_controllers()]
@@ -275,12 +285,16 @@ class Resolver:
     def _load_classes(self, scenario: Scenario, backend: TakesClasses) -> None:
         """Load the Python controllers that the scenario names by file, and check the parameters of all."""
         for i, flow in enumerate(scenario.flows):
-            name = flow.cc.name
+            name, params = flow.cc.name, flow.cc.params
+            # Runs of a sweep have many flows with few controllers.
+            if (chosen := (name, repr(params))) in self._checked:
+                continue
             try:
-                if class_file(name) is not None and name not in self.classes and name not in self._ccs:
+                if name not in self._ccs and class_file(name) is not None:
                     self.classes[name] = backend.load_class(name, Path(scenario.source).parent)
                     self._ccs.append(name)
-                backend.check_parameters(name, flow.cc.params)
+                backend.check_parameters(name, params)
+                self._checked.add(chosen)
             except ScenarioError as error:
                 raise ScenarioError(error.message, f"flows.{i}.cc", scenario.source) from error
 
@@ -382,6 +396,7 @@ def _run_all(
                 done = store.settle()
                 results = store.finish(complete=False) if done else Results({}, {})
             except NarrowsError as error:
+                cut.discard()
                 error.left = error.left or store.abandon()
                 raise
             if done == 0:
@@ -391,6 +406,8 @@ def _run_all(
                 interrupted.stopped = cut.results(store)
             except OutputError as error:
                 interrupted.problem = str(error)
+            finally:
+                cut.discard()
             raise interrupted from None
     except BaseException as error:
         with undisturbed():
@@ -416,15 +433,19 @@ class _Cut:
     def __init__(self) -> None:
         self._data: dict[int, dict[str, pa.Table]] = {}
         self._seconds: dict[int, float] = {}
-        self._logs: dict[int, Mapping[str, str | Path]] = {}
+        self._outputs: dict[int, Output] = {}
 
-    def add(
-        self, run: int, data: dict[str, pa.Table], seconds: float, logs: Mapping[str, str | Path]
-    ) -> None:
+    def add(self, run: int, data: dict[str, pa.Table], seconds: float, output: Output) -> None:
         """Add a run that was stopped after some simulated seconds. May be called from any thread."""
-        self._logs[run] = logs
+        self._outputs[run] = output
         self._seconds[run] = seconds
         self._data[run] = data
+
+    def discard(self) -> None:
+        """Remove the temporary files of the runs."""
+        for output in self._outputs.values():
+            if (capture := output.get(CAPTURE)) is not None:
+                shutil.rmtree(capture, ignore_errors=True)
 
     def results(self, store: Store) -> Results | None:
         """The runs as results of their own, written next to the results of the store. None without runs.
@@ -444,13 +465,11 @@ class _Cut:
         try:
             for run, data in self._data.items():
                 beside.add(run, data, 0.0)
-                beside.keep(run, self._logs[run])
+                with _files_of(self._outputs[run]) as files:
+                    beside.keep(run, files)
         except OutputError:
             beside.abandon()
             raise
-        finally:
-            for logs in self._logs.values():
-                _discard(logs)
         return beside.finish(complete=True)
 
 
@@ -460,10 +479,16 @@ def _begin(backend: Backend) -> None:
         backend.begin()
 
 
-def _discard(logs: Mapping[str, str | Path]) -> None:
-    """Remove the temporary folders of logs that are files."""
-    for folder in {log.parent for log in logs.values() if isinstance(log, Path)}:
-        shutil.rmtree(folder, ignore_errors=True)
+@contextlib.contextmanager
+def _files_of(output: Output) -> Iterator[Mapping[str, str | Path]]:
+    """The logs and captures of a run by file name. Captures are removed at the end of the block."""
+    capture: Path | None = output.get(CAPTURE)
+    try:
+        captured = {path.name: path for path in sorted(capture.iterdir())} if capture is not None else {}
+        yield {**output.get("logs", {}), **captured}
+    finally:
+        if capture is not None:
+            shutil.rmtree(capture, ignore_errors=True)
 
 
 def _end(executor: Executor, store: Store) -> None:
@@ -499,17 +524,16 @@ def _task(runs: list[Run], backend: Backend, store: Store, executor: Executor, c
         for job in itertools.chain.from_iterable(batch):
             started = time.monotonic()
             output = output_of(job, backend, source)
-            data = tables.tables(job.run, job.seed, job.factors, output)
+            seconds_taken = time.monotonic() - started
             if (stopped_s := output.get(STOPPED)) is not None:
-                cut.add(job.run, data, stopped_s, output.get("logs", {}))
+                data = tables.tables(job.run, job.seed, job.factors, output)
+                cut.add(job.run, data, stopped_s, output)
                 break
-            seconds[job.run] = time.monotonic() - started
-            logs = output.get("logs", {})
-            try:
-                store.add(job.run, data, seconds[job.run], output.get("soundness"))
-                store.keep(job.run, logs)
-            finally:
-                _discard(logs)
+            with _files_of(output) as files:
+                data = tables.tables(job.run, job.seed, job.factors, output)
+                seconds[job.run] = seconds_taken
+                store.add(job.run, data, seconds_taken, output.get("soundness"))
+                store.keep(job.run, files)
         return Report("", seconds)
 
     return here

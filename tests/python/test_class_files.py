@@ -1,6 +1,10 @@
 """Python controllers that a scenario names by their file."""
 
 import functools
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import narrows
@@ -107,13 +111,43 @@ def test_results_of_a_changed_class_are_not_reused(folder: Path) -> None:
     assert changed.metadata["classes"] != first.metadata["classes"]
 
 
+def test_a_changed_neighbour_changes_the_class(folder: Path) -> None:
+    first = narrows.run(folder / "my.toml", out=folder / "out")
+    (folder / "own/neighbour.py").write_text("LEAST = 9\n")
+    changed = narrows.run(folder / "my.toml", out=folder / "out", resume=True)
+    assert rate_of(changed) == pytest.approx(9, rel=0.03)
+    assert changed.metadata["classes"] != first.metadata["classes"]
+
+
+def test_one_simulator_reads_a_file_again_for_each_sweep(folder: Path) -> None:
+    simulator = Simulator()
+    first = narrows.run(folder / "my.toml", backend=simulator)
+    (folder / "own/fixed.py").write_text(FIXED.replace("window: int = 4", "window: int = 6"))
+    changed = narrows.run(folder / "my.toml", backend=simulator)
+    assert rate_of(changed) == pytest.approx(6, rel=0.03)
+    assert changed.metadata["classes"] != first.metadata["classes"]
+
+
+def test_neighbours_of_the_same_name_are_told_apart(folder: Path) -> None:
+    (folder / "other").mkdir()
+    (folder / "other/fixed.py").write_text(FIXED)
+    (folder / "other/neighbour.py").write_text("LEAST = 12\n")
+    flows = [
+        {"cc": f"{name}/fixed.py:Fixed", "from": f"s{i}", "to": f"d{i}"}
+        for i, name in ((1, "own"), (2, "other"))
+    ]
+    results = narrows.run(narrows.load(folder / "my.toml", {"flows": flows}))
+    own, other = results.flows.column("goodput_bps").to_pylist()
+    assert other / own == pytest.approx(3, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("cc", "says"),
     [
         ("own/none.py:Fixed", "flows.0.cc: found 'own/none.py', expected a readable file"),
         ("own/fixed.py:Fix", "expected a class of this name in own/fixed.py; it has Fixed"),
         ("own/fixed.py:LEAST", "expected a class of this name"),
-        ("own/broken.py:Any", "found 'own/broken.py' that raises ZeroDivisionError (division by zero)"),
+        ("own/broken.py:Any", "found 'own/broken.py' that raises ZeroDivisionError: division by zero"),
         ("own/spelling.py:Any", "found 'own/spelling.py' that raises SyntaxError"),
         ("own/half.py:Half", "without the method on_congestion, expected on_ack and on_congestion"),
         (
@@ -151,3 +185,61 @@ def test_a_class_given_to_the_simulator_has_its_parameters_checked() -> None:
     partial = functools.partial(Own, gain=3.0)
     scenario = narrows.loads(SCENARIO, overrides={"flows": [{"cc": "own"}]})
     assert narrows.run(scenario, backend=Simulator({"own": partial})).flows.num_rows == 1
+
+
+RAISING = """
+import sys
+
+
+class In{hook}:
+    def __init__(self):
+        {init}
+
+    def on_ack(self, ack, window):
+        {ack}
+
+    def on_congestion(self, event, window):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("init", "ack", "says"),
+    [
+        (
+            "pass",
+            "1 / 0",
+            r"InCase\.on_ack, at 0\.08\d* s of the simulation: ZeroDivisionError: division by zero",
+        ),
+        ("raise ValueError('a\\nb')", "pass", r"InCase\.__init__: ValueError: a b"),
+        ("pass", "sys.exit(3)", r"InCase\.on_ack, at .*: found SystemExit, expected no exception"),
+        (
+            "pass",
+            "window.cwnd = 1.5",
+            r"InCase\.on_ack, at .*: ValueError: window.cwnd: found 1.5, expected a whole",
+        ),
+    ],
+)
+@pytest.mark.parametrize("executor", ["local", "processes"])
+def test_an_exception_of_a_class_ends_the_command_with_one_line(
+    folder: Path, init: str, ack: str, says: str, executor: str
+) -> None:
+    (folder / "own/fixed.py").write_text(RAISING.format(hook="Case", init=init, ack=ack))
+    command = [sys.executable, "-m", "narrows", "run", "my.toml", "--set", 'flows.0.cc="own/fixed.py:InCase"']
+    done = subprocess.run(
+        [*command, "--executor", executor], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert re.match(says, last), done.stderr
+    assert "Traceback" not in done.stderr and not (folder / "results").exists()
+
+
+def test_a_named_pipe_and_unicode_names(folder: Path) -> None:
+    os.mkfifo(folder / "own/pipe.py")
+    scenario = narrows.load(folder / "my.toml", {"flows": [{"cc": "own/pipe.py:Any"}]})
+    with pytest.raises(narrows.ScenarioError, match="which is not a file, expected a Python file"):
+        narrows.run(scenario)
+    (folder / "own/größe.py").write_text(FIXED.replace("class Fixed", "class Größe"))
+    scenario = narrows.load(folder / "my.toml", {"flows": [{"cc": "own/größe.py:Größe"}]})
+    assert narrows.run(scenario).flows.column("name")[0].as_py() == "Größe"

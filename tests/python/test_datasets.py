@@ -109,7 +109,7 @@ def test_the_path_has_the_factors_and_files_have_no_column_for_them(tmp_path, ur
     assert pa.parquet.read_schema(tmp_path / "remote" / first).names[:2] == ["run", "seed"]
 
 
-def test_metadata_appear_last_and_say_that_the_sweep_is_complete(url, backend, monkeypatch):
+def test_metadata_is_written_first_and_last_and_ends_as_complete(url, backend, monkeypatch):
     written = []
     original = Objects.write
     monkeypatch.setattr(
@@ -411,10 +411,10 @@ def test_results_are_not_replaced(url, backend):
         sweep.run(scenario(), out=url, backend=backend)
 
 
-def test_of_two_sweeps_that_begin_together_one_is_refused(url, backend, monkeypatch):
+def test_one_of_two_simultaneous_sweeps_is_refused(url, backend, monkeypatch):
     begun(url, backend)
     monkeypatch.setattr(store, "read_metadata", lambda objects: ({}, None))
-    with pytest.raises(OutputError, match="found another sweep that begins there, expected none"):
+    with pytest.raises(OutputError, match="another sweep has started at this URL, expected none"):
         begun(url, backend)
 
 
@@ -477,7 +477,7 @@ def test_urls_are_told_from_paths(place, expected):
         ),
         (
             ["run", "my.toml", "--out", "memory://x/y", "--executor", "processes"],
-            "--out: found memory://x/y and executor processes, expected a place that workers share",
+            "--out: found memory://x/y, expected a place that outlives the command",
         ),
         (
             ["study", "brf", "--out", "s3://x/y"],
@@ -503,7 +503,7 @@ def test_urls_are_told_from_paths(place, expected):
         ),
     ],
 )
-def test_a_place_that_is_not_possible_costs_one_line(tmp_path, monkeypatch, narrows, words, line):
+def test_an_invalid_place_gives_a_one_line_error(tmp_path, monkeypatch, narrows, words, line):
     monkeypatch.chdir(tmp_path)
     Path("my.toml").write_text(TEXT)
     assert narrows(*words) == (2, "", f"{line}\n")
@@ -567,3 +567,8 @@ def test_a_folder_writer_reports_a_failed_write(tmp_path, backend):
     with pytest.raises(OutputError, match="cannot be written"):
         local.Writer(tmp_path / "absent" / "stage").put({0: {"runs": pa.table({"run": [0]})}})
     assert not Writer(f"file://{tmp_path}/x", Layout("s", (), (0,), ("",))).is_written([0])
+
+
+def test_workers_cannot_share_the_memory_of_the_sweep():
+    with pytest.raises(NarrowsError, match="found memory://x/y and executor processes, expected a"):
+        sweep.run(scenario(), out="memory://x/y", executor="processes")

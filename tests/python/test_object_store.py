@@ -1,4 +1,4 @@
-"""Datasets on an S3 server that is real except for its scale, also while it dies and comes back."""
+"""Datasets on a local S3 server, which some tests kill and restart."""
 
 import itertools
 import re
@@ -117,10 +117,10 @@ def test_all_values_of_factors_survive_the_path(url):
     assert results.scan("flows").sort("run").select(list(points[0])).collect().to_dicts() == points
 
 
-def test_of_two_sweeps_that_begin_together_one_is_refused(url, backend, monkeypatch):
+def test_one_of_two_simultaneous_sweeps_is_refused(url, backend, monkeypatch):
     begun(url, backend)
     monkeypatch.setattr(store, "read_metadata", lambda objects: ({}, None))
-    with pytest.raises(OutputError, match="found another sweep that begins there, expected none"):
+    with pytest.raises(OutputError, match="another sweep has started at this URL, expected none"):
         begun(url, backend)
 
 
@@ -156,7 +156,7 @@ def test_the_example_of_the_guide_runs(url, backend):
     assert_equal(found["results"], sweep.run(scenario(), backend=backend))
 
 
-def test_a_server_that_comes_back_costs_nothing_but_time(mortal, backend, monkeypatch):
+def test_a_sweep_survives_a_restart_of_the_server(mortal, backend, monkeypatch):
     try_only(monkeypatch, 12)
     mortal.start(die_at=DIE_AT)
     back = threading.Thread(target=lambda: (mortal.wait(), mortal.start()))
@@ -171,14 +171,16 @@ def test_a_server_that_comes_back_costs_nothing_but_time(mortal, backend, monkey
 
 
 @pytest.mark.parametrize("executor", [None, "processes"])
-def test_a_server_that_stays_away_ends_the_sweep_and_reuse_continues_it(mortal, monkeypatch, executor):
+def test_a_sweep_fails_without_its_server_and_reuse_continues_it(mortal, monkeypatch, executor):
     monkeypatch.setattr(store, "SEGMENT_SECONDS", 0.0)
     try_only(monkeypatch, 2)
     url = f"s3://{BUCKET}/x"
     maker = None if executor is None else Processes(2)
     text = TEXT.replace('name = "demo"', 'name = "demo"\nduration = "2s"')
     mortal.start(die_at=DIE_LATER_AT)
-    with pytest.raises(OutputError, match=f"^{url}: found no answer of the store .*, expected one; when it"):
+    with pytest.raises(
+        OutputError, match=f"^{url}: found no answer of the store .*, expected one; continue a"
+    ):
         sweep.run(scenario(text), out=url, backend=Sketch(), executor=maker, jobs=1)
     mortal.wait()
     mortal.start()

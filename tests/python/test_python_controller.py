@@ -1,6 +1,7 @@
 """Congestion controllers written in Python."""
 
 import functools
+from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -361,3 +362,46 @@ class BadTimer(Aimd):
 def test_an_invalid_timer_is_refused() -> None:
     with pytest.raises(ValueError, match="timer: found nan, expected a time in seconds, or None"):
         goodput_mbit("own", own=BadTimer)
+
+
+class Late(Paced):
+    """Sets a timer once and never again."""
+
+    runs = 0
+
+    def on_established(self, connection: SimpleNamespace, _window: SimpleNamespace) -> None:
+        """Starts the timer."""
+        self.timer = connection.now + 0.5
+
+    def on_timer(self, _event: SimpleNamespace, _window: SimpleNamespace) -> None:
+        """Leaves the timer as it is."""
+        Late.runs += 1
+
+
+def test_a_timer_runs_once() -> None:
+    Late.runs = 0
+    goodput_mbit("late", late=Late)
+    assert Late.runs == 1
+
+
+class OwnError(Aimd):
+    """Raises an OSError."""
+
+    def trace(self) -> dict[str, float]:
+        """Raises."""
+        event = 3
+        raise OSError(f"no file {event}")
+
+
+def test_an_os_error_of_a_class_stays_what_it_is(tmp_path: Path) -> None:
+    text = SCENARIO.format(cc="own").replace(
+        "[[flows]]", '[probes]\ntraces = true\n[capture]\nhosts = ["s1"]\n[[flows]]'
+    )
+    with pytest.raises(OSError, match="no file 3") as caught:
+        narrows.run(narrows.loads(text), backend=Simulator({"own": OwnError}), out=tmp_path / "out")
+    assert caught.value.__notes__ == ["in OwnError.trace"]
+
+
+def test_a_partial_has_the_description_of_its_class() -> None:
+    offered = dict(Simulator({"own": functools.partial(Paced)}).congestion_controllers())
+    assert offered["own"] == "A constant rate of 5 Mbit/s."

@@ -1,8 +1,9 @@
 //! A folder with one file for each place, because programs that analyse TCP expect each packet once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use narrows_sim::capture::{Captured, Tap};
@@ -12,7 +13,7 @@ use crate::pcapng::{Interface, Pcapng};
 
 /// The files of a run's capture.
 pub struct Folder {
-    files: Vec<Pcapng<BufWriter<File>>>,
+    files: HashMap<Interface, Pcapng<BufWriter<File>>>,
 }
 
 impl Folder {
@@ -22,10 +23,10 @@ impl Folder {
     /// A file cannot be written.
     pub fn create(path: &Path, plan: &Plan) -> io::Result<Self> {
         let mut taken = BTreeSet::new();
-        let mut files = Vec::new();
+        let mut files = HashMap::new();
         for interface in Interface::all(plan) {
             let file = File::create(path.join(file_name(interface.name(plan), &mut taken)))?;
-            files.push(Pcapng::new(BufWriter::new(file), plan, interface)?);
+            files.insert(interface, Pcapng::new(BufWriter::new(file), plan, interface)?);
         }
         Ok(Folder { files })
     }
@@ -35,14 +36,15 @@ impl Folder {
     /// # Errors
     /// A packet could not be written.
     pub fn finish(self) -> io::Result<()> {
-        self.files.into_iter().try_for_each(Pcapng::finish)
+        self.files.into_values().try_for_each(Pcapng::finish)
     }
 }
 
 impl Tap for Folder {
-    fn on_packet(&mut self, packet: &Captured<'_>) {
-        for file in &mut self.files {
-            file.on_packet(packet);
+    fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()> {
+        match self.files.get_mut(&Interface::of(packet.place)) {
+            Some(file) => file.on_packet(packet),
+            None => ControlFlow::Continue(()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Writes the packets of a simulation as pcapng, which Wireshark and tcpdump read.
 //!
-//! [`Folder`] receives the packets that the plan captures ([`Tap`]), and writes a file for each captured link and host.
+//! [`Folder`] receives the packets that the plan captures ([`Tap`](narrows_sim::capture::Tap)), and writes a file for each captured link and host.
 //! `docs/reference/captures.md` describes the files for their readers.
 //!
 //! | module | idea |
@@ -15,7 +15,5 @@ mod datagram;
 mod folder;
 mod pcapng;
 
-pub use datagram::{HEADER_OPTION, address, datagram};
+pub use datagram::datagram;
 pub use folder::Folder;
-pub use narrows_sim::capture::Tap;
-pub use pcapng::{Interface, Pcapng};

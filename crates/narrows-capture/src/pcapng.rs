@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use narrows_sim::capture::{Captured, Place, Tap};
@@ -24,8 +25,8 @@ const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
 /// Where a file's packets are captured.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Interface {
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Interface {
     /// The end of the link with this index in the plan.
     Link(u32),
     /// The node with this index in the plan.
@@ -34,37 +35,38 @@ pub enum Interface {
 
 impl Interface {
     /// Returns all places of a plan's capture.
-    pub fn all(plan: &Plan) -> Vec<Self> {
+    pub(crate) fn all(plan: &Plan) -> Vec<Self> {
         let Some(capture) = &plan.capture else { return Vec::new() };
         let links = capture.links.iter().copied().map(Interface::Link);
         links.chain(capture.hosts.iter().copied().map(Interface::Host)).collect()
     }
 
     /// Returns the name of the place.
-    pub fn name(self, plan: &Plan) -> &str {
+    pub(crate) fn name(self, plan: &Plan) -> &str {
         match self {
             Interface::Link(link) => plan.links.get(link as usize).map_or("", |l| l.name.as_str()),
             Interface::Host(node) => plan.nodes.get(node as usize).map_or("", |n| n.as_str()),
         }
     }
 
-    /// Whether a packet belongs to this place.
-    fn has(self, place: Place) -> bool {
+    /// Returns the file to which packets of a place belong.
+    pub(crate) fn of(place: Place) -> Self {
         match place {
-            Place::Link(link) => self == Interface::Link(link),
-            Place::Sent(node) | Place::Received(node) => self == Interface::Host(node),
+            Place::Link(link) => Interface::Link(link),
+            Place::Sent(node) | Place::Received(node) => Interface::Host(node),
         }
     }
 }
 
 /// Writes the packets of one place as pcapng.
-pub struct Pcapng<W: Write> {
+pub(crate) struct Pcapng<W: Write> {
     writer: PcapNgWriter<W>,
-    interface: Interface,
     snap: usize,
+    /// The bytes of a packet. The buffer is used again for the next packet.
+    bytes: Vec<u8>,
     /// The flows whose names are written.
     named: BTreeSet<u32>,
-    /// The first error. Nothing is written after it.
+    /// The error that ended the run.
     error: Option<io::Error>,
 }
 
@@ -73,7 +75,7 @@ impl<W: Write> Pcapng<W> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn new(out: W, plan: &Plan, interface: Interface) -> io::Result<Self> {
+    pub(crate) fn new(out: W, plan: &Plan, interface: Interface) -> io::Result<Self> {
         let snap = plan.capture.as_ref().map_or(0, |capture| capture.snap);
         let mut writer = PcapNgWriter::new(out).map_err(to_io)?;
         let description = InterfaceDescriptionBlock {
@@ -93,14 +95,14 @@ impl<W: Write> Pcapng<W> {
         });
         let names = NameResolutionBlock { records: records.collect(), options: Vec::new() };
         writer.write_pcapng_block(names).map_err(to_io)?;
-        Ok(Pcapng { writer, interface, snap: snap as usize, named: BTreeSet::new(), error: None })
+        Ok(Pcapng { writer, snap: snap as usize, bytes: Vec::new(), named: BTreeSet::new(), error: None })
     }
 
     /// Ends the file.
     ///
     /// # Errors
     /// A packet could not be written.
-    pub fn finish(self) -> io::Result<()> {
+    pub(crate) fn finish(self) -> io::Result<()> {
         match self.error {
             Some(error) => Err(error),
             None => self.writer.into_inner().flush(),
@@ -108,9 +110,8 @@ impl<W: Write> Pcapng<W> {
     }
 
     fn write(&mut self, p: &Captured<'_>) -> io::Result<()> {
-        let (mut bytes, zeros) = datagram(p);
-        let length = bytes.len() + usize::from(zeros);
-        bytes.resize(length.min(self.snap), 0);
+        let length = datagram(p, &mut self.bytes);
+        self.bytes.resize(length.min(self.snap), 0);
         let mut options = Vec::new();
         if self.named.insert(p.flow.id) {
             let name = format!("flow {} ({})", p.flow.name, p.flow.cc);
@@ -125,7 +126,7 @@ impl<W: Write> Pcapng<W> {
             interface_id: 0,
             timestamp: Duration::from_nanos(p.at.as_nanos()),
             original_len: length as u32,
-            data: Cow::Owned(bytes),
+            data: Cow::Borrowed(&self.bytes),
             options,
         };
         self.writer.write_pcapng_block(block).map(drop).map_err(to_io)
@@ -133,13 +134,12 @@ impl<W: Write> Pcapng<W> {
 }
 
 impl<W: Write> Tap for Pcapng<W> {
-    fn on_packet(&mut self, packet: &Captured<'_>) {
-        if self.interface.has(packet.place)
-            && self.error.is_none()
-            && let Err(error) = self.write(packet)
-        {
+    fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()> {
+        if let Err(error) = self.write(packet) {
             self.error = Some(error);
+            return ControlFlow::Break(());
         }
+        ControlFlow::Continue(())
     }
 }
 

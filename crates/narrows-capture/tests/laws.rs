@@ -1,6 +1,8 @@
-//! Laws of captured packets, over random networks: a parser accepts all headers, and the stream of bytes is that of TCP.
+//! Properties of captured packets in random networks: a parser accepts all headers, and sequence numbers form a valid TCP
+//! stream.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
@@ -28,9 +30,10 @@ struct Parser {
 }
 
 impl Tap for Parser {
-    fn on_packet(&mut self, p: &Captured<'_>) {
-        let (mut bytes, zeros) = datagram(p);
-        bytes.resize(bytes.len() + usize::from(zeros), 0);
+    fn on_packet(&mut self, p: &Captured<'_>) -> ControlFlow<()> {
+        let mut bytes = Vec::new();
+        let length = datagram(p, &mut bytes);
+        bytes.resize(length, 0);
         assert_eq!(bytes.len(), usize::from(p.size), "the datagram has the packet's size");
         let sliced = SlicedPacket::from_ip(&bytes).expect("a datagram");
         let Some(NetSlice::Ipv4(ip)) = &sliced.net else { panic!("expected IPv4") };
@@ -51,6 +54,7 @@ impl Tap for Parser {
             }
             _ => panic!("expected TCP or UDP"),
         }
+        ControlFlow::Continue(())
     }
 }
 
@@ -175,6 +179,22 @@ proptest! {
         let plan = Plan { capture: None, ..network.plan() };
         let plain = narrows_sim::run(&plan, &AtomicBool::new(false)).expect("a run");
         prop_assert_eq!(format!("{captured:?}"), format!("{plain:?}"));
+    }
+
+    #[test]
+    fn a_tap_can_end_the_run(network in networks(), most in 1..50usize) {
+        struct Few(usize);
+        impl Tap for Few {
+            fn on_packet(&mut self, _: &Captured<'_>) -> ControlFlow<()> {
+                self.0 -= 1;
+                if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            }
+        }
+        let mut few = Few(most);
+        let cancel = AtomicBool::new(false);
+        let built_in = Catalogue::built_in();
+        run_captured(&network.plan(), &cancel, &Monitor::default(), built_in, &mut few).expect("a run");
+        prop_assert_eq!(few.0, 0);
     }
 
     #[test]

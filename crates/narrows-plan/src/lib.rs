@@ -363,6 +363,12 @@ pub struct FlowPlan {
 }
 
 impl FlowPlan {
+    /// Returns the name of a flow of this entry in the results. `member` is its number within the entry.
+    pub fn flow_name(&self, member: u32) -> String {
+        let is_group = self.count > 1 || matches!(self.app, AppPlan::Poisson { .. });
+        if is_group { format!("{}.{member}", self.name) } else { self.name.clone() }
+    }
+
     /// Creates a TCP flow with this congestion controller. The flow sends as much as it can from the start of the
     /// run.
     pub fn bulk(name: impl Into<String>, (from, to): (u32, u32), cc: impl Into<Choice>) -> Self {

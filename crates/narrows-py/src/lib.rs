@@ -17,17 +17,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use controller::{Failure, PyController, Shared};
 use narrows_capture::Folder;
-use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
+use narrows_control::catalogue::{Catalogue, Choice, Controllers, FlowNumber, Problem};
 use narrows_control::congestion::Controller;
 use narrows_control::rate;
 use narrows_sim::plan::{Plan, check_with};
 use narrows_sim::{Column, Error, Results};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+create_exception!(_native, CaptureError, PyOSError, "A capture that cannot be written.");
 create_exception!(_native, PlanError, PyValueError, "A plan that cannot be run.");
 
 /// A flag that cancels a run in another thread.
@@ -94,9 +95,13 @@ impl Controllers for WithClasses<'_> {
     }
 
     fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
+        self.build_for(choice, FlowNumber::default())
+    }
+
+    fn build_for(&self, choice: &Choice, flow: FlowNumber) -> Option<Box<dyn Controller>> {
         match self.classes.get(&choice.name) {
             Some(class) => {
-                let built = PyController::new(class, &choice.params, self.shared);
+                let built = PyController::new(class, &choice.params, flow, self.shared);
                 built.map(|c| Box::new(c) as Box<dyn Controller>)
             }
             None => Catalogue::built_in().build(choice),
@@ -135,21 +140,24 @@ fn run<'py>(
     let flag = cancel.map(|c| c.flag.clone()).unwrap_or_default();
     let monitor = monitor.map(|m| m.0.clone()).unwrap_or_default();
     let plan = parse(plan_json)?;
-    let shared = Shared::new(&plan, Failure::new(monitor.clone()));
+    let shared = Shared::new(plan, Failure::new(monitor.clone()));
+    let plan = &*shared.plan;
     let outcome = py.detach(|| {
         let known = WithClasses { classes: &congestion, shared: &shared };
         match &capture {
-            None => Ok(narrows_sim::run_monitored(&plan, &flag, &monitor, &known)),
-            Some(folder) => captured(&plan, &flag, &monitor, &known, folder),
+            None => Ok(narrows_sim::run_monitored(plan, &flag, &monitor, &known)),
+            Some(folder) => captured(plan, &flag, &monitor, &known, folder),
         }
     });
     if let Some(error) = shared.failure.take() {
         return Err(error);
     }
-    let results = outcome?.map_err(|e| match e {
-        Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
-        other => PlanError::new_err(other.to_string()),
-    })?;
+    let results = outcome
+        .map_err(|e| CaptureError::new_err((e.raw_os_error().unwrap_or_default(), e.to_string())))?
+        .map_err(|e| match e {
+            Error::Cancelled => PyKeyboardInterrupt::new_err("the run was cancelled"),
+            other => PlanError::new_err(other.to_string()),
+        })?;
     tables(py, results)
 }
 
@@ -161,10 +169,6 @@ fn captured(
     known: &dyn Controllers,
     folder: &Path,
 ) -> std::io::Result<Result<Results, Error>> {
-    // The plan names links and nodes by index, so it must be valid before the files begin.
-    if let Err(error) = check_with(plan, known) {
-        return Ok(Err(error));
-    }
     let mut files = Folder::create(folder, plan)?;
     let outcome = narrows_sim::run_captured(plan, cancel, monitor, known, &mut files);
     files.finish()?;
@@ -236,6 +240,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("behaviour", narrows_sim::BEHAVIOUR)?;
     // tools/release.py sets the variable.
     m.add("is_release", option_env!("NARROWS_RELEASE").is_some())?;
+    m.add("CaptureError", m.py().get_type::<CaptureError>())?;
     m.add("PlanError", m.py().get_type::<PlanError>())?;
     m.add_class::<Cancel>()?;
     m.add_class::<Monitor>()?;

@@ -3,13 +3,16 @@
 //! The simulator counts segments. Captured packets have the byte numbers of real TCP. Both ends begin with sequence
 //! number 0, so the first byte of data has number 1. Receive windows are not part of packets in the simulator.
 
+use std::ops::ControlFlow;
+
 pub use narrows_control::feedback::header::{Echo, Header};
 use narrows_control::units::Time;
 
 /// Receives captured packets, in the order of time.
 pub trait Tap {
-    /// Called for each packet at each place of the plan's capture.
-    fn on_packet(&mut self, packet: &Captured<'_>);
+    /// Called for each packet at each place of the plan's capture. The run ends at a [`ControlFlow::Break`], e.g. if a file
+    /// cannot be written.
+    fn on_packet(&mut self, packet: &Captured<'_>) -> ControlFlow<()>;
 }
 
 /// A place where a packet was captured.

@@ -98,6 +98,8 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
         for &n in &capture.hosts {
             require("capture.hosts", n, (n as usize) < plan.nodes.len(), "the index of a node")?;
         }
+        let snap = capture.snap;
+        require("capture.snap", snap, (64..=65_535).contains(&snap), "64 to 65535 bytes")?;
     }
     for &l in &plan.probes.links {
         require("probes.links", l, (l as usize) < plan.links.len(), "the index of a link")?;

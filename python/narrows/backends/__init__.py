@@ -14,8 +14,12 @@ Output = Mapping[str, Any]
 
 A backend that runs in real time adds ``soundness``, for `metadata.json`: ``sound``, ``reasons`` and more.
 A run that was stopped has ``stopped_s``, the simulated seconds up to then (`Monitored.stop`).
-``logs`` has the run's logs and captures by file name: texts, or paths of files that the caller may move.
+``logs`` has the run's logs by file name.
+``capture`` is a temporary folder with captured packets, which the caller moves or removes.
 """
+
+CAPTURE = "capture"
+"""Key of the folder with captured packets in an output."""
 
 
 BY_AGENT = "by narrows-agent"
@@ -89,14 +93,14 @@ class TakesClasses(Protocol):
     """A backend whose congestion controllers may be Python classes."""
 
     def load_class(self, name: str, folder: Path) -> str:
-        """Load the class of a file, unless it is known.
+        """Load the class of a file.
 
         Args:
             name: the value of `cc`, FILE.py:CLASS.
             folder: the folder to which the file is relative.
 
         Returns:
-            SHA-256 of the file.
+            SHA-256 of the file and of the files in its folder that it imports.
 
         Raises:
             ScenarioError: if the file cannot be imported, or if it has no such class.

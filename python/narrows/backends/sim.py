@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -15,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from narrows import _native, retired
-from narrows.backends import Output, Pace
-from narrows.custom import check_parameters, load
-from narrows.errors import OutputError, ScenarioError
+from narrows.backends import CAPTURE, Output, Pace
+from narrows.custom import ClassFile, check_parameters, description, load
+from narrows.errors import ORIGIN, NarrowsError, OutputError, ScenarioError
 from narrows.plan import Plan
 from narrows.units import NANOS_PER_SEC
 
@@ -46,17 +48,27 @@ class Simulator:
     ) -> None:
         if controllers is not None:
             if congestion is not None:
-                raise TypeError("found also controllers, the old name of congestion, expected one of them")
+                raise TypeError(
+                    "found both congestion and its old name controllers, expected only congestion"
+                )
             retired.report(retired.caller(), "Simulator(controllers=...)", "Simulator(congestion=...)")
             congestion = controllers
         self._cancel = _native.Cancel()
         self._active: set[_native.Monitor] = set()
         self._is_stopped = False
         self._congestion = dict(congestion or {})
+        self._files: dict[str, ClassFile] = {}
 
-    def __reduce__(self) -> tuple[type[Simulator], tuple[dict[str, Callable[..., object]]]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type[Simulator], tuple[dict[str, Callable[..., object]]], dict[str, dict[str, ClassFile]]]:
         """A copy in another process has its own runs."""
-        return Simulator, (self._congestion,)
+        return Simulator, (self._congestion,), {"_files": self._files}
+
+    @property
+    def _classes(self) -> dict[str, Callable[..., object]]:
+        """All Python controllers by the value of `cc`."""
+        return {**self._files, **self._congestion}
 
     def facts(self) -> dict[str, Any]:
         """The simulator records no facts, because its results do not depend on the machine."""
@@ -65,35 +77,38 @@ class Simulator:
     def check(self, plan: Plan) -> None:
         """Check a plan without running it."""
         try:
-            _native.check(plan_json(plan), list(self._congestion))
+            _native.check(plan_json(plan), list(self._classes))
         except _native.PlanError as error:
             raise translate(str(error)) from None
 
     def run(self, plan: Plan) -> Output:
         """Run a plan. The files of a capture are in a temporary folder, from which the caller moves them."""
-        if "capture" not in plan:
+        if plan.get("capture") is None:
             return self._run(plan, None)
-        folder = Path(tempfile.mkdtemp(prefix="narrows-capture-"))
         try:
-            output = self._run(plan, str(folder))
+            folder = Path(tempfile.mkdtemp(prefix="narrows-capture-"))
+        except OSError as error:
+            raise _no_capture(tempfile.gettempdir(), error) from None
+        try:
+            return {**self._run(plan, str(folder)), CAPTURE: folder}
         except BaseException as error:
             shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, OSError):
-                raise OutputError(f"{folder}: cannot write a capture ({error.strerror or error})") from None
+            if isinstance(error, _native.CaptureError):
+                raise _no_capture(folder, error) from None
             raise
-        return {**output, "logs": {path.name: path for path in sorted(folder.iterdir())}}
 
     def _run(self, plan: Plan, capture: str | None) -> dict[str, Any]:
         monitor = _native.Monitor()
         self._active.add(monitor)
         try:
             self.refuse_if_ended()
-            output = _native.run(plan_json(plan), self._cancel, self._congestion, monitor, capture)
+            output = _native.run(plan_json(plan), self._cancel, self._classes, monitor, capture)
         except _native.PlanError as error:
             raise translate(str(error)) from None
-        except Exception as error:
-            _say_where(error)
+        except (KeyboardInterrupt, _native.CaptureError):
             raise
+        except BaseException as error:
+            raise _of_class(error) from error.__cause__
         finally:
             self._active.discard(monitor)
         # The simulator counts a packet when its transmission begins. So the measurement interval can have one
@@ -102,31 +117,20 @@ class Simulator:
         output["links"]["utilisation"] = np.minimum(output["links"]["utilisation"], 1.0)
         return output
 
-    def add_class(self, name: str, factory: Callable[..., object]) -> None:
-        """Add a congestion controller, or replace it.
-
-        Args:
-            name: the value of `cc`.
-            factory: a class, or a function that returns an instance.
-        """
-        self._congestion = {**self._congestion, name: factory}
-
     def load_class(self, name: str, folder: Path) -> str:
-        """Load the class of a file, unless it is known, and return the SHA-256 of the file."""
-        source = load(name, folder)
-        if self._congestion.get(name) != source:
-            self.add_class(name, source)
-        return source.digest
+        """Load the class of a file, and return the SHA-256 of the file and of its own imports."""
+        self._files = {**self._files, name: load(name, folder)}
+        return self._files[name].digest
 
     def check_parameters(self, name: str, params: Mapping[str, Any]) -> None:
         """Check that the class with this name, if there is one, takes these parameters."""
-        if name in self._congestion:
-            check_parameters(self._congestion[name], name, params)
+        if (factory := self._classes.get(name)) is not None:
+            check_parameters(factory, name, params)
 
     def has_classes(self, plan: Plan) -> bool:
         """Whether flows of this plan use Python controllers."""
         choices = [flow["transport"]["cc"] for flow in plan["flows"] if flow["transport"]["kind"] == "tcp"]
-        return any((cc if isinstance(cc, str) else cc["name"]) in self._congestion for cc in choices)
+        return any((cc if isinstance(cc, str) else cc["name"]) in self._classes for cc in choices)
 
     def cancel(self) -> None:
         """End all runs soon."""
@@ -159,7 +163,7 @@ class Simulator:
 
     def congestion_controllers(self) -> list[tuple[str, str]]:
         """Values that `cc` may have."""
-        own = [(name, (of.__doc__ or "").strip().split("\n")[0]) for name, of in self._congestion.items()]
+        own = [(name, description(factory)) for name, factory in self._congestion.items()]
         return own + _native.congestion_controllers()
 
     def rate_controllers(self) -> list[tuple[str, str]]:
@@ -168,6 +172,7 @@ class Simulator:
 
 
 _HOOKS = (
+    "__init__",
     "on_ack",
     "on_congestion",
     "on_established",
@@ -181,20 +186,34 @@ _HOOKS = (
 )
 
 
-def _say_where(error: Exception) -> None:
-    """Add a note to an exception of a user's class: the class, the method and the simulated time.
+def _no_capture(folder: str | Path, error: OSError) -> OutputError:
+    """The error about a capture that cannot be written."""
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return OutputError(f"{folder}: cannot write a capture ({reason})")
 
-    The native module has no Python frame, so the outermost frame with the name of a hook is the method that
-    the native module called.
+
+def _of_class(error: BaseException) -> Exception:
+    """An exception of a user's class, with its place as a note and in `ORIGIN`.
+
+    The place is the class, the method and the simulated time. The native module has no Python frame, so the
+    outermost frame with the name of a hook is the method that the native module called. An exception that
+    would end the program, such as SystemExit, is replaced.
     """
+    origin = "a Python controller"
     for frame, _ in walk_tb(error.__traceback__):
         code, values = frame.f_code, frame.f_locals
         if code.co_name in _HOOKS and code.co_argcount >= 1:
-            own, event = (*(values.get(name) for name in code.co_varnames[:2]), None)[:2]
-            now = getattr(event, "now", None)
+            own, *event = (values.get(name) for name in code.co_varnames[: min(2, code.co_argcount)])
+            now = getattr(event[0], "now", None) if event else None
             when = f", at {now:.9g} s of the simulation" if isinstance(now, float) else ""
-            error.add_note(f"in {type(own).__qualname__}.{code.co_name}{when}")
-            return
+            origin = f"{type(own).__qualname__}.{code.co_name}{when}"
+            break
+    if not isinstance(error, Exception):
+        return NarrowsError(f"{origin}: found {type(error).__name__}, expected no exception")
+    error.add_note(f"in {origin}")
+    with contextlib.suppress(AttributeError, TypeError):
+        setattr(error, ORIGIN, origin)
+    return error
 
 
 _PLACE = re.compile(r"(?P<key>\w+(?:\[\d+\])?(?:\.\w+(?:\[\d+\])?)*): (?P<message>.*)", re.DOTALL)

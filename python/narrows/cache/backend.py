@@ -58,7 +58,7 @@ class Cached:
 
     def run(self, plan: Plan) -> Output:
         """Run a plan, or return its known output."""
-        if self._simulator.has_classes(plan) or "capture" in plan:
+        if self._simulator.has_classes(plan) or plan.get("capture") is not None:
             return self._simulator.run(plan)
         self._simulator.refuse_if_ended()
         key = key_of(plan)
@@ -76,7 +76,7 @@ class Cached:
         return output
 
     def load_class(self, name: str, folder: Path) -> str:
-        """Load the class of a file, unless it is known, and return the SHA-256 of the file."""
+        """Load the class of a file, and return the SHA-256 of the file and of its own imports."""
         return self._simulator.load_class(name, folder)
 
     def check_parameters(self, name: str, params: Mapping[str, Any]) -> None:

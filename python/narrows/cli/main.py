@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ import typer
 from narrows import extras
 from narrows.cli.lazy import Entry, LazyGroup
 from narrows.cli.usage import UsageError, usage
-from narrows.errors import NarrowsError, one_line
+from narrows.errors import ORIGIN, NarrowsError, described, one_line
 from narrows.version import release
 
 COMMANDS = (
@@ -149,8 +150,24 @@ def main() -> None:
     except OSError as error:
         # A path that no earlier check covers: it already exists, is not writable, or its disk is full.
         where = f"{error.filename}: " if error.filename is not None else ""
-        print(one_line(f"{where}{error.strerror or error}"), file=sys.stderr)
+        line = _of_class(error) or one_line(f"{where}{error.strerror or error}")
+        print(line, file=sys.stderr)
         raise SystemExit(USAGE_ERROR) from None
+    except Exception as error:
+        if (found := _of_class(error)) is None:
+            raise
+        print(found, file=sys.stderr)
+        raise SystemExit(USAGE_ERROR) from None
+
+
+def _of_class(error: Exception) -> str | None:
+    """An exception of a user's Python controller as one line with its place in the file; None for others."""
+    origin = getattr(error, ORIGIN, None)
+    if origin is None:
+        return None
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = "".join(f" ({frame.filename}, line {frame.lineno})" for frame in last)
+    return one_line(f"{origin}: {described(error)}{place}")
 
 
 if __name__ == "__main__":

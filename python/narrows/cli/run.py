@@ -106,6 +106,8 @@ def run(
         folder = folder.with_name(f"{folder.name}-{shard[0]}-of-{shard[1]}")
     url = url_of(folder)
     place = url or folder
+    if url is not None and url.startswith("memory:"):
+        raise NarrowsError(f"--out: found {url}, expected a place that outlives the command")
     if url is not None and on is not On.SIM:
         require_folder(url, "--out", "runs on real stacks also write logs and a simulation")
     earlier = _metadata(folder)

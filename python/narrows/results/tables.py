@@ -140,7 +140,9 @@ def write_rows(paths: Sequence[Path], parts: Iterable[pa.Table], schema: pa.Sche
                 if path.suffix == ".csv":
                     writers.append(pacsv.CSVWriter(str(partial[path]), schema))
                 else:
-                    writers.append(pq.ParquetWriter(str(partial[path]), schema, compression="zstd"))
+                    writers.append(
+                        pq.ParquetWriter(str(partial[path].absolute()), schema, compression="zstd")
+                    )
             for group in _groups(parts, schema):
                 for writer in writers:
                     writer.write_table(group)

@@ -151,7 +151,7 @@ class Capture(Table):
     hosts: list[Name] = []
     """Nodes: packets that the flows of the node send and receive."""
     snap: Annotated[Size, Field(ge=64, le=65535)] = 128
-    """Recorded bytes of a packet, at most. Headers have up to 128 bytes, and all payload is zero."""
+    """Snap length: recorded bytes per packet, at most. Headers have at most 100 bytes, payload is zero."""
 
     @model_validator(mode="after")
     def _somewhere(self) -> Capture:

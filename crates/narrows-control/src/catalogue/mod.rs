@@ -117,6 +117,17 @@ impl Catalogue {
     }
 }
 
+/// The numbers of a flow in a run, by which a controller can distinguish flows.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowNumber {
+    /// Number in the results, in the order of starts.
+    pub id: u32,
+    /// Index of its entry in the plan.
+    pub entry: u32,
+    /// Number within its entry, if the entry stands for several flows.
+    pub member: u32,
+}
+
 /// A source of congestion controllers for a run. [`Catalogue`] and functions that take a [`Choice`] implement
 /// this trait.
 pub trait Controllers {
@@ -128,6 +139,11 @@ pub trait Controllers {
 
     /// Returns a new controller, or `None` if no algorithm has this name.
     fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>>;
+
+    /// Like [`build`](Controllers::build), for controllers that need to know which flow they serve.
+    fn build_for(&self, choice: &Choice, _flow: FlowNumber) -> Option<Box<dyn Controller>> {
+        self.build(choice)
+    }
 
     /// Returns the choice as results write it.
     fn label(&self, choice: &Choice) -> String {

@@ -46,7 +46,7 @@ pub struct Connection {
     pub now: Time,
     /// L3 bytes of a full segment (1500). Pacing charges this much per segment.
     pub packet_bytes: u32,
-    /// RTT of the handshake; `None` if its SYN was retransmitted.
+    /// RTT of the handshake; `None` without a sample. A retransmitted SYN gives one by its timestamp.
     pub rtt: Option<Span>,
     /// Rate that the network wrote into the SYN-ACK or into the SYN's congestion header, L3
     /// bytes/s.
@@ -58,34 +58,12 @@ pub struct Connection {
     pub echo: Option<Echo>,
     /// Seed for a controller that needs random choices. It differs by flow, and the scenario's seed determines it.
     pub seed: u64,
-    /// The flow that the controller serves.
-    pub flow: FlowNumber,
-}
-
-/// The numbers of a flow in a run. Its controllers can thereby tell the flows apart.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct FlowNumber {
-    /// Number in the results, in the order of starts.
-    pub id: u32,
-    /// Index of its entry in the plan.
-    pub entry: u32,
-    /// Number within its entry, if the entry stands for several flows.
-    pub member: u32,
 }
 
 impl Connection {
     /// Returns a connection without feedback from the network, whose handshake took `rtt`. The seed is 0.
     pub fn new(now: Time, packet_bytes: u32, rtt: Option<Span>) -> Self {
-        Connection {
-            now,
-            packet_bytes,
-            rtt,
-            feedback: None,
-            feedback_possible: false,
-            echo: None,
-            seed: 0,
-            flow: FlowNumber::default(),
-        }
+        Connection { now, packet_bytes, rtt, feedback: None, feedback_possible: false, echo: None, seed: 0 }
     }
 }
 
@@ -398,13 +376,13 @@ pub trait Controller: Send {
         false
     }
 
-    /// Returns the time of the next call of [`on_timer`](Controller::on_timer). The transport asks after each other call.
+    /// Returns the time of the next call of [`on_timer`](Controller::on_timer). The transport reads it after every call of another method.
     fn next_timer(&self) -> Time {
         Time::NEVER
     }
 
-    /// Called at [`next_timer`](Controller::next_timer), after the handshake. A timer that is not later than `now`
-    /// afterwards does not run again until another call sets it.
+    /// Called at [`next_timer`](Controller::next_timer), after the handshake. Afterwards, the timer must be later than `now`.
+    /// Otherwise the transport calls it again before its next transmission.
     fn on_timer(&mut self, _now: Time, _window: &mut Window) {}
 
     /// Returns the owner of the window during recovery. The answer may change during a connection.

@@ -3,7 +3,7 @@
 
 use narrows_control::units::{Bytes, Time};
 use narrows_sim::model::{App, Arrivals, starts};
-use narrows_sim::plan::{AppPlan, Plan};
+use narrows_sim::plan::Plan;
 
 use crate::error::Error;
 use crate::spec::Spec;
@@ -27,9 +27,7 @@ pub(crate) struct Member {
 
 /// The name of a flow in the results.
 pub(crate) fn name(plan: &Plan, member: &Member) -> String {
-    let flow = &plan.flows[member.plan as usize];
-    let grouped = flow.count > 1 || matches!(flow.app, AppPlan::Poisson { .. });
-    if grouped { format!("{}.{}", flow.name, member.member) } else { flow.name.clone() }
+    plan.flows[member.plan as usize].flow_name(member.member)
 }
 
 /// All flows of a run in order of their start. The position in this list is the flow's number in the results.
@@ -80,7 +78,9 @@ pub(crate) fn members(spec: &Spec) -> Result<Vec<Member>, Error> {
 mod tests {
     use super::*;
     use narrows_control::units::Span;
-    use narrows_sim::plan::{FlowPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan, SizePlan};
+    use narrows_sim::plan::{
+        AppPlan, FlowPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan, SizePlan,
+    };
 
     #[test]
     fn arrivals_are_the_same_as_in_the_simulator() {

@@ -5,7 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use narrows_control::catalogue::{Catalogue, Choice};
 use narrows_control::congestion::{Controller, Recovery};
 use narrows_control::parameter::{Value, Values};
-use narrows_control::units::Time;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
@@ -21,7 +20,7 @@ pub(crate) struct BuiltIn {
 
 impl BuiltIn {
     fn controller(&self) -> MutexGuard<'_, Box<dyn Controller>> {
-        // A panic in a controller does not make its state dangerous.
+        // After a panic the state of the controller may be wrong, but it is safe to use.
         self.controller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -74,16 +73,6 @@ impl BuiltIn {
 
     fn on_restart(&self, event: &PyRestart, window: &mut PyWindow) {
         self.controller().on_restart(event.at, event.idle_time, event.limited, &mut window.0);
-    }
-
-    fn on_timer(&self, event: &PyMoment, window: &mut PyWindow) {
-        self.controller().on_timer(event.0, &mut window.0);
-    }
-
-    #[getter]
-    fn timer(&self) -> Option<f64> {
-        let at = self.controller().next_timer();
-        (at != Time::NEVER).then(|| at.as_secs_f64())
     }
 
     #[getter]

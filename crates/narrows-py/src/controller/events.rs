@@ -152,8 +152,9 @@ impl PyAck {
 #[pyclass(frozen, name = "Connection")]
 pub(crate) struct PyConnection {
     pub(crate) event: Connection,
-    /// Name of the flow in the results.
+    /// Name and number of the flow in the results.
     pub(crate) flow: String,
+    pub(crate) id: u32,
 }
 
 #[pymethods]
@@ -190,7 +191,7 @@ impl PyConnection {
 
     #[getter]
     fn flow_id(&self) -> u32 {
-        self.event.flow.id
+        self.id
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -15,13 +15,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use narrows_control::congestion::{
-    Ack, Congestion, Connection, Controller, FlowNumber, Lost, Recovery, Window,
-};
+use narrows_control::catalogue::FlowNumber;
+use narrows_control::congestion::{Ack, Congestion, Connection, Controller, Lost, Recovery, Window};
 use narrows_control::parameter::{Value as Given, Values};
 use narrows_control::units::{Span, Time};
 use narrows_sim::Monitor;
-use narrows_sim::plan::{AppPlan, Plan};
+use narrows_sim::plan::Plan;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -66,26 +65,18 @@ impl Failure {
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) failure: Failure,
-    /// For each entry of the plan: its name, and whether it stands for several flows.
-    entries: Arc<[(String, bool)]>,
+    pub(crate) plan: Arc<Plan>,
 }
 
 impl Shared {
-    pub(crate) fn new(plan: &Plan, failure: Failure) -> Self {
-        let entries = plan.flows.iter().map(|flow| {
-            let is_group = flow.count > 1 || matches!(flow.app, AppPlan::Poisson { .. });
-            (flow.name.clone(), is_group)
-        });
-        Shared { failure, entries: entries.collect() }
+    pub(crate) fn new(plan: Plan, failure: Failure) -> Self {
+        Shared { failure, plan: Arc::new(plan) }
     }
 
     /// Returns the name of a flow in the results.
     fn name_of(&self, flow: FlowNumber) -> String {
-        match self.entries.get(flow.entry as usize) {
-            Some((name, true)) => format!("{name}.{}", flow.member),
-            Some((name, false)) => name.clone(),
-            None => String::new(),
-        }
+        let entry = self.plan.flows.get(flow.entry as usize);
+        entry.map_or_else(String::new, |entry| entry.flow_name(flow.member))
     }
 }
 
@@ -131,13 +122,16 @@ pub(crate) struct PyController {
     /// The attributes `owns_recovery` and `timer` after the last hook.
     recovery: Recovery,
     timer: Time,
+    /// The time of the timer that ran last. A timer runs once.
+    timer_ran: Time,
+    flow: FlowNumber,
 }
 
 impl PyController {
     /// Instantiates the class with the given parameters as keyword arguments. If this raises an exception, records
     /// the exception and returns `None`.
-    pub(crate) fn new(class: &Py<PyAny>, params: &Values, shared: &Shared) -> Option<Self> {
-        Python::attach(|py| match instantiate(class.bind(py), params, shared) {
+    pub(crate) fn new(class: &Py<PyAny>, params: &Values, flow: FlowNumber, shared: &Shared) -> Option<Self> {
+        Python::attach(|py| match instantiate(class.bind(py), params, flow, shared) {
             Ok(controller) => Some(controller),
             Err(error) => {
                 shared.failure.record(error);
@@ -146,22 +140,33 @@ impl PyController {
         })
     }
 
-    /// Calls a hook with the instance and the window, and reads its decisions. After a failure nothing is called.
+    /// Calls a hook with the instance and the window, and reads its decisions.
     #[inline]
     fn call(
         &mut self,
         window: &mut Window,
         hook: impl for<'py> FnOnce(&Bound<'py, PyAny>, &Bound<'py, PyWindow>) -> PyResult<()>,
     ) {
+        self.attempt(|object, decision| {
+            decision.borrow_mut().0.clone_from(window);
+            hook(object, decision)?;
+            window.clone_from(&decision.borrow().0);
+            Ok(())
+        });
+    }
+
+    /// Calls a function with the instance and its window, and reads the attributes. After a failure nothing is called.
+    #[inline]
+    fn attempt(
+        &mut self,
+        act: impl for<'py> FnOnce(&Bound<'py, PyAny>, &Bound<'py, PyWindow>) -> PyResult<()>,
+    ) {
         if self.shared.failure.has_failed.load(Ordering::Relaxed) {
             return;
         }
         let result = Python::attach(|py| -> PyResult<()> {
-            let decision = self.window.bind(py).clone();
-            decision.borrow_mut().0.clone_from(window);
             let object = self.object.bind(py).clone();
-            hook(&object, &decision)?;
-            window.clone_from(&decision.borrow().0);
+            act(&object, self.window.bind(py))?;
             self.read_attributes(&object)
         });
         if let Err(error) = result {
@@ -196,7 +201,12 @@ fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Time> {
 }
 
 /// Creates an instance, and checks that it has the required hooks.
-fn instantiate(class: &Bound<'_, PyAny>, params: &Values, shared: &Shared) -> PyResult<PyController> {
+fn instantiate(
+    class: &Bound<'_, PyAny>,
+    params: &Values,
+    flow: FlowNumber,
+    shared: &Shared,
+) -> PyResult<PyController> {
     let py = class.py();
     let given = PyDict::new(py);
     for (name, value) in params {
@@ -227,6 +237,8 @@ fn instantiate(class: &Bound<'_, PyAny>, params: &Values, shared: &Shared) -> Py
         shared: shared.clone(),
         recovery: Recovery::Transport,
         timer: Time::NEVER,
+        timer_ran: Time::NEVER,
+        flow,
     };
     controller.read_attributes(&object)?;
     Ok(controller)
@@ -249,7 +261,8 @@ impl Controller for PyController {
 
     fn on_established(&mut self, c: &Connection, window: &mut Window) {
         if self.members.on_established {
-            let event = PyConnection { event: c.clone(), flow: self.shared.name_of(c.flow) };
+            let event =
+                PyConnection { event: c.clone(), flow: self.shared.name_of(self.flow), id: self.flow.id };
             self.call(window, |object, window| {
                 notify(object, intern!(object.py(), "on_established"), event, window)
             });
@@ -268,7 +281,7 @@ impl Controller for PyController {
 
     fn on_sample(&mut self, ack: &Ack) {
         if self.members.on_sample {
-            self.call(&mut Window::new(1), |object, _| {
+            self.attempt(|object, _| {
                 let event = Bound::new(object.py(), PyAck(ack.clone()))?;
                 object.call_method1(intern!(object.py(), "on_sample"), (event,)).map(drop)
             });
@@ -317,10 +330,11 @@ impl Controller for PyController {
     }
 
     fn next_timer(&self) -> Time {
-        self.timer
+        if self.timer == self.timer_ran { Time::NEVER } else { self.timer }
     }
 
     fn on_timer(&mut self, now: Time, window: &mut Window) {
+        self.timer_ran = self.timer;
         self.call(window, |object, window| {
             notify(object, intern!(object.py(), "on_timer"), PyMoment(now), window)
         });

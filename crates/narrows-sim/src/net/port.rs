@@ -53,12 +53,14 @@ pub(crate) enum Enqueue {
     Dropped,
 }
 
-/// Reasons to look at a packet at the end of a link. A link without a reason costs one test for all of them.
+/// Reasons to look at a packet at the end of a link. If a link has none, a single test per packet skips them all.
 pub(crate) mod watch {
     /// The receiving node has a switch with a rate controller.
     pub(crate) const SWITCH: u8 = 1;
-    /// Packets are captured at the link, or at the host behind it.
-    pub(crate) const CAPTURE: u8 = 1 << 1;
+    /// Packets are captured at the end of the link.
+    pub(crate) const CAPTURED_LINK: u8 = 1 << 1;
+    /// Packets that the node behind the link receives are captured.
+    pub(crate) const CAPTURED_HOST: u8 = 1 << 2;
 }
 
 /// One direction of a link.

@@ -4,9 +4,7 @@
 //! sender owns its state: `flight` (segments and the path), `control` (the controller and its window),
 //! `recovery` (congestion states, timer) and `pacer`. `transmit` holds the methods that send.
 
-use narrows_control::congestion::{
-    Ack, Connection, Controller, Departing, FlowNumber, RateSample, State, Timestamps,
-};
+use narrows_control::congestion::{Ack, Connection, Controller, Departing, RateSample, State, Timestamps};
 use narrows_control::feedback::code::RateCode;
 use narrows_control::feedback::header::{Echo, Header};
 use narrows_control::units::{Rate, Span, Time};
@@ -38,7 +36,6 @@ pub(crate) struct Config {
     pub(crate) offer: Offer,
     /// Seed for the controller.
     pub(crate) seed: u64,
-    pub(crate) flow: FlowNumber,
 }
 
 /// State of the connection.
@@ -274,7 +271,6 @@ impl Sender {
         connection.feedback_possible = p.is(flag::RATE) || self.feedback.is_some();
         connection.echo = p.echo();
         connection.seed = self.config.seed;
-        connection.flow = self.config.flow;
         self.control.cc.on_established(&connection, &mut self.control.window);
         self.recovery.timer = Timer::Off;
         self.pacer = Pacer::new(io.now);

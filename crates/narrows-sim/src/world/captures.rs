@@ -1,18 +1,20 @@
 //! Captured packets: the conversion of the simulator's packets to those of real TCP.
 //!
 //! A packet in the simulator has the number of its segment, and its slot in the table of flows. The module records the
-//! length of each segment when the sender sends it for the first time, and the name of each flow. So it knows byte
-//! numbers and names wherever the packet is captured later, also after the flow has ended.
+//! length of each segment when the sender sends it for the first time, and the name of each flow. Packets can therefore
+//! be captured with byte numbers and names at any place, even after the flow has ended.
+
+use std::ops::ControlFlow;
 
 use narrows_control::units::Time;
 use rustc_hash::FxHashMap;
 
 use super::World;
-use super::samples::flow_name;
 use crate::capture::{Captured, FlowName, Place, Segment, Tap};
-use crate::net::watch;
+use crate::flow::Meta;
+use crate::net::{HOST, watch};
 use crate::packet::{Packet, flag};
-use crate::plan::{CapturePlan, TransportPlan};
+use crate::plan::{FlowPlan, TransportPlan};
 
 /// The ports of clients, as Linux chooses them (`ip_local_port_range`).
 const CLIENT_PORTS: std::ops::Range<u32> = 32_768..61_000;
@@ -24,8 +26,9 @@ const TIMESTAMP_BYTES: u32 = 12;
 /// The captures of a run.
 pub(super) struct Captures<'p> {
     tap: &'p mut dyn Tap,
-    plan: &'p CapturePlan,
-    /// The flows whose packets may be under way, by slot and generation.
+    /// For each node: whether the packets of its flows are captured.
+    is_captured: Vec<bool>,
+    /// The flows whose packets may be under way, by slot and generation: at most two in each slot.
     flows: FxHashMap<(u32, u16), Known>,
 }
 
@@ -43,6 +46,25 @@ struct Known {
 }
 
 impl Known {
+    fn new(plan: &FlowPlan, meta: &Meta, cc: String) -> Self {
+        let clients = CLIENT_PORTS.end - CLIENT_PORTS.start;
+        let client = CLIENT_PORTS.start + meta.id % clients;
+        let server = SERVER_PORT + meta.id / clients;
+        let mss = match &plan.transport {
+            TransportPlan::Tcp { mss, .. } => u16::try_from(mss.saturating_add(TIMESTAMP_BYTES)).ok(),
+            TransportPlan::Udp { .. } => None,
+        };
+        Known {
+            name: FlowName { id: meta.id, name: plan.flow_name(meta.member), cc },
+            source: plan.from,
+            destination: plan.to,
+            ports: (client as u16, server as u16),
+            mss,
+            starts: vec![1],
+            fin: None,
+        }
+    }
+
     /// Records the length of a data segment that is sent for the first time.
     fn record(&mut self, p: &Packet) {
         let has_data = p.payload > 0 || p.is(flag::FIN);
@@ -99,8 +121,8 @@ impl Known {
 
 impl Captures<'_> {
     /// Passes a packet to the tap.
-    fn pass(&mut self, at: Time, place: Place, p: &Packet) {
-        let Some(flow) = self.flows.get(&(p.flow, p.generation)) else { return };
+    fn pass(&mut self, at: Time, place: Place, p: &Packet) -> ControlFlow<()> {
+        let Some(flow) = self.flows.get(&(p.flow, p.generation)) else { return ControlFlow::Continue(()) };
         let (client, server) = flow.ports;
         let is_back = p.is(flag::REVERSE);
         let captured = Captured {
@@ -121,7 +143,7 @@ impl Captures<'_> {
             echo: p.echo(),
             segment: (!p.is(flag::UDP)).then(|| flow.segment(p)),
         };
-        self.tap.on_packet(&captured);
+        self.tap.on_packet(&captured)
     }
 }
 
@@ -129,59 +151,66 @@ impl<'p> World<'p> {
     /// Begins to pass captured packets to `tap`. Without a capture in the plan, nothing is captured.
     pub(super) fn start_captures(&mut self, tap: &'p mut dyn Tap) {
         let Some(plan) = &self.plan.capture else { return };
-        for (link, port) in self.ports.iter_mut().enumerate() {
-            if plan.links.contains(&(link as u32)) || plan.hosts.contains(&port.to) {
-                port.watch |= watch::CAPTURE;
-            }
+        for &link in &plan.links {
+            self.ports[link as usize].watch |= watch::CAPTURED_LINK;
         }
-        self.captures = Some(Box::new(Captures { tap, plan, flows: FxHashMap::default() }));
+        let mut is_captured = vec![false; self.plan.nodes.len()];
+        for &node in &plan.hosts {
+            is_captured[node as usize] = true;
+        }
+        for port in self.ports.iter_mut().filter(|port| is_captured[port.to as usize]) {
+            port.watch |= watch::CAPTURED_HOST;
+        }
+        self.captures = Some(Box::new(Captures { tap, is_captured, flows: FxHashMap::default() }));
     }
 
     /// Captures a packet at the end of a link, and at the host behind it.
-    pub(super) fn capture_arrival(&mut self, link: u32, packet: u32) {
+    pub(super) fn capture_arrival(&mut self, link: u32, packet: u32, watch: u8) {
         let Some(captures) = &mut self.captures else { return };
         let p = self.packets.get(packet);
-        if captures.plan.links.contains(&link) {
-            captures.pass(self.now, Place::Link(link), p);
+        let mut goes_on = ControlFlow::Continue(());
+        if watch & watch::CAPTURED_LINK != 0 {
+            goes_on = captures.pass(self.now, Place::Link(link), p);
         }
-        let node = self.ports[link as usize].to;
-        if self.paths.link(p.hop) == crate::net::HOST && captures.plan.hosts.contains(&node) {
-            captures.pass(self.now, Place::Received(node), p);
+        if watch & watch::CAPTURED_HOST != 0 && self.paths.link(p.hop) == HOST && goes_on.is_continue() {
+            goes_on = captures.pass(self.now, Place::Received(self.ports[link as usize].to), p);
+        }
+        if goes_on.is_break() {
+            self.end_by_capture();
         }
     }
 
-    /// Records a packet that a flow has just sent, and captures it if the flow's host is captured.
-    #[inline(never)]
-    pub(super) fn capture_departure(&mut self, slot: u32, packet: u32) {
+    /// Records the packets that a flow has just sent, and captures them if the flow's host is captured.
+    #[cold]
+    pub(super) fn capture_departures(&mut self, slot: u32) {
         let Some(captures) = &mut self.captures else { return };
-        let p = self.packets.get(packet);
         let meta = &self.flows[slot].meta;
         let plan = &self.plan.flows[meta.plan as usize];
-        let known = captures.flows.entry((p.flow, p.generation)).or_insert_with(|| {
-            let (cc, mss) = match &plan.transport {
-                TransportPlan::Tcp { cc, mss, .. } => {
-                    let mss = u16::try_from(mss.saturating_add(TIMESTAMP_BYTES)).unwrap_or(u16::MAX);
-                    (self.controllers.label(cc), Some(mss))
-                }
-                TransportPlan::Udp { .. } => ("udp".to_owned(), None),
-            };
-            let clients = CLIENT_PORTS.end - CLIENT_PORTS.start;
-            let client = CLIENT_PORTS.start + meta.id % clients;
-            let server = SERVER_PORT + meta.id / clients;
-            Known {
-                name: FlowName { id: meta.id, name: flow_name(plan, meta), cc },
-                source: plan.from,
-                destination: plan.to,
-                ports: (client as u16, server as u16),
-                mss,
-                starts: vec![1],
-                fin: None,
+        for &packet in &self.outbox {
+            let p = self.packets.get(packet);
+            if !captures.flows.contains_key(&(slot, p.generation)) {
+                // Packets of the slot's previous flow may still be under way, those of earlier flows are not.
+                captures.flows.remove(&(slot, p.generation.wrapping_sub(2)));
+                let cc = match &plan.transport {
+                    TransportPlan::Tcp { cc, .. } => self.controllers.label(cc),
+                    TransportPlan::Udp { .. } => "udp".to_owned(),
+                };
+                captures.flows.insert((slot, p.generation), Known::new(plan, meta, cc));
             }
-        });
-        known.record(p);
-        let node = if p.is(flag::REVERSE) { plan.to } else { plan.from };
-        if captures.plan.hosts.contains(&node) {
-            captures.pass(self.now, Place::Sent(node), p);
+            let Some(known) = captures.flows.get_mut(&(slot, p.generation)) else { continue };
+            known.record(p);
+            let node = if p.is(flag::REVERSE) { plan.to } else { plan.from };
+            if captures.is_captured[node as usize] && captures.pass(self.now, Place::Sent(node), p).is_break()
+            {
+                self.end_by_capture();
+                return;
+            }
         }
+    }
+
+    /// Ends the run. The other events of this time still happen, but nothing more is captured.
+    fn end_by_capture(&mut self) {
+        self.end = self.now;
+        self.captures = None;
     }
 }

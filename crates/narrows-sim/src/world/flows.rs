@@ -2,7 +2,7 @@
 //!
 //! The event loop calls this module for events of sources and flows, and for each packet that reaches its host.
 
-use narrows_control::congestion::FlowNumber;
+use narrows_control::catalogue::FlowNumber;
 use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::units::{Bytes, Span, Time};
 
@@ -159,8 +159,9 @@ impl World<'_> {
             TransportPlan::Tcp { cc, ecn, pacing, receive_window, mss, initial_window } => {
                 let mut random = Random::new(self.plan.seed, Stream::Flow.of(meta.id as u64));
                 let back = Template { hop: reverse, flags: flag::REVERSE, ..template };
+                let number = FlowNumber { id: meta.id, entry: index, member: meta.member };
                 // `plan::check` has verified that the name exists.
-                let cc = self.controllers.build(cc).unwrap_or_else(|| Box::new(Reno::default()));
+                let cc = self.controllers.build_for(cc, number).unwrap_or_else(|| Box::new(Reno::default()));
                 let exact_ce = cc.needs_exact_ce_echo();
                 let ecn = *ecn || exact_ce;
                 let offer =
@@ -173,7 +174,6 @@ impl World<'_> {
                     pacing: *pacing,
                     offer,
                     seed: random.bits(),
-                    flow: FlowNumber { id: meta.id, entry: index, member: meta.member },
                 };
                 let measure_from = Time::ZERO + self.plan.warmup;
                 let mut sender = Sender::new(config, app, cc, measure_from);
@@ -215,11 +215,11 @@ impl World<'_> {
             self.events.push(send, Kind::Send, slot);
         }
         let finished = flow.is_finished();
+        if self.captures.is_some() {
+            self.capture_departures(slot);
+        }
         for k in 0..self.outbox.len() {
             let packet = self.outbox[k];
-            if self.captures.is_some() {
-                self.capture_departure(slot, packet);
-            }
             let p = self.packets.get(packet);
             let meta = &mut self.flows[slot].meta;
             meta.sent_bytes += u64::from(p.size);

@@ -129,10 +129,7 @@ pub fn run_monitored(
     monitor: &Monitor,
     controllers: &dyn Controllers,
 ) -> Result<Results, Error> {
-    check_with(plan, controllers)?;
-    let mut world = World::new(plan, controllers)?;
-    world.run(cancel, monitor)?;
-    Ok(world.finish())
+    run_all(plan, cancel, monitor, controllers, None)
 }
 
 /// Like [`run_monitored`], and passes the packets that the plan captures ([`Plan::capture`]) to `tap`. The other
@@ -147,9 +144,21 @@ pub fn run_captured(
     controllers: &dyn Controllers,
     tap: &mut dyn Tap,
 ) -> Result<Results, Error> {
+    run_all(plan, cancel, monitor, controllers, Some(tap))
+}
+
+fn run_all(
+    plan: &Plan,
+    cancel: &AtomicBool,
+    monitor: &Monitor,
+    controllers: &dyn Controllers,
+    tap: Option<&mut dyn Tap>,
+) -> Result<Results, Error> {
     check_with(plan, controllers)?;
     let mut world = World::new(plan, controllers)?;
-    world.start_captures(tap);
+    if let Some(tap) = tap {
+        world.start_captures(tap);
+    }
     world.run(cancel, monitor)?;
     Ok(world.finish())
 }
@@ -285,9 +294,10 @@ impl<'p> World<'p> {
     }
 
     /// Captures a packet at the end of a link, and passes it to the rate controllers there.
+    #[inline(never)]
     fn look_at(&mut self, link: u32, packet: u32, watch: u8) {
-        if watch & watch::CAPTURE != 0 {
-            self.capture_arrival(link, packet);
+        if watch & !watch::SWITCH != 0 {
+            self.capture_arrival(link, packet, watch);
         }
         if watch & watch::SWITCH != 0 {
             self.pass_switches(link, packet);

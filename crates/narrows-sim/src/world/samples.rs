@@ -11,7 +11,7 @@ use crate::engine::Kind;
 use crate::flow::{Body, Meta};
 use crate::net::PortTotals;
 use crate::packet::HEADER_BYTES;
-use crate::plan::{FlowPlan, TransportPlan};
+use crate::plan::TransportPlan;
 use crate::probe::{Histogram, row};
 
 /// The kinds of sample events: a regular sample, and the start of the measurement interval.
@@ -158,7 +158,7 @@ impl World<'_> {
 
     /// Returns the name of a flow in the results.
     pub(super) fn flow_name(&self, meta: &Meta) -> String {
-        flow_name(&self.plan.flows[meta.plan as usize], meta)
+        self.plan.flows[meta.plan as usize].flow_name(meta.member)
     }
 
     /// Writes the row of a flow that has ended, or that is still running at the end of the run.
@@ -308,10 +308,4 @@ impl World<'_> {
         let stopped = (self.end < Time::ZERO + self.plan.duration).then_some(self.end);
         Results { tables: self.recorder.into_tables(), counts: self.counts, stopped }
     }
-}
-
-/// Returns the name of a flow of this entry in the results.
-pub(super) fn flow_name(plan: &FlowPlan, meta: &Meta) -> String {
-    let grouped = plan.count > 1 || matches!(plan.app, crate::plan::AppPlan::Poisson { .. });
-    if grouped { format!("{}.{}", plan.name, meta.member) } else { plan.name.clone() }
 }

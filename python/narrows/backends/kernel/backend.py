@@ -180,7 +180,7 @@ def check_plan(plan: Plan) -> Layout:
     Raises:
         ScenarioError: if the plan has a feature that Linux lacks.
     """
-    if "capture" in plan:
+    if plan.get("capture") is not None:
         raise ScenarioError(
             "found a capture, expected --on sim, because real stacks are not captured", "capture"
         )

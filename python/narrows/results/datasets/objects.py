@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import importlib.util
 import os
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -15,14 +16,14 @@ from typing import Any
 import pyarrow as pa
 
 from narrows import extras
-from narrows.errors import NarrowsError, OutputError, found, one_line
+from narrows.errors import NarrowsError, OutputError, described, found, one_line
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
 """The extra of each protocol that has one."""
 _WHOLE = ("s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "memory")
 """Protocols of stores in which an object appears at once. Elsewhere, files are renamed."""
 _ATTEMPTS = 8
-"""Requests to S3 until one fails for good, unless AWS_MAX_ATTEMPTS is set: about 40 s with their pauses."""
+"""Attempts of a request to S3, unless AWS_MAX_ATTEMPTS or AWS_RETRY_MODE is set."""
 _CONNECT_SECONDS = 10
 _AT_ONCE = 64
 """Objects that are read at a time."""
@@ -36,6 +37,8 @@ def _options(protocol: str) -> dict[str, Any]:
     """Options of fsspec for a protocol."""
     if protocol in ("file", "local"):
         return {"auto_mkdir": True}
+    if protocol not in _EXTRAS:
+        return {}
     options: dict[str, Any] = {"use_listings_cache": False}  # other writers add objects
     if protocol in ("s3", "s3a"):
         config: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS}
@@ -68,9 +71,12 @@ class Objects:
             raise OutputError(
                 f"{url}: found protocol {found(self.protocol)}, expected one of fsspec, e.g. s3, gs or file"
             ) from None
+        except Exception as error:  # each package raises errors of its own
+            raise OutputError(f"{url}: cannot be opened ({described(error)})") from None
         self.root = root.rstrip("/")
         if not self.root:
-            raise OutputError(f"{url}: found no name, expected e.g. {self.protocol}://bucket/folder")
+            example = "/folder" if self.protocol in ("file", "local") else "bucket/folder"
+            raise OutputError(f"{url}: found no name, expected e.g. {self.protocol}://{example}")
 
     def path(self, name: str) -> str:
         """The path of an object, as fsspec and `arrow` know it."""
@@ -94,7 +100,7 @@ class Objects:
                 self._fs.pipe_file(self.path(name), data)
                 return
             folder, _, last = self.path(name).rpartition("/")
-            aside = f"{folder}/.{last}.part"
+            aside = f"{folder}/.{last}.{secrets.token_hex(4)}.part"
             self._fs.makedirs(folder, exist_ok=True)
             self._fs.pipe_file(aside, data)
             self._fs.mv(aside, self.path(name))
@@ -103,7 +109,7 @@ class Objects:
         """Write an object if it does not exist. Returns whether this call wrote it.
 
         The store decides if it supports conditional writes. Otherwise, two callers can both succeed. The data
-        must be unique: a call that is repeated because its answer was lost then recognises them.
+        must be unique, so that a request that is repeated after a lost answer recognises its own object.
 
         Raises:
             OutputError: if it cannot be written.
@@ -210,14 +216,13 @@ class Objects:
         if kinds & set(_NO_CREDENTIALS):
             return "found no credentials, expected those of the store in the environment or in its files"
         if kinds & set(_NO_ANSWER) or isinstance(error, TimeoutError):
-            return (
-                f"found no answer of the store ({text}), expected one; when it is back, --reuse continues a "
-                "sweep"
-            )
+            return f"found no answer of the store ({text}), expected one; continue a sweep later with --reuse"
         if isinstance(error, FileNotFoundError):
             if _NO_BUCKET in text:
                 bucket = self.root.partition("/")[0]
                 return f"found no bucket {found(bucket)}, expected one that exists"
+            if done == "written":
+                return f"cannot be written ({text})"
             return "found no such object, expected a complete dataset"
         if isinstance(error, PermissionError):
             return f"cannot be {done} (permission denied: {text})"

@@ -18,7 +18,7 @@ from narrows.results.datasets.layout import Layout
 from narrows.results.datasets.objects import Objects, parquet
 
 _SWEEP, _TABLES = b"narrows.sweep", b"narrows.tables"
-"""Keys of a marker's metadata: the sweep, and the other tables of the segment."""
+"""Keys of the metadata of a marker, which is a segment's table of runs: the sweep, and the other tables."""
 
 
 @dataclass(frozen=True)

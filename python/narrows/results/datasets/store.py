@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from narrows.errors import OutputError
 from narrows.results import segments as local
-from narrows.results.datasets.layout import Layout
+from narrows.results.datasets.layout import Layout, identity
 from narrows.results.datasets.objects import Objects
 from narrows.results.datasets.segments import Marked, Writer, committed
 from narrows.results.datasets.source import read_metadata
 from narrows.results.results import DATASET, METADATA, SOUNDNESS, Results
 
 SEGMENT_SECONDS = 10.0
-"""Longest time that a finished run waits until it is written. Longer than in a folder, because each segment
-stays an object per table."""
+"""Longest time that a finished run waits until it is written. This is longer than for a folder,
+because segments are never merged: each segment remains one object per table."""
 _TIMING = "timing.csv"
 
 
@@ -41,19 +41,18 @@ class Dataset:
         OutputError: if it cannot be written, or has other results.
     """
 
-    segment_seconds = SEGMENT_SECONDS
-
     def __init__(self, url: str, metadata: dict[str, Any], *, resume: bool = False) -> None:
         self.url, self.metadata = url, dict(metadata)
         self._objects = Objects(url)
         self._layout = Layout.of(self.metadata)
         self._token = secrets.token_hex(8)
-        self._collected = local.Collected(SEGMENT_SECONDS)
+        self.segment_seconds = SEGMENT_SECONDS
+        self._collected = local.Collected(self.segment_seconds)
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._later: threading.Timer | None = None
         self._timing: dict[int, float] = {}
         self._kept: frozenset[int] = frozenset()
-        self._is_lost = False
+        self._has_failed = False
         self._read: dict[str, Marked] = {}
         """Markers that were read before. They never change."""
         self.writer = Writer(url, self._layout)
@@ -68,9 +67,9 @@ class Dataset:
                     f"{self.url}: found tables without {METADATA}, expected none; choose another place"
                 )
             if not self._objects.create(METADATA, self._description()):
-                raise OutputError(f"{self.url}: found another sweep that begins there, expected none")
+                raise OutputError(f"{self.url}: another sweep has started at this URL, expected none")
             return
-        if Layout.of(earlier).sweep != self._layout.sweep:
+        if identity(earlier) != self._layout.sweep:
             advice = "" if resume else "; choose another place"
             raise OutputError(f"{self.url}: found results of another sweep, expected none{advice}")
         if not resume:
@@ -78,7 +77,7 @@ class Dataset:
                 f"{self.url}: found results of this sweep, expected none; continue it with --reuse, or "
                 "choose another place"
             )
-        marked = committed(self._objects, self._layout.sweep)
+        marked = committed(self._objects, self._layout.sweep, self._read)
         self._kept = frozenset(itertools.chain.from_iterable(one.numbers for one in marked))
         self._timing = dict.fromkeys(self._kept, 0.0) | _timing(self._objects.read(_TIMING))
         if sound := earlier.get(SOUNDNESS):
@@ -125,7 +124,7 @@ class Dataset:
         """Add the tables of a finished run. They are stored after `SEGMENT_SECONDS` at the latest.
 
         Raises:
-            OutputError: if they cannot be written, together with runs that waited. These runs are lost.
+            OutputError: if they, or runs that were waiting, cannot be written. All these runs are lost.
         """
         with self._lock:
             if soundness is not None:
@@ -133,7 +132,7 @@ class Dataset:
             self._timing[run] = seconds
             is_due = self._collected.add(run, data)
             if not is_due and self._later is None:
-                self._later = threading.Timer(SEGMENT_SECONDS, self._write_later)
+                self._later = threading.Timer(self.segment_seconds, self._write_later)
                 self._later.daemon = True
                 self._later.start()
         if is_due:
@@ -164,7 +163,7 @@ class Dataset:
             try:
                 self.writer.put(runs)
             except OutputError:
-                self._is_lost = not keep
+                self._has_failed |= not keep
                 with self._lock:
                     for run, data in runs.items():
                         if keep:
@@ -174,7 +173,7 @@ class Dataset:
                 raise
 
     def keep(self, run: int, logs: Mapping[str, str | Path]) -> None:
-        """Discard the logs: only runs on real stacks have some, and these need a folder."""
+        """Discard the logs. Runs with logs or captures need a folder (`narrows.sweep.run`)."""
 
     def note(self, seconds: Mapping[int, float], files: Mapping[int, Mapping[str, bytes]]) -> None:  # noqa: ARG002 (protocol)
         """Note the wall times of the runs of a worker in another process, which wrote them."""
@@ -194,7 +193,7 @@ class Dataset:
             self._write()
             return committed(self._objects, self._layout.sweep, self._read)
         except OutputError:
-            self._is_lost = True
+            self._has_failed = True
             raise
 
     def finish(self, complete: bool) -> Results:
@@ -241,7 +240,7 @@ class Dataset:
 
         If no run finished, remove all objects. If the store itself failed, leave everything to a later sweep.
         """
-        if self._is_lost:
+        if self._has_failed:
             return None
         with contextlib.suppress(OutputError):
             if self.settle():
@@ -260,7 +259,7 @@ def whole(url: str, metadata: Mapping[str, Any]) -> Results | None:
     known, facts = read_metadata(Objects(url))
     if facts is None or facts.get("complete") is not True:
         return None
-    return Results.read(url) if Layout.of(known).sweep == Layout.of(metadata).sweep else None
+    return Results.read(url) if identity(known) == identity(metadata) else None
 
 
 def _timing(content: bytes | None) -> dict[int, float]:

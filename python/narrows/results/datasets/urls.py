@@ -14,7 +14,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?:/+(.*))?", re.DOTALL)
 def url_of(place: str | Path) -> str | None:
     """The URL that a place of results names, without a final slash; None for a path.
 
-    Accepts a URL that was turned into a `Path`, as the command line and careless callers do.
+    Accepts a URL that was turned into a `Path`, for example by the command line.
     """
     match = _URL.fullmatch(str(place))
     if match is None:

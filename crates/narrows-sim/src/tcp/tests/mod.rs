@@ -9,7 +9,6 @@ mod reordering;
 use std::collections::BTreeMap;
 
 use narrows_control::catalogue;
-use narrows_control::congestion::FlowNumber;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::{App, Config, Io, Offer, Phase, Receiver, Sender};
@@ -92,7 +91,6 @@ impl<'n> Pair<'n> {
             pacing: false,
             offer,
             seed: 1,
-            flow: FlowNumber::default(),
         };
         let app = App::new(app, Time::ZERO, Time::NEVER);
         let cc = catalogue::build(cc).unwrap();
