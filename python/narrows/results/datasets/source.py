@@ -37,6 +37,7 @@ class Source:
         self.metadata = metadata
         self._objects = objects
         self._segments = segments
+        self._datasets: dict[str, pyarrow.dataset.Dataset] = {}
         self._layout = Layout.of(metadata)
 
     @classmethod
@@ -81,6 +82,12 @@ class Source:
         Raises:
             OutputError: if the store fails.
         """
+        if name not in self._datasets:
+            # A summary reads many columns. Each new dataset would read the schema from the store again.
+            self._datasets[name] = self._open(name)
+        return self._datasets[name]
+
+    def _open(self, name: str) -> pyarrow.dataset.Dataset:
         import pyarrow.dataset as ds  # noqa: PLC0415 (slow to import)
 
         chosen = self._having(name)
