@@ -182,7 +182,7 @@ def test_a_class_gets_its_parameters_as_keyword_arguments():
     plain, wide = sent('"fixed"'), sent('{ name = "fixed", segments = 20, label = "wide" }')
     assert wide["sent_packets"][0] > 1.5 * plain["sent_packets"][0]
     assert wide["cc"] == ["fixed(label=wide, segments=20)"]
-    with pytest.raises(TypeError, match="unexpected keyword argument 'wrong'"):
+    with pytest.raises(ScenarioError, match=r"flows.0.cc: found parameters wrong, expected those of Fixed\("):
         sent('{ name = "fixed", wrong = 1 }')
 
 

@@ -124,7 +124,7 @@ def test_the_simulator_takes_classes_by_the_old_argument(capsys):
     assert err.endswith(said("", "Simulator(controllers=...)", "Simulator(congestion=...)"))
     assert old.congestion_controllers() == Simulator(congestion={"own": Own}).congestion_controllers()
     assert capsys.readouterr().err == ""
-    with pytest.raises(TypeError, match="found also controllers"):
+    with pytest.raises(TypeError, match="found both congestion and its old name controllers"):
         Simulator(congestion={}, controllers={})
 
 
