@@ -75,7 +75,9 @@ def test_the_controller_detects_a_burst_which_then_drains(lab):
         senders = [send(lab, "h1", 5201, 4, streams=10), send(lab, "h2", 5202, 4, streams=10)]
         rates = [received(sender)[0] for sender in senders]
     news = [event["kind"] for event in lab.get(f"events?after={before}")]
-    assert "congestion" in news and news[-1] == "clear", news
+    # Switches that connect late to the new controller have events of their own.
+    states = [kind for kind in news if kind in ("congestion", "clear")]
+    assert "congestion" in states and states[-1] == "clear", news
     # The agent's own detector starts only after a minute without polls (see `start_switch`).
     assert "congestion-" in lab.agents.log("s")
     packets = queue.packets()
