@@ -297,6 +297,9 @@ def congestion_catalogue() -> str:
 def rate_catalogue() -> str:
     """The catalogue of rate controllers as JSON; `narrows.rate` reads it."""
 
+def stacks() -> dict[str, list[str]]:
+    """The transport stacks from outside, each with the names of its own congestion controllers."""
+
 def rate_controllers() -> list[tuple[str, str]]:
     """Name and summary of each rate controller."""
 

@@ -77,6 +77,8 @@ class CapturePlan(TypedDict):
     """Nodes: packets that the node's flows send and receive."""
     links: NotRequired[list[int]]
     """Links: packets that arrive at the link's end."""
+    qlog: NotRequired[bool]
+    """Whether the stacks of flows write their own logs (qlog)."""
     snap: int
     """Recorded bytes of a packet, at most."""
 
@@ -465,6 +467,23 @@ class UdpTransportPlan(TypedDict):
     """Rate of the flow, L3 bytes/s."""
 
 
+class StackTransportPlan(TypedDict):
+    """A transport protocol that somebody else implemented, e.g.
+
+    QUIC of quinn, with its own datagrams, loss detection and pacing. The program that runs the plan
+    provides it.
+    """
+
+    cc: str | dict[str, bool | float | str]
+    """The congestion controller: one of the stack's own, or a name of the catalogue. If both have the
+    name, it is the stack's own; `narrows:NAME` is the one of the catalogue."""
+    kind: Literal["stack"]
+    name: str
+    """Name of the stack, e.g. `quinn`."""
+    receive_window: NotRequired[Bytes | None]
+    """Flow-control window of the receiver in application bytes; `None`: the stack's default."""
+
+
 class Plan(TypedDict):
     """The plan of one run."""
 
@@ -514,5 +533,5 @@ RatePlan: TypeAlias = StepsRatePlan | OpportunitiesRatePlan
 """How a link serves packets over time."""
 SizePlan: TypeAlias = FixedSizePlan | ExponentialSizePlan | ParetoSizePlan | EmpiricalSizePlan
 """Distribution of flow sizes in bytes."""
-TransportPlan: TypeAlias = TcpTransportPlan | UdpTransportPlan
+TransportPlan: TypeAlias = TcpTransportPlan | UdpTransportPlan | StackTransportPlan
 """Transport of a flow."""

@@ -213,7 +213,7 @@ def test_each_run_has_its_files_and_none_stays_elsewhere(
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"capture": {}}, "capture: expected at least one of links and hosts"),
+        ({"capture": {}}, "capture: expected at least one of links, hosts and qlog"),
         ({"capture.hosts": ["c"]}, "capture.hosts.0: found 'c', expected a node"),
         ({"capture.links": ["a->c"]}, "capture.links.0: found 'a->c', expected a link"),
         ({"capture.snap": "10B"}, "capture.snap: found"),

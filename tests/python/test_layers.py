@@ -22,6 +22,7 @@ BASICS = {
     "rate",
     "retired",
     "signals",
+    "stacks",
     "units",
     "version",
 }

@@ -1,4 +1,5 @@
-//! The bytes of a captured packet. Payload bytes are zero, and all checksums are right.
+//! The bytes of a captured packet, with right checksums. Payload bytes are zero, except in datagrams of a stack, which has
+//! written them.
 
 use std::net::Ipv4Addr;
 
@@ -30,8 +31,8 @@ pub(crate) fn address(node: u32) -> Ipv4Addr {
     Ipv4Addr::from(0x0a00_0001_u32.wrapping_add(node & 0x00ff_ffff))
 }
 
-/// Writes the headers of a packet into `bytes`, which is cleared before. Returns the length of the whole datagram. All bytes
-/// after the headers are zero.
+/// Writes the headers of a packet and the contents that a stack has written into `bytes`, which is cleared before. Returns the
+/// length of the whole datagram. All bytes that are not written are zero.
 pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
     bytes.clear();
     let mut ip = Ipv4Header {
@@ -63,6 +64,8 @@ pub fn datagram(p: &Captured<'_>, bytes: &mut Vec<u8>) -> usize {
                 UdpHeader { source_port: p.ports.0, destination_port: p.ports.1, length, checksum: 0 };
             bytes.extend_from_slice(&header.to_bytes());
             let sum = checksum(&ip, &bytes[transport..], length.saturating_sub(UDP_BYTES));
+            let sum = checksum::update(sum, 0, !checksum::compute(p.contents));
+            bytes.extend_from_slice(p.contents);
             // In UDP, zero means "no checksum" (RFC 768).
             (6, if sum == 0 { u16::MAX } else { sum })
         }

@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `datagram` | the bytes of a packet: IPv4 with the congestion header, TCP or UDP |
 //! | `pcapng` | the blocks of a file |
-//! | `folder` | the files of a run |
+//! | `folder` | the files of a run, and the logs of its flows |
 
 #![forbid(unsafe_code)]
 
@@ -16,4 +16,4 @@ mod folder;
 mod pcapng;
 
 pub use datagram::datagram;
-pub use folder::Folder;
+pub use folder::{Folder, Logs};

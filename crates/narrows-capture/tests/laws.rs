@@ -7,11 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 use narrows_capture::datagram;
-use narrows_control::catalogue::Catalogue;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::capture::{Captured, Place, Segment, Tap};
 use narrows_sim::plan::{AppPlan, CapturePlan, FlowPlan, LimitPlan, LinkPlan, LossPlan, Plan, TransportPlan};
-use narrows_sim::{Monitor, Results, run_captured};
+use narrows_sim::{Results, Run};
 use proptest::prelude::*;
 
 /// A packet as a parser reads its bytes.
@@ -108,7 +107,7 @@ impl Network {
             nodes: vec!["sender".into(), "receiver".into()],
             links: vec![there, back],
             flows: vec![flow, datagrams],
-            capture: Some(CapturePlan { links: vec![0], hosts: vec![0, 1], snap: 65_535 }),
+            capture: Some(CapturePlan { links: vec![0], hosts: vec![0, 1], snap: 65_535, qlog: false }),
             ..Plan::default()
         }
     }
@@ -116,10 +115,8 @@ impl Network {
 
 fn run(network: &Network) -> (Results, Vec<Parsed>) {
     let mut parser = Parser::default();
-    let cancel = AtomicBool::new(false);
-    let monitor = Monitor::default();
-    let results = run_captured(&network.plan(), &cancel, &monitor, Catalogue::built_in(), &mut parser);
-    (results.expect("a run"), parser.packets)
+    let results = Run::new(&network.plan()).tap(&mut parser).start().expect("a run");
+    (results, parser.packets)
 }
 
 fn count(results: &Results, column: &str) -> u64 {
@@ -191,9 +188,7 @@ proptest! {
             }
         }
         let mut few = Few(most);
-        let cancel = AtomicBool::new(false);
-        let built_in = Catalogue::built_in();
-        run_captured(&network.plan(), &cancel, &Monitor::default(), built_in, &mut few).expect("a run");
+        Run::new(&network.plan()).tap(&mut few).start().expect("a run");
         prop_assert_eq!(few.0, 0);
     }
 

@@ -77,6 +77,9 @@ pub struct CapturePlan {
     pub hosts: Vec<u32>,
     /// Recorded bytes of a packet, at most.
     pub snap: u32,
+    /// Whether the stacks of flows write their own logs (qlog).
+    #[serde(default)]
+    pub qlog: bool,
 }
 
 /// A directed link, which consists of a port with its queue and the wire after the port.
@@ -434,6 +437,24 @@ pub enum TransportPlan {
         /// Size of a packet, L3 bytes.
         packet: u32,
     },
+    /// A transport protocol that somebody else implemented, e.g. QUIC of quinn, with its own datagrams, loss detection
+    /// and pacing. The program that runs the plan provides it.
+    Stack(StackPlan),
+}
+
+/// A stack that carries a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct StackPlan {
+    /// Name of the stack, e.g. `quinn`.
+    pub name: String,
+    /// The congestion controller: one of the stack's own, or a name of the catalogue. If both have the name, it is the
+    /// stack's own; `narrows:NAME` is the one of the catalogue.
+    pub cc: Choice,
+    /// Flow-control window of the receiver in application bytes; `None`: the stack's default.
+    #[serde(default)]
+    pub receive_window: Option<Bytes>,
 }
 
 fn default_mss() -> u32 {

@@ -11,17 +11,19 @@ mod path_rates;
 mod sdn;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use controller::{Failure, PyController, Shared};
-use narrows_capture::Folder;
+use narrows_capture::{Folder, Logs};
 use narrows_control::catalogue::{Catalogue, Choice, Controllers, FlowNumber, Problem};
 use narrows_control::congestion::Controller;
 use narrows_control::rate;
-use narrows_sim::plan::{Plan, check_with};
-use narrows_sim::{Column, Error, Results};
+use narrows_quinn::Quinn;
+use narrows_sim::plan::Plan;
+use narrows_sim::{Column, Error, Results, Run};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
@@ -144,9 +146,10 @@ fn run<'py>(
     let plan = &*shared.plan;
     let outcome = py.detach(|| {
         let known = WithClasses { classes: &congestion, shared: &shared };
+        let simulation = Run::new(plan).controllers(&known).cancel(&flag).monitor(&monitor);
         match &capture {
-            None => Ok(narrows_sim::run_monitored(plan, &flag, &monitor, &known)),
-            Some(folder) => captured(plan, &flag, &monitor, &known, folder),
+            None => Ok(simulation.transports(&Quinn::default()).start()),
+            Some(folder) => captured(simulation, plan, folder),
         }
     });
     if let Some(error) = shared.failure.take() {
@@ -162,16 +165,15 @@ fn run<'py>(
 }
 
 /// Runs a plan, and writes the packets that it captures into files in a folder.
-fn captured(
-    plan: &Plan,
-    cancel: &AtomicBool,
-    monitor: &narrows_sim::Monitor,
-    known: &dyn Controllers,
-    folder: &Path,
-) -> std::io::Result<Result<Results, Error>> {
+fn captured(simulation: Run<'_>, plan: &Plan, folder: &Path) -> std::io::Result<Result<Results, Error>> {
     let mut files = Folder::create(folder, plan)?;
-    let outcome = narrows_sim::run_captured(plan, cancel, monitor, known, &mut files);
+    let logs = Logs::new(folder);
+    let open = |flow: &str| logs.open(flow).map(|file| Box::new(file) as Box<dyn Write + Send + Sync>);
+    let keeps_logs = plan.capture.as_ref().is_some_and(|capture| capture.qlog);
+    let quinn = if keeps_logs { Quinn::with_logs(&open) } else { Quinn::default() };
+    let outcome = simulation.transports(&quinn).tap(&mut files).start();
     files.finish()?;
+    logs.finish()?;
     Ok(outcome)
 }
 
@@ -204,7 +206,10 @@ fn tables(py: Python<'_>, results: Results) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 #[pyo3(signature = (plan_json, congestion=Vec::new()))]
 fn check(plan_json: &str, congestion: Vec<String>) -> PyResult<()> {
-    check_with(&parse(plan_json)?, &ClassNames(congestion)).map_err(|e| PlanError::new_err(e.to_string()))
+    let (plan, known) = (parse(plan_json)?, ClassNames(congestion));
+    let quinn = Quinn::default();
+    let simulation = Run::new(&plan).controllers(&known).transports(&quinn);
+    simulation.check().map_err(|e| PlanError::new_err(e.to_string()))
 }
 
 #[pyfunction]
@@ -222,6 +227,12 @@ fn congestion_catalogue() -> String {
 #[pyfunction]
 fn rate_catalogue() -> String {
     catalogue::rate()
+}
+
+/// The congestion controllers of each stack's own.
+#[pyfunction]
+fn stacks() -> BTreeMap<&'static str, Vec<&'static str>> {
+    BTreeMap::from([(narrows_quinn::NAME, narrows_quinn::OWN.to_vec())])
 }
 
 #[pyfunction]
@@ -256,6 +267,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(congestion_catalogue, m)?)?;
     m.add_function(wrap_pyfunction!(rate_catalogue, m)?)?;
     m.add_function(wrap_pyfunction!(rate_controllers, m)?)?;
+    m.add_function(wrap_pyfunction!(stacks, m)?)?;
     #[cfg(target_os = "linux")]
     emulator::register(m)?;
     m.add_function(wrap_pyfunction!(route, m)?)

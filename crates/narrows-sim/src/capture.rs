@@ -54,6 +54,8 @@ pub struct Captured<'a> {
     pub echo: Option<Echo>,
     /// The TCP header; `None`: UDP.
     pub segment: Option<Segment>,
+    /// The payload of a datagram, if a transport from outside has written it. Otherwise only its length is known.
+    pub contents: &'a [u8],
 }
 
 /// The name of a flow.

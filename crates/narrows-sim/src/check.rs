@@ -1,6 +1,6 @@
 //! Validation of plans. A plan that passes cannot make a run panic.
 
-use narrows_control::catalogue::{Catalogue, Choice, Controllers};
+use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
 use narrows_control::parameter::Value;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::plan::{
     AppPlan, FlowPlan, LinkPlan, LossPlan, MarkPlan, Plan, QueuePlan, RatePlan, SizePlan, TransportPlan,
 };
+use crate::transport::{NoTransports, Transports};
 use crate::world::build_rate_controller;
 
 /// Longest duration of a run. The event queue limits it: a time is 64 bits of nanoseconds, and an event's
@@ -34,6 +35,15 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
 /// # Errors
 /// The first invalid value.
 pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Error> {
+    check_parts(plan, controllers, &NoTransports)
+}
+
+/// Like [`check_with`], but also accepts the stacks in `transports`.
+pub(crate) fn check_parts(
+    plan: &Plan,
+    controllers: &dyn Controllers,
+    transports: &dyn Transports,
+) -> Result<(), Error> {
     require(
         "duration",
         plan.duration,
@@ -54,7 +64,7 @@ pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Erro
     }
     let mut total = 0u64;
     for (i, flow) in plan.flows.iter().enumerate() {
-        check_flow(plan, &format!("flows[{i}] ({})", flow.name), flow, controllers)?;
+        check_flow(plan, &format!("flows[{i}] ({})", flow.name), flow, controllers, transports)?;
         total += flow.count as u64;
     }
     require("flows", total, total <= MAX_FLOWS, "at most 10 million flows")?;
@@ -166,7 +176,13 @@ fn check_ends(plan: &Plan, at: &str, from: u32, to: u32) -> Result<(), Error> {
     require(&format!("{at}.from, to"), format_args!("{from}, {to}"), is_valid, "two different nodes")
 }
 
-fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: &dyn Controllers) -> Result<(), Error> {
+fn check_flow(
+    plan: &Plan,
+    at: &str,
+    flow: &FlowPlan,
+    controllers: &dyn Controllers,
+    transports: &dyn Transports,
+) -> Result<(), Error> {
     check_ends(plan, at, flow.from, flow.to)?;
     if let Some(path) = &flow.return_path {
         let joins = path.first() == Some(&flow.to) && path.last() == Some(&flow.from);
@@ -197,6 +213,12 @@ fn check_flow(plan: &Plan, at: &str, flow: &FlowPlan, controllers: &dyn Controll
             require(&format!("{at}.rate"), rate, is_valid, "above 0, at most a packet per nanosecond")?;
             let bulk = matches!(flow.app, AppPlan::Bulk);
             require(&format!("{at}.app"), &flow.app, bulk, "bulk: UDP supports no other application")?;
+        }
+        TransportPlan::Stack(stack) => {
+            let window = stack.receive_window.unwrap_or(Bytes::new(1));
+            let is_valid = window > Bytes::ZERO;
+            require(&format!("{at}.receive_window"), window, is_valid, "at least 1 byte")?;
+            transports.check(stack, controllers).map_err(|problem| invalid(at, problem))?;
         }
     }
     match &flow.app {
@@ -239,10 +261,13 @@ fn is_distribution(points: &[(f64, f64)]) -> bool {
 }
 
 fn check_congestion(at: &str, choice: &Choice, controllers: &dyn Controllers) -> Result<(), Error> {
-    controllers.check(choice).map_err(|problem| {
-        let key = problem.parameter.map_or_else(|| at.to_owned(), |name| format!("{at}.{name}"));
-        Error::invalid(key, problem.found, problem.expected)
-    })
+    controllers.check(choice).map_err(|problem| invalid(at, problem))
+}
+
+/// Returns the error of a problem with the key `at`, or with a parameter of it.
+fn invalid(at: &str, problem: Problem) -> Error {
+    let key = problem.parameter.map_or_else(|| at.to_owned(), |name| format!("{at}.{name}"));
+    Error::invalid(key, problem.found, problem.expected)
 }
 
 fn check_queue(at: &str, queue: &QueuePlan) -> Result<(), Error> {

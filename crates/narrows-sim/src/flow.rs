@@ -9,6 +9,7 @@ use crate::net::{BothWays, Paths, Service, step_at};
 use crate::packet::{HEADER_BYTES, Packet, Template, UDP_HEADER_BYTES, flag};
 use crate::plan::{FlowPlan, Plan, TransportPlan};
 use crate::tcp::{Io, Receiver, Segment, Sender};
+use crate::transport::StackFlow;
 
 /// The identity of a flow at rate controllers: indices instead of addresses.
 ///
@@ -30,6 +31,9 @@ pub(crate) struct FlowIndex {
 /// are lower.
 const FIRST_UNNUMBERED_SERVICE: u32 = u16::MAX as u32 + 1;
 
+/// L3 bytes that a full datagram of a [`Stack`](TransportPlan::Stack) is assumed to have, for the RTT of an empty path.
+const STACK_PACKET_BYTES: u64 = 1480;
+
 /// The index of a node in the plan.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Node(u32);
@@ -38,7 +42,7 @@ impl FlowIndex {
     pub(crate) fn new(slot: u32, index: u32, plan: &FlowPlan) -> Self {
         let proto = match plan.transport {
             TransportPlan::Tcp { .. } => Proto::Tcp,
-            TransportPlan::Udp { .. } => Proto::Udp,
+            TransportPlan::Udp { .. } | TransportPlan::Stack(_) => Proto::Udp,
         };
         let service = plan.service.map_or(FIRST_UNNUMBERED_SERVICE.saturating_add(index), u32::from);
         FlowIndex { slot, plan: index, from: Node(plan.from), to: Node(plan.to), service, proto }
@@ -88,6 +92,7 @@ impl Host for Node {
 pub(crate) enum Body {
     Tcp(Box<Tcp>),
     Udp(Box<Udp>),
+    Stack(Box<StackFlow>),
 }
 
 /// A TCP connection.
@@ -109,11 +114,16 @@ impl Delays {
     /// Adds the delay of a segment that has arrived at the receiver. Retransmitted segments do not count, because
     /// the scoreboard only has the time of the last transmission.
     #[inline]
-    fn add(&mut self, now: Time, segment: Option<&Segment>) {
+    fn add_segment(&mut self, now: Time, segment: Option<&Segment>) {
         if let Some(segment) = segment.filter(|segment| !segment.was_retransmitted()) {
-            self.sum = self.sum.saturating_add(now.since(segment.sent).as_nanos());
-            self.count = self.count.saturating_add(1);
+            self.add(now.since(segment.sent));
         }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, delay: Span) {
+        self.sum = self.sum.saturating_add(delay.as_nanos());
+        self.count = self.count.saturating_add(1);
     }
 
     /// Returns the mean in seconds, or `None` without segments.
@@ -167,6 +177,7 @@ impl EmptyPath {
         let data = match &plan.transport {
             TransportPlan::Tcp { mss, .. } => *mss as u64 + HEADER_BYTES as u64,
             TransportPlan::Udp { packet, .. } => *packet as u64,
+            TransportPlan::Stack(_) => STACK_PACKET_BYTES,
         };
         let mut path = EmptyPath { rtt: Span::ZERO, propagation: Span::ZERO, bottleneck: Rate::MAX };
         for (is_forward, links, bytes) in [(true, forward, data), (false, reverse, HEADER_BYTES as u64)] {
@@ -245,6 +256,7 @@ impl Flow {
         match &self.body {
             Body::Tcp(tcp) => tcp.sender.config.template.hop,
             Body::Udp(udp) => udp.template.hop,
+            Body::Stack(stack) => stack.forward.hop,
         }
     }
 
@@ -253,6 +265,7 @@ impl Flow {
         match &self.body {
             Body::Tcp(tcp) => Some(tcp.receiver.template().hop),
             Body::Udp(_) => None,
+            Body::Stack(stack) => Some(stack.reverse.hop),
         }
     }
 
@@ -261,6 +274,7 @@ impl Flow {
         match &self.body {
             Body::Tcp(tcp) => tcp.receiver.delivered,
             Body::Udp(udp) => udp.delivered,
+            Body::Stack(stack) => stack.transport().delivered().get(),
         }
     }
 
@@ -270,6 +284,7 @@ impl Flow {
         match &self.body {
             Body::Tcp(tcp) => (tcp.sender.deadline().min(tcp.receiver.deadline()), tcp.sender.send_at(now)),
             Body::Udp(udp) => (Time::NEVER, udp.next),
+            Body::Stack(stack) => (stack.transport().next_timer(), Time::NEVER),
         }
     }
 
@@ -282,7 +297,7 @@ impl Flow {
                     tcp.sender.on_packet(io, p);
                 } else {
                     if p.payload > 0 && tcp.sender.rtts.has_begun(io.now) {
-                        tcp.delays.add(io.now, tcp.sender.flight.board.get(p.seq));
+                        tcp.delays.add_segment(io.now, tcp.sender.flight.board.get(p.seq));
                     }
                     tcp.receiver.on_packet(io, p);
                 }
@@ -291,18 +306,39 @@ impl Flow {
                 udp.received += 1;
                 udp.delivered += p.payload as u64;
             }
+            Body::Stack(stack) => stack.on_datagram(io, p, Vec::new()),
+        }
+    }
+
+    /// Handles a datagram with contents that has reached one of the flow's ends.
+    pub(crate) fn on_datagram(&mut self, io: &mut Io<'_>, p: &Packet, contents: Vec<u8>) {
+        if let Body::Stack(stack) = &mut self.body {
+            stack.on_datagram(io, p, contents);
+        }
+    }
+
+    /// Starts the flow.
+    pub(crate) fn start(&mut self, io: &mut Io<'_>) {
+        match &mut self.body {
+            Body::Tcp(tcp) => tcp.sender.connect(io),
+            Body::Udp(udp) => udp.on_send(io),
+            Body::Stack(stack) => stack.start(io),
         }
     }
 
     /// Runs the due timers of both ends.
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
-        if let Body::Tcp(tcp) = &mut self.body {
-            if tcp.receiver.deadline() <= io.now {
-                tcp.receiver.on_timer(io);
+        match &mut self.body {
+            Body::Tcp(tcp) => {
+                if tcp.receiver.deadline() <= io.now {
+                    tcp.receiver.on_timer(io);
+                }
+                if tcp.sender.deadline() <= io.now {
+                    tcp.sender.on_timer(io);
+                }
             }
-            if tcp.sender.deadline() <= io.now {
-                tcp.sender.on_timer(io);
-            }
+            Body::Udp(_) => {}
+            Body::Stack(stack) => stack.on_timer(io),
         }
     }
 
@@ -311,6 +347,7 @@ impl Flow {
         match &mut self.body {
             Body::Tcp(tcp) => tcp.sender.on_send(io),
             Body::Udp(udp) => udp.on_send(io),
+            Body::Stack(_) => {}
         }
     }
 
@@ -323,6 +360,7 @@ impl Flow {
                 failed || closed && tcp.receiver.is_closed()
             }
             Body::Udp(udp) => udp.next == Time::NEVER,
+            Body::Stack(stack) => stack.transport().is_finished(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! * `engine`: events, random streams, reusable storage.
 //! * `net`: links, queues, routing.
 //! * `tcp`: TCP with Linux's loss detection and recovery, around the congestion controllers of `narrows-control`.
+//! * [`transport`]: transport protocols from outside, as flows.
 //! * `world`: the event loop, flows, switches with rate controllers, the SDN controller, samples.
 //! * [`model`]: the parts that a real-time backend can reuse.
 //! * `probe`: histograms and result tables.
@@ -21,8 +22,10 @@ mod flow;
 pub mod model;
 mod net;
 mod packet;
+mod packets;
 mod probe;
 mod tcp;
+pub mod transport;
 mod wire;
 mod world;
 
@@ -41,4 +44,4 @@ pub const BEHAVIOUR: u32 = 1;
 pub use error::Error;
 pub use narrows_control::catalogue::Controllers;
 pub use probe::{Column, Table};
-pub use world::{Counts, Monitor, Results, route, run, run_captured, run_monitored, run_with};
+pub use world::{Counts, Monitor, Results, Run, route, run, run_with};

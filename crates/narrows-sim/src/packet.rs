@@ -83,7 +83,8 @@ pub(crate) struct Packet {
     pub(crate) class: u8,
     /// The rate code of the option (with [`flag::RATE`]).
     pub(crate) rate_code: u16,
-    /// The echo of a congestion header (with [`flag::HEADER`], in the reverse direction).
+    /// The echo of a congestion header (with [`flag::HEADER`], in the reverse direction). In a datagram, the index of
+    /// its contents plus one; 0: it has no contents.
     pub(crate) echo: u32,
 }
 
@@ -149,6 +150,23 @@ impl Packet {
         let block = |start, end| SackBlock { start, end };
         self.sack = [block(a, b), block(c, d), block(e, 0)];
         self.flags |= flag::HEADER;
+    }
+
+    /// Returns the index of a datagram's contents in [`Packets`](crate::packets::Packets).
+    pub(crate) fn contents(&self) -> Option<u32> {
+        if self.is(flag::UDP) { self.echo.checked_sub(1) } else { None }
+    }
+
+    /// Sets the index of a datagram's contents.
+    pub(crate) fn set_contents(&mut self, at: u32) {
+        self.echo = at + 1;
+    }
+
+    /// Removes the index of a datagram's contents, and returns it.
+    pub(crate) fn forget_contents(&mut self) -> Option<u32> {
+        let contents = self.contents()?;
+        self.echo = 0;
+        Some(contents)
     }
 
     /// Returns the echo of a congestion header, which a receiver sends back; `None` if the packet has no echo.

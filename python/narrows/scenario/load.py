@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from narrows import retired
+from narrows import retired, stacks
 from narrows.errors import ScenarioError, found, hint, unreadable
 from narrows.scenario.limits import MAX_SEED
 from narrows.scenario.model import Scenario, Sweep
@@ -207,11 +207,15 @@ def _entries(entries: list[Any], part: str, key: str) -> Iterable[int]:
 
 def _flow_names(flows: Iterable[dict[str, Any]]) -> list[str]:
     """Names in results of flows, from tables that have not been checked yet."""
-    kinds = [
-        (flow.get("name"), "udp" if flow.get("transport") == "udp" else _cc_name(flow.get("cc")))
-        for flow in flows
-    ]
+    kinds = [(flow.get("name"), _kind(flow.get("transport"), _cc_name(flow.get("cc")))) for flow in flows]
     return result_names([(None if name is None else str(name), str(kind)) for name, kind in kinds])
+
+
+def _kind(transport: object, cc: object) -> object:
+    """The default name of a flow, from values that have not been checked yet."""
+    if transport in (None, "tcp"):
+        return cc
+    return "udp" if transport == "udp" else stacks.flow_kind(str(transport), str(cc))
 
 
 def _is_cc(parts: list[str]) -> bool:

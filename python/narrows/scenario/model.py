@@ -144,7 +144,7 @@ class Probes(Table):
 
 
 class Capture(Table):
-    """The packets that a run records, as pcapng. See [captures](captures.md)."""
+    """The packets that a run records, as pcapng, and logs of QUIC. See [captures](captures.md)."""
 
     links: list[Name] = []
     """Links: packets that arrive at the link's end."""
@@ -152,11 +152,13 @@ class Capture(Table):
     """Nodes: packets that the flows of the node send and receive."""
     snap: Annotated[Size, Field(ge=64, le=65535)] = 128
     """Snap length: recorded bytes per packet, at most. Headers have at most 100 bytes, payload is zero."""
+    qlog: Flag = False
+    """Whether the sender of each QUIC flow writes a [qlog](quic.md#qlog)."""
 
     @model_validator(mode="after")
     def _somewhere(self) -> Capture:
-        if not self.links and not self.hosts:
-            raise Expected("at least one of links and hosts")
+        if not self.links and not self.hosts and not self.qlog:
+            raise Expected("at least one of links, hosts and qlog")
         return self
 
 

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from narrows import congestion as catalogue
-from narrows import units
+from narrows import stacks, units
 from narrows.errors import ScenarioError, found
 from narrows.parameters import Value, in_base_units
 from narrows.plan import AppPlan, LossPlan, SizePlan, StepsRatePlan, TransportPlan
 from narrows.scenario.network import Bernoulli, Change, GilbertElliott
 from narrows.scenario.sizes import MEASURED
 from narrows.scenario.traffic import MAX_FLOWS, Flow, SizeDistribution
+
+QUIC_PACKET = 1200
+"""Bytes of a packet that every path carries (RFC 9000, section 14): the unit of `receive_window` for QUIC."""
 
 MAX_UDP_PACKETS = 10_000_000_000
 """Maximum number of packets of a UDP flow or group, about an hour of computing."""
@@ -83,7 +86,15 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
     params = flow.cc.params
     if not params:
         return flow.cc.name
-    row = catalogue.find(flow.cc.name)
+    name = stacks.of_catalogue(flow.transport, flow.cc.name)
+    if name is None:
+        given = next(iter(params))
+        raise ScenarioError(
+            f"found a parameter of {flow.transport}'s own {flow.cc.name}, expected none "
+            f"(cc = '{stacks.CATALOGUE}{flow.cc.name}' is the one of Narrows)",
+            f"{key}.{given}",
+        )
+    row = catalogue.find(name)
     if row is not None:
         return {"name": flow.cc.name, **in_base_units(params, row[0].parameters, row[0].name, key)}
     # The controller is a class of the user, which checks its parameters itself.
@@ -96,7 +107,7 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
 
 
 def transport(flow: Flow, duration: int, key: str) -> TransportPlan:
-    """TCP or UDP.
+    """TCP, UDP, or a stack from outside.
 
     Raises:
         ScenarioError: if a UDP flow, which never backs off, would take days to compute.
@@ -111,6 +122,14 @@ def transport(flow: Flow, duration: int, key: str) -> TransportPlan:
                 f"{key}.rate",
             )
         return {"kind": "udp", "rate": rate, "packet": flow.packet}
+    if flow.transport != "tcp":
+        window = flow.receive_window
+        return {
+            "kind": "stack",
+            "name": flow.transport,
+            "cc": congestion(flow, f"{key}.cc"),
+            "receive_window": None if window is None else window * QUIC_PACKET,
+        }
     return {
         "kind": "tcp",
         "cc": congestion(flow, f"{key}.cc"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from narrows import congestion as catalogue
-from narrows import rate, units
+from narrows import rate, stacks, units
 from narrows.errors import ScenarioError, found, one_of
 from narrows.packets import FULL_PACKET
 from narrows.parameters import Value, in_base_units, with_contents
@@ -374,8 +374,14 @@ class _Resolver:
                     "expected all to start within the duration",
                     f"{key}.{name}",
                 )
-        if flow.transport == "tcp" and self.ccs and flow.cc.name not in self.ccs:
-            raise ScenarioError(self._unknown(flow.cc.name), f"{key}.cc")
+        if flow.transport not in ("tcp", "udp") and self.kernel:
+            raise ScenarioError(
+                f"found {flow.transport}, expected --on sim, because this stack runs only in the simulator",
+                f"{key}.transport",
+            )
+        cc = stacks.of_catalogue(flow.transport, flow.cc.name)
+        if cc is not None and self.ccs and cc not in self.ccs:
+            raise ScenarioError(self._unknown(cc), f"{key}.cc")
         return {
             "name": self.names[i],
             "from": ends[0],
@@ -482,7 +488,7 @@ class _Resolver:
     def _capture(self, capture: Capture) -> CapturePlan:
         links = [self.graph.link(name, f"capture.links.{i}") for i, name in enumerate(capture.links)]
         hosts = [self.graph.node(name, f"capture.hosts.{i}") for i, name in enumerate(capture.hosts)]
-        return {"links": sorted(set(links)), "hosts": sorted(set(hosts)), "snap": capture.snap}
+        return {"links": sorted(set(links)), "hosts": sorted(set(hosts)), "snap": capture.snap, "qlog": capture.qlog}
 
 
 def _kernel(kernel: Kernel) -> KernelPlan:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from narrows import congestion, rate
+from narrows import congestion, rate, stacks
 from narrows.scenario.entries import entries
 from narrows.scenario.load import Run
 from narrows.scenario.model import RateController, Scenario
@@ -55,7 +55,7 @@ def _most_together(scenario: Scenario) -> int:
     starts: Counter[int] = Counter()
     for entry in entries(scenario):
         flow = entry.flow
-        if flow.transport == "tcp" and flow.arrivals is None and not flow.start_jitter:
+        if flow.transport != "udp" and flow.arrivals is None and not flow.start_jitter:
             starts[flow.start] += flow.count if not flow.spacing else 1
     return max(starts.values(), default=0)
 
@@ -86,8 +86,9 @@ def presets(runs: Iterable[Run]) -> list[str]:
 
 
 def _names(scenario: Scenario) -> list[str]:
-    """The names of the congestion controllers of the scenario's TCP flows."""
-    return [flow.cc.name for flow in scenario.flows if flow.transport == "tcp"]
+    """The names of the congestion controllers of the scenario's flows that are of the catalogue."""
+    names = (stacks.of_catalogue(flow.transport, flow.cc.name) for flow in scenario.flows)
+    return [name for name in names if name is not None]
 
 
 def _queues(scenario: Scenario) -> Iterator[Queue]:

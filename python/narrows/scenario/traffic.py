@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from narrows import units
+from narrows import stacks, units
 from narrows.congestion import class_file
 from narrows.errors import Expected
 from narrows.packets import FULL_PACKET, INITIAL_WINDOW, MSS
@@ -34,6 +34,9 @@ MAX_INITIAL_WINDOW = 10_000
 """Largest initial window of TCP, packets."""
 TCP_ONLY = {"cc", "ecn", "pacing", "receive_window", "mss", "initial_window", "return_path"}
 """Keys of flows that UDP does not have."""
+
+NOT_QUIC = {"ecn", "pacing", "mss", "initial_window"}
+"""Keys of TCP flows that QUIC does not have, because the stack decides these things."""
 
 
 class App(Table):
@@ -151,10 +154,12 @@ class Flow(Table):
     receives once. `all-to-all`: from each host to all others. `random`: from each host to one random other
     host. `incast`: from all hosts to the host `to`. `from` and `to` restrict the hosts. The pairs are drawn
     at random with the scenario's seed. All seeds of a sweep have the same pairs."""
-    transport: Literal["tcp", "udp"] = "tcp"
-    """Transport protocol of the flow."""
+    transport: Literal["tcp", "udp", "quinn"] = "tcp"
+    """Transport protocol of the flow. `quinn`: [QUIC of the Rust crate quinn](quic.md), only in
+    the simulator."""
     cc: Cc = Congestion(name="cubic")
-    """TCP: congestion controller, by name or with parameters."""
+    """TCP and QUIC: congestion controller, by name or with parameters. With `transport = "quinn"`, `bbr`,
+    `cubic` and `newreno` are those of quinn, and `narrows:NAME` is always the one of Narrows."""
     rate: Rate | None = None
     """UDP: L3 rate at which the flow sends."""
     packet: Annotated[Int, Field(ge=29, le=60000)] = FULL_PACKET
@@ -189,7 +194,7 @@ class Flow(Table):
     """TCP: pace window-based congestion controllers, too, as Linux does with sch_fq."""
     receive_window: Annotated[Int, Field(ge=1, le=units.MAX_PACKETS)] | None = None
     """TCP: maximum receive window in segments (default: no limit). The window opens as in Linux, from
-    64 KiB."""
+    64 KiB. QUIC: window of the stream and the connection in packets of 1200 bytes (default: quinn's)."""
     mss: Annotated[Int, Field(ge=64, le=60000)] = MSS
     """TCP: payload bytes of a full segment."""
     initial_window: Annotated[Int, Field(ge=1, le=MAX_INITIAL_WINDOW)] = INITIAL_WINDOW
@@ -217,6 +222,8 @@ class Flow(Table):
             raise Expected("a stop after its start")
         if self.transport == "udp":
             self._check_udp()
+        elif self.transport != "tcp" and (given_here := self.model_fields_set & NOT_QUIC):
+            raise Expected(f"no {sorted(given_here)[0]} with transport = {self.transport!r}")
         elif self.rate is not None:
             raise Expected("a rate only with transport = 'udp' (an application's rate is app = {rate = ...})")
         return self
@@ -265,8 +272,9 @@ class Flow(Table):
 
     @property
     def kind(self) -> str:
-        """Name of the congestion controller, or of its Python class, or ``udp``."""
+        """Name of the congestion controller or of its Python class (a stack: after its name), or ``udp``."""
         if self.transport == "udp":
             return "udp"
         named = class_file(self.cc.name)
-        return self.cc.name if named is None else named[1]
+        name = self.cc.name if named is None else named[1]
+        return name if self.transport == "tcp" else stacks.flow_kind(self.transport, name)

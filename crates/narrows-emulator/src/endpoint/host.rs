@@ -123,6 +123,7 @@ impl Host {
                 path,
             }),
             TransportPlan::Udp { rate, packet } => Transport::Udp { rate: *rate, packet: *packet },
+            TransportPlan::Stack(_) => return, // `plan::check` refuses it
         };
         self.entries.insert(index, Entry { spec: spec.clone(), transport });
     }

@@ -203,6 +203,7 @@ impl FlowTrack {
         let pacing = match &plan.flows[self.member.plan as usize].transport {
             TransportPlan::Udp { rate, .. } => rate.as_bits_per_sec(),
             TransportPlan::Tcp { .. } => info.pacing_rate.map_or(nan, |r| r as f64 * 8.0 * payload_to_l3),
+            TransportPlan::Stack(_) => nan,
         };
         recorder.flow_samples.push([
             Cell::F(t.as_secs_f64()),
@@ -264,6 +265,7 @@ impl FlowTrack {
                 (Catalogue::built_in().label(cc), if m.size > 0 { ideal.as_secs_f64() } else { nan })
             }
             TransportPlan::Udp { .. } => ("udp".to_owned(), nan),
+            TransportPlan::Stack(stack) => (stack.name.clone(), nan),
         };
         let info = self.info.unwrap_or_default();
         let (sent, retransmits) = self.packets();

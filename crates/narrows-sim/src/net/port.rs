@@ -13,8 +13,9 @@ use super::queue::htb::Htb;
 use super::queue::{self, Discipline, Losses, Next, Waiting};
 use super::service::Service;
 use super::step_at;
-use crate::engine::{EventQueue, Kind, Ring, Slab};
+use crate::engine::{EventQueue, Kind, Ring};
 use crate::packet::Packet;
+use crate::packets::Packets;
 use crate::plan::{ControllerPlan, LimitPlan, LinkPlan, MarkPlan, QueuePlan, RatePlan};
 use crate::probe::Histogram;
 
@@ -192,7 +193,7 @@ impl Port {
         me: u32,
         packet: u32,
         leaf: usize,
-        packets: &mut Slab<Packet>,
+        packets: &mut Packets,
         events: &mut EventQueue,
     ) -> Enqueue {
         self.stats.offered += 1;
@@ -257,7 +258,7 @@ impl Port {
         &mut self,
         now: Time,
         me: u32,
-        packets: &mut Slab<Packet>,
+        packets: &mut Packets,
         events: &mut EventQueue,
         writer: Option<&mut (dyn HeaderController + 'static)>,
     ) {
@@ -301,7 +302,7 @@ impl Port {
     }
 
     /// Counts and frees the packets that the discipline dropped.
-    fn settle_losses(&mut self, packets: &mut Slab<Packet>) {
+    fn settle_losses(&mut self, packets: &mut Packets) {
         let Queue::Scheduled(scheduled) = &mut self.queue else { return };
         self.stats.marked += std::mem::take(&mut scheduled.losses.marked);
         for packet in scheduled.losses.dropped.drain(..) {
@@ -335,7 +336,7 @@ impl Port {
         finish: Time,
         me: u32,
         packet: u32,
-        packets: &mut Slab<Packet>,
+        packets: &mut Packets,
         events: &mut EventQueue,
     ) {
         let arrival = finish + self.delay_at(finish);
@@ -353,7 +354,7 @@ impl Port {
         arrival: Time,
         me: u32,
         packet: u32,
-        packets: &mut Slab<Packet>,
+        packets: &mut Packets,
         events: &mut EventQueue,
     ) {
         let Some(impair) = &mut self.impair else { return };
@@ -365,7 +366,7 @@ impl Port {
             return;
         }
         let arrival = arrival + fate.extra_delay;
-        let copy = fate.is_duplicated.then(|| packets.insert(*packets.get(packet)));
+        let copy = fate.is_duplicated.then(|| packets.duplicate(packet));
         for p in std::iter::once(packet).chain(copy) {
             if can_reorder {
                 self.insert_into_flight(arrival, me, p, events)

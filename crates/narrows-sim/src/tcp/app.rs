@@ -72,12 +72,18 @@ impl App {
         }
     }
 
+    /// Whether the application sends at a rate of its own.
+    pub fn has_rate(&self) -> bool {
+        matches!(self.source, Source::Limited { .. })
+    }
+
     /// Whether all data and the end of the stream were taken.
     pub(crate) fn is_finished(&self) -> bool {
         self.is_finished
     }
 
-    pub(crate) fn stop(&self) -> Time {
+    /// Returns the time at which the application stops and closes.
+    pub fn stop(&self) -> Time {
         self.stop
     }
 

@@ -31,19 +31,20 @@ mod usage;
 pub use app::{App, Chunk};
 pub(crate) use offer::Offer;
 pub(crate) use receiver::Receiver;
+pub(crate) use rtt_stats::RttStats;
 pub(crate) use scoreboard::Segment;
 pub(crate) use sender::{Config, Phase, Sender};
 
 use narrows_control::congestion::Timestamps;
 use narrows_control::units::Time;
 
-use crate::engine::Slab;
 use crate::packet::Packet;
+use crate::packets::Packets;
 
 /// The time, and the output of an endpoint.
 pub(crate) struct Io<'a> {
     pub(crate) now: Time,
-    pub(crate) packets: &'a mut Slab<Packet>,
+    pub(crate) packets: &'a mut Packets,
     /// Packets to forward, in order.
     pub(crate) out: &'a mut Vec<u32>,
 }

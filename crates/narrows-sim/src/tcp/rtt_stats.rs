@@ -21,7 +21,7 @@ pub(crate) struct RttStats {
 
 impl RttStats {
     /// Creates the statistics of an interval that begins at `from`.
-    pub(super) fn new(from: Time) -> Self {
+    pub(crate) fn new(from: Time) -> Self {
         RttStats {
             from,
             sum: 0,
@@ -40,7 +40,7 @@ impl RttStats {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, now: Time, rtt: Span) {
+    pub(crate) fn add(&mut self, now: Time, rtt: Span) {
         if !self.has_begun(now) {
             return;
         }

@@ -14,7 +14,9 @@ use crate::capture::{Captured, FlowName, Place, Segment, Tap};
 use crate::flow::Meta;
 use crate::net::{HOST, watch};
 use crate::packet::{Packet, flag};
+use crate::packets::Packets;
 use crate::plan::{FlowPlan, TransportPlan};
+use crate::transport::label;
 
 /// The ports of clients, as Linux chooses them (`ip_local_port_range`).
 const CLIENT_PORTS: std::ops::Range<u32> = 32_768..61_000;
@@ -52,7 +54,7 @@ impl Known {
         let server = SERVER_PORT + meta.id / clients;
         let mss = match &plan.transport {
             TransportPlan::Tcp { mss, .. } => u16::try_from(mss.saturating_add(TIMESTAMP_BYTES)).ok(),
-            TransportPlan::Udp { .. } => None,
+            TransportPlan::Udp { .. } | TransportPlan::Stack(_) => None,
         };
         Known {
             name: FlowName { id: meta.id, name: plan.flow_name(meta.member), cc },
@@ -121,7 +123,7 @@ impl Known {
 
 impl Captures<'_> {
     /// Passes a packet to the tap.
-    fn pass(&mut self, at: Time, place: Place, p: &Packet) -> ControlFlow<()> {
+    fn pass(&mut self, at: Time, place: Place, p: &Packet, packets: &Packets) -> ControlFlow<()> {
         let Some(flow) = self.flows.get(&(p.flow, p.generation)) else { return ControlFlow::Continue(()) };
         let (client, server) = flow.ports;
         let is_back = p.is(flag::REVERSE);
@@ -142,6 +144,7 @@ impl Captures<'_> {
             header: p.header(),
             echo: p.echo(),
             segment: (!p.is(flag::UDP)).then(|| flow.segment(p)),
+            contents: packets.contents(p),
         };
         self.tap.on_packet(&captured)
     }
@@ -170,10 +173,11 @@ impl<'p> World<'p> {
         let p = self.packets.get(packet);
         let mut goes_on = ControlFlow::Continue(());
         if watch & watch::CAPTURED_LINK != 0 {
-            goes_on = captures.pass(self.now, Place::Link(link), p);
+            goes_on = captures.pass(self.now, Place::Link(link), p, &self.packets);
         }
         if watch & watch::CAPTURED_HOST != 0 && self.paths.link(p.hop) == HOST && goes_on.is_continue() {
-            goes_on = captures.pass(self.now, Place::Received(self.ports[link as usize].to), p);
+            goes_on =
+                captures.pass(self.now, Place::Received(self.ports[link as usize].to), p, &self.packets);
         }
         if goes_on.is_break() {
             self.end_by_capture();
@@ -191,16 +195,14 @@ impl<'p> World<'p> {
             if !captures.flows.contains_key(&(slot, p.generation)) {
                 // Packets of the slot's previous flow may still be under way, those of earlier flows are not.
                 captures.flows.remove(&(slot, p.generation.wrapping_sub(2)));
-                let cc = match &plan.transport {
-                    TransportPlan::Tcp { cc, .. } => self.controllers.label(cc),
-                    TransportPlan::Udp { .. } => "udp".to_owned(),
-                };
+                let cc = label(&plan.transport, self.controllers);
                 captures.flows.insert((slot, p.generation), Known::new(plan, meta, cc));
             }
             let Some(known) = captures.flows.get_mut(&(slot, p.generation)) else { continue };
             known.record(p);
             let node = if p.is(flag::REVERSE) { plan.to } else { plan.from };
-            if captures.is_captured[node as usize] && captures.pass(self.now, Place::Sent(node), p).is_break()
+            if captures.is_captured[node as usize]
+                && captures.pass(self.now, Place::Sent(node), p, &self.packets).is_break()
             {
                 self.end_by_capture();
                 return;

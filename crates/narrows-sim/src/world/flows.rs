@@ -15,7 +15,8 @@ use crate::net::BothWays;
 use crate::packet::{Template, flag};
 use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
-use crate::tcp::{App, Config, Io, Offer, Receiver, Sender};
+use crate::tcp::{App, Config, Io, Offer, Receiver, RttStats, Sender};
+use crate::transport::{Connection, StackFlow};
 
 /// Maximum number of flows that are sampled. With samples of more flows, the table would be too long to read.
 const SAMPLED_FLOWS: u32 = 1_000;
@@ -147,10 +148,7 @@ impl World<'_> {
         let flow = Flow { body, meta, timer_at: Time::NEVER, send_at: Time::NEVER };
         self.flows.insert(slot, flow);
         self.counts.peak_flows = self.counts.peak_flows.max(self.flows.in_use());
-        self.with_flow(slot, |flow, io| match &mut flow.body {
-            Body::Tcp(tcp) => tcp.sender.connect(io),
-            Body::Udp(_) => flow.on_send(io),
-        });
+        self.with_flow(slot, |flow, io| flow.start(io));
     }
 
     fn body(&self, index: u32, app: App, template: Template, reverse: u32, meta: &Meta) -> Body {
@@ -196,6 +194,21 @@ impl World<'_> {
                 received: 0,
                 delivered: 0,
             })),
+            TransportPlan::Stack(stack) => {
+                let mut random = Random::new(self.plan.seed, Stream::Flow.of(meta.id as u64));
+                let number = FlowNumber { id: meta.id, entry: index, member: meta.member };
+                let (seed, controllers) = (random.bits(), self.controllers);
+                let name = &plan.flow_name(meta.member);
+                let connection = Connection { stack, app, seed, flow: number, name, controllers };
+                let transport = self.transports.build(connection);
+                let mut rtts = RttStats::new(Time::ZERO + self.plan.warmup);
+                if meta.is_sampled {
+                    rtts.histogram = Histogram::new();
+                }
+                let forward = Template { flags: flag::UDP, ..template };
+                let back = Template { hop: reverse, flags: flag::UDP | flag::REVERSE, ..template };
+                Body::Stack(Box::new(StackFlow::new(transport, forward, back, rtts)))
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! A run: the network, the flows, and the event loop.
 //!
-//! [`run`] and its variants build a [`World`] and process its events. Each module handles some kinds of events, and
+//! [`run`] and [`Run`] build a [`World`] and process its events. Each module handles some kinds of events, and
 //! owns the state that only it needs. For example, `flow_table` owns the slots of flows, and `switches` and `domain`
 //! own the controllers.
 
@@ -20,12 +20,15 @@ use narrows_control::catalogue::{Catalogue, Controllers};
 use narrows_control::units::Time;
 
 use crate::capture::Tap;
+use crate::check::check_parts;
 use crate::engine::{Event, EventQueue, Kind, Slab};
 use crate::error::Error;
 use crate::net::{Enqueue, HOST, Paths, Port, watch};
 use crate::packet::{Packet, flag};
-use crate::plan::{Plan, check, check_with};
+use crate::packets::Packets;
+use crate::plan::{Plan, check};
 use crate::probe::{Recorder, Table};
+use crate::transport::{NoTransports, Transports};
 pub use arrivals::{Arrivals, starts};
 use captures::Captures;
 use domain::Domain;
@@ -107,60 +110,104 @@ const REPORT_INTERVAL: u64 = 1 << 16;
 /// # Errors
 /// The plan is invalid, or [`Error::Cancelled`] after `cancel` was set.
 pub fn run(plan: &Plan, cancel: &AtomicBool) -> Result<Results, Error> {
-    run_with(plan, cancel, Catalogue::built_in())
+    Run::new(plan).cancel(cancel).start()
 }
 
-/// Like [`run`], but with the given congestion controllers instead of the built-in ones: a
-/// [`Catalogue`] with rows of your own, or a function.
+/// Like [`run`], but with the given congestion controllers instead of the built-in ones: a [`Catalogue`] with rows of
+/// your own, or a function.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_with(plan: &Plan, cancel: &AtomicBool, controllers: &dyn Controllers) -> Result<Results, Error> {
-    run_monitored(plan, cancel, &Monitor::default(), controllers)
+    Run::new(plan).controllers(controllers).cancel(cancel).start()
 }
 
-/// Like [`run_with`], but another thread can read the progress through `monitor` and stop the run.
+/// A run with parts of your own.
 ///
-/// # Errors
-/// As [`run`].
-pub fn run_monitored(
-    plan: &Plan,
-    cancel: &AtomicBool,
-    monitor: &Monitor,
-    controllers: &dyn Controllers,
-) -> Result<Results, Error> {
-    run_all(plan, cancel, monitor, controllers, None)
+/// ```
+/// # use narrows_sim::{Monitor, Run, plan::Plan};
+/// # fn example(plan: &Plan) -> Result<(), narrows_sim::Error> {
+/// let monitor = Monitor::default();
+/// let results = Run::new(plan).monitor(&monitor).start()?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "`start` runs it"]
+pub struct Run<'a> {
+    plan: &'a Plan,
+    controllers: &'a dyn Controllers,
+    transports: &'a dyn Transports,
+    cancel: Option<&'a AtomicBool>,
+    monitor: Option<&'a Monitor>,
+    tap: Option<&'a mut dyn Tap>,
 }
 
-/// Like [`run_monitored`], and passes the packets that the plan captures ([`Plan::capture`]) to `tap`. The other
-/// functions capture nothing.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_captured(
-    plan: &Plan,
-    cancel: &AtomicBool,
-    monitor: &Monitor,
-    controllers: &dyn Controllers,
-    tap: &mut dyn Tap,
-) -> Result<Results, Error> {
-    run_all(plan, cancel, monitor, controllers, Some(tap))
-}
-
-fn run_all(
-    plan: &Plan,
-    cancel: &AtomicBool,
-    monitor: &Monitor,
-    controllers: &dyn Controllers,
-    tap: Option<&mut dyn Tap>,
-) -> Result<Results, Error> {
-    check_with(plan, controllers)?;
-    let mut world = World::new(plan, controllers)?;
-    if let Some(tap) = tap {
-        world.start_captures(tap);
+impl<'a> Run<'a> {
+    /// Prepares a run of this plan with the built-in congestion controllers.
+    pub fn new(plan: &'a Plan) -> Self {
+        let controllers = Catalogue::built_in();
+        Run { plan, controllers, transports: &NoTransports, cancel: None, monitor: None, tap: None }
     }
-    world.run(cancel, monitor)?;
-    Ok(world.finish())
+
+    /// Uses these congestion controllers instead of the built-in ones: a [`Catalogue`] with rows of your own, or a
+    /// function.
+    pub fn controllers(mut self, controllers: &'a dyn Controllers) -> Self {
+        self.controllers = controllers;
+        self
+    }
+
+    /// Uses these transports for flows whose transport is a [`StackPlan`](crate::plan::StackPlan). By default there are none.
+    pub fn transports<'b>(self, transports: &'b dyn Transports) -> Run<'b>
+    where
+        'a: 'b,
+    {
+        let Run { plan, controllers, cancel, monitor, .. } = self;
+        Run { plan, controllers, transports, cancel, monitor, tap: self.tap.map(|tap| tap as &mut dyn Tap) }
+    }
+
+    /// Ends the run with [`Error::Cancelled`] soon after another thread has set this flag.
+    pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Reports the progress to `monitor`, through which another thread can also stop the run.
+    pub fn monitor(mut self, monitor: &'a Monitor) -> Self {
+        self.monitor = Some(monitor);
+        self
+    }
+
+    /// Passes the packets that the plan captures ([`Plan::capture`]) to `tap`. Without a tap nothing is captured.
+    pub fn tap<'b>(self, tap: &'b mut dyn Tap) -> Run<'b>
+    where
+        'a: 'b,
+    {
+        let Run { plan, controllers, transports, cancel, monitor, .. } = self;
+        Run { plan, controllers, transports, cancel, monitor, tap: Some(tap) }
+    }
+
+    /// Checks the plan without running it.
+    ///
+    /// # Errors
+    /// The plan is invalid.
+    pub fn check(&self) -> Result<(), Error> {
+        check_parts(self.plan, self.controllers, self.transports)
+    }
+
+    /// Simulates the plan. The same plan with the same parts gives the same results, bit for bit.
+    ///
+    /// # Errors
+    /// The plan is invalid, or the run was cancelled.
+    pub fn start(self) -> Result<Results, Error> {
+        self.check()?;
+        let (cancel, monitor) = (AtomicBool::new(false), Monitor::default());
+        let mut world = World::new(self.plan, self.controllers, self.transports)?;
+        if let Some(tap) = self.tap {
+            world.start_captures(tap);
+        }
+        world.run(self.cancel.unwrap_or(&cancel), self.monitor.unwrap_or(&monitor))?;
+        Ok(world.finish())
+    }
 }
 
 /// Returns the nodes of the path between two nodes; `None` if there is no path.
@@ -176,11 +223,12 @@ pub fn route(plan: &Plan, from: u32, to: u32) -> Option<Vec<u32>> {
 pub(crate) struct World<'p> {
     plan: &'p Plan,
     controllers: &'p dyn Controllers,
+    transports: &'p dyn Transports,
     now: Time,
     /// The end of the run: the end of the plan, or the time at which the run was stopped.
     end: Time,
     events: EventQueue,
-    packets: Slab<Packet>,
+    packets: Packets,
     ports: Vec<Port>,
     paths: Paths,
     flows: FlowTable,
@@ -200,7 +248,11 @@ pub(crate) struct World<'p> {
 }
 
 impl<'p> World<'p> {
-    fn new(plan: &'p Plan, controllers: &'p dyn Controllers) -> Result<Self, Error> {
+    fn new(
+        plan: &'p Plan,
+        controllers: &'p dyn Controllers,
+        transports: &'p dyn Transports,
+    ) -> Result<Self, Error> {
         let measure_from = Time::ZERO + plan.warmup;
         let ports: Vec<Port> = plan
             .links
@@ -211,10 +263,11 @@ impl<'p> World<'p> {
         let mut world = World {
             plan,
             controllers,
+            transports,
             now: Time::ZERO,
             end: Time::ZERO + plan.duration,
             events: EventQueue::new(),
-            packets: Slab::new(),
+            packets: Packets::new(),
             ports,
             paths: Paths::new(plan),
             flows: FlowTable::default(),
@@ -334,6 +387,9 @@ impl<'p> World<'p> {
     #[inline(never)]
     fn deliver(&mut self, packet: u32) {
         let p = *self.packets.get(packet);
+        if p.contents().is_some() {
+            return self.deliver_datagram(packet, &p);
+        }
         self.packets.free(packet);
         if !self.flows.is_current(p.flow, p.generation) {
             return;
@@ -342,5 +398,17 @@ impl<'p> World<'p> {
             self.counts.delivered_packets += 1;
         }
         self.with_flow(p.flow, |flow, io| flow.on_packet(io, &p));
+    }
+
+    /// Delivers a datagram with its contents to its flow.
+    #[cold]
+    fn deliver_datagram(&mut self, packet: u32, p: &Packet) {
+        let contents = self.packets.take_contents(packet);
+        self.packets.free(packet);
+        if !self.flows.is_current(p.flow, p.generation) {
+            return;
+        }
+        self.counts.delivered_packets += u64::from(!p.is(flag::REVERSE));
+        self.with_flow(p.flow, |flow, io| flow.on_datagram(io, p, contents));
     }
 }

@@ -4,7 +4,7 @@
 //! run.
 
 use narrows_control::congestion::INFINITE_SSTHRESH;
-use narrows_control::units::{Bytes, Rate, Time};
+use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::{Results, World};
 use crate::engine::Kind;
@@ -13,6 +13,8 @@ use crate::net::PortTotals;
 use crate::packet::HEADER_BYTES;
 use crate::plan::TransportPlan;
 use crate::probe::{Histogram, row};
+use crate::tcp::RttStats;
+use crate::transport::label;
 
 /// The kinds of sample events: a regular sample, and the start of the measurement interval.
 const REGULAR: u32 = 0;
@@ -20,6 +22,58 @@ const MEASURE: u32 = 1;
 
 fn bits(rate: Rate) -> f64 {
     rate.as_bits_per_sec()
+}
+
+/// The totals of a flow for its row.
+#[derive(Default)]
+struct Totals<'a> {
+    acked_at: Option<Time>,
+    received_at: Option<Time>,
+    sent: u64,
+    retransmits: u64,
+    spurious: u64,
+    timeouts: u64,
+    /// `None`: the transport measures no RTT.
+    rtts: Option<&'a RttStats>,
+    min_rtt: Option<Span>,
+    /// Mean one-way delay, seconds.
+    delay: Option<f64>,
+}
+
+impl<'a> Totals<'a> {
+    fn of(body: &'a Body) -> Self {
+        match body {
+            Body::Tcp(tcp) => {
+                let (s, c) = (&tcp.sender, &tcp.sender.counters);
+                Totals {
+                    acked_at: s.completed_at,
+                    received_at: tcp.receiver.completed_at,
+                    sent: c.sent,
+                    retransmits: c.retransmits,
+                    spurious: c.spurious,
+                    timeouts: c.timeouts,
+                    rtts: Some(&s.rtts),
+                    min_rtt: Some(s.flight.rtt.min).filter(|min| *min != Span::MAX),
+                    delay: tcp.delays.mean(),
+                }
+            }
+            Body::Udp(udp) => Totals { sent: udp.sent, ..Totals::default() },
+            Body::Stack(stack) => {
+                let state = stack.transport().state();
+                Totals {
+                    acked_at: state.acked_at,
+                    received_at: state.received_at,
+                    sent: stack.sent,
+                    retransmits: state.lost,
+                    timeouts: state.timeouts,
+                    rtts: Some(&stack.rtts),
+                    min_rtt: state.min_rtt,
+                    delay: stack.delays.mean(),
+                    ..Totals::default()
+                }
+            }
+        }
+    }
 }
 
 impl World<'_> {
@@ -131,6 +185,28 @@ impl World<'_> {
                 ]);
                 flow.meta.last.sent_bytes = sent;
             }
+            Body::Stack(stack) => {
+                let s = stack.transport().state();
+                let in_packets = |bytes: Bytes| bytes.get() as f64 / s.packet.get().max(1) as f64;
+                let seconds_of = |span: Option<Span>| span.map(Span::as_secs_f64);
+                self.recorder.flow_samples.push(row![
+                    t,
+                    flow.meta.id,
+                    goodput,
+                    (stack.sent_bytes - last.sent_bytes) as f64 * 8.0 / seconds,
+                    s.window.map_or(0, |w| in_packets(w).round() as u32),
+                    s.ssthresh.map(in_packets),
+                    s.pacing_rate.map(bits),
+                    seconds_of(s.srtt),
+                    seconds_of(s.rttvar),
+                    seconds_of(s.latest_rtt),
+                    in_packets(s.in_flight).round() as u32,
+                    s.lost,
+                    allocation.map(bits),
+                    0u32,
+                ]);
+                flow.meta.last.sent_bytes = stack.sent_bytes;
+            }
         }
         flow.meta.last.delivered = delivered;
     }
@@ -138,13 +214,16 @@ impl World<'_> {
     fn sample_traces(&mut self) {
         let t = self.now.as_secs_f64();
         for flow in self.flows.live() {
-            if let (true, Body::Tcp(tcp)) = (flow.meta.is_sampled, &flow.body) {
-                let name = self.flow_name(&flow.meta);
-                let traces = &mut self.recorder.traces;
-                tcp.sender
-                    .control
-                    .cc
-                    .trace(&mut |key, value| traces.push(row![t, name.as_str(), key, value]));
+            if !flow.meta.is_sampled {
+                continue;
+            }
+            let name = self.flow_name(&flow.meta);
+            let traces = &mut self.recorder.traces;
+            let mut add = |key: &'static str, value: f64| traces.push(row![t, name.as_str(), key, value]);
+            match &flow.body {
+                Body::Tcp(tcp) => tcp.sender.control.cc.trace(&mut add),
+                Body::Udp(_) => {}
+                Body::Stack(stack) => stack.transport().trace(&mut add),
             }
         }
         for switch in &self.switches {
@@ -168,10 +247,7 @@ impl World<'_> {
         let plan = &self.plan.flows[m.plan as usize];
         let name = self.flow_name(m);
         let nan = f64::NAN;
-        let cc = match &plan.transport {
-            TransportPlan::Tcp { cc, .. } => self.controllers.label(cc),
-            TransportPlan::Udp { .. } => "udp".to_owned(),
-        };
+        let cc = label(&plan.transport, self.controllers);
         let begin = m.start.max(Time::ZERO + self.plan.warmup);
         let until = if ended { self.now.min(m.stop) } else { m.stop.min(self.end) };
         let measured = m.delivered_at_stop.unwrap_or(flow.delivered()).saturating_sub(m.delivered_at_start);
@@ -181,11 +257,13 @@ impl World<'_> {
         // The ideal time (MET-71) has three terms: one RTT for the handshake, one RTT from the first data to the last
         // ACK, and the transmission time of all bytes at the bottleneck's rate. The RTTs contain only propagation,
         // since the last term contains the transmission. No flow can therefore be faster than the ideal.
-        let segments = match &plan.transport {
-            TransportPlan::Tcp { mss, .. } => m.size.div_ceil(*mss as u64),
-            TransportPlan::Udp { .. } => 0,
+        let headers = match &plan.transport {
+            TransportPlan::Tcp { mss, .. } => {
+                m.size.div_ceil(*mss as u64).saturating_mul(HEADER_BYTES as u64)
+            }
+            TransportPlan::Udp { .. } | TransportPlan::Stack(_) => 0,
         };
-        let wire = Bytes::new(m.size) + Bytes::new(segments.saturating_mul(HEADER_BYTES as u64));
+        let wire = Bytes::new(m.size) + Bytes::new(headers);
         let ideal = m.empty.propagation.scale(2, 1) + m.empty.bottleneck.time_for(wire);
         let ideal = (m.size > 0).then(|| ideal.as_secs_f64());
         let mut cells = vec![
@@ -199,66 +277,35 @@ impl World<'_> {
             ended.then(|| self.now.as_secs_f64()).into(),
             m.size.into(),
         ];
-        match &flow.body {
-            Body::Tcp(tcp) => {
-                let (s, c) = (&tcp.sender, &tcp.sender.counters);
-                let (n, rtts) = (s.rtts.count, &s.rtts);
-                let mean = |sum: u64, n: u64| if n > 0 { sum as f64 / n as f64 / 1e9 } else { nan };
-                let q = |q: f64| rtts.histogram.as_ref().map(|h| h.quantile(q));
-                cells.extend(row![
-                    since_start(s.completed_at),
-                    since_start(tcp.receiver.completed_at),
-                    ideal,
-                    m.empty.rtt.as_secs_f64(),
-                    flow.delivered(),
-                    goodput,
-                    c.sent,
-                    c.retransmits,
-                    c.spurious,
-                    c.timeouts,
-                    mean(rtts.sum, n),
-                    q(0.5),
-                    q(0.95),
-                    q(0.99),
-                    if n > 0 { rtts.max.as_secs_f64() } else { nan },
-                    mean(rtts.jitter_sum, n.saturating_sub(1)),
-                    if s.flight.rtt.min == narrows_control::units::Span::MAX {
-                        nan
-                    } else {
-                        s.flight.rtt.min.as_secs_f64()
-                    },
-                ]);
-                if let Some(h) = &rtts.histogram {
-                    self.recorder.record_distribution("flow", m.id, "rtt", h);
-                }
-            }
-            Body::Udp(udp) => {
-                cells.extend(row![
-                    nan,
-                    nan,
-                    nan,
-                    m.empty.rtt.as_secs_f64(),
-                    flow.delivered(),
-                    goodput,
-                    udp.sent,
-                    0u32,
-                    0u32,
-                    0u32,
-                    nan,
-                    nan,
-                    nan,
-                    nan,
-                    nan,
-                    nan,
-                    nan,
-                ]);
-            }
+        let totals = Totals::of(&flow.body);
+        let rtts = totals.rtts;
+        let n = rtts.map_or(0, |r| r.count);
+        let mean = |sum: u64, n: u64| if n > 0 { sum as f64 / n as f64 / 1e9 } else { nan };
+        let histogram = rtts.and_then(|r| r.histogram.as_ref());
+        let q = |q: f64| histogram.map(|h| h.quantile(q));
+        cells.extend(row![
+            since_start(totals.acked_at),
+            since_start(totals.received_at),
+            rtts.and(ideal),
+            m.empty.rtt.as_secs_f64(),
+            flow.delivered(),
+            goodput,
+            totals.sent,
+            totals.retransmits,
+            totals.spurious,
+            totals.timeouts,
+            rtts.map_or(nan, |r| mean(r.sum, n)),
+            q(0.5),
+            q(0.95),
+            q(0.99),
+            rtts.filter(|_| n > 0).map(|r| r.max.as_secs_f64()),
+            rtts.map_or(nan, |r| mean(r.jitter_sum, n.saturating_sub(1))),
+            totals.min_rtt.map(Span::as_secs_f64),
+        ]);
+        if let Some(h) = histogram {
+            self.recorder.record_distribution("flow", m.id, "rtt", h);
         }
-        let delay = match &flow.body {
-            Body::Tcp(tcp) => tcp.delays.mean(),
-            Body::Udp(_) => None,
-        };
-        cells.extend(row![m.sent_bytes, m.signal_bytes, delay]);
+        cells.extend(row![m.sent_bytes, m.signal_bytes, totals.delay]);
         self.recorder.flows.push(cells);
     }
 

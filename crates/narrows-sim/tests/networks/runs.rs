@@ -4,14 +4,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use crate::common::*;
-use narrows_control::catalogue::{Catalogue, Choice};
+use narrows_control::catalogue::Choice;
 use narrows_control::congestion::{Ack, Congestion, Controller, Window};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::plan::{
     AppPlan, ControllerPlan, FlowPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan,
     QueuePlan, RatePlan, SdnPlan, SizePlan, TransportPlan,
 };
-use narrows_sim::{Error, Monitor, Results};
+use narrows_sim::{Error, Monitor, Results, Run};
 use proptest::prelude::*;
 
 fn busy(seed: u64) -> Plan {
@@ -392,7 +392,7 @@ fn a_cancelled_run_returns_an_error() {
 }
 
 fn monitored(plan: &Plan, monitor: &Monitor) -> Result<Results, Error> {
-    narrows_sim::run_monitored(plan, &AtomicBool::new(false), monitor, Catalogue::built_in())
+    Run::new(plan).monitor(monitor).start()
 }
 
 /// A controller with a constant window that records the reported time at each ACK.
@@ -422,8 +422,7 @@ fn a_run_reports_its_simulated_time() {
     let controllers = |_: &Choice| {
         Some(Box::new(Reader { monitor: monitor.clone(), seen: seen.clone() }) as Box<dyn Controller>)
     };
-    let results = narrows_sim::run_monitored(&plan, &AtomicBool::new(false), &monitor, &controllers)
-        .expect("a valid plan");
+    let results = Run::new(&plan).controllers(&controllers).monitor(&monitor).start().expect("a valid plan");
     assert_eq!(monitor.now(), Time::ZERO + plan.duration);
     assert_eq!(monitor.events(), results.counts.events);
 

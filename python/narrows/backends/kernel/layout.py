@@ -383,4 +383,7 @@ def _mtu(plan: Plan) -> int:
 def _packets(plan: Plan) -> Iterator[int]:
     for flow in plan["flows"]:
         transport = flow["transport"]
-        yield transport["packet"] if transport["kind"] == "udp" else transport["mss"] + HEADERS
+        if transport["kind"] == "udp":
+            yield transport["packet"]
+        elif transport["kind"] == "tcp":
+            yield transport["mss"] + HEADERS

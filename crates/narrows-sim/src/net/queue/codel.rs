@@ -3,8 +3,7 @@
 use narrows_control::units::{Span, Time};
 
 use super::{Discipline, Leaf, Losses, Next, Waiting, mark, sojourn};
-use crate::engine::Slab;
-use crate::packet::Packet;
+use crate::packets::Packets;
 use crate::plan::LimitPlan;
 
 /// MAXPACKET of RFC 8289 section 5.5, in bytes.
@@ -68,7 +67,7 @@ impl Law {
         now: Time,
         leaf: &mut Leaf,
         params: &Params,
-        packets: &mut Slab<Packet>,
+        packets: &mut Packets,
         losses: &mut Losses,
     ) -> Option<Waiting> {
         let (mut head, mut may_drop) = self.head(now, leaf, params);
@@ -106,13 +105,7 @@ impl Law {
     }
 
     /// Marks the packet and returns `true`, or drops it and returns `false`. A marked packet is sent.
-    fn mark_or_drop(
-        &self,
-        w: Waiting,
-        params: &Params,
-        packets: &mut Slab<Packet>,
-        losses: &mut Losses,
-    ) -> bool {
+    fn mark_or_drop(&self, w: Waiting, params: &Params, packets: &mut Packets, losses: &mut Losses) -> bool {
         if params.ecn && mark(packets.get_mut(w.packet)) {
             losses.marked += 1;
             return true;
@@ -136,7 +129,7 @@ impl Codel {
 }
 
 impl Discipline for Codel {
-    fn enqueue(&mut self, waiting: Waiting, _leaf: usize, _packets: &mut Slab<Packet>, losses: &mut Losses) {
+    fn enqueue(&mut self, waiting: Waiting, _leaf: usize, _packets: &mut Packets, losses: &mut Losses) {
         if self.leaf.fits(waiting.size) {
             self.leaf.push(waiting);
         } else {
@@ -144,7 +137,7 @@ impl Discipline for Codel {
         }
     }
 
-    fn dequeue(&mut self, now: Time, packets: &mut Slab<Packet>, losses: &mut Losses) -> Next {
+    fn dequeue(&mut self, now: Time, packets: &mut Packets, losses: &mut Losses) -> Next {
         match self.law.dequeue(now, &mut self.leaf, &self.params, packets, losses) {
             Some(waiting) => Next::Packet(waiting),
             None => Next::Empty,

@@ -5,8 +5,9 @@ use narrows_control::units::{Bytes, Time};
 
 use super::codel::{Law, Params};
 use super::{Discipline, Leaf, Losses, Next, Waiting, fits};
-use crate::engine::{Ring, Slab};
+use crate::engine::Ring;
 use crate::packet::{Packet, flag};
+use crate::packets::Packets;
 use crate::plan::LimitPlan;
 
 /// Upper bound of the quantum. A larger quantum would give no fairness, and could overflow the deficits.
@@ -65,7 +66,7 @@ impl FqCodel {
 }
 
 impl Discipline for FqCodel {
-    fn enqueue(&mut self, waiting: Waiting, _leaf: usize, packets: &mut Slab<Packet>, losses: &mut Losses) {
+    fn enqueue(&mut self, waiting: Waiting, _leaf: usize, packets: &mut Packets, losses: &mut Losses) {
         let at = self.hash(packets.get(waiting.packet));
         let queue = &mut self.queues[at];
         queue.leaf.push(waiting);
@@ -82,7 +83,7 @@ impl Discipline for FqCodel {
         }
     }
 
-    fn dequeue(&mut self, now: Time, packets: &mut Slab<Packet>, losses: &mut Losses) -> Next {
+    fn dequeue(&mut self, now: Time, packets: &mut Packets, losses: &mut Losses) -> Next {
         loop {
             let from_new = !self.new.is_empty();
             let list = if from_new { &mut self.new } else { &mut self.old };

@@ -8,8 +8,7 @@ use narrows_control::units::{Bytes, NANOS_PER_SEC, Rate, Span, Time};
 
 use super::flow_queues::FlowQueues;
 use super::{Discipline, Leaf, Losses, Next, Waiting};
-use crate::engine::Slab;
-use crate::packet::Packet;
+use crate::packets::Packets;
 use crate::plan::{HtbClassPlan, LimitPlan};
 
 const MTU_BYTES: u64 = 1500;
@@ -46,7 +45,7 @@ enum Band {
 
 impl Band {
     /// Adds a packet. Returns `false` if the packet's queue is full.
-    fn push(&mut self, waiting: Waiting, packets: &Slab<Packet>) -> bool {
+    fn push(&mut self, waiting: Waiting, packets: &Packets) -> bool {
         match self {
             Band::Fifo(queue) => {
                 let fits = queue.fits(waiting.size);
@@ -238,7 +237,7 @@ impl Class {
 }
 
 impl Discipline for Htb {
-    fn enqueue(&mut self, waiting: Waiting, leaf: usize, packets: &mut Slab<Packet>, losses: &mut Losses) {
+    fn enqueue(&mut self, waiting: Waiting, leaf: usize, packets: &mut Packets, losses: &mut Losses) {
         let last = self.leaves.len().saturating_sub(1);
         let Some(&(c, band)) = self.leaves.get(leaf.min(last)) else {
             losses.dropped.push(waiting.packet);
@@ -257,7 +256,7 @@ impl Discipline for Htb {
         }
     }
 
-    fn dequeue(&mut self, now: Time, _packets: &mut Slab<Packet>, _losses: &mut Losses) -> Next {
+    fn dequeue(&mut self, now: Time, _packets: &mut Packets, _losses: &mut Losses) -> Next {
         let mut wake = Time::NEVER;
         for class in self.classes.iter_mut().filter(|c| !c.is_empty()) {
             class.rate.refill(now);

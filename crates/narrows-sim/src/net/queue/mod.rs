@@ -11,8 +11,9 @@ pub(crate) mod priority;
 
 use narrows_control::units::{Span, Time};
 
-use crate::engine::{Ring, Slab};
+use crate::engine::Ring;
 use crate::packet::{Packet, flag};
+use crate::packets::Packets;
 use crate::plan::{LimitPlan, QueuePlan};
 
 /// A packet that waits.
@@ -46,10 +47,10 @@ pub(crate) struct Losses {
 pub(crate) trait Discipline: Send {
     /// Adds a packet to leaf `leaf`, which is the packet's class or the leaf chosen by a rate controller. Dropped
     /// packets are added to `losses`.
-    fn enqueue(&mut self, waiting: Waiting, leaf: usize, packets: &mut Slab<Packet>, losses: &mut Losses);
+    fn enqueue(&mut self, waiting: Waiting, leaf: usize, packets: &mut Packets, losses: &mut Losses);
 
     /// Removes the next packet to transmit at `now` and returns it, if a packet may leave.
-    fn dequeue(&mut self, now: Time, packets: &mut Slab<Packet>, losses: &mut Losses) -> Next;
+    fn dequeue(&mut self, now: Time, packets: &mut Packets, losses: &mut Losses) -> Next;
 
     /// Returns the numbers of packets and bytes that wait.
     fn backlog(&self) -> (u32, u64);

@@ -3,8 +3,7 @@
 use narrows_control::units::Time;
 
 use super::{Discipline, Leaf, Losses, Next, Waiting};
-use crate::engine::Slab;
-use crate::packet::Packet;
+use crate::packets::Packets;
 use crate::plan::LimitPlan;
 
 /// The scheduler.
@@ -20,7 +19,7 @@ impl Priority {
 
 impl Discipline for Priority {
     /// Packets of a class above the last class are added to the last class.
-    fn enqueue(&mut self, waiting: Waiting, leaf: usize, _packets: &mut Slab<Packet>, losses: &mut Losses) {
+    fn enqueue(&mut self, waiting: Waiting, leaf: usize, _packets: &mut Packets, losses: &mut Losses) {
         let last = self.classes.len().saturating_sub(1);
         match self.classes.get_mut(leaf.min(last)) {
             Some(class) if class.fits(waiting.size) => class.push(waiting),
@@ -28,7 +27,7 @@ impl Discipline for Priority {
         }
     }
 
-    fn dequeue(&mut self, _now: Time, _packets: &mut Slab<Packet>, _losses: &mut Losses) -> Next {
+    fn dequeue(&mut self, _now: Time, _packets: &mut Packets, _losses: &mut Losses) -> Next {
         match self.classes.iter_mut().find_map(Leaf::pop) {
             Some(waiting) => Next::Packet(waiting),
             None => Next::Empty,

@@ -12,8 +12,8 @@ use narrows_control::catalogue;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use super::{App, Config, Io, Offer, Phase, Receiver, Sender};
-use crate::engine::Slab;
 use crate::packet::{Packet, Template, flag};
+use crate::packets::Packets;
 use crate::plan::{AppPlan, INITIAL_WINDOW_PACKETS};
 
 /// The fate of a packet in the network.
@@ -125,7 +125,7 @@ impl<'n> Pair<'n> {
     }
 
     fn act(&mut self, act: impl FnOnce(&mut Sender, &mut Receiver, &mut Io<'_>)) {
-        let (mut packets, mut out) = (Slab::new(), Vec::new());
+        let (mut packets, mut out) = (Packets::new(), Vec::new());
         let mut io = Io { now: self.now, packets: &mut packets, out: &mut out };
         act(&mut self.sender, &mut self.receiver, &mut io);
         for id in out {

@@ -1,0 +1,168 @@
+//! Delivery-rate samples from what quinn reports (draft-cheng-iccrg-delivery-rate-estimation).
+//!
+//! quinn names an acknowledged packet by the time at which it was sent. The sampler therefore keeps the state of the
+//! connection at each time of sending. Packets that were sent at the same time share an entry.
+
+use std::collections::VecDeque;
+
+use narrows_control::congestion::RateSample;
+use narrows_control::units::{Span, Time};
+
+/// The counters of a connection, bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sampler {
+    pub(crate) sent: u64,
+    pub(crate) delivered: u64,
+    pub(crate) lost: u64,
+    delivered_at: Time,
+    first_sent: Time,
+    /// The connection is application-limited until more than this is delivered; 0 if it is not.
+    app_limited: u64,
+    entries: VecDeque<Entry>,
+    /// The newest packet that the current ACK delivers.
+    newest: Option<Entry>,
+}
+
+/// The state when packets were sent.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) sent_at: Time,
+    first_sent: Time,
+    delivered: u64,
+    delivered_at: Time,
+    lost: u64,
+    /// Bytes in flight after the packets were sent.
+    pub(crate) in_flight: u64,
+    pub(crate) app_limited: bool,
+}
+
+impl Sampler {
+    /// Records that `bytes` bytes were sent. `in_flight` bytes were in flight before.
+    pub(crate) fn send(&mut self, now: Time, bytes: u64, in_flight: u64) {
+        if in_flight == 0 {
+            self.first_sent = now;
+            self.delivered_at = now;
+        }
+        self.sent += bytes;
+        if let Some(last) = self.entries.back_mut()
+            && last.sent_at == now
+        {
+            last.in_flight = in_flight + bytes;
+            return;
+        }
+        self.entries.push_back(Entry {
+            sent_at: now,
+            first_sent: self.first_sent,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            lost: self.lost,
+            in_flight: in_flight + bytes,
+            app_limited: self.app_limited != 0,
+        });
+    }
+
+    /// Records that a packet which was sent at `sent_at` was delivered.
+    pub(crate) fn deliver(&mut self, sent_at: Time, bytes: u64) {
+        self.delivered += bytes;
+        if self.newest.is_none_or(|newest| newest.sent_at <= sent_at)
+            && let Some(entry) = self.find(sent_at)
+        {
+            self.newest = Some(entry);
+        }
+    }
+
+    /// Returns the state when a packet was sent.
+    pub(crate) fn find(&self, sent_at: Time) -> Option<Entry> {
+        let at = self.entries.partition_point(|entry| entry.sent_at < sent_at);
+        self.entries.get(at).copied().filter(|entry| entry.sent_at == sent_at)
+    }
+
+    /// Completes the sample of an ACK. Returns the time of sending of the newest packet that it delivered, and the sample
+    /// in units of `unit` bytes.
+    pub(crate) fn finish(&mut self, now: Time, min_rtt: Span, unit: u64) -> Option<(Time, RateSample)> {
+        let newest = self.newest.take()?;
+        if self.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
+        let interval = newest.sent_at.since(newest.first_sent).max(now.since(newest.delivered_at));
+        self.delivered_at = now;
+        self.first_sent = newest.sent_at;
+        // The draft, section 3.1.2.1: an interval shorter than the minimum RTT is not a valid sample.
+        let is_valid = min_rtt == Span::MAX || interval >= min_rtt;
+        let delivered = ((self.delivered - newest.delivered) / unit) as u32;
+        let mut sample = RateSample::new(delivered, if is_valid { interval } else { Span::ZERO });
+        sample.prior_delivered = newest.delivered / unit;
+        sample.app_limited = newest.app_limited;
+        sample.tx_in_flight = (newest.in_flight / unit) as u32;
+        sample.lost = ((self.lost - newest.lost) / unit) as u32;
+        Some((newest.sent_at, sample))
+    }
+
+    /// Returns the bytes lost since a packet was sent.
+    pub(crate) fn lost_since(&self, entry: &Entry) -> u64 {
+        self.lost - entry.lost
+    }
+
+    /// Records that the application, not the window, limits the connection.
+    pub(crate) fn mark_app_limited(&mut self, in_flight: u64) {
+        self.app_limited = (self.delivered + in_flight).max(1);
+    }
+
+    /// Forgets packets that were sent before this time.
+    pub(crate) fn forget_before(&mut self, time: Time) {
+        while self.entries.front().is_some_and(|entry| entry.sent_at < time) {
+            self.entries.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Span::from_millis(n)
+    }
+
+    #[test]
+    fn a_steady_flow_has_the_rate_of_its_acks() {
+        let mut sampler = Sampler::default();
+        let mut in_flight = 0;
+        let mut last = None;
+        // A packet each ms, acknowledged after 20 ms.
+        for n in 0..100u64 {
+            if let Some(sent) = n.checked_sub(20) {
+                sampler.deliver(ms(sent), 1200);
+                in_flight -= 1200;
+                last = sampler.finish(ms(n), Span::from_millis(20), 1200);
+            }
+            sampler.send(ms(n), 1200, in_flight);
+            in_flight += 1200;
+        }
+        let (sent_at, sample) = last.expect("a sample");
+        assert_eq!(sent_at, ms(79));
+        assert_eq!((sample.delivered, sample.interval), (20, Span::from_millis(20)));
+        assert!(!sample.app_limited);
+    }
+
+    #[test]
+    fn an_interval_below_the_minimum_rtt_is_no_sample() {
+        let mut sampler = Sampler::default();
+        sampler.send(ms(0), 1200, 0);
+        sampler.deliver(ms(0), 1200);
+        let (_, sample) = sampler.finish(ms(5), Span::from_millis(10), 1200).expect("a packet");
+        assert_eq!(sample.interval, Span::ZERO);
+    }
+
+    #[test]
+    fn packets_of_an_idle_application_are_marked() {
+        let mut sampler = Sampler::default();
+        sampler.send(ms(0), 1200, 0);
+        sampler.mark_app_limited(1200);
+        sampler.send(ms(1), 1200, 1200);
+        assert_eq!(sampler.find(ms(0)).map(|entry| entry.app_limited), Some(false));
+        assert_eq!(sampler.find(ms(1)).map(|entry| entry.app_limited), Some(true));
+        sampler.forget_before(ms(1));
+        assert!(sampler.find(ms(0)).is_none() && sampler.find(ms(1)).is_some());
+    }
+}

@@ -1,0 +1,344 @@
+//! A connection with both ends as a transport of the simulator. The client sends the flow's data on one stream.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes as Contents;
+use narrows_control::units::{Bytes, Rate, Span, Time};
+use narrows_sim::transport::{App, Chunk, Connection, Datagram, End, Output, State, Transport};
+use quinn_proto::{
+    ClientConfig, ConnectionId, Dir, Event, QlogConfig, ReadError, ServerConfig, StreamEvent, StreamId,
+    TransportConfig, VarInt,
+};
+
+use super::Congestion;
+use super::observer::{Observing, Shared};
+use super::peer::Peer;
+use super::plaintext::Plaintext;
+use super::seeded::{Key, Seeded, endpoint_config};
+
+/// Bytes that an application writes at a time: one with a rate writes packets, another one fills the stack.
+const PACKET_BYTES: u16 = 1448;
+const WRITE_BYTES: u16 = 32 << 10;
+static ZEROS: [u8; WRITE_BYTES as usize] = [0; WRITE_BYTES as usize];
+/// The application keeps this many windows and bytes in the stack. Data that the stack has accepted is still sent after the
+/// application has stopped, so this must not be much more than what keeps the stack busy while it repairs losses.
+const BUFFER_WINDOWS: u64 = 4;
+const BUFFER_BYTES: u64 = 64 << 10;
+/// Bytes of a connection identifier that a client invents (quinn's default).
+const FIRST_IDENTIFIER_BYTES: usize = 20;
+
+/// A flow.
+pub(super) struct Flow {
+    client: Peer,
+    server: Peer,
+    congestion: Congestion,
+    observed: Shared,
+    /// The same moment for the simulator and for quinn. quinn takes times from the clock of the machine, but only
+    /// differences of times matter to it.
+    base: (Time, Instant),
+    sender: Sending,
+    receiver: Receiving,
+    /// The timers of the client and of the server.
+    timers: [Time; 2],
+    latest_rtt: Option<Span>,
+}
+
+/// The application of the client.
+struct Sending {
+    app: App,
+    stream: Option<StreamId>,
+    /// Bytes taken from the application and not yet written, and whether they are its last.
+    pending: (usize, bool),
+    written: u64,
+    /// Whether the end of the stream was written.
+    is_finished: bool,
+    /// The time at which the application has data again, or stops.
+    wake: Time,
+    acked_at: Option<Time>,
+    is_closed: bool,
+}
+
+/// The application of the server.
+#[derive(Default)]
+struct Receiving {
+    stream: Option<StreamId>,
+    delivered: u64,
+    received_at: Option<Time>,
+    is_closed: bool,
+}
+
+impl Flow {
+    /// Creates a flow; `None` if quinn refuses the connection.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an `Instant` can only be made from the clock; only differences count"
+    )]
+    pub(super) fn new(
+        connection: Connection<'_>,
+        congestion: Congestion,
+        log: Option<Box<dyn Write + Send + Sync>>,
+    ) -> Option<Self> {
+        let base = Instant::now();
+        let mut seeded = Seeded::new(connection.seed);
+        let observed = Shared::default();
+        let factory = Observing { inner: congestion.factory(), shared: observed.clone() };
+        let mut sending = TransportConfig::default();
+        sending.congestion_controller_factory(Arc::new(factory));
+        if let Some(log) = log {
+            let mut qlog = QlogConfig::default();
+            qlog.writer(log).title(Some(connection.name.to_owned())).start_time(base);
+            sending.qlog_stream(qlog.into_stream());
+        }
+        let mut client = ClientConfig::new(Arc::new(Plaintext));
+        client.transport_config(Arc::new(sending));
+        let mut identifier = [0; FIRST_IDENTIFIER_BYTES];
+        seeded.fill(&mut identifier);
+        client.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&identifier)));
+        let mut receiving = TransportConfig::default();
+        if let Some(window) = connection.stack.receive_window {
+            let window = VarInt::from_u64(window.get()).unwrap_or(VarInt::MAX);
+            receiving.stream_receive_window(window).receive_window(window);
+        }
+        let mut server = ServerConfig::new(Arc::new(Plaintext), Arc::new(Key(seeded.bits())));
+        server.transport_config(Arc::new(receiving));
+        let client = Peer::client(endpoint_config(&mut seeded), client, base).ok()?;
+        Some(Flow {
+            client,
+            server: Peer::server(endpoint_config(&mut seeded), server),
+            congestion,
+            observed,
+            base: (Time::ZERO, base),
+            sender: Sending {
+                app: connection.app,
+                stream: None,
+                pending: (0, false),
+                written: 0,
+                is_finished: false,
+                wake: Time::NEVER,
+                acked_at: None,
+                is_closed: false,
+            },
+            receiver: Receiving::default(),
+            timers: [Time::NEVER; 2],
+            latest_rtt: None,
+        })
+    }
+
+    /// Returns a time of the simulator as quinn writes it.
+    fn instant(&self, time: Time) -> Instant {
+        self.base.1 + Duration::from_nanos(time.since(self.base.0).as_nanos())
+    }
+
+    fn peer(&mut self, end: End) -> &mut Peer {
+        match end {
+            End::Sender => &mut self.client,
+            End::Receiver => &mut self.server,
+        }
+    }
+
+    /// Lets one end handle its events and send what it can.
+    fn drive(&mut self, end: End, output: &mut Output<'_>) {
+        let now = output.now();
+        let instant = self.instant(now);
+        let mut is_first = true;
+        loop {
+            let mut has_events = self.peer(end).exchange();
+            while let Some(event) = self.peer(end).poll() {
+                has_events = true;
+                self.on_event(end, now, event);
+            }
+            if !std::mem::take(&mut is_first) && !has_events {
+                break;
+            }
+            match end {
+                End::Sender => self.write(now),
+                End::Receiver => self.read(now),
+            }
+            while let Some(datagram) = self.peer(end).transmit(instant) {
+                output.send(end, datagram);
+            }
+        }
+        self.timers[end as usize] = self.timer(end, now);
+        let mut observed = self.observed.lock();
+        for rtt in observed.rtts.drain(..) {
+            let rtt = Span::from_nanos(rtt.as_nanos() as u64);
+            self.latest_rtt = Some(rtt);
+            output.report_rtt(rtt);
+        }
+    }
+
+    /// Returns the time of the next timer of an end, which is after now.
+    fn timer(&mut self, end: End, now: Time) -> Time {
+        let base = self.base;
+        let Some(at) = self.peer(end).connection().and_then(|connection| connection.poll_timeout()) else {
+            return Time::NEVER;
+        };
+        let after = Span::from_nanos(at.saturating_duration_since(base.1).as_nanos() as u64);
+        (base.0 + after).max(now + Span::from_nanos(1))
+    }
+
+    fn on_event(&mut self, end: End, now: Time, event: Event) {
+        match (end, event) {
+            (End::Sender, Event::Connected) => {
+                if let Some(connection) = self.client.connection() {
+                    self.sender.stream = connection.streams().open(Dir::Uni);
+                }
+            }
+            (End::Sender, Event::Stream(StreamEvent::Finished { .. })) => {
+                self.sender.acked_at = Some(now);
+                self.sender.is_closed = true;
+                let instant = self.instant(now);
+                if let Some(connection) = self.client.connection() {
+                    connection.close(instant, VarInt::from_u32(0), Contents::new());
+                }
+            }
+            (End::Sender, Event::ConnectionLost { .. }) => self.sender.is_closed = true,
+            (End::Receiver, Event::ConnectionLost { .. }) => self.receiver.is_closed = true,
+            (End::Receiver, Event::Stream(StreamEvent::Opened { dir: Dir::Uni })) => {
+                if let Some(connection) = self.server.connection() {
+                    self.receiver.stream = connection.streams().accept(Dir::Uni).or(self.receiver.stream);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes what the application has and the stack accepts.
+    fn write(&mut self, now: Time) {
+        let sender = &mut self.sender;
+        sender.wake = Time::NEVER;
+        let (Some(stream), Some(connection)) = (sender.stream, self.client.connection()) else { return };
+        if sender.is_finished || sender.is_closed {
+            return;
+        }
+        if sender.app.stop() > now {
+            sender.wake = sender.app.stop();
+        }
+        let window = connection.congestion_state().window();
+        let most = self.receiver.delivered + window.saturating_mul(BUFFER_WINDOWS) + BUFFER_BYTES;
+        let write_bytes = if sender.app.has_rate() { PACKET_BYTES } else { WRITE_BYTES };
+        loop {
+            if sender.pending == (0, false) {
+                match sender.app.take(now, write_bytes) {
+                    Chunk::Data { len, last } => sender.pending = (len.into(), last),
+                    Chunk::Wait(at) => {
+                        sender.wake = sender.wake.min(at);
+                        break;
+                    }
+                    Chunk::Finished => sender.pending = (0, true),
+                }
+            }
+            let (bytes, is_last) = sender.pending;
+            if bytes > 0 {
+                if sender.written >= most {
+                    break;
+                }
+                let mut chunk = [Contents::from_static(&ZEROS[..bytes])];
+                let Ok(written) = connection.send_stream(stream).write_chunks(&mut chunk) else { break };
+                sender.written += written.bytes as u64;
+                sender.pending.0 -= written.bytes;
+            }
+            if sender.pending.0 == 0 && is_last {
+                // An error means that the receiver has stopped the stream, which this one never does.
+                let _ = connection.send_stream(stream).finish();
+                sender.is_finished = true;
+                sender.wake = Time::NEVER;
+                break;
+            }
+        }
+    }
+
+    /// Reads what has arrived in order.
+    fn read(&mut self, now: Time) {
+        let receiver = &mut self.receiver;
+        let (Some(stream), Some(connection)) = (receiver.stream, self.server.connection()) else { return };
+        let mut received = connection.recv_stream(stream);
+        let Ok(mut chunks) = received.read(true) else { return };
+        loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => receiver.delivered += chunk.bytes.len() as u64,
+                Ok(None) => {
+                    receiver.received_at = receiver.received_at.or(Some(now));
+                    receiver.stream = None;
+                    break;
+                }
+                Err(ReadError::Blocked | ReadError::Reset(_)) => break,
+            }
+        }
+        // Its result says whether quinn now has packets to send. The caller asks quinn for packets in any case.
+        let _ = chunks.finalize();
+    }
+}
+
+impl Transport for Flow {
+    fn start(&mut self, output: &mut Output<'_>) {
+        self.base.0 = output.now();
+        self.drive(End::Sender, output);
+    }
+
+    fn on_datagram(&mut self, at: End, datagram: Datagram, output: &mut Output<'_>) {
+        let instant = self.instant(output.now());
+        if let Some(response) = self.peer(at).receive(instant, datagram) {
+            output.send(at, response);
+        }
+        self.drive(at, output);
+    }
+
+    fn next_timer(&self) -> Time {
+        self.timers[0].min(self.timers[1]).min(self.sender.wake)
+    }
+
+    fn on_timer(&mut self, output: &mut Output<'_>) {
+        let now = output.now();
+        let instant = self.instant(now);
+        for end in [End::Sender, End::Receiver] {
+            let is_due = self.timers[end as usize] <= now;
+            if is_due && let Some(connection) = self.peer(end).connection() {
+                connection.handle_timeout(instant);
+            }
+            if is_due || end == End::Sender && self.sender.wake <= now {
+                self.drive(end, output);
+            }
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        let is_drained = || self.client.view().is_none_or(|connection| connection.is_drained());
+        self.sender.is_closed && (self.receiver.is_closed || is_drained())
+    }
+
+    fn delivered(&self) -> Bytes {
+        Bytes::new(self.receiver.delivered)
+    }
+
+    fn state(&self) -> State {
+        let mut state = State::default();
+        let observed = self.observed.lock();
+        if let Some(connection) = self.client.view() {
+            let (path, metrics) = (connection.stats().path, connection.congestion_state().metrics());
+            let span = |duration: Duration| Span::from_nanos(duration.as_nanos() as u64);
+            state.packet = Bytes::new(path.current_mtu.into());
+            state.window = Some(Bytes::new(path.cwnd));
+            state.ssthresh = metrics.ssthresh.map(Bytes::new);
+            state.pacing_rate = metrics.pacing_rate.map(Rate::from_bits_per_sec);
+            // Before the first RTT, quinn reports its initial one.
+            state.srtt = self.latest_rtt.map(|_| span(path.rtt));
+            state.min_rtt = self.latest_rtt.map(|_| span(path.min_rtt));
+            state.lost = path.lost_packets;
+        }
+        state.in_flight = Bytes::new(observed.in_flight);
+        state.latest_rtt = self.latest_rtt;
+        state.timeouts = observed.persistent;
+        state.acked_at = self.sender.acked_at;
+        state.received_at = self.receiver.received_at;
+        state
+    }
+
+    fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
+        if let Congestion::Catalogue(factory) = &self.congestion {
+            factory.trace(trace);
+        }
+    }
+}

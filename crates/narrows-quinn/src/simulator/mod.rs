@@ -1,0 +1,132 @@
+//! quinn's QUIC as a transport of the simulator.
+//!
+//! | module | idea |
+//! | --- | --- |
+//! | `flow` | a connection with both ends as a [`Transport`](narrows_sim::transport::Transport) |
+//! | `peer` | one end: quinn's endpoint with its connection |
+//! | `observer` | what the results need from quinn's congestion controller |
+//! | `plaintext` | a handshake and packets without TLS |
+//! | `seeded` | identifiers and keys from a seed |
+
+mod flow;
+mod observer;
+mod peer;
+mod plaintext;
+mod seeded;
+
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
+use narrows_control::congestion::linux::reno::Reno;
+use narrows_sim::transport::{Connection, StackPlan, Transport, Transports};
+use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+
+use self::flow::Flow;
+use crate::Factory;
+use crate::controller::refuse_unsupported;
+
+/// The name of the stack in plans.
+pub const NAME: &str = "quinn";
+/// The congestion controllers of quinn.
+pub const OWN: [&str; 3] = ["bbr", "cubic", "newreno"];
+/// A name with this prefix is one of the catalogue.
+const CATALOGUE: &str = "narrows:";
+
+/// Opens the log of a flow with this name; `None`: the flow has no log.
+type OpenLog<'a> = dyn Fn(&str) -> Option<Box<dyn Write + Send + Sync>> + Sync + 'a;
+
+/// The stack `quinn`, as [`Transports`] of a run.
+#[derive(Clone, Copy, Default)]
+pub struct Quinn<'a> {
+    log: Option<&'a OpenLog<'a>>,
+}
+
+impl<'a> Quinn<'a> {
+    /// Lets the sender of each flow write quinn's qlog, with simulated times, to a file that `open` returns for the flow's
+    /// name.
+    pub fn with_logs(open: &'a OpenLog<'a>) -> Self {
+        Quinn { log: Some(open) }
+    }
+}
+
+/// Returns the name in the catalogue, with the parameters of the choice; `None`: a controller of quinn.
+fn of_catalogue(cc: &Choice) -> Option<Choice> {
+    match cc.name.strip_prefix(CATALOGUE) {
+        Some(name) => Some(Choice { name: name.to_owned(), params: cc.params.clone() }),
+        None if OWN.contains(&cc.name.as_str()) => None,
+        None => Some(cc.clone()),
+    }
+}
+
+impl Transports for Quinn<'_> {
+    fn check(&self, stack: &StackPlan, controllers: &dyn Controllers) -> Result<(), Problem> {
+        if stack.name != NAME {
+            let expected = format!("tcp, udp or {NAME}");
+            return Err(Problem {
+                parameter: Some("transport".into()),
+                found: format!("{:?}", stack.name),
+                expected,
+            });
+        }
+        check_congestion(&stack.cc, controllers).map_err(|mut problem| {
+            problem.parameter = Some(problem.parameter.map_or("cc".into(), |name| format!("cc.{name}")));
+            problem
+        })
+    }
+
+    fn build(&self, connection: Connection<'_>) -> Option<Box<dyn Transport>> {
+        let factory = match of_catalogue(&connection.stack.cc) {
+            None => Congestion::Own(own(&connection.stack.cc.name)),
+            Some(choice) => {
+                // quinn builds a controller for a connection once, but asks a factory that outlives this call.
+                let built = connection.controllers.build_for(&choice, connection.flow)?;
+                let built = Mutex::new(Some(built));
+                let take = move || built.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let with = move || take().unwrap_or_else(|| Box::new(Reno::default()));
+                Congestion::Catalogue(Arc::new(Factory::with(with)))
+            }
+        };
+        let log = self.log.and_then(|open| open(connection.name));
+        Flow::new(connection, factory, log).map(|flow| Box::new(flow) as Box<dyn Transport>)
+    }
+}
+
+/// The congestion controller of a sender.
+enum Congestion {
+    Own(Arc<dyn ControllerFactory + Send + Sync>),
+    Catalogue(Arc<Factory>),
+}
+
+impl Congestion {
+    fn factory(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
+        match self {
+            Congestion::Own(factory) => factory.clone(),
+            Congestion::Catalogue(factory) => factory.clone(),
+        }
+    }
+}
+
+fn check_congestion(cc: &Choice, controllers: &dyn Controllers) -> Result<(), Problem> {
+    let Some(choice) = of_catalogue(cc) else {
+        return match cc.params.keys().next() {
+            Some(given) => Err(Problem::unknown_parameter(given, &format!("quinn's {}", cc.name), &[])),
+            None => Ok(()),
+        };
+    };
+    controllers.check(&choice)?;
+    // Controllers of the user are not built for a check, because that can have effects.
+    match Catalogue::built_in().build(&choice) {
+        Some(controller) => refuse_unsupported(&choice.name, &*controller),
+        None => Ok(()),
+    }
+}
+
+/// Returns the factory of a controller of quinn.
+fn own(name: &str) -> Arc<dyn ControllerFactory + Send + Sync> {
+    match name {
+        "bbr" => Arc::new(BbrConfig::default()),
+        "newreno" => Arc::new(NewRenoConfig::default()),
+        _ => Arc::new(CubicConfig::default()),
+    }
+}

@@ -1,0 +1,246 @@
+//! quinn's QUIC in the simulator.
+
+use narrows_control::catalogue::Choice;
+use narrows_control::parameter::Value;
+use narrows_control::units::{Bytes, Rate, Span, Time};
+use narrows_quinn::{OWN, Quinn};
+use narrows_sim::capture::{Captured, Tap};
+use narrows_sim::plan::{
+    AppPlan, CapturePlan, FlowPlan, LimitPlan, LinkPlan, LossPlan, MarkPlan, Plan, QueuePlan, StackPlan,
+    TransportPlan,
+};
+use narrows_sim::{Column, Results, Run};
+
+const RATE_MBIT: u64 = 20;
+const RTT_MS: u64 = 40;
+
+/// Two hosts: 20 Mbit/s, an RTT of 40 ms, a queue of one BDP.
+fn plan(flows: Vec<FlowPlan>) -> Plan {
+    let rate = Rate::from_bits_per_sec(RATE_MBIT * 1_000_000);
+    let link =
+        |name: &str, ends, limit| LinkPlan::new(name, ends, rate, Span::from_millis(RTT_MS / 2), limit);
+    let bdp = LimitPlan::bytes(rate.bytes_in(Span::from_millis(RTT_MS)));
+    Plan {
+        seed: 1,
+        duration: Span::from_secs(10),
+        warmup: Span::from_secs(2),
+        nodes: vec!["sender".into(), "receiver".into()],
+        links: vec![link("forward", (0, 1), bdp), link("back", (1, 0), LimitPlan::default())],
+        flows,
+        ..Plan::default()
+    }
+}
+
+fn quic(cc: impl Into<Choice>) -> FlowPlan {
+    let stack = StackPlan { name: "quinn".into(), cc: cc.into(), receive_window: None };
+    FlowPlan { transport: TransportPlan::Stack(stack), ..FlowPlan::bulk("quic", (0, 1), "cubic") }
+}
+
+fn sized(bytes: u64) -> FlowPlan {
+    FlowPlan { app: AppPlan::Size { bytes: Bytes::new(bytes) }, ..quic("cubic") }
+}
+
+fn run(plan: &Plan) -> Results {
+    Run::new(plan).transports(&Quinn::default()).start().expect("a valid plan")
+}
+
+fn number(results: &Results, column: &str, row: usize) -> f64 {
+    let table = results.table("flows").expect("the table of flows");
+    match &table.columns.iter().find(|(name, _)| *name == column).expect("a column").1 {
+        Column::F64(values) => values[row],
+        Column::U64(values) => values[row] as f64,
+        Column::Str(_) => panic!("{column} is text"),
+    }
+}
+
+#[test]
+fn a_flow_fills_the_link_with_each_controller() {
+    for cc in OWN.into_iter().chain(["reno", "narrows:cubic", "narrows:bbr", "bbr3", "copa", "vegas"]) {
+        let mut plan = plan(vec![quic(cc)]);
+        // Data behind a hole are delivered late, so the losses of the start must be repaired before the measurement.
+        (plan.duration, plan.warmup) = (Span::from_secs(14), Span::from_secs(6));
+        let results = run(&plan);
+        let goodput = number(&results, "goodput_bps", 0) / 1e6;
+        let rtt = number(&results, "rtt_mean_s", 0) * 1e3;
+        println!("{cc}: {goodput:.2} Mbit/s, {rtt:.1} ms, {} lost", number(&results, "retransmits", 0));
+        // Headers take 4 % of a full datagram.
+        assert!((0.75..0.97).contains(&(goodput / RATE_MBIT as f64)), "{cc}: {goodput}");
+        assert!((40.0..125.0).contains(&rtt), "{cc}: {rtt} ms");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_results_and_bytes() {
+    struct Bytes(Vec<u8>);
+    impl Tap for Bytes {
+        fn on_packet(&mut self, packet: &Captured<'_>) -> std::ops::ControlFlow<()> {
+            assert_eq!(packet.contents.len(), usize::from(packet.payload));
+            self.0.extend_from_slice(packet.contents);
+            std::ops::ControlFlow::Continue(())
+        }
+    }
+    let captured = |seed| {
+        let mut plan = plan(vec![quic("cubic"), quic("bbr3")]);
+        (plan.seed, plan.duration, plan.warmup) = (seed, Span::from_secs(2), Span::ZERO);
+        plan.links[0].loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: 0.01 })];
+        plan.capture = Some(CapturePlan { links: vec![0, 1], hosts: vec![], snap: 65_535, qlog: false });
+        let mut bytes = Bytes(Vec::new());
+        let results =
+            Run::new(&plan).transports(&Quinn::default()).tap(&mut bytes).start().expect("a valid plan");
+        (results, bytes.0)
+    };
+    let first = captured(1);
+    assert!(first.1.len() > 1_000_000);
+    // NaN differs from itself, so the results are compared as text.
+    let again = captured(1);
+    assert_eq!(format!("{:?}", first.0), format!("{:?}", again.0));
+    assert!(first.1 == again.1, "other bytes");
+    assert!(first.1 != captured(2).1, "the seed has no effect");
+}
+
+#[test]
+fn all_bytes_arrive_also_when_packets_are_lost_or_duplicated_or_overtaken() {
+    let mut plan = plan(vec![sized(1_000_000)]);
+    plan.warmup = Span::ZERO;
+    plan.links[0].loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: 0.02 })];
+    plan.links[0].duplicate = 0.05;
+    plan.links[0].jitter = Some(narrows_sim::plan::JitterPlan { max: Span::from_millis(3), reorder: true });
+    let results = run(&plan);
+    assert_eq!(number(&results, "delivered_bytes", 0), 1_000_000.0);
+    assert!(number(&results, "retransmits", 0) > 10.0);
+    let (sender, receiver) = (number(&results, "fct_s", 0), number(&results, "fct_recv_s", 0));
+    assert!(receiver < sender && sender < 10.0, "{receiver} {sender}");
+}
+
+#[test]
+fn a_short_transfer_takes_one_round_trip_for_the_handshake() {
+    let mut plan = plan(vec![sized(1_000)]);
+    plan.warmup = Span::ZERO;
+    let results = run(&plan);
+    // The data follows the handshake's RTT, and its ACK comes after another one. Transmission adds a little.
+    let seconds = number(&results, "fct_s", 0);
+    assert!((0.080..0.090).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn an_application_stops_and_its_last_data_arrive_soon_after() {
+    let mut flow = quic("cubic");
+    flow.stop = Some(Time::ZERO + Span::from_secs(5));
+    let results = run(&plan(vec![flow]));
+    let end = number(&results, "end_s", 0);
+    assert!((5.0..5.5).contains(&end), "{end}");
+}
+
+#[test]
+fn an_application_with_a_rate_gets_its_rate() {
+    let mut flow = quic("cubic");
+    flow.app = AppPlan::Limited { rate: Rate::from_bits_per_sec(4_000_000), on: None, off: None };
+    let results = run(&plan(vec![flow]));
+    let goodput = number(&results, "goodput_bps", 0) / 4e6;
+    assert!((goodput - 1.0).abs() < 0.01, "{goodput}");
+    assert!(number(&results, "rtt_p95_s", 0) < 0.046);
+}
+
+#[test]
+fn the_receive_window_limits_a_flow() {
+    let mut flow = quic("cubic");
+    let TransportPlan::Stack(stack) = &mut flow.transport else { unreachable!() };
+    stack.receive_window = Some(Bytes::new(25_000));
+    let results = run(&plan(vec![flow]));
+    // 25 kB for each RTT of 40 ms are 5 Mbit/s. quinn opens the window in steps, so the flow gets less.
+    let goodput = number(&results, "goodput_bps", 0) / 1e6;
+    assert!((2.5..5.0).contains(&goodput), "{goodput}");
+}
+
+#[test]
+fn quic_shares_a_link_with_tcp() {
+    let tcp = FlowPlan::bulk("tcp", (0, 1), "reno");
+    let mut plan = plan(vec![quic("newreno"), tcp]);
+    plan.duration = Span::from_secs(60);
+    let results = run(&plan);
+    let (quic, tcp) = (number(&results, "goodput_bps", 0) / 1e6, number(&results, "goodput_bps", 1) / 1e6);
+    assert!((18.5..19.5).contains(&(quic + tcp)), "{quic} {tcp}");
+    assert!(quic.min(tcp) > 4.0, "{quic} {tcp}");
+}
+
+#[test]
+fn marks_slow_a_flow_down_without_loss() {
+    for cc in ["cubic", "narrows:cubic", "bbr3"] {
+        let mut plan = plan(vec![quic(cc)]);
+        let QueuePlan::Fifo { mark, .. } = &mut plan.links[0].queue else { unreachable!() };
+        *mark = MarkPlan::Threshold { packets: 20 };
+        let results = run(&plan);
+        let marked = results.table("links").and_then(|links| links.u64("marks").map(|column| column[0]));
+        println!("{cc}: {marked:?} marked, {} lost", number(&results, "retransmits", 0));
+        assert!(marked > Some(0));
+        if cc != "bbr3" {
+            // The first overshoot of slow start may lose packets.
+            assert!(number(&results, "rtt_p95_s", 0) < 0.065, "{cc}");
+        }
+    }
+}
+
+#[test]
+fn flows_that_come_and_go_leave_nothing_behind() {
+    let mut flow = quic("cubic");
+    flow.app =
+        AppPlan::Poisson { per_sec: 50.0, size: narrows_sim::plan::SizePlan::Exponential { mean: 20_000.0 } };
+    let results = run(&plan(vec![flow]));
+    let flows = results.table("flows").expect("flows").rows();
+    assert!(flows > 400, "{flows} flows");
+    assert!(results.counts.peak_flows < 40, "{} at one time", results.counts.peak_flows);
+}
+
+#[test]
+fn what_cannot_run_is_refused_with_its_key() {
+    let refused = |flow: FlowPlan| {
+        Run::new(&plan(vec![flow])).transports(&Quinn::default()).start().expect_err("refused").to_string()
+    };
+    for (cc, expected) in [
+        ("none", "flows[0] (quic).cc: found \"none\", expected the name of a congestion controller"),
+        ("dctcp", "this one needs each ECN mark"),
+        ("brf", "this one needs rates from the network"),
+        ("narrows:newreno", "found \"newreno\""),
+    ] {
+        let error = refused(quic(cc));
+        assert!(error.contains(expected), "{error}");
+    }
+    let with = Choice::from("cubic").with("beta", Value::Number(0.5));
+    let error = refused(quic(with));
+    assert!(
+        error.contains("flows[0] (quic).cc: found \"beta\", expected no parameters for quinn's cubic"),
+        "{error}"
+    );
+    let mut flow = quic("cubic");
+    let TransportPlan::Stack(stack) = &mut flow.transport else { unreachable!() };
+    stack.name = "quiche".into();
+    let error = refused(flow);
+    assert!(
+        error.contains("flows[0] (quic).transport: found \"quiche\", expected tcp, udp or quinn"),
+        "{error}"
+    );
+    let error =
+        narrows_sim::run(&plan(vec![quic("cubic")]), &Default::default()).expect_err("refused").to_string();
+    assert!(error.contains("this program has no other transports"), "{error}");
+}
+
+#[test]
+fn parameters_reach_a_controller_of_the_catalogue() {
+    let sent = |beta| {
+        let cc = Choice::from("narrows:cubic").with("beta", Value::Number(beta));
+        let results = run(&plan(vec![quic(cc)]));
+        number(&results, "rtt_mean_s", 0)
+    };
+    // A smaller reduction keeps a longer queue.
+    assert!(sent(0.9) > sent(0.5) + 0.002);
+}
+
+#[test]
+fn the_state_of_a_catalogue_controller_is_traced() {
+    let mut plan = plan(vec![quic("bbr3")]);
+    plan.probes.traces = true;
+    let results = run(&plan);
+    let traces = results.table("traces").expect("traces");
+    let keys = traces.str("key").expect("keys");
+    assert!(keys.iter().any(|key| key == "bw"), "{:?}", keys.first());
+}

@@ -1,0 +1,194 @@
+//! Transport protocols that somebody else implemented, as flows of a simulation.
+//!
+//! A [`Transport`] is both ends of one flow, without I/O: datagrams and timers go in, datagrams come out. The simulator
+//! carries the datagrams through the network, with queues, losses and ECN marks, together with flows of its own TCP. A program
+//! that simulates them provides [`Transports`], which builds the transport of each flow that a plan names
+//! ([`StackPlan`]). The crate `narrows-quinn` is an example.
+
+mod flow;
+
+use narrows_control::catalogue::{Controllers, FlowNumber, Problem};
+use narrows_control::units::{Bytes, Rate, Span, Time};
+
+pub(crate) use self::flow::StackFlow;
+pub use crate::plan::StackPlan;
+use crate::plan::TransportPlan;
+use crate::tcp::RttStats;
+pub use crate::tcp::{App, Chunk};
+
+/// The most bytes that a UDP datagram over IPv4 can carry.
+pub const MAX_CONTENTS_BYTES: usize = 65_507;
+
+/// An end of a flow.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// The end that opens the connection and sends the data.
+    Sender,
+    /// The other end.
+    Receiver,
+}
+
+/// The ECN field of a datagram (RFC 3168). The simulator does not know ECT(1).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotCapable,
+    /// ECN-capable: ECT(0).
+    Capable,
+    /// Congestion experienced: a queue has marked the datagram.
+    Experienced,
+}
+
+/// A UDP datagram.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Datagram {
+    /// The bytes behind the UDP header.
+    pub contents: Vec<u8>,
+    /// The ECN field.
+    pub ecn: Ecn,
+}
+
+/// A transport protocol between the two ends of a flow. The methods that handle an event send datagrams and report RTTs
+/// through an [`Output`].
+pub trait Transport: Send {
+    /// Called once, when the flow starts.
+    fn start(&mut self, output: &mut Output<'_>);
+
+    /// Called when a datagram has reached an end.
+    fn on_datagram(&mut self, at: End, datagram: Datagram, output: &mut Output<'_>);
+
+    /// Returns the time of the next call of [`on_timer`](Transport::on_timer); [`Time::NEVER`] if there is none. The
+    /// simulator reads it after every call of another method.
+    fn next_timer(&self) -> Time;
+
+    /// Called at [`next_timer`](Transport::next_timer). Afterwards the timer must be later than now.
+    fn on_timer(&mut self, output: &mut Output<'_>);
+
+    /// Whether both ends have finished. The flow then ends, and no method is called again.
+    fn is_finished(&self) -> bool;
+
+    /// Returns the application bytes that the receiver has delivered in order so far.
+    fn delivered(&self) -> Bytes;
+
+    /// Returns the state for samples and results.
+    fn state(&self) -> State;
+
+    /// Passes the names and values of the congestion controller's internal state to `trace`.
+    fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// The state of a transport for samples and results. Unknown values are `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct State {
+    /// Bytes of a full datagram without its IP and UDP headers. In the results, windows are in packets of this size.
+    pub packet: Bytes,
+    /// Congestion window.
+    pub window: Option<Bytes>,
+    /// Slow-start threshold.
+    pub ssthresh: Option<Bytes>,
+    /// Pacing rate.
+    pub pacing_rate: Option<Rate>,
+    /// Bytes in flight.
+    pub in_flight: Bytes,
+    /// Smoothed RTT.
+    pub srtt: Option<Span>,
+    /// Mean deviation of the RTT.
+    pub rttvar: Option<Span>,
+    /// The most recent RTT.
+    pub latest_rtt: Option<Span>,
+    /// The minimum RTT.
+    pub min_rtt: Option<Span>,
+    /// Packets declared lost.
+    pub lost: u64,
+    /// Retransmission timeouts, or what corresponds to them: times of persistent congestion in QUIC.
+    pub timeouts: u64,
+    /// The time at which the sender knew that all data had arrived.
+    pub acked_at: Option<Time>,
+    /// The time at which the receiver had all data.
+    pub received_at: Option<Time>,
+}
+
+/// The time, and the datagrams and RTTs that a transport produces.
+#[derive(Debug)]
+pub struct Output<'a> {
+    now: Time,
+    sent: &'a mut Vec<(End, Datagram)>,
+    rtts: &'a mut RttStats,
+}
+
+impl Output<'_> {
+    /// Returns the current time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Sends a datagram from an end to the other end. One with more than [`MAX_CONTENTS_BYTES`] is not sent.
+    pub fn send(&mut self, from: End, datagram: Datagram) {
+        if datagram.contents.len() <= MAX_CONTENTS_BYTES {
+            self.sent.push((from, datagram));
+        }
+    }
+
+    /// Reports an RTT that the sender has measured.
+    pub fn report_rtt(&mut self, rtt: Span) {
+        self.rtts.add(self.now, rtt);
+    }
+}
+
+/// The properties of a flow that its transport needs.
+#[non_exhaustive]
+pub struct Connection<'a> {
+    /// The stack, its congestion controller and its settings.
+    pub stack: &'a StackPlan,
+    /// The sending application.
+    pub app: App,
+    /// Seed for all random choices. It differs by flow, and the plan's seed determines it.
+    pub seed: u64,
+    /// The flow's number.
+    pub flow: FlowNumber,
+    /// The flow's name in the results.
+    pub name: &'a str,
+    /// The congestion controllers of the run.
+    pub controllers: &'a dyn Controllers,
+}
+
+/// Builds the transports of a run by name.
+pub trait Transports: Sync {
+    /// Checks the name of a stack, its congestion controller and its settings.
+    ///
+    /// # Errors
+    /// Returns the first invalid part.
+    fn check(&self, stack: &StackPlan, controllers: &dyn Controllers) -> Result<(), Problem>;
+
+    /// Builds the transport of a flow. [`check`](Transports::check) has accepted the stack. Without a transport, the
+    /// flow sends nothing.
+    fn build(&self, connection: Connection<'_>) -> Option<Box<dyn Transport>>;
+}
+
+/// No transports: a plan can only have TCP and UDP.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct NoTransports;
+
+impl Transports for NoTransports {
+    fn check(&self, stack: &StackPlan, _controllers: &dyn Controllers) -> Result<(), Problem> {
+        let expected = "tcp or udp: this program has no other transports".to_owned();
+        let parameter = Some("transport".to_owned());
+        Err(Problem { parameter, found: format!("{:?}", stack.name), expected })
+    }
+
+    fn build(&self, _connection: Connection<'_>) -> Option<Box<dyn Transport>> {
+        None
+    }
+}
+
+/// Returns the congestion controller of a flow as results write it: for TCP its name, for a stack also the name of the
+/// stack (`quinn:bbr`), each with the given parameters; for UDP `udp`.
+pub(crate) fn label(transport: &TransportPlan, controllers: &dyn Controllers) -> String {
+    match transport {
+        TransportPlan::Tcp { cc, .. } => controllers.label(cc),
+        TransportPlan::Udp { .. } => "udp".to_owned(),
+        TransportPlan::Stack(stack) => format!("{}:{}", stack.name, controllers.label(&stack.cc)),
+    }
+}

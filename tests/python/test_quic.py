@@ -1,0 +1,131 @@
+"""QUIC of quinn as a transport of flows in the simulator."""
+
+import json
+
+import pytest
+from narrows import stacks, sweep
+from narrows.backends.sim import Simulator
+from narrows.errors import ScenarioError
+from narrows.scenario.load import expand, loads
+from narrows.scenario.resolve import resolve
+from narrows.scenario.served import presets, unmarked
+from texts import DUMBBELL
+
+QUIC = DUMBBELL + '[[flows]]\ntransport = "quinn"\ncc = {cc}\n'
+
+
+def run(text, **simulator):
+    return sweep.run(loads(text), backend=Simulator(**simulator))
+
+
+def flows(results):
+    return results.flows.to_pylist()
+
+
+def test_quic_shares_a_link_with_tcp():
+    results = flows(run(QUIC.format(cc='"newreno"') + '[[flows]]\ncc = "reno"\n'))
+    assert [(flow["name"], flow["cc"]) for flow in results] == [
+        ("quinn-newreno", "quinn:newreno"),
+        ("reno", "reno"),
+    ]
+    assert all(flow["goodput_bps"] > 1e6 and flow["rtt_mean_s"] > 0 for flow in results)
+
+
+def test_controllers_are_of_quinn_or_of_the_catalogue():
+    assert stacks.own() == {"quinn": ["bbr", "cubic", "newreno"]}
+    for cc, own in (("cubic", None), ("narrows:cubic", "cubic"), ("bbr3", "bbr3"), ("narrows:bbr", "bbr")):
+        assert stacks.of_catalogue("quinn", cc) == own
+    assert stacks.of_catalogue("tcp", "cubic") == "cubic"
+    assert stacks.of_catalogue("udp", "cubic") is None
+    (own,), (ours,) = (flows(run(QUIC.format(cc=cc))) for cc in ('"cubic"', '"narrows:cubic"'))
+    assert (own["cc"], ours["cc"]) == ("quinn:cubic", "quinn:narrows:cubic")
+    assert own["sent_packets"] != ours["sent_packets"]
+
+
+def test_parameters_are_those_of_the_catalogue():
+    (flow,) = flows(run(QUIC.format(cc='{ name = "narrows:cubic", beta = 0.5 }')))
+    assert flow["cc"] == "quinn:narrows:cubic(beta=0.5)"
+
+
+class Fixed:
+    """A window that never changes."""
+
+    flows: list[str] = []
+
+    def __init__(self, segments=20):
+        self.segments = segments
+
+    def on_established(self, connection, window):
+        window.cwnd = self.segments
+
+    def on_ack(self, ack, window):
+        pass
+
+    def on_congestion(self, event, window):
+        pass
+
+
+def test_a_python_controller_drives_quic():
+    (flow,) = flows(run(QUIC.format(cc='"fixed"'), congestion={"fixed": Fixed}))
+    # 20 segments of 1200 bytes for each RTT; quinn sends only if the window has more room than a packet.
+    limit = 20 * 1200 * 8 / flow["rtt_mean_s"]
+    assert 0.8 * limit < flow["goodput_bps"] < limit
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ('cc = "cubc"', "flows.0.cc: found 'cubc', expected a congestion controller"),
+        ('cc = "dctcp"', 'cc: found "dctcp", expected a controller that QUIC can carry'),
+        ('cc = { name = "cubic", beta = 0.5 }', "flows.0.cc.beta: found a parameter of quinn's own cubic"),
+        ("pacing = true", "flows.0: expected no pacing with transport = 'quinn'"),
+        ("mss = 1000", "flows.0: expected no mss with transport = 'quinn'"),
+        ('rate = "1mbit"', "flows.0: expected a rate only with transport = 'udp'"),
+    ],
+)
+def test_a_wrong_key_gets_one_line(keys, message):
+    with pytest.raises(ScenarioError) as error:
+        run(DUMBBELL + f'[[flows]]\ntransport = "quinn"\n{keys}\n')
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_real_stacks_refuse_it():
+    scenario = loads(QUIC.format(cc='"cubic"'))
+    with pytest.raises(ScenarioError, match=r"flows\.0\.transport: found quinn, expected --on sim"):
+        resolve(scenario, ["cubic"], [], "this kernel")
+
+
+def test_the_receive_window_is_in_packets_of_1200_bytes():
+    scenario = loads(QUIC.format(cc='"cubic"') + "receive_window = 20\n")
+    (flow,) = resolve(scenario)["flows"]
+    assert flow["transport"] == {"kind": "stack", "name": "quinn", "cc": "cubic", "receive_window": 24_000}
+
+
+def test_notices_know_the_controllers_of_the_stack():
+    """Quinn's own bbr is no preset and no algorithm of the catalogue."""
+    runs = expand(loads(QUIC.format(cc='"bbr"')))
+    assert presets(runs) == [] and unmarked(runs) == []
+
+
+def test_a_sweep_varies_the_controller():
+    text = QUIC.format(cc='"cubic"') + "[sweep]\nseeds = 2\n[sweep.vary]\n"
+    text += '"flows.quinn-cubic.cc" = ["cubic", "bbr", "reno"]\n'
+    table = flows(run(text))
+    assert {flow["cc"] for flow in table} == {"quinn:cubic", "quinn:bbr", "quinn:reno"}
+    assert len(table) == 6
+
+
+def test_a_flow_keeps_its_qlog(tmp_path):
+    text = QUIC.format(cc='"cubic"') + "[capture]\nqlog = true\n"
+    (flow,) = flows(sweep.run(loads(text), out=tmp_path / "out"))
+    log = (tmp_path / "out" / "logs" / "0" / "quinn-cubic.sqlog").read_text()
+    head, *events = [json.loads(record) for record in log.split("\x1e")[1:]]
+    assert head["qlog_format"] == "JSON-SEQ" and head["title"] == "quinn-cubic"
+    times = [event["time"] for event in events]
+    # Milliseconds of simulated time.
+    assert times == sorted(times) and 1900 < times[-1] < 2000
+    lost = sum(event["name"] == "recovery:packet_lost" for event in events)
+    assert lost == flow["retransmits"] > 0
+    again = tmp_path / "again"
+    sweep.run(loads(text), out=again)
+    assert (again / "logs" / "0" / "quinn-cubic.sqlog").read_text() == log
