@@ -488,7 +488,12 @@ class _Resolver:
     def _capture(self, capture: Capture) -> CapturePlan:
         links = [self.graph.link(name, f"capture.links.{i}") for i, name in enumerate(capture.links)]
         hosts = [self.graph.node(name, f"capture.hosts.{i}") for i, name in enumerate(capture.hosts)]
-        return {"links": sorted(set(links)), "hosts": sorted(set(hosts)), "snap": capture.snap, "qlog": capture.qlog}
+        return {
+            "links": sorted(set(links)),
+            "hosts": sorted(set(hosts)),
+            "snap": capture.snap,
+            "qlog": capture.qlog,
+        }
 
 
 def _kernel(kernel: Kernel) -> KernelPlan:
