@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import functools
 
-CATALOGUE = "narrows:"
-"""A `cc` with this prefix is one of the catalogue, also if the stack has one with the same name."""
+CATALOGUE_PREFIX = "narrows:"
+"""A `cc` with this prefix is one of the catalogue, even if the stack has one with this name."""
 
 
 @functools.cache
-def own() -> dict[str, list[str]]:
+def controllers() -> dict[str, list[str]]:
     """The congestion controllers of each stack's own."""
     from narrows import _native  # noqa: PLC0415 (takes long to load)
 
     return _native.stacks()
 
 
-def of_catalogue(transport: str, cc: str) -> str | None:
+def catalogue_name(transport: str, cc: str) -> str | None:
     """The name in the catalogue of a flow's congestion controller.
 
     None: the flow is UDP, or uses a controller of its stack.
     """
     if transport == "tcp":
         return cc
-    if transport == "udp" or cc in own()[transport]:
+    if transport == "udp" or cc in controllers()[transport]:
         return None
-    return cc.removeprefix(CATALOGUE)
+    return cc.removeprefix(CATALOGUE_PREFIX)
 
 
-def flow_kind(transport: str, cc: str) -> str:
+def default_name(transport: str, cc: str) -> str:
     """The default name of a flow: its stack and its congestion controller."""
-    return f"{transport}-{cc.removeprefix(CATALOGUE)}"
+    return f"{transport}-{cc.removeprefix(CATALOGUE_PREFIX)}"

@@ -5,6 +5,7 @@ import json
 import pytest
 from narrows import stacks, sweep
 from narrows.backends.sim import Simulator
+from narrows.cli.main import main
 from narrows.errors import ScenarioError
 from narrows.scenario.load import expand, loads
 from narrows.scenario.resolve import resolve
@@ -32,11 +33,11 @@ def test_quic_shares_a_link_with_tcp():
 
 
 def test_controllers_are_of_quinn_or_of_the_catalogue():
-    assert stacks.own() == {"quinn": ["bbr", "cubic", "newreno"]}
+    assert stacks.controllers() == {"quinn": ["bbr", "cubic", "newreno"]}
     for cc, own in (("cubic", None), ("narrows:cubic", "cubic"), ("bbr3", "bbr3"), ("narrows:bbr", "bbr")):
-        assert stacks.of_catalogue("quinn", cc) == own
-    assert stacks.of_catalogue("tcp", "cubic") == "cubic"
-    assert stacks.of_catalogue("udp", "cubic") is None
+        assert stacks.catalogue_name("quinn", cc) == own
+    assert stacks.catalogue_name("tcp", "cubic") == "cubic"
+    assert stacks.catalogue_name("udp", "cubic") is None
     (own,), (ours,) = (flows(run(QUIC.format(cc=cc))) for cc in ('"cubic"', '"narrows:cubic"'))
     assert (own["cc"], ours["cc"]) == ("quinn:cubic", "quinn:narrows:cubic")
     assert own["sent_packets"] != ours["sent_packets"]
@@ -129,3 +130,29 @@ def test_a_flow_keeps_its_qlog(tmp_path):
     again = tmp_path / "again"
     sweep.run(loads(text), out=again)
     assert (again / "logs" / "0" / "quinn-cubic.sqlog").read_text() == log
+
+
+def test_a_connection_that_quinn_gives_up_is_reported(tmp_path, capsys, monkeypatch):
+    """With a large window, losses leave more gaps than quinn 0.11 stores (MAX_CHUNKS)."""
+    scenario = tmp_path / "gaps.toml"
+    scenario.write_text(
+        """
+        duration = "4s"
+        [topology]
+        kind = "dumbbell"
+        rate = "200mbit"
+        rtt = "100ms"
+        queue = "0.5bdp"
+        [[flows]]
+        transport = "quinn"
+        cc = "cubic"
+        receive_window = 20000
+        """
+    )
+    monkeypatch.setattr("sys.argv", ["narrows", "run", str(scenario), "--out", str(tmp_path / "out")])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    said = " ".join(capsys.readouterr().out.split())
+    assert "note: quinn-cubic lost its connection in 1 of 1 runs, first at" in said
+    assert "too many gaps in stream buffer" in said

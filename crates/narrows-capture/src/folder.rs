@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use narrows_sim::capture::{Captured, Tap};
 use narrows_sim::plan::Plan;
@@ -54,7 +54,7 @@ impl Tap for Folder {
 #[derive(Debug)]
 pub struct Logs {
     folder: PathBuf,
-    state: Mutex<LogState>,
+    state: Arc<Mutex<LogState>>,
 }
 
 #[derive(Debug, Default)]
@@ -66,15 +66,15 @@ struct LogState {
 impl Logs {
     /// Creates no file yet.
     pub fn new(folder: &Path) -> Self {
-        Logs { folder: folder.to_owned(), state: Mutex::default() }
+        Logs { folder: folder.to_owned(), state: Arc::default() }
     }
 
     /// Begins the file `FLOW.sqlog`; `None` if it cannot be written. [`finish`](Logs::finish) then returns the error.
-    pub fn open(&self, flow: &str) -> Option<BufWriter<File>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn open(&self, flow: &str) -> Option<Log> {
+        let mut state = lock(&self.state);
         let name = file_name(flow, "sqlog", &mut state.taken);
         match File::create(self.folder.join(name)) {
-            Ok(file) => Some(BufWriter::new(file)),
+            Ok(file) => Some(Log { file: BufWriter::new(file), state: self.state.clone() }),
             Err(error) => {
                 state.error.get_or_insert(error);
                 None
@@ -82,13 +82,51 @@ impl Logs {
         }
     }
 
-    /// Ends the logs.
+    /// Returns the first error of all logs that were dropped.
     ///
     /// # Errors
-    /// A file could not be created.
+    /// A file could not be created or written.
     pub fn finish(self) -> io::Result<()> {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        state.error.map_or(Ok(()), Err)
+        lock(&self.state).error.take().map_or(Ok(()), Err)
+    }
+}
+
+fn lock(state: &Mutex<LogState>) -> MutexGuard<'_, LogState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The log of a flow. It reports its errors to its [`Logs`], because a stack does not pass them on.
+#[derive(Debug)]
+pub struct Log {
+    file: BufWriter<File>,
+    state: Arc<Mutex<LogState>>,
+}
+
+impl Log {
+    fn keep<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
+        outcome.map_err(|error| {
+            let kind = error.kind();
+            lock(&self.state).error.get_or_insert(error);
+            kind.into()
+        })
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let outcome = self.file.write(bytes);
+        self.keep(outcome)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let outcome = self.file.flush();
+        self.keep(outcome)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let _ = self.flush();
     }
 }
 

@@ -16,4 +16,4 @@ mod folder;
 mod pcapng;
 
 pub use datagram::datagram;
-pub use folder::{Folder, Logs};
+pub use folder::{Folder, Log, Logs};

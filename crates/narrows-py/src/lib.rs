@@ -232,7 +232,7 @@ fn rate_catalogue() -> String {
 /// The congestion controllers of each stack's own.
 #[pyfunction]
 fn stacks() -> BTreeMap<&'static str, Vec<&'static str>> {
-    BTreeMap::from([(narrows_quinn::NAME, narrows_quinn::OWN.to_vec())])
+    BTreeMap::from([(narrows_quinn::STACK_NAME, narrows_quinn::QUINN_CONTROLLERS.to_vec())])
 }
 
 #[pyfunction]

@@ -1,6 +1,7 @@
 //! Congestion controllers of Narrows behind quinn's interface.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -14,15 +15,24 @@ use quinn_proto::congestion::{self, ControllerFactory, ControllerMetrics};
 
 use crate::sampler::Sampler;
 
+/// Datagrams by which the window that stands for a pacing rate is larger, because ACKs acknowledge two packets.
+const PACING_SLACK_DATAGRAMS: u64 = 3;
+/// IPv4 and UDP headers, which the size of a segment does not include.
+const UDP_HEADER_BYTES: u32 = 28;
+/// Controllers that need timestamps, which QUIC does not have.
+const NEED_TIMESTAMPS: [&str; 1] = ["lp"];
 /// Initial window in segments, and the least window (RFC 9002, section 7.2).
 const INITIAL_SEGMENTS: u32 = 10;
-const LEAST_SEGMENTS: u32 = 2;
+const MIN_WINDOW_SEGMENTS: u32 = 2;
 
 /// Builds a controller for each connection.
 pub struct Factory {
     build: Box<dyn Fn() -> Box<dyn Controller> + Send + Sync>,
-    /// The flow's controller, for the program that made the factory.
-    last: Mutex<Option<Arc<Mutex<Core>>>>,
+    seed: u64,
+    /// Number of controllers that were built.
+    built: AtomicU64,
+    /// The controller that was built last.
+    last_built: Mutex<Option<Arc<Mutex<Core>>>>,
 }
 
 impl Factory {
@@ -31,14 +41,14 @@ impl Factory {
     /// # Errors
     /// No controller has this name, or it needs information that QUIC does not carry.
     pub fn named(name: &str) -> Result<Self, Problem> {
-        Factory::of(name.into())
+        Factory::with_parameters(name.into())
     }
 
     /// A factory of a controller of the catalogue with parameters.
     ///
     /// # Errors
     /// As [`named`](Factory::named), or a parameter is not valid.
-    pub fn of(choice: Choice) -> Result<Self, Problem> {
+    pub fn with_parameters(choice: Choice) -> Result<Self, Problem> {
         let catalogue = Catalogue::built_in();
         catalogue.check(&choice)?;
         let unknown = Problem::unknown(&choice.name);
@@ -46,31 +56,41 @@ impl Factory {
         refuse_unsupported(&choice.name, &*sample)?;
         // The name was found just now.
         let build = move || catalogue.build(&choice).unwrap_or_else(|| unreachable!("{unknown:?}"));
-        Ok(Factory::with(build))
+        Ok(Factory::from_fn(build))
     }
 
     /// A factory of controllers of your own. A controller that needs headers or exact ECN echoes does not get them.
-    pub fn with(build: impl Fn() -> Box<dyn Controller> + Send + Sync + 'static) -> Self {
-        Factory { build: Box::new(build), last: Mutex::new(None) }
+    pub fn from_fn(build: impl Fn() -> Box<dyn Controller> + Send + Sync + 'static) -> Self {
+        Factory { build: Box::new(build), seed: 0, built: AtomicU64::new(0), last_built: Mutex::new(None) }
+    }
+
+    /// Sets the seed of the controllers' random choices. Controllers of one factory get different seeds.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
     }
 
     /// Passes the names and values of the state of the controller that was built last to `trace`.
     pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
-        if let Some(core) = &*locked(&self.last) {
+        if let Some(core) = &*locked(&self.last_built) {
             locked(core).cc.trace(trace);
         }
     }
 
-    fn adapter(&self, now: Instant, unit: u16) -> Adapter {
-        let core = Arc::new(Mutex::new(Core::new((self.build)(), now, unit.into())));
-        *locked(&self.last) = Some(core.clone());
+    fn adapter(&self, now: Instant, segment_bytes: u16) -> Adapter {
+        let seed = self.seed.wrapping_add(self.built.fetch_add(1, Ordering::Relaxed));
+        let core = Arc::new(Mutex::new(Core::new((self.build)(), now, segment_bytes.into(), seed)));
+        *locked(&self.last_built) = Some(core.clone());
         Adapter { core }
     }
 }
 
 /// Refuses a controller that needs information which QUIC does not carry.
 pub(crate) fn refuse_unsupported(name: &str, cc: &dyn Controller) -> Result<(), Problem> {
-    let needs = if cc.needs_exact_ce_echo() {
+    let needs = if NEED_TIMESTAMPS.contains(&cc.name()) {
+        "TCP timestamps"
+    } else if cc.needs_exact_ce_echo() {
         "each ECN mark"
     } else if cc.wants_feedback() || cc.header_bytes() > 0 {
         "rates from the network"
@@ -107,47 +127,57 @@ struct Core {
     window: Window,
     state: State,
     /// Bytes of a segment.
-    unit: u64,
+    segment_bytes: u64,
     /// The time that the controller calls zero.
     base: Instant,
     sampler: Sampler,
     is_established: bool,
+    last_sent: Time,
     min_rtt: Span,
     srtt: Span,
-    /// Bytes in flight, as quinn last reported, and what was sent since.
+    /// Bytes in flight: quinn's last report, plus bytes sent since and minus bytes lost since.
     in_flight: u64,
     /// Bytes that the current ACK delivers, and the rest of an incomplete segment of earlier ones.
     acked: u64,
-    /// The losses of the previous ACK, which quinn reports after the ACK.
+    /// Bytes that quinn has declared lost since the last ACK. quinn reports losses after the ACK that revealed them, or
+    /// when its loss timer expires.
     lost: u64,
     ece: bool,
-    /// Recovery ends when a packet that was sent after this time is acknowledged.
-    recovery_from: Time,
+    /// The time of the last reduction. Recovery ends when a packet that was sent after it is acknowledged.
+    reduced_at: Option<Time>,
+    /// The threshold of the current episode, which a timeout in the episode keeps.
+    episode_ssthresh: u32,
+    /// Bytes of a full datagram now.
+    datagram_bytes: u64,
+    seed: u64,
 }
 
-/// Locks a mutex. No lock is held while a controller runs that could panic in another thread, but a poisoned one is used
-/// nevertheless.
+/// Locks a mutex. A panic in another thread does not make it unusable: a poisoned mutex is locked as usual.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Core {
-    fn new(cc: Box<dyn Controller>, base: Instant, unit: u64) -> Self {
+    fn new(cc: Box<dyn Controller>, base: Instant, segment_bytes: u64, seed: u64) -> Self {
         Core {
             cc,
             window: Window::new(INITIAL_SEGMENTS),
             state: State::Open,
-            unit,
+            segment_bytes,
             base,
             sampler: Sampler::default(),
             is_established: false,
+            last_sent: Time::ZERO,
             min_rtt: Span::MAX,
             srtt: Span::ZERO,
             in_flight: 0,
             acked: 0,
             lost: 0,
             ece: false,
-            recovery_from: Time::ZERO,
+            reduced_at: None,
+            episode_ssthresh: INFINITE_SSTHRESH,
+            datagram_bytes: segment_bytes,
+            seed,
         }
     }
 
@@ -156,14 +186,27 @@ impl Core {
     }
 
     fn segments(&self, bytes: u64) -> u32 {
-        u32::try_from(bytes / self.unit).unwrap_or(u32::MAX)
+        u32::try_from(bytes / self.segment_bytes).unwrap_or(u32::MAX)
     }
 
     fn window_bytes(&self) -> u64 {
-        u64::from(self.window.cwnd.max(LEAST_SEGMENTS)) * self.unit
+        let window = u64::from(self.window.cwnd) * self.segment_bytes;
+        // quinn has no pacing rates. A window of the pacing rate times the RTT has the same rate on average over an RTT.
+        let paced = match self.window.pacing_rate {
+            Some(rate) if self.srtt > Span::ZERO => {
+                rate.bytes_in(self.srtt).get() + PACING_SLACK_DATAGRAMS * self.datagram_bytes
+            }
+            _ => u64::MAX,
+        };
+        window.min(paced).max(u64::from(MIN_WINDOW_SEGMENTS) * self.datagram_bytes)
     }
 
     fn on_sent(&mut self, now: Time, bytes: u64) {
+        if self.in_flight == 0 && self.is_established {
+            let idle = now.since(self.last_sent);
+            self.cc.on_restart(now, idle, self.sampler.is_app_limited(), &mut self.window);
+        }
+        self.last_sent = now;
         self.sampler.send(now, bytes, self.in_flight);
         self.in_flight += bytes;
         self.run_timer(now);
@@ -176,25 +219,27 @@ impl Core {
         if app_limited {
             self.sampler.mark_app_limited(in_flight);
         }
-        let newest = self.sampler.finish(now, self.min_rtt, self.unit);
+        let newest = self.sampler.finish(now, self.min_rtt, self.segment_bytes);
         let Some((sent_at, rate)) = newest else { return };
         let rtt = now.since(sent_at);
         self.min_rtt = self.min_rtt.min(rtt);
+        // quinn updates its own smoothed RTT after this call. RFC 6298, section 2.
+        self.srtt = if self.srtt == Span::ZERO { rtt } else { self.srtt.scale(7, 8) + rtt.scale(1, 8) };
         self.establish(now, rtt);
         let acked = self.segments(self.acked);
-        self.acked -= u64::from(acked) * self.unit;
-        if self.state != State::Open && sent_at > self.recovery_from {
+        self.acked -= u64::from(acked) * self.segment_bytes;
+        if self.state != State::Open && self.reduced_at.is_none_or(|reduced_at| sent_at > reduced_at) {
             self.state = State::Open;
             self.cc.on_recovered(now, &mut self.window);
         }
         let mut ack = Ack::new(now, acked);
-        let lost = std::mem::take(&mut self.lost);
-        ack.lost = self.segments(lost);
-        ack.delivered = self.sampler.delivered / self.unit;
-        ack.total_lost = self.sampler.lost / self.unit;
-        ack.snd_nxt = self.sampler.sent / self.unit;
-        // All packets before those in flight are acknowledged or lost.
-        ack.snd_una = self.sampler.sent.saturating_sub(in_flight) / self.unit;
+        ack.lost = self.segments(self.lost);
+        self.lost -= u64::from(ack.lost) * self.segment_bytes;
+        ack.delivered = self.sampler.delivered / self.segment_bytes;
+        ack.total_lost = self.sampler.lost / self.segment_bytes;
+        ack.snd_nxt = self.sampler.sent / self.segment_bytes;
+        // An approximation: the bytes in flight count as the newest ones.
+        ack.snd_una = self.sampler.sent.saturating_sub(in_flight) / self.segment_bytes;
         ack.prior_in_flight = prior_in_flight;
         ack.in_flight = self.segments(in_flight);
         ack.rtt = Some(rtt);
@@ -210,7 +255,7 @@ impl Core {
             self.cc.on_ack(&ack, &mut self.window);
         }
         self.window.cwnd = self.window.cwnd.max(1);
-        // An entry is found as long as its packet may be acknowledged late.
+        // Keeps entries long enough for late ACKs.
         let memory = self.srtt.scale(4, 1).max(Span::from_millis(200));
         self.sampler.forget_before(Time::from_nanos(sent_at.as_nanos().saturating_sub(memory.as_nanos())));
     }
@@ -218,7 +263,9 @@ impl Core {
     /// Tells the controller about the connection, once its RTT is known.
     fn establish(&mut self, now: Time, rtt: Span) {
         if !std::mem::replace(&mut self.is_established, true) {
-            let connection = Connection::new(now, self.unit as u32, Some(rtt));
+            let mut connection =
+                Connection::new(now, self.segment_bytes as u32 + UDP_HEADER_BYTES, Some(rtt));
+            connection.seed = self.seed;
             self.cc.on_established(&connection, &mut self.window);
         }
     }
@@ -239,24 +286,27 @@ impl Core {
             (false, 0) => Signal::Ecn,
             (false, _) => Signal::Loss,
         };
-        // RFC 9002, section 7.3.1: one response for all packets that were sent before the response.
-        if self.state != State::Open && sent_at <= self.recovery_from && !is_persistent {
+        // RFC 9002, section 7.3.2: packets sent before the last reduction cause no further reduction, except in
+        // persistent congestion.
+        // The state does not matter: the ACK that ends recovery can also reveal the loss of a packet from before it.
+        if self.reduced_at.is_some_and(|reduced_at| sent_at <= reduced_at) && !is_persistent {
             return;
         }
         let mut event = Congestion::new(signal, now);
         event.in_flight = self.segments(self.in_flight);
         event.srtt = self.srtt;
-        event.again = is_persistent && self.state == State::Loss;
+        event.again = is_persistent && self.state != State::Open;
         self.cc.on_congestion(&event, &mut self.window);
-        self.window.ssthresh = self.window.ssthresh.max(1);
-        self.recovery_from = now;
+        self.window.ssthresh = if event.again { self.episode_ssthresh } else { self.window.ssthresh.max(1) };
+        self.episode_ssthresh = self.window.ssthresh;
+        self.reduced_at = Some(now);
         self.state = match signal {
             Signal::Timeout => State::Loss,
             Signal::Ecn => State::Cwr,
             _ => State::Recovery,
         };
         if is_persistent {
-            self.window.cwnd = LEAST_SEGMENTS;
+            self.window.cwnd = 1; // `window_bytes` is higher
         } else if self.cc.recovery() == Recovery::Transport {
             self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         }
@@ -264,19 +314,23 @@ impl Core {
 
     /// Passes each lost segment to the controller. quinn only says when the newest was sent.
     fn report_losses(&mut self, now: Time, sent_at: Time, bytes: u64) {
-        let Some(entry) = self.sampler.find(sent_at) else { return };
-        let mut lost = Lost::new(now, self.segments(entry.in_flight));
-        lost.delivered = self.sampler.delivered / self.unit;
-        lost.app_limited = entry.app_limited;
+        // The entry of a packet that was sent long ago may be gone. The flight of now is then the best guess.
+        let entry = self.sampler.find(sent_at);
+        let in_flight = entry.map_or(self.in_flight + bytes, |entry| entry.in_flight);
+        let mut lost = Lost::new(now, self.segments(in_flight));
+        lost.delivered = self.sampler.delivered / self.segment_bytes;
+        lost.app_limited = entry.is_some_and(|entry| entry.app_limited);
         let segments = self.segments(bytes).max(1);
-        let before = self.segments(self.sampler.lost_since(&entry)).saturating_sub(segments);
+        let lost_since = entry.map_or(bytes, |entry| self.sampler.lost_since(&entry));
+        let before = self.segments(lost_since).saturating_sub(segments);
         for n in 1..=segments {
             lost.lost = before + n;
             self.cc.on_lost(&lost, &self.window);
         }
     }
 
-    /// Runs the controller's timer if it is due. quinn has no timers for controllers, so it runs late: at the next packet.
+    /// Runs the controller's timer if it is due. quinn has no timers for controllers, so a due timer runs when the next
+    /// packet is sent or the next ACK arrives.
     fn run_timer(&mut self, now: Time) {
         if self.cc.uses_timer() && self.is_established && self.cc.next_timer() <= now {
             self.cc.on_timer(now, &mut self.window);
@@ -291,12 +345,11 @@ impl congestion::Controller for Adapter {
         core.on_sent(now, bytes);
     }
 
-    fn on_ack(&mut self, _now: Instant, sent: Instant, bytes: u64, _app_limited: bool, rtt: &RttEstimator) {
+    fn on_ack(&mut self, _now: Instant, sent: Instant, bytes: u64, _app_limited: bool, _rtt: &RttEstimator) {
         let mut core = locked(&self.core);
         let sent = core.time(sent);
         core.sampler.deliver(sent, bytes);
         core.acked += bytes;
-        core.srtt = Span::from_nanos(rtt.get().as_nanos() as u64);
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _largest: Option<u64>) {
@@ -312,8 +365,10 @@ impl congestion::Controller for Adapter {
         core.on_congestion(now, sent, is_persistent, lost_bytes);
     }
 
-    /// Does nothing: a segment keeps its size during a connection.
-    fn on_mtu_update(&mut self, _new_mtu: u16) {}
+    /// Changes only the least window. A segment keeps its size during a connection.
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        locked(&self.core).datagram_bytes = new_mtu.into();
+    }
 
     fn window(&self) -> u64 {
         locked(&self.core).window_bytes()
@@ -324,7 +379,7 @@ impl congestion::Controller for Adapter {
         let mut metrics = ControllerMetrics::default();
         metrics.congestion_window = core.window_bytes();
         let ssthresh = core.window.ssthresh;
-        metrics.ssthresh = (ssthresh < INFINITE_SSTHRESH).then(|| u64::from(ssthresh) * core.unit);
+        metrics.ssthresh = (ssthresh < INFINITE_SSTHRESH).then(|| u64::from(ssthresh) * core.segment_bytes);
         metrics.pacing_rate = core.window.pacing_rate.map(|rate| rate.as_bits_per_sec() as u64);
         metrics
     }
@@ -335,8 +390,8 @@ impl congestion::Controller for Adapter {
     }
 
     fn initial_window(&self) -> u64 {
-        let unit = locked(&self.core).unit;
-        Bytes::new(u64::from(INITIAL_SEGMENTS) * unit).get()
+        let segment_bytes = locked(&self.core).segment_bytes;
+        Bytes::new(u64::from(INITIAL_SEGMENTS) * segment_bytes).get()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

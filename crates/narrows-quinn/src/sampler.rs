@@ -1,7 +1,7 @@
 //! Delivery-rate samples from what quinn reports (draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! quinn names an acknowledged packet by the time at which it was sent. The sampler therefore keeps the state of the
-//! connection at each time of sending. Packets that were sent at the same time share an entry.
+//! quinn identifies acknowledged packets by the time at which they were sent, so the sampler stores the connection's state for
+//! each such time. Packets that were sent at the same time share an entry.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub(crate) struct Sampler {
     delivered_at: Time,
     first_sent: Time,
     /// The connection is application-limited until more than this is delivered; 0 if it is not.
-    app_limited: u64,
+    app_limited_until: u64,
     entries: VecDeque<Entry>,
     /// The newest packet that the current ACK delivers.
     newest: Option<Entry>,
@@ -57,7 +57,7 @@ impl Sampler {
             delivered_at: self.delivered_at,
             lost: self.lost,
             in_flight: in_flight + bytes,
-            app_limited: self.app_limited != 0,
+            app_limited: self.app_limited_until != 0,
         });
     }
 
@@ -78,23 +78,28 @@ impl Sampler {
     }
 
     /// Completes the sample of an ACK. Returns the time of sending of the newest packet that it delivered, and the sample
-    /// in units of `unit` bytes.
-    pub(crate) fn finish(&mut self, now: Time, min_rtt: Span, unit: u64) -> Option<(Time, RateSample)> {
+    /// in segments of `segment_bytes`.
+    pub(crate) fn finish(
+        &mut self,
+        now: Time,
+        min_rtt: Span,
+        segment_bytes: u64,
+    ) -> Option<(Time, RateSample)> {
         let newest = self.newest.take()?;
-        if self.delivered > self.app_limited {
-            self.app_limited = 0;
+        if self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
         }
         let interval = newest.sent_at.since(newest.first_sent).max(now.since(newest.delivered_at));
         self.delivered_at = now;
         self.first_sent = newest.sent_at;
-        // The draft, section 3.1.2.1: an interval shorter than the minimum RTT is not a valid sample.
+        // An interval shorter than the minimum RTT is not a valid sample (BBR-4, as in Linux `tcp_rate_gen`).
         let is_valid = min_rtt == Span::MAX || interval >= min_rtt;
-        let delivered = ((self.delivered - newest.delivered) / unit) as u32;
+        let delivered = ((self.delivered - newest.delivered) / segment_bytes) as u32;
         let mut sample = RateSample::new(delivered, if is_valid { interval } else { Span::ZERO });
-        sample.prior_delivered = newest.delivered / unit;
+        sample.prior_delivered = newest.delivered / segment_bytes;
         sample.app_limited = newest.app_limited;
-        sample.tx_in_flight = (newest.in_flight / unit) as u32;
-        sample.lost = ((self.lost - newest.lost) / unit) as u32;
+        sample.tx_in_flight = (newest.in_flight / segment_bytes) as u32;
+        sample.lost = ((self.lost - newest.lost) / segment_bytes) as u32;
         Some((newest.sent_at, sample))
     }
 
@@ -105,7 +110,11 @@ impl Sampler {
 
     /// Records that the application, not the window, limits the connection.
     pub(crate) fn mark_app_limited(&mut self, in_flight: u64) {
-        self.app_limited = (self.delivered + in_flight).max(1);
+        self.app_limited_until = (self.delivered + in_flight).max(1);
+    }
+
+    pub(crate) fn is_app_limited(&self) -> bool {
+        self.app_limited_until != 0
     }
 
     /// Forgets packets that were sent before this time.

@@ -3,7 +3,7 @@
 use narrows_control::catalogue::Choice;
 use narrows_control::parameter::Value;
 use narrows_control::units::{Bytes, Rate, Span, Time};
-use narrows_quinn::{OWN, Quinn};
+use narrows_quinn::{QUINN_CONTROLLERS, Quinn};
 use narrows_sim::capture::{Captured, Tap};
 use narrows_sim::plan::{
     AppPlan, CapturePlan, FlowPlan, LimitPlan, LinkPlan, LossPlan, MarkPlan, Plan, QueuePlan, StackPlan,
@@ -55,7 +55,9 @@ fn number(results: &Results, column: &str, row: usize) -> f64 {
 
 #[test]
 fn a_flow_fills_the_link_with_each_controller() {
-    for cc in OWN.into_iter().chain(["reno", "narrows:cubic", "narrows:bbr", "bbr3", "copa", "vegas"]) {
+    for cc in
+        QUINN_CONTROLLERS.into_iter().chain(["reno", "narrows:cubic", "narrows:bbr", "bbr3", "copa", "vegas"])
+    {
         let mut plan = plan(vec![quic(cc)]);
         // Data behind a hole are delivered late, so the losses of the start must be repaired before the measurement.
         (plan.duration, plan.warmup) = (Span::from_secs(14), Span::from_secs(6));
@@ -80,7 +82,7 @@ fn the_same_seed_gives_the_same_results_and_bytes() {
         }
     }
     let captured = |seed| {
-        let mut plan = plan(vec![quic("cubic"), quic("bbr3")]);
+        let mut plan = plan(vec![quic("cubic"), quic("bbr"), quic("bbr3")]);
         (plan.seed, plan.duration, plan.warmup) = (seed, Span::from_secs(2), Span::ZERO);
         plan.links[0].loss = vec![(Time::ZERO, LossPlan::Bernoulli { p: 0.01 })];
         plan.capture = Some(CapturePlan { links: vec![0, 1], hosts: vec![], snap: 65_535, qlog: false });
@@ -199,6 +201,7 @@ fn what_cannot_run_is_refused_with_its_key() {
     for (cc, expected) in [
         ("none", "flows[0] (quic).cc: found \"none\", expected the name of a congestion controller"),
         ("dctcp", "this one needs each ECN mark"),
+        ("lp", "this one needs TCP timestamps"),
         ("brf", "this one needs rates from the network"),
         ("narrows:newreno", "found \"newreno\""),
     ] {
@@ -243,4 +246,23 @@ fn the_state_of_a_catalogue_controller_is_traced() {
     let traces = results.table("traces").expect("traces");
     let keys = traces.str("key").expect("keys");
     assert!(keys.iter().any(|key| key == "bw"), "{:?}", keys.first());
+}
+
+#[test]
+fn the_window_is_reduced_once_for_each_episode_of_loss() {
+    let mut plan = plan(vec![quic("reno")]);
+    plan.duration = Span::from_secs(60);
+    let QueuePlan::Fifo { limit, .. } = &mut plan.links[0].queue else { unreachable!() };
+    *limit = LimitPlan::bytes(Bytes::new(50_000));
+    plan.probes.interval = Span::from_millis(10);
+    let results = run(&plan);
+    let ssthresh =
+        results.table("flow_samples").and_then(|samples| samples.f64("ssthresh")).expect("samples");
+    let mut steps: Vec<f64> = ssthresh.iter().copied().filter(|value| value.is_finite()).collect();
+    steps.dedup();
+    assert!(steps.len() >= 3, "{steps:?}");
+    // After slow start, each episode begins at the same full queue, so equal values follow each other.
+    let (least, most) = steps[2..].iter().fold((f64::MAX, 0f64), |(a, b), &v| (a.min(v), b.max(v)));
+    assert!(least > 0.8 * most, "{steps:?}");
+    assert!(number(&results, "goodput_bps", 0) > 0.85 * RATE_MBIT as f64 * 1e6);
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from narrows.errors import OutputError
@@ -17,6 +18,8 @@ from narrows.results.arrow import floats, integers
 from narrows.results.frame import Codes, Frame, Numbers, coded, grouped
 from narrows.results.results import Results
 
+LOST = "connection-lost: "
+"""Kind of an event: the transport stack of a flow gave up its connection. The reason follows."""
 _BUSY = 0.5
 """A link has a row if it has at least this utilisation, or drops, losses or marks."""
 
@@ -327,3 +330,17 @@ def totals(results: Results) -> dict[str, int]:
         for name in ("events", "packet_hops")
         if name in runs.column_names
     }
+
+
+def lost_connections(results: Results) -> list[str]:
+    """A sentence for each flow and reason for which a transport stack gave up its connection."""
+    events = results.events
+    lost = events.filter(pc.starts_with(events["kind"], LOST)).select(["run", "t_s", "kind", "entity"])
+    found: dict[tuple[str, str], list[float]] = {}
+    for event in lost.to_pylist():
+        found.setdefault((event["entity"], event["kind"].removeprefix(LOST)), []).append(event["t_s"])
+    runs = results.runs.num_rows
+    return [
+        f"{flow} lost its connection in {len(times)} of {runs} runs, first at {min(times):.3g} s: {reason}"
+        for (flow, reason), times in found.items()
+    ]

@@ -215,7 +215,7 @@ def _kind(transport: object, cc: object) -> object:
     """The default name of a flow, from values that have not been checked yet."""
     if transport in (None, "tcp"):
         return cc
-    return "udp" if transport == "udp" else stacks.flow_kind(str(transport), str(cc))
+    return "udp" if transport == "udp" else stacks.default_name(str(transport), str(cc))
 
 
 def _is_cc(parts: list[str]) -> bool:

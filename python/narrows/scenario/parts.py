@@ -86,12 +86,12 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
     params = flow.cc.params
     if not params:
         return flow.cc.name
-    name = stacks.of_catalogue(flow.transport, flow.cc.name)
+    name = stacks.catalogue_name(flow.transport, flow.cc.name)
     if name is None:
         given = next(iter(params))
         raise ScenarioError(
             f"found a parameter of {flow.transport}'s own {flow.cc.name}, expected none "
-            f"(cc = '{stacks.CATALOGUE}{flow.cc.name}' is the one of Narrows)",
+            f"(cc = '{stacks.CATALOGUE_PREFIX}{flow.cc.name}' is the one of Narrows)",
             f"{key}.{given}",
         )
     row = catalogue.find(name)

@@ -379,7 +379,7 @@ class _Resolver:
                 f"found {flow.transport}, expected --on sim, because this stack runs only in the simulator",
                 f"{key}.transport",
             )
-        cc = stacks.of_catalogue(flow.transport, flow.cc.name)
+        cc = stacks.catalogue_name(flow.transport, flow.cc.name)
         if cc is not None and self.ccs and cc not in self.ccs:
             raise ScenarioError(self._unknown(cc), f"{key}.cc")
         return {

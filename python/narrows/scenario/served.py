@@ -87,7 +87,7 @@ def presets(runs: Iterable[Run]) -> list[str]:
 
 def _names(scenario: Scenario) -> list[str]:
     """The names of the congestion controllers of the scenario's flows that are of the catalogue."""
-    names = (stacks.of_catalogue(flow.transport, flow.cc.name) for flow in scenario.flows)
+    names = (stacks.catalogue_name(flow.transport, flow.cc.name) for flow in scenario.flows)
     return [name for name in names if name is not None]
 
 

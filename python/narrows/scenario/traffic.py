@@ -277,4 +277,4 @@ class Flow(Table):
             return "udp"
         named = class_file(self.cc.name)
         name = self.cc.name if named is None else named[1]
-        return name if self.transport == "tcp" else stacks.flow_kind(self.transport, name)
+        return name if self.transport == "tcp" else stacks.default_name(self.transport, name)

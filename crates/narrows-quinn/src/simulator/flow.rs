@@ -6,43 +6,48 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes as Contents;
 use narrows_control::units::{Bytes, Rate, Span, Time};
-use narrows_sim::transport::{App, Chunk, Connection, Datagram, End, Output, State, Transport};
+use narrows_sim::transport::{App, Chunk, Datagram, End, FlowSetup, Output, Transport, TransportState};
 use quinn_proto::{
     ClientConfig, ConnectionId, Dir, Event, QlogConfig, ReadError, ServerConfig, StreamEvent, StreamId,
-    TransportConfig, VarInt,
+    TransportConfig, ValidationTokenConfig, VarInt,
 };
 
 use super::Congestion;
-use super::observer::{Observing, Shared};
-use super::peer::Peer;
+use super::end::FlowEnd;
+use super::observer::{ObserverFactory, SharedObservations};
 use super::plaintext::Plaintext;
 use super::seeded::{Key, Seeded, endpoint_config};
 
-/// Bytes that an application writes at a time: one with a rate writes packets, another one fills the stack.
+/// Bytes per write: [`PACKET_BYTES`] for an application with a rate, [`WRITE_BYTES`] for any other.
 const PACKET_BYTES: u16 = 1448;
 const WRITE_BYTES: u16 = 32 << 10;
 static ZEROS: [u8; WRITE_BYTES as usize] = [0; WRITE_BYTES as usize];
-/// The application keeps this many windows and bytes in the stack. Data that the stack has accepted is still sent after the
-/// application has stopped, so this must not be much more than what keeps the stack busy while it repairs losses.
+/// The application writes at most this many windows and bytes more than the receiver has delivered. Data that the stack has
+/// accepted is still sent after the application has stopped, so the limit is only high enough to keep the stack busy while
+/// it repairs losses.
 const BUFFER_WINDOWS: u64 = 4;
-const BUFFER_BYTES: u64 = 64 << 10;
-/// Bytes of a connection identifier that a client invents (quinn's default).
-const FIRST_IDENTIFIER_BYTES: usize = 20;
+const BUFFER_EXTRA_BYTES: u64 = 64 << 10;
+/// Windows per smoothed RTT at which quinn's pacer sends (`connection/pacing.rs` in quinn-proto).
+const PACED_WINDOWS_PER_RTT: f64 = 1.25;
+/// Length of the random destination connection ID of the client's first packet (quinn's default).
+const FIRST_CONNECTION_ID_BYTES: usize = 20;
 
 /// A flow.
 pub(super) struct Flow {
-    client: Peer,
-    server: Peer,
+    client: FlowEnd,
+    server: FlowEnd,
     congestion: Congestion,
-    observed: Shared,
-    /// The same moment for the simulator and for quinn. quinn takes times from the clock of the machine, but only
-    /// differences of times matter to it.
+    observed: SharedObservations,
+    /// The same moment as a simulated time and as an `Instant`. quinn-proto only compares and subtracts the `Instant`s that it
+    /// is given, so the absolute value does not matter.
     base: (Time, Instant),
     sender: Sending,
     receiver: Receiving,
     /// The timers of the client and of the server.
     timers: [Time; 2],
     latest_rtt: Option<Span>,
+    /// When and why the connection ended, if not by its application.
+    failure: Option<(Time, String)>,
 }
 
 /// The application of the client.
@@ -76,42 +81,43 @@ impl Flow {
         reason = "an `Instant` can only be made from the clock; only differences count"
     )]
     pub(super) fn new(
-        connection: Connection<'_>,
+        setup: FlowSetup<'_>,
         congestion: Congestion,
         log: Option<Box<dyn Write + Send + Sync>>,
     ) -> Option<Self> {
         let base = Instant::now();
-        let mut seeded = Seeded::new(connection.seed);
-        let observed = Shared::default();
-        let factory = Observing { inner: congestion.factory(), shared: observed.clone() };
+        let mut seeded = Seeded::new(setup.seed);
+        let observed = SharedObservations::default();
+        let factory = ObserverFactory { inner: congestion.factory(), shared: observed.clone() };
         let mut sending = TransportConfig::default();
         sending.congestion_controller_factory(Arc::new(factory));
         if let Some(log) = log {
             let mut qlog = QlogConfig::default();
-            qlog.writer(log).title(Some(connection.name.to_owned())).start_time(base);
+            qlog.writer(log).title(Some(setup.name.to_owned())).start_time(base);
             sending.qlog_stream(qlog.into_stream());
         }
         let mut client = ClientConfig::new(Arc::new(Plaintext));
         client.transport_config(Arc::new(sending));
-        let mut identifier = [0; FIRST_IDENTIFIER_BYTES];
-        seeded.fill(&mut identifier);
-        client.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&identifier)));
+        let mut id = [0; FIRST_CONNECTION_ID_BYTES];
+        seeded.fill(&mut id);
+        client.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&id)));
         let mut receiving = TransportConfig::default();
-        if let Some(window) = connection.stack.receive_window {
+        if let Some(window) = setup.stack.receive_window {
             let window = VarInt::from_u64(window.get()).unwrap_or(VarInt::MAX);
             receiving.stream_receive_window(window).receive_window(window);
         }
         let mut server = ServerConfig::new(Arc::new(Plaintext), Arc::new(Key(seeded.bits())));
-        server.transport_config(Arc::new(receiving));
-        let client = Peer::client(endpoint_config(&mut seeded), client, base).ok()?;
+        let mut tokens = ValidationTokenConfig::default();
+        server.transport_config(Arc::new(receiving)).validation_token_config(tokens.sent(0).clone());
+        let client = FlowEnd::client(endpoint_config(&mut seeded), client, base).ok()?;
         Some(Flow {
             client,
-            server: Peer::server(endpoint_config(&mut seeded), server),
+            server: FlowEnd::server(endpoint_config(&mut seeded), server),
             congestion,
             observed,
             base: (Time::ZERO, base),
             sender: Sending {
-                app: connection.app,
+                app: setup.app,
                 stream: None,
                 pending: (0, false),
                 written: 0,
@@ -123,6 +129,7 @@ impl Flow {
             receiver: Receiving::default(),
             timers: [Time::NEVER; 2],
             latest_rtt: None,
+            failure: None,
         })
     }
 
@@ -131,7 +138,7 @@ impl Flow {
         self.base.1 + Duration::from_nanos(time.since(self.base.0).as_nanos())
     }
 
-    fn peer(&mut self, end: End) -> &mut Peer {
+    fn peer(&mut self, end: End) -> &mut FlowEnd {
         match end {
             End::Sender => &mut self.client,
             End::Receiver => &mut self.server,
@@ -194,7 +201,10 @@ impl Flow {
                     connection.close(instant, VarInt::from_u32(0), Contents::new());
                 }
             }
-            (End::Sender, Event::ConnectionLost { .. }) => self.sender.is_closed = true,
+            (End::Sender, Event::ConnectionLost { reason }) => {
+                self.sender.is_closed = true;
+                self.failure = Some((now, reason.to_string()));
+            }
             (End::Receiver, Event::ConnectionLost { .. }) => self.receiver.is_closed = true,
             (End::Receiver, Event::Stream(StreamEvent::Opened { dir: Dir::Uni })) => {
                 if let Some(connection) = self.server.connection() {
@@ -217,7 +227,7 @@ impl Flow {
             sender.wake = sender.app.stop();
         }
         let window = connection.congestion_state().window();
-        let most = self.receiver.delivered + window.saturating_mul(BUFFER_WINDOWS) + BUFFER_BYTES;
+        let most = self.receiver.delivered + window.saturating_mul(BUFFER_WINDOWS) + BUFFER_EXTRA_BYTES;
         let write_bytes = if sender.app.has_rate() { PACKET_BYTES } else { WRITE_BYTES };
         loop {
             if sender.pending == (0, false) {
@@ -241,7 +251,7 @@ impl Flow {
                 sender.pending.0 -= written.bytes;
             }
             if sender.pending.0 == 0 && is_last {
-                // An error means that the receiver has stopped the stream, which this one never does.
+                // Fails only if the receiver has stopped the stream, which ours never does.
                 let _ = connection.send_stream(stream).finish();
                 sender.is_finished = true;
                 sender.wake = Time::NEVER;
@@ -267,7 +277,7 @@ impl Flow {
                 Err(ReadError::Blocked | ReadError::Reset(_)) => break,
             }
         }
-        // Its result says whether quinn now has packets to send. The caller asks quinn for packets in any case.
+        // `finalize` returns whether quinn has packets to send. `drive` asks for packets in any case.
         let _ = chunks.finalize();
     }
 }
@@ -313,26 +323,30 @@ impl Transport for Flow {
         Bytes::new(self.receiver.delivered)
     }
 
-    fn state(&self) -> State {
-        let mut state = State::default();
+    fn state(&self) -> TransportState {
+        let mut state = TransportState::default();
         let observed = self.observed.lock();
         if let Some(connection) = self.client.view() {
             let (path, metrics) = (connection.stats().path, connection.congestion_state().metrics());
             let span = |duration: Duration| Span::from_nanos(duration.as_nanos() as u64);
-            state.packet = Bytes::new(path.current_mtu.into());
+            state.datagram = Bytes::new(path.current_mtu.into());
             state.window = Some(Bytes::new(path.cwnd));
-            state.ssthresh = metrics.ssthresh.map(Bytes::new);
-            state.pacing_rate = metrics.pacing_rate.map(Rate::from_bits_per_sec);
+            // quinn's CUBIC reports the largest number before its first loss.
+            state.ssthresh = metrics.ssthresh.filter(|&bytes| bytes < u64::MAX).map(Bytes::new);
+            // Not the controller's pacing rate, which quinn does not use, but that of quinn's pacer.
+            let rtt = span(path.rtt);
+            state.pacing_rate = Some(Rate::of(Bytes::new(path.cwnd), rtt).mul_f64(PACED_WINDOWS_PER_RTT));
             // Before the first RTT, quinn reports its initial one.
             state.srtt = self.latest_rtt.map(|_| span(path.rtt));
             state.min_rtt = self.latest_rtt.map(|_| span(path.min_rtt));
-            state.lost = path.lost_packets;
+            state.lost_packets = path.lost_packets;
         }
         state.in_flight = Bytes::new(observed.in_flight);
         state.latest_rtt = self.latest_rtt;
-        state.timeouts = observed.persistent;
+        state.timeouts = observed.persistent_congestions;
         state.acked_at = self.sender.acked_at;
         state.received_at = self.receiver.received_at;
+        state.failure = self.failure.clone();
         state
     }
 

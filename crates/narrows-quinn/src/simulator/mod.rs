@@ -3,14 +3,14 @@
 //! | module | idea |
 //! | --- | --- |
 //! | `flow` | a connection with both ends as a [`Transport`](narrows_sim::transport::Transport) |
-//! | `peer` | one end: quinn's endpoint with its connection |
+//! | `end` | one end: quinn's endpoint with its connection |
 //! | `observer` | what the results need from quinn's congestion controller |
 //! | `plaintext` | a handshake and packets without TLS |
 //! | `seeded` | identifiers and keys from a seed |
 
+mod end;
 mod flow;
 mod observer;
-mod peer;
 mod plaintext;
 mod seeded;
 
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
 use narrows_control::congestion::linux::reno::Reno;
-use narrows_sim::transport::{Connection, StackPlan, Transport, Transports};
+use narrows_sim::transport::{FlowSetup, StackPlan, Transport, Transports};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 
 use self::flow::Flow;
@@ -27,11 +27,11 @@ use crate::Factory;
 use crate::controller::refuse_unsupported;
 
 /// The name of the stack in plans.
-pub const NAME: &str = "quinn";
+pub const STACK_NAME: &str = "quinn";
 /// The congestion controllers of quinn.
-pub const OWN: [&str; 3] = ["bbr", "cubic", "newreno"];
+pub const QUINN_CONTROLLERS: [&str; 3] = ["bbr", "cubic", "newreno"];
 /// A name with this prefix is one of the catalogue.
-const CATALOGUE: &str = "narrows:";
+const CATALOGUE_PREFIX: &str = "narrows:";
 
 /// Opens the log of a flow with this name; `None`: the flow has no log.
 type OpenLog<'a> = dyn Fn(&str) -> Option<Box<dyn Write + Send + Sync>> + Sync + 'a;
@@ -51,18 +51,18 @@ impl<'a> Quinn<'a> {
 }
 
 /// Returns the name in the catalogue, with the parameters of the choice; `None`: a controller of quinn.
-fn of_catalogue(cc: &Choice) -> Option<Choice> {
-    match cc.name.strip_prefix(CATALOGUE) {
+fn catalogue_choice(cc: &Choice) -> Option<Choice> {
+    match cc.name.strip_prefix(CATALOGUE_PREFIX) {
         Some(name) => Some(Choice { name: name.to_owned(), params: cc.params.clone() }),
-        None if OWN.contains(&cc.name.as_str()) => None,
+        None if QUINN_CONTROLLERS.contains(&cc.name.as_str()) => None,
         None => Some(cc.clone()),
     }
 }
 
 impl Transports for Quinn<'_> {
     fn check(&self, stack: &StackPlan, controllers: &dyn Controllers) -> Result<(), Problem> {
-        if stack.name != NAME {
-            let expected = format!("tcp, udp or {NAME}");
+        if stack.name != STACK_NAME {
+            let expected = format!("tcp, udp or {STACK_NAME}");
             return Err(Problem {
                 parameter: Some("transport".into()),
                 found: format!("{:?}", stack.name),
@@ -75,20 +75,21 @@ impl Transports for Quinn<'_> {
         })
     }
 
-    fn build(&self, connection: Connection<'_>) -> Option<Box<dyn Transport>> {
-        let factory = match of_catalogue(&connection.stack.cc) {
-            None => Congestion::Own(own(&connection.stack.cc.name)),
+    fn build(&self, setup: FlowSetup<'_>) -> Option<Box<dyn Transport>> {
+        let factory = match catalogue_choice(&setup.stack.cc) {
+            None => Congestion::Own(quinn_controller(&setup.stack.cc.name)),
             Some(choice) => {
-                // quinn builds a controller for a connection once, but asks a factory that outlives this call.
-                let built = connection.controllers.build_for(&choice, connection.flow)?;
+                // quinn calls the factory later, and once per connection, so the factory hands out this controller. Reno is
+                // not reached.
+                let built = setup.controllers.build_for(&choice, setup.flow)?;
                 let built = Mutex::new(Some(built));
                 let take = move || built.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let with = move || take().unwrap_or_else(|| Box::new(Reno::default()));
-                Congestion::Catalogue(Arc::new(Factory::with(with)))
+                Congestion::Catalogue(Arc::new(Factory::from_fn(with).with_seed(setup.seed)))
             }
         };
-        let log = self.log.and_then(|open| open(connection.name));
-        Flow::new(connection, factory, log).map(|flow| Box::new(flow) as Box<dyn Transport>)
+        let log = self.log.and_then(|open| open(setup.name));
+        Flow::new(setup, factory, log).map(|flow| Box::new(flow) as Box<dyn Transport>)
     }
 }
 
@@ -108,14 +109,14 @@ impl Congestion {
 }
 
 fn check_congestion(cc: &Choice, controllers: &dyn Controllers) -> Result<(), Problem> {
-    let Some(choice) = of_catalogue(cc) else {
+    let Some(choice) = catalogue_choice(cc) else {
         return match cc.params.keys().next() {
             Some(given) => Err(Problem::unknown_parameter(given, &format!("quinn's {}", cc.name), &[])),
             None => Ok(()),
         };
     };
     controllers.check(&choice)?;
-    // Controllers of the user are not built for a check, because that can have effects.
+    // Controllers of the user are not built for a check, because their constructors can have side effects.
     match Catalogue::built_in().build(&choice) {
         Some(controller) => refuse_unsupported(&choice.name, &*controller),
         None => Ok(()),
@@ -123,7 +124,7 @@ fn check_congestion(cc: &Choice, controllers: &dyn Controllers) -> Result<(), Pr
 }
 
 /// Returns the factory of a controller of quinn.
-fn own(name: &str) -> Arc<dyn ControllerFactory + Send + Sync> {
+fn quinn_controller(name: &str) -> Arc<dyn ControllerFactory + Send + Sync> {
     match name {
         "bbr" => Arc::new(BbrConfig::default()),
         "newreno" => Arc::new(NewRenoConfig::default()),

@@ -10,41 +10,41 @@ use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
 /// The observations of a connection.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Observed {
+pub(super) struct Observations {
     /// RTTs that were not yet taken.
     pub(super) rtts: Vec<Duration>,
     pub(super) in_flight: u64,
-    /// Times of persistent congestion.
-    pub(super) persistent: u64,
+    /// Number of persistent congestion events.
+    pub(super) persistent_congestions: u64,
 }
 
 /// The observations, shared by the controller and the flow.
 #[derive(Clone, Default)]
-pub(super) struct Shared(Arc<Mutex<Observed>>);
+pub(super) struct SharedObservations(Arc<Mutex<Observations>>);
 
-impl Shared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Observed> {
+impl SharedObservations {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Observations> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Builds observed controllers.
-pub(super) struct Observing {
+pub(super) struct ObserverFactory {
     pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
-    pub(super) shared: Shared,
+    pub(super) shared: SharedObservations,
 }
 
-impl ControllerFactory for Observing {
+impl ControllerFactory for ObserverFactory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let inner = self.inner.clone().build(now, current_mtu);
         Box::new(Observer { inner, shared: self.shared.clone(), newest: None })
     }
 }
 
-/// A controller that is observed.
+/// Wraps a controller, and records what quinn passes to it.
 struct Observer {
     inner: Box<dyn Controller>,
-    shared: Shared,
+    shared: SharedObservations,
     /// When the newest packet of the current ACK was sent.
     newest: Option<Instant>,
 }
@@ -73,7 +73,7 @@ impl Controller for Observer {
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent: bool, lost_bytes: u64) {
         let mut observed = self.shared.lock();
         observed.in_flight = observed.in_flight.saturating_sub(lost_bytes);
-        observed.persistent += u64::from(is_persistent);
+        observed.persistent_congestions += u64::from(is_persistent);
         drop(observed);
         self.inner.on_congestion_event(now, sent, is_persistent, lost_bytes);
     }

@@ -103,8 +103,7 @@ struct PlainSession {
     step: Step,
     /// Bytes of an incomplete message.
     received: Vec<u8>,
-    /// Keys that quinn has not yet taken: after ServerHello those of the handshake, after the server's flight those of
-    /// the data.
+    /// Whether the client has new keys for quinn: handshake keys after ServerHello, 1-RTT keys after the server's flight.
     has_new_keys: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Identifiers and keys from a seed, so that runs are reproducible to the byte.
+//! SeededConnectionIds and keys from a seed, so that runs are reproducible to the byte.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use quinn_proto::crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig};
 
-/// Bytes of a connection identifier, quinn's default.
-const IDENTIFIER_BYTES: usize = 8;
+/// Bytes of a connection ID, quinn's default.
+const CONNECTION_ID_BYTES: usize = 8;
 
 /// A stream of random values (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, figure 16).
 #[derive(Copy, Clone, Debug)]
@@ -40,22 +40,22 @@ pub(super) fn endpoint_config(seeded: &mut Seeded) -> EndpointConfig {
     seeded.fill(&mut seed);
     let mut config = EndpointConfig::new(Arc::new(Key(seeded.bits())));
     config.rng_seed(Some(seed));
-    let identifiers = Seeded(seeded.bits());
-    config.cid_generator(move || Box::new(Identifiers(identifiers)));
+    let ids = Seeded(seeded.bits());
+    config.cid_generator(move || Box::new(SeededConnectionIds(ids)));
     config
 }
 
-struct Identifiers(Seeded);
+struct SeededConnectionIds(Seeded);
 
-impl ConnectionIdGenerator for Identifiers {
+impl ConnectionIdGenerator for SeededConnectionIds {
     fn generate_cid(&mut self) -> ConnectionId {
-        let mut bytes = [0; IDENTIFIER_BYTES];
+        let mut bytes = [0; CONNECTION_ID_BYTES];
         self.0.fill(&mut bytes);
         ConnectionId::new(&bytes)
     }
 
     fn cid_len(&self) -> usize {
-        IDENTIFIER_BYTES
+        CONNECTION_ID_BYTES
     }
 
     fn cid_lifetime(&self) -> Option<Duration> {
@@ -89,7 +89,7 @@ impl HandshakeTokenKey for Key {
     }
 }
 
-/// The servers send no tokens, because they validate no addresses by Retry.
+/// Refuses to seal a token. The servers do not use Retry and send no NEW_TOKEN frames (`Flow::new`).
 struct NoTokens;
 
 impl AeadKey for NoTokens {

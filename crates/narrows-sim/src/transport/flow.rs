@@ -2,7 +2,7 @@
 
 use narrows_control::units::{Bytes, Time};
 
-use super::{Datagram, Ecn, End, Output, State, Transport};
+use super::{Datagram, Ecn, End, Output, Transport, TransportState};
 use crate::flow::Delays;
 use crate::packet::{Packet, Template, UDP_HEADER_BYTES, flag};
 use crate::tcp::{Io, RttStats};
@@ -17,7 +17,7 @@ pub(crate) struct StackFlow {
     /// Datagrams that the sender has sent, and their L3 bytes.
     pub(crate) sent: u64,
     pub(crate) sent_bytes: u64,
-    sent_now: Vec<(End, Datagram)>,
+    outgoing: Vec<(End, Datagram)>,
 }
 
 impl StackFlow {
@@ -28,14 +28,14 @@ impl StackFlow {
         rtts: RttStats,
     ) -> Self {
         StackFlow {
-            transport: transport.unwrap_or_else(|| Box::new(Silent)),
+            transport: transport.unwrap_or_else(|| Box::new(NullTransport)),
             forward,
             reverse,
             rtts,
             delays: Delays::default(),
             sent: 0,
             sent_bytes: 0,
-            sent_now: Vec::new(),
+            outgoing: Vec::new(),
         }
     }
 
@@ -69,9 +69,9 @@ impl StackFlow {
 
     /// Runs `act` on the transport, and makes packets of the datagrams that it sent.
     fn drive(&mut self, io: &mut Io<'_>, act: impl FnOnce(&mut dyn Transport, &mut Output<'_>)) {
-        let mut output = Output { now: io.now, sent: &mut self.sent_now, rtts: &mut self.rtts };
+        let mut output = Output { now: io.now, sent: &mut self.outgoing, rtts: &mut self.rtts };
         act(&mut *self.transport, &mut output);
-        for (from, datagram) in self.sent_now.drain(..) {
+        for (from, datagram) in self.outgoing.drain(..) {
             let length = datagram.contents.len() as u16; // `Output::send` bounds it
             let template = if from == End::Sender { &self.forward } else { &self.reverse };
             let mut packet = template.packet(length + UDP_HEADER_BYTES as u16);
@@ -105,9 +105,9 @@ fn sent_at(packet: &Packet) -> Time {
 }
 
 /// A transport that sends nothing.
-struct Silent;
+struct NullTransport;
 
-impl Transport for Silent {
+impl Transport for NullTransport {
     fn start(&mut self, _output: &mut Output<'_>) {}
 
     fn on_datagram(&mut self, _at: End, _datagram: Datagram, _output: &mut Output<'_>) {}
@@ -126,7 +126,7 @@ impl Transport for Silent {
         Bytes::ZERO
     }
 
-    fn state(&self) -> State {
-        State::default()
+    fn state(&self) -> TransportState {
+        TransportState::default()
     }
 }

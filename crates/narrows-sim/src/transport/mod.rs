@@ -1,9 +1,9 @@
 //! Transport protocols that somebody else implemented, as flows of a simulation.
 //!
 //! A [`Transport`] is both ends of one flow, without I/O: datagrams and timers go in, datagrams come out. The simulator
-//! carries the datagrams through the network, with queues, losses and ECN marks, together with flows of its own TCP. A program
-//! that simulates them provides [`Transports`], which builds the transport of each flow that a plan names
-//! ([`StackPlan`]). The crate `narrows-quinn` is an example.
+//! carries the datagrams through the network, with queues, losses and ECN marks, together with flows of its own TCP. Pass a
+//! [`Transports`] to [`Run::transports`](crate::Run::transports). It builds the [`Transport`] of each flow whose plan is a
+//! [`StackPlan`]. The crate `narrows-quinn` is an example.
 
 mod flow;
 
@@ -28,7 +28,7 @@ pub enum End {
     Receiver,
 }
 
-/// The ECN field of a datagram (RFC 3168). The simulator does not know ECT(1).
+/// The ECN field of a datagram (RFC 3168). The simulator does not support ECT(1).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
     /// Not ECN-capable.
@@ -59,20 +59,20 @@ pub trait Transport: Send {
     fn on_datagram(&mut self, at: End, datagram: Datagram, output: &mut Output<'_>);
 
     /// Returns the time of the next call of [`on_timer`](Transport::on_timer); [`Time::NEVER`] if there is none. The
-    /// simulator reads it after every call of another method.
+    /// simulator reads it after each method that takes an [`Output`].
     fn next_timer(&self) -> Time;
 
     /// Called at [`next_timer`](Transport::next_timer). Afterwards the timer must be later than now.
     fn on_timer(&mut self, output: &mut Output<'_>);
 
-    /// Whether both ends have finished. The flow then ends, and no method is called again.
+    /// Returns whether both ends have finished. The flow then ends, and only its state is read once more.
     fn is_finished(&self) -> bool;
 
     /// Returns the application bytes that the receiver has delivered in order so far.
     fn delivered(&self) -> Bytes;
 
     /// Returns the state for samples and results.
-    fn state(&self) -> State;
+    fn state(&self) -> TransportState;
 
     /// Passes the names and values of the congestion controller's internal state to `trace`.
     fn trace(&self, _trace: &mut dyn FnMut(&'static str, f64)) {}
@@ -81,9 +81,9 @@ pub trait Transport: Send {
 /// The state of a transport for samples and results. Unknown values are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct State {
+pub struct TransportState {
     /// Bytes of a full datagram without its IP and UDP headers. In the results, windows are in packets of this size.
-    pub packet: Bytes,
+    pub datagram: Bytes,
     /// Congestion window.
     pub window: Option<Bytes>,
     /// Slow-start threshold.
@@ -101,13 +101,15 @@ pub struct State {
     /// The minimum RTT.
     pub min_rtt: Option<Span>,
     /// Packets declared lost.
-    pub lost: u64,
-    /// Retransmission timeouts, or what corresponds to them: times of persistent congestion in QUIC.
+    pub lost_packets: u64,
+    /// Number of retransmission timeouts; for QUIC, of persistent congestion events.
     pub timeouts: u64,
-    /// The time at which the sender knew that all data had arrived.
+    /// The time at which the last byte was acknowledged.
     pub acked_at: Option<Time>,
     /// The time at which the receiver had all data.
     pub received_at: Option<Time>,
+    /// When and why the connection failed, if it ended early. The results have it as an event.
+    pub failure: Option<(Time, String)>,
 }
 
 /// The time, and the datagrams and RTTs that a transport produces.
@@ -139,7 +141,7 @@ impl Output<'_> {
 
 /// The properties of a flow that its transport needs.
 #[non_exhaustive]
-pub struct Connection<'a> {
+pub struct FlowSetup<'a> {
     /// The stack, its congestion controller and its settings.
     pub stack: &'a StackPlan,
     /// The sending application.
@@ -162,9 +164,9 @@ pub trait Transports: Sync {
     /// Returns the first invalid part.
     fn check(&self, stack: &StackPlan, controllers: &dyn Controllers) -> Result<(), Problem>;
 
-    /// Builds the transport of a flow. [`check`](Transports::check) has accepted the stack. Without a transport, the
-    /// flow sends nothing.
-    fn build(&self, connection: Connection<'_>) -> Option<Box<dyn Transport>>;
+    /// Builds the transport of a flow. [`check`](Transports::check) has accepted the stack. If it returns `None`, the flow sends
+    /// nothing.
+    fn build(&self, setup: FlowSetup<'_>) -> Option<Box<dyn Transport>>;
 }
 
 /// No transports: a plan can only have TCP and UDP.
@@ -178,7 +180,7 @@ impl Transports for NoTransports {
         Err(Problem { parameter, found: format!("{:?}", stack.name), expected })
     }
 
-    fn build(&self, _connection: Connection<'_>) -> Option<Box<dyn Transport>> {
+    fn build(&self, _setup: FlowSetup<'_>) -> Option<Box<dyn Transport>> {
         None
     }
 }

@@ -16,7 +16,7 @@ use crate::packet::{Template, flag};
 use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
 use crate::tcp::{App, Config, Io, Offer, Receiver, RttStats, Sender};
-use crate::transport::{Connection, StackFlow};
+use crate::transport::{FlowSetup, StackFlow};
 
 /// Maximum number of flows that are sampled. With samples of more flows, the table would be too long to read.
 const SAMPLED_FLOWS: u32 = 1_000;
@@ -199,8 +199,8 @@ impl World<'_> {
                 let number = FlowNumber { id: meta.id, entry: index, member: meta.member };
                 let (seed, controllers) = (random.bits(), self.controllers);
                 let name = &plan.flow_name(meta.member);
-                let connection = Connection { stack, app, seed, flow: number, name, controllers };
-                let transport = self.transports.build(connection);
+                let setup = FlowSetup { stack, app, seed, flow: number, name, controllers };
+                let transport = self.transports.build(setup);
                 let mut rtts = RttStats::new(Time::ZERO + self.plan.warmup);
                 if meta.is_sampled {
                     rtts.histogram = Histogram::new();

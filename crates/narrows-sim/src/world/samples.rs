@@ -38,6 +38,7 @@ struct Totals<'a> {
     min_rtt: Option<Span>,
     /// Mean one-way delay, seconds.
     delay: Option<f64>,
+    failure: Option<(Time, String)>,
 }
 
 impl<'a> Totals<'a> {
@@ -55,6 +56,7 @@ impl<'a> Totals<'a> {
                     rtts: Some(&s.rtts),
                     min_rtt: Some(s.flight.rtt.min).filter(|min| *min != Span::MAX),
                     delay: tcp.delays.mean(),
+                    failure: None,
                 }
             }
             Body::Udp(udp) => Totals { sent: udp.sent, ..Totals::default() },
@@ -64,11 +66,12 @@ impl<'a> Totals<'a> {
                     acked_at: state.acked_at,
                     received_at: state.received_at,
                     sent: stack.sent,
-                    retransmits: state.lost,
+                    retransmits: state.lost_packets,
                     timeouts: state.timeouts,
                     rtts: Some(&stack.rtts),
                     min_rtt: state.min_rtt,
                     delay: stack.delays.mean(),
+                    failure: state.failure,
                     ..Totals::default()
                 }
             }
@@ -187,7 +190,7 @@ impl World<'_> {
             }
             Body::Stack(stack) => {
                 let s = stack.transport().state();
-                let in_packets = |bytes: Bytes| bytes.get() as f64 / s.packet.get().max(1) as f64;
+                let in_packets = |bytes: Bytes| bytes.get() as f64 / s.datagram.get().max(1) as f64;
                 let seconds_of = |span: Option<Span>| span.map(Span::as_secs_f64);
                 self.recorder.flow_samples.push(row![
                     t,
@@ -201,7 +204,7 @@ impl World<'_> {
                     seconds_of(s.rttvar),
                     seconds_of(s.latest_rtt),
                     in_packets(s.in_flight).round() as u32,
-                    s.lost,
+                    s.lost_packets,
                     allocation.map(bits),
                     0u32,
                 ]);
@@ -304,6 +307,10 @@ impl World<'_> {
         ]);
         if let Some(h) = histogram {
             self.recorder.record_distribution("flow", m.id, "rtt", h);
+        }
+        if let Some((at, reason)) = &totals.failure {
+            let kind = format!("connection-lost: {reason}");
+            self.recorder.events.push(row![at.as_secs_f64(), kind.as_str(), name.as_str(), f64::NAN]);
         }
         cells.extend(row![m.sent_bytes, m.signal_bytes, totals.delay]);
         self.recorder.flows.push(cells);

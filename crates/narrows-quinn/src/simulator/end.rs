@@ -16,11 +16,11 @@ use narrows_sim::transport::{Datagram, Ecn};
 const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 50_000);
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
 
-/// The room of a buffer for a datagram, bytes: more than quinn's largest by default.
-const ROOM_BYTES: usize = 1500;
+/// Capacity of a datagram buffer. quinn's largest datagram is smaller by default.
+const DATAGRAM_CAPACITY_BYTES: usize = 1500;
 
 /// An end of a flow.
-pub(super) struct Peer {
+pub(super) struct FlowEnd {
     endpoint: Endpoint,
     remote: SocketAddr,
     connection: Option<(ConnectionHandle, Connection)>,
@@ -28,7 +28,7 @@ pub(super) struct Peer {
     buffer: Vec<u8>,
 }
 
-impl Peer {
+impl FlowEnd {
     /// Creates the client of a flow, and begins its connection.
     pub(super) fn client(
         config: EndpointConfig,
@@ -37,13 +37,13 @@ impl Peer {
     ) -> Result<Self, ConnectError> {
         let mut endpoint = Endpoint::new(Arc::new(config), None, true, None);
         let connection = endpoint.connect(now, client, SERVER, "receiver")?;
-        Ok(Peer { endpoint, remote: SERVER, connection: Some(connection), buffer: Vec::new() })
+        Ok(FlowEnd { endpoint, remote: SERVER, connection: Some(connection), buffer: Vec::new() })
     }
 
     /// Creates the server of a flow.
     pub(super) fn server(config: EndpointConfig, server: ServerConfig) -> Self {
         let endpoint = Endpoint::new(Arc::new(config), Some(Arc::new(server)), true, None);
-        Peer { endpoint, remote: CLIENT, connection: None, buffer: Vec::new() }
+        FlowEnd { endpoint, remote: CLIENT, connection: None, buffer: Vec::new() }
     }
 
     /// Returns the connection; `None` before the server has received the first packet.
@@ -73,7 +73,9 @@ impl Peer {
             }
             DatagramEvent::NewConnection(incoming) => {
                 // A flow has one connection, so a second one is not accepted.
-                if self.connection.is_none() {
+                if self.connection.is_some() {
+                    self.endpoint.ignore(incoming);
+                } else {
                     self.connection = self.endpoint.accept(incoming, now, &mut response, None).ok();
                 }
                 None
@@ -108,7 +110,7 @@ impl Peer {
             return None;
         };
         self.buffer.truncate(transmit.size);
-        let contents = std::mem::replace(&mut self.buffer, Vec::with_capacity(ROOM_BYTES));
+        let contents = std::mem::replace(&mut self.buffer, Vec::with_capacity(DATAGRAM_CAPACITY_BYTES));
         let ecn = match transmit.ecn {
             None => Ecn::NotCapable,
             Some(EcnCodepoint::Ce) => Ecn::Experienced,

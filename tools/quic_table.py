@@ -1,0 +1,122 @@
+"""Fills the tables of docs/explanation/quic.md: quinn's CUBIC and BBR compared with those of Linux.
+
+    python tools/quic_table.py [--seeds 5]
+
+The networks are the core cells of `narrows validate`. Linux figures come from the recording that ships
+with Narrows. All others are simulated.
+"""
+
+import argparse
+import math
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from narrows import markdown, sweep
+from narrows.scenario.load import loads
+from narrows.validate import grid
+from narrows.validate.measures import sides
+from narrows.validate.place import Place
+from narrows.validate.recording import Recording
+from pages import fill
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "quic.md"
+DURATION = "15s"
+ALGORITHMS = ("cubic", "bbr")
+WINDOW_PACKETS = 20_000
+"""The receiver's window, so that quinn's default does not limit the flows."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The sender of the tested flows."""
+
+    title: str
+    transport: str
+    prefix: str = ""
+
+
+VARIANTS = (
+    Variant("TCP", "tcp"),
+    Variant("quinn", "quinn"),
+    Variant("our controller in quinn", "quinn", "narrows:"),
+)
+FIGURES = {
+    "goodput_bps": ("goodput, Mbit/s", 1e6, 1),
+    "rtt_mean_s": ("mean RTT, ms", 1e-3, 1),
+    "resent": ("lost or sent again, %", 1e-2, 2),
+}
+"""The title, unit and digits of each figure."""
+
+Values = dict[str, float]
+"""Medians over runs of a cell's tested flow (`near`), by figure."""
+
+
+def simulated(work: tuple[grid.Cell, str, Variant, int]) -> Values:
+    """The figures of a cell with these senders."""
+    cell, algorithm, variant, seeds = work
+    overrides: dict[str, object] = {}
+    if variant.transport != "tcp":
+        for name in cell.tested:
+            overrides |= {
+                f"flows.{name}.transport": variant.transport,
+                f"flows.{name}.cc": f"{variant.prefix}{algorithm}",
+                f"flows.{name}.receive_window": WINDOW_PACKETS,
+            }
+    text = grid.scenario(cell, algorithm, DURATION)
+    results = sweep.run(loads(text, overrides=overrides), seeds=seeds, jobs=1)
+    return _medians(sides(results)["near"].figures)
+
+
+def _medians(figures: dict[str, list[float]]) -> Values:
+    # A lost connection has no goodput. `median` needs an order, so such a run counts as the worst.
+    lost = [math.isnan(value) for value in figures["goodput_bps"]]
+    if sum(lost) > len(lost) / 2:
+        return dict.fromkeys(FIGURES, math.nan)
+    return {
+        figure: median(v for v, gone in zip(figures[figure], lost, strict=True) if not gone)
+        for figure in FIGURES
+    }
+
+
+def _text(values: Values | None, figure: str, unit: float, digits: int) -> str:
+    """A figure as text: `-` without runs, `lost` if the median connection was lost."""
+    if values is None:
+        return "-"
+    return "lost" if math.isnan(values["goodput_bps"]) else f"{values[figure] / unit:.{digits}f}"
+
+
+def table(algorithm: str, seeds: int) -> str:
+    """The table of an algorithm. A cell of the table has the values of Linux and of each variant."""
+    cells, recording = grid.core(), Recording()
+    work = [(cell, algorithm, variant, seeds) for cell in cells for variant in VARIANTS]
+    with ProcessPoolExecutor(2) as pool:
+        found = dict(
+            zip([(cell, variant) for cell, _, variant, _ in work], pool.map(simulated, work), strict=True)
+        )
+    rows = []
+    for cell in cells:
+        evidence = recording.evidence(Place(Path(), algorithm, cell, DURATION))
+        linux = None if evidence is None or not evidence.sides else _medians(evidence.sides["near"].figures)
+        row = [f"`{cell.name}`"]
+        for figure, (_, unit, digits) in FIGURES.items():
+            values = [linux, *(found[cell, variant] for variant in VARIANTS)]
+            row.append(" / ".join(_text(value, figure, unit, digits) for value in values))
+        rows.append(row)
+    return markdown.table(["cell", *(title for title, _, _ in FIGURES.values())], rows, "lr")
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    options = parser.parse_args()
+    text = PAGE.read_text(encoding="utf-8")
+    for algorithm in ALGORITHMS:
+        text = fill(text, algorithm, table(algorithm, options.seeds))
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(_main())
