@@ -121,9 +121,9 @@ fn connections_over_the_kernel_use_controllers_of_narrows() {
         assert!(received == bytes, "{cc}: {} bytes", received.len());
         println!("{cc}: {state:?}");
         if cc == "bbr3" {
-            // The estimate is in L3 bytes/s.
+            // The estimate is in L3 bytes/s. It is a maximum over short RTTs, which the bucket's burst raises.
             let bandwidth = state.iter().find(|(name, _)| *name == "bw").expect("a bandwidth").1 * 8.0 / 1e6;
-            assert!((0.1..1.1).contains(&(bandwidth / RATE_MBIT)), "{bandwidth} Mbit/s");
+            assert!((0.1..2.0).contains(&(bandwidth / RATE_MBIT)), "{bandwidth} Mbit/s");
         }
     }
 }
