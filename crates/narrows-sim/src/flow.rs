@@ -284,7 +284,7 @@ impl Flow {
         match &self.body {
             Body::Tcp(tcp) => (tcp.sender.deadline().min(tcp.receiver.deadline()), tcp.sender.send_at(now)),
             Body::Udp(udp) => (Time::NEVER, udp.next),
-            Body::Stack(stack) => (stack.transport().next_timer(), Time::NEVER),
+            Body::Stack(stack) => (stack.next_timer(), Time::NEVER),
         }
     }
 
@@ -360,12 +360,13 @@ impl Flow {
                 failed || closed && tcp.receiver.is_closed()
             }
             Body::Udp(udp) => udp.next == Time::NEVER,
-            Body::Stack(stack) => stack.transport().is_finished(),
+            Body::Stack(stack) => stack.is_finished(),
         }
     }
 }
 
 impl Udp {
+    #[inline(always)]
     fn on_send(&mut self, io: &mut Io<'_>) {
         if io.now < self.next {
             return;

@@ -12,11 +12,13 @@ use crate::packet::{Packet, flag};
 pub(crate) struct Packets {
     packets: Slab<Packet>,
     contents: Slab<Vec<u8>>,
+    /// Whether a packet has had contents. Runs without such packets then need not look at each packet.
+    has_contents: bool,
 }
 
 impl Packets {
     pub(crate) fn new() -> Self {
-        Packets { packets: Slab::new(), contents: Slab::new() }
+        Packets { packets: Slab::new(), contents: Slab::new(), has_contents: false }
     }
 
     #[inline]
@@ -26,6 +28,7 @@ impl Packets {
 
     /// Adds a datagram with contents.
     pub(crate) fn insert_datagram(&mut self, mut packet: Packet, contents: Vec<u8>) -> u32 {
+        self.has_contents = true;
         packet.flags |= flag::UDP;
         packet.set_contents(self.contents.insert(contents));
         self.packets.insert(packet)
@@ -41,6 +44,12 @@ impl Packets {
         self.packets.get_mut(packet)
     }
 
+    /// Whether this packet has contents.
+    #[inline]
+    pub(crate) fn has_contents(&self, packet: &Packet) -> bool {
+        self.has_contents && packet.contents().is_some()
+    }
+
     /// Returns the contents of a packet; empty if it has none.
     pub(crate) fn contents(&self, packet: &Packet) -> &[u8] {
         packet.contents().map_or(&[], |at| self.contents.get(at))
@@ -49,10 +58,17 @@ impl Packets {
     /// Frees a packet and its contents.
     #[inline]
     pub(crate) fn free(&mut self, packet: u32) {
-        if self.packets.get(packet).is(flag::UDP) {
+        if self.has_contents {
             self.take_contents(packet);
         }
         self.packets.free(packet);
+    }
+
+    /// Frees a packet that was dropped. Not inlined, so that the path of the other packets stays short.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn discard(&mut self, packet: u32) {
+        self.free(packet);
     }
 
     /// Removes the contents of a packet and returns them; empty if it has none.

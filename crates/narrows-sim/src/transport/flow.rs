@@ -43,11 +43,25 @@ impl StackFlow {
         &*self.transport
     }
 
+    // The event loop calls the following methods. They are marked as cold, so that they do not slow down TCP.
+
+    #[cold]
+    pub(crate) fn next_timer(&self) -> Time {
+        self.transport.next_timer()
+    }
+
+    #[cold]
+    pub(crate) fn is_finished(&self) -> bool {
+        self.transport.is_finished()
+    }
+
+    #[cold]
     pub(crate) fn start(&mut self, io: &mut Io<'_>) {
         self.drive(io, |transport, output| transport.start(output));
     }
 
     /// Passes a datagram to the end that it has reached.
+    #[cold]
     pub(crate) fn on_datagram(&mut self, io: &mut Io<'_>, p: &Packet, contents: Vec<u8>) {
         let ecn = match (p.is(flag::CE), p.is(flag::ECT)) {
             (true, _) => Ecn::Experienced,
@@ -61,6 +75,7 @@ impl StackFlow {
         self.drive(io, |transport, output| transport.on_datagram(at, Datagram { contents, ecn }, output));
     }
 
+    #[cold]
     pub(crate) fn on_timer(&mut self, io: &mut Io<'_>) {
         if self.transport.next_timer() <= io.now {
             self.drive(io, |transport, output| transport.on_timer(output));

@@ -370,7 +370,7 @@ impl<'p> World<'p> {
                     let stats = &mut self.ports[link as usize].stats;
                     stats.offered += 1;
                     stats.dropped += 1;
-                    self.packets.free(packet);
+                    self.packets.discard(packet);
                     return;
                 }
             }
@@ -378,7 +378,7 @@ impl<'p> World<'p> {
         let port = &mut self.ports[link as usize];
         if port.enqueue(self.now, link, packet, leaf, &mut self.packets, &mut self.events) == Enqueue::Dropped
         {
-            self.packets.free(packet);
+            self.packets.discard(packet);
         }
     }
 
@@ -387,7 +387,7 @@ impl<'p> World<'p> {
     #[inline(never)]
     fn deliver(&mut self, packet: u32) {
         let p = *self.packets.get(packet);
-        if p.contents().is_some() {
+        if self.packets.has_contents(&p) {
             return self.deliver_datagram(packet, &p);
         }
         self.packets.free(packet);
