@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from narrows import sweep
+from narrows import _native, sweep
 from narrows.cli import listing
 from narrows.cli.commands.shared import On
 from narrows.cli.folders import results_folder
@@ -381,6 +381,18 @@ def test_check(narrows, tmp_path):
     shown = json.loads(out)
     assert shown["scenario"]["duration"] == "30s"
     assert shown["plan"]["links"][0]["queue"]["limit"]["bytes"] == 25_000
+
+
+def test_check_prints_a_plan_for_rust_programs(narrows, tmp_path):
+    text = (tmp_path / "demo.toml").read_text() + '[kernel]\nforwarding = "bridge"\n'
+    (tmp_path / "kernel.toml").write_text(text)
+    plan = json.loads(narrows("check", "kernel.toml", "--plan", "--set", "flows.0.cc=own")[1])
+    assert "kernel" not in plan and plan["flows"][0]["transport"]["cc"] == "own"
+    plan["flows"][0]["transport"]["cc"] = "cubic"
+    plan["duration"] = plan["warmup"] + 1_000_000_000
+    assert _native.run(json.dumps(plan))["run"]["events"] > 0
+    code, out, err = narrows("check", "demo.toml", "--plan", "--on", "vm")
+    assert (code, out, err) == (2, "", "--plan: found --on vm, expected --on sim\n")
 
 
 def test_check_takes_the_seeds_of_a_run(narrows):

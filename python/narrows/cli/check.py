@@ -11,11 +11,13 @@ from narrows.cli.commands.shared import On
 from narrows.cli.console import plain
 from narrows.cli.options import overrides
 from narrows.cli.run import expectations, real_stacks
+from narrows.errors import NarrowsError
 from narrows.plan import Plan
 from narrows.scenario import reference
 from narrows.scenario import schema as scenario_schema
 from narrows.scenario.load import Run, expand, load
 from narrows.scenario.model import Scenario
+from narrows.scenario.resolve import resolve
 from narrows.scenario.served import notes
 
 
@@ -27,18 +29,22 @@ def check(
     on: On,
     *,
     show: bool,
+    plan: bool,
     as_json: bool,
 ) -> None:
     """Check a scenario, and print its size or its plan."""
     loaded = load(scenario, overrides(override, seed))
     runs = expand(loaded, seeds)
     expectations(loaded)
-    backend = real_stacks(on) or sweep.simulator()
-    plan = sweep.check(runs, sweep.Resolver(backend), backend)
-    if show:
-        print(json.dumps({"scenario": loaded.full(), "plan": plan}, indent=2))
+    if plan:
+        print(_plan_alone(runs[0].scenario, on))
         return
-    facts = _facts(loaded, runs, plan)
+    backend = real_stacks(on) or sweep.simulator()
+    checked = sweep.check(runs, sweep.Resolver(backend), backend)
+    if show:
+        print(json.dumps({"scenario": loaded.full(), "plan": checked}, indent=2))
+        return
+    facts = _facts(loaded, runs, checked)
     if as_json:
         print(json.dumps({"scenario": str(scenario), **facts, "notes": notes(runs)}, indent=2))
         return
@@ -49,6 +55,19 @@ def check(
     )
     for note in notes(runs):
         console.print(f"note: {note}")
+
+
+def _plan_alone(scenario: Scenario, on: On) -> str:
+    """The plan of a scenario as JSON, without the options of real stacks.
+
+    Raises:
+        NarrowsError: with --on kernel or vm, whose plans only narrows can run.
+    """
+    if on is not On.SIM:
+        raise NarrowsError(f"--plan: found --on {on}, expected --on sim")
+    plan = resolve(scenario)
+    plan.pop("kernel", None)
+    return json.dumps(plan, indent=2)
 
 
 def _facts(loaded: Scenario, runs: list[Run], plan: Plan) -> dict[str, Any]:

@@ -19,6 +19,14 @@ def check(
         bool,
         typer.Option("--show", help="Print the scenario with all defaults and the plan of its first run."),
     ] = False,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="Print the plan of the first run alone, as Rust programs read it. `cc` can be a controller "
+            "of the program.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check a scenario without running it.
@@ -27,7 +35,7 @@ def check(
     """
     from narrows.cli import check as work  # noqa: PLC0415
 
-    work.check(scenario, seed, seeds, override or [], on, show=show, as_json=as_json)
+    work.check(scenario, seed, seeds, override or [], on, show=show, plan=plan, as_json=as_json)
 
 
 def schema(
