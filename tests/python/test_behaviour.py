@@ -2,7 +2,7 @@
 results of an earlier behaviour.
 
 tests/vectors/behaviour.json has the version, and the hash of the output of short runs that together use every
-congestion controller, rate controller, queue and kind of traffic. If an output changes, increase BEHAVIOUR in
+congestion controller, rate controller, queue, kind of traffic and QUIC. If an output changes, increase BEHAVIOUR in
 crates/narrows-sim/src/lib.rs and run this file with NARROWS_BEHAVIOUR=write.
 """
 
@@ -67,6 +67,11 @@ TRAFFIC = {
         ("late starts", "pairs = 4", 'count = 4\nstart_jitter = "20ms"'),
     )
 }
+# Without quinn's CUBIC, which computes with the math library of the machine.
+QUIC = {
+    f"quinn {cc}": DUMBBELL.format(more='loss = "0.1%"', flow=f'transport = "quinn"\ncc = "{cc}"')
+    for cc in ("bbr", "newreno", "narrows:cubic", "bbr3")
+}
 RATE = {
     f"rate {name}": DUMBBELL.format(more="", flow=f'cc = "{name}"')
     + f'[[rate_controllers]]\nlink = "bottleneck"\nkind = "{name}"\n'
@@ -85,7 +90,7 @@ pattern = "permutation"
 cc = "dctcp"
 ecn = true
 """
-OWN = {**CONGESTION, **RATE, **QUEUES, **TRAFFIC, "pattern": FAT_TREE}
+OWN = {**CONGESTION, **RATE, **QUEUES, **TRAFFIC, **QUIC, "pattern": FAT_TREE}
 
 
 def outputs():
