@@ -2,8 +2,8 @@
 results of an earlier behaviour.
 
 tests/vectors/behaviour.json has the version, and the hash of the output of short runs that together use every
-congestion controller, rate controller, queue, kind of traffic and QUIC. If an output changes, increase BEHAVIOUR in
-crates/narrows-sim/src/lib.rs and run this file with NARROWS_BEHAVIOUR=write.
+congestion controller, rate controller, queue, kind of traffic and QUIC. If an output changes, increase
+BEHAVIOUR in crates/narrows-sim/src/lib.rs and run this file with NARROWS_BEHAVIOUR=write.
 """
 
 import hashlib
