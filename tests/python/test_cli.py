@@ -114,8 +114,8 @@ def test_run_takes_overrides(narrows):
         ),
         (
             ["list", "queue"],
-            "list: found 'queue', expected one of congestion, rate, queues, topologies, "
-            "networks, loss, measures; nearest is 'queues'\n",
+            "list: found 'queue', expected one of congestion, rate, stacks, queues, "
+            "topologies, networks, loss, measures; nearest is 'queues'\n",
         ),
     ],
 )

@@ -77,6 +77,11 @@ def test_a_python_controller_drives_quic():
     ("keys", "message"),
     [
         ('cc = "cubc"', "flows.0.cc: found 'cubc', expected a congestion controller"),
+        (
+            'cc = "newren"',
+            "flows.0.cc: found 'newren', expected a congestion controller; nearest is 'newreno'",
+        ),
+        ('cc = "narrows:newreno"', "flows.0.cc: found 'narrows:newreno', expected a congestion controller"),
         ('cc = "dctcp"', 'cc: found "dctcp", expected a controller that QUIC can carry'),
         ('cc = { name = "cubic", beta = 0.5 }', "flows.0.cc.beta: found a parameter of quinn's own cubic"),
         ("pacing = true", "flows.0: expected no pacing with transport = 'quinn'"),
@@ -88,6 +93,11 @@ def test_a_wrong_key_gets_one_line(keys, message):
     with pytest.raises(ScenarioError) as error:
         run(DUMBBELL + f'[[flows]]\ntransport = "quinn"\n{keys}\n')
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_controller_of_quinn_is_none_for_tcp():
+    with pytest.raises(ScenarioError, match="found 'newreno', which is a controller of quinn"):
+        run(DUMBBELL + '[[flows]]\ncc = "newreno"\n')
 
 
 def test_real_stacks_refuse_it():

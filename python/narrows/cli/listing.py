@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from rich.text import Text
 
-from narrows import congestion, retired, sweep
+from narrows import congestion, retired, stacks, sweep
 from narrows.cli.console import plain
 from narrows.cli.table import Table
 from narrows.errors import ScenarioError, choice
@@ -47,6 +47,11 @@ def _measures() -> Rows:
     return rows
 
 
+def _stacks() -> Rows:
+    """The stacks that `transport` can name, with their own congestion controllers."""
+    return [(name, f"cc of its own: {', '.join(own)}") for name, own in stacks.controllers().items()]
+
+
 FAMILIES = ("as in Linux", "beyond Linux", "by the network")
 """Headings for three groups of congestion controllers: Linux's, others, and those that get rates from the
 network."""
@@ -68,6 +73,7 @@ def _entry(kind: str, name: str, about: str) -> dict[str, str]:
 KINDS: dict[str, Callable[[], Rows]] = {
     "congestion": lambda: sweep.simulator().congestion_controllers(),
     "rate": lambda: sweep.simulator().rate_controllers(),
+    "stacks": _stacks,
     "queues": lambda: _docs(dict(QUEUES)),
     "topologies": lambda: _docs({kind: made for kind, made in TOPOLOGIES.items() if made is not Named}),
     "networks": _networks,

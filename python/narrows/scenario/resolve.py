@@ -339,14 +339,20 @@ class _Resolver:
             )
         return ends
 
-    def _unknown(self, name: str) -> str:
+    def _unknown(self, flow: Flow) -> str:
         """The message about an unknown congestion controller.
 
         If a kernel offers the controllers, the message lists all names, because they are few. The most
         similar name alone (`bbr` for `bbr3`) would look like a correction, although the simulator knows both.
         """
+        name = flow.cc.name
         if not self.kernel:
-            message = one_of(name, self.ccs, "a congestion controller", "congestion")
+            own = stacks.controllers()
+            owner = next((stack for stack, names in own.items() if name in names), None)
+            if owner is not None:
+                return f"found {found(name)}, which is a controller of {owner}, expected one of Narrows"
+            known = [*own.get(flow.transport, []), *self.ccs]
+            message = one_of(name, known, "a congestion controller", "congestion")
             return message + (_OWN if message.endswith(" has them") else "")
         if catalogue.class_file(name) is not None:
             return f"found {found(name)}, expected --on sim, because Python classes run only in the simulator"
@@ -381,7 +387,7 @@ class _Resolver:
             )
         cc = stacks.catalogue_name(flow.transport, flow.cc.name)
         if cc is not None and self.ccs and cc not in self.ccs:
-            raise ScenarioError(self._unknown(cc), f"{key}.cc")
+            raise ScenarioError(self._unknown(flow), f"{key}.cc")
         return {
             "name": self.names[i],
             "from": ends[0],
