@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from narrows.errors import OutputError
@@ -334,11 +333,12 @@ def totals(results: Results) -> dict[str, int]:
 
 def lost_connections(results: Results) -> list[str]:
     """A sentence for each flow and reason for which a transport stack gave up its connection."""
-    events = results.events
-    lost = events.filter(pc.starts_with(events["kind"], LOST)).select(["run", "t_s", "kind", "entity"])
+    # In Python, because pyarrow.compute takes long to import.
+    events = (results.events[name].to_pylist() for name in ("kind", "entity", "t_s"))
     found: dict[tuple[str, str], list[float]] = {}
-    for event in lost.to_pylist():
-        found.setdefault((event["entity"], event["kind"].removeprefix(LOST)), []).append(event["t_s"])
+    for kind, flow, time in zip(*events, strict=True):
+        if kind.startswith(LOST):
+            found.setdefault((flow, kind.removeprefix(LOST)), []).append(time)
     runs = results.runs.num_rows
     return [
         f"{flow} lost its connection in {len(times)} of {runs} runs, first at {min(times):.3g} s: {reason}"

@@ -10,7 +10,7 @@ from typing import Any
 from narrows.congestion import EBPF
 
 PACKAGE = Path(__file__).parents[2]
-KINDS = ("congestion", "rate", "queues", "topologies", "networks", "loss", "measures")
+KINDS = ("congestion", "rate", "stacks", "queues", "topologies", "networks", "loss", "measures")
 """Kinds of names that `narrows list` prints."""
 CELL_SETS = ("full", "core", "ci")
 """Sets of cells that `narrows validate` knows by name."""
