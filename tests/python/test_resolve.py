@@ -303,6 +303,14 @@ def test_a_scenario_survives_its_own_print():
             assert resolve(again) == resolve(scenario)
 
 
+def test_a_udp_flow_survives_its_own_print():
+    scenario = loads(
+        '[topology]\nkind = "dumbbell"\nrate = "10mbit"\nrtt = "20ms"\n'
+        '[[flows]]\ntransport = "udp"\nrate = "1mbit"\n'
+    )
+    assert Scenario(**json.loads(json.dumps(scenario.full()))).flows == scenario.flows
+
+
 def test_a_scenario_can_be_written_in_python():
     scenario = Scenario(
         topology={"kind": "dumbbell", "rate": "10mbit", "rtt": "20ms"}, flows=[{"cc": "cubic"}, {"cc": "bbr"}]

@@ -222,11 +222,16 @@ class Flow(Table):
             raise Expected("a stop after its start")
         if self.transport == "udp":
             self._check_udp()
-        elif self.transport != "tcp" and (given_here := self.model_fields_set & NOT_QUIC):
+        elif self.transport != "tcp" and (given_here := self._changed(NOT_QUIC)):
             raise Expected(f"no {sorted(given_here)[0]} with transport = {self.transport!r}")
         elif self.rate is not None:
             raise Expected("a rate only with transport = 'udp' (an application's rate is app = {rate = ...})")
         return self
+
+    def _changed(self, keys: set[str]) -> set[str]:
+        """The keys among these that have another value than the default. A printed scenario has all keys."""
+        fields = type(self).model_fields
+        return {key for key in self.model_fields_set & keys if getattr(self, key) != fields[key].default}
 
     def _check_many(self) -> None:
         """Raise an error for keys that contradict `demands` or `groups`, which define the ends of flows."""
@@ -258,7 +263,7 @@ class Flow(Table):
     def _check_udp(self) -> None:
         if self.rate is None:
             raise Expected("a rate with transport = 'udp'")
-        tcp_only = self.model_fields_set & TCP_ONLY
+        tcp_only = self._changed(TCP_ONLY)
         if tcp_only:
             raise Expected(f"no {sorted(tcp_only)[0]} with transport = 'udp'")
         for key in ("size", "app", "arrivals"):
