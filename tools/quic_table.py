@@ -1,6 +1,6 @@
 """Fills the tables of docs/explanation/quic.md: quinn's CUBIC and BBR compared with those of Linux.
 
-    python tools/quic_table.py [--seeds 5]
+    python tools/quic_table.py [--seeds 25]
 
 The networks are the core cells of `narrows validate`. Linux figures come from the recording that ships
 with Narrows. All others are simulated.
@@ -9,15 +9,16 @@ with Narrows. All others are simulated.
 import argparse
 import math
 import sys
+from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
-from narrows import markdown, sweep
+from narrows import _native, markdown, sweep
+from narrows.results.results import Results
 from narrows.scenario.load import loads
 from narrows.validate import grid
-from narrows.validate.measures import sides
+from narrows.validate.measures import Side, sides
 from narrows.validate.place import Place
 from narrows.validate.recording import Recording
 from pages import fill
@@ -50,6 +51,9 @@ FIGURES = {
 }
 """The title, unit and digits of each figure."""
 
+LOST = "lost"
+"""Number of runs in which the connection was lost. The medians are those of the other runs."""
+
 Values = dict[str, float]
 """Medians over runs of a cell's tested flow (`near`), by figure."""
 
@@ -67,25 +71,32 @@ def simulated(work: tuple[grid.Cell, str, Variant, int]) -> Values:
             }
     text = grid.scenario(cell, algorithm, DURATION)
     results = sweep.run(loads(text, overrides=overrides), seeds=seeds, jobs=1)
-    return _medians(sides(results)["near"].figures)
+    return _medians(sides(results)["near"], _lost(results))
 
 
-def _medians(figures: dict[str, list[float]]) -> Values:
-    # A lost connection has no goodput. `median` needs an order, so such a run counts as the worst.
-    lost = [math.isnan(value) for value in figures["goodput_bps"]]
-    if sum(lost) > len(lost) / 2:
-        return dict.fromkeys(FIGURES, math.nan)
+def _lost(results: Results) -> set[int]:
+    """The seeds of the runs in which the tested flow lost its connection."""
+    seeds = dict(zip(results.runs["run"].to_pylist(), results.runs["seed"].to_pylist(), strict=True))
     return {
-        figure: median(v for v, gone in zip(figures[figure], lost, strict=True) if not gone)
-        for figure in FIGURES
+        seeds[event["run"]]
+        for event in results.events.to_pylist()
+        if event["entity"] == "near" and event["kind"].startswith(_native.CONNECTION_LOST)
     }
 
 
+def _medians(side: Side, lost: Collection[int] = ()) -> Values:
+    kept = side.of(set(side.seeds) - set(lost))
+    return {LOST: len(lost), **{figure: kept.median(figure) for figure in FIGURES}}
+
+
 def _text(values: Values | None, figure: str, unit: float, digits: int) -> str:
-    """A figure as text: `-` without runs, `lost` if the median connection was lost."""
+    """A figure as text: `-` without runs, `lost` if all connections were lost."""
     if values is None:
         return "-"
-    return "lost" if math.isnan(values["goodput_bps"]) else f"{values[figure] / unit:.{digits}f}"
+    if math.isnan(values["goodput_bps"]):
+        return "lost"
+    some_lost = f" ({values[LOST]:.0f} lost)" if values[LOST] and figure == "goodput_bps" else ""
+    return f"{values[figure] / unit:.{digits}f}{some_lost}"
 
 
 def table(algorithm: str, seeds: int) -> str:
@@ -99,7 +110,7 @@ def table(algorithm: str, seeds: int) -> str:
     rows = []
     for cell in cells:
         evidence = recording.evidence(Place(Path(), algorithm, cell, DURATION))
-        linux = None if evidence is None or not evidence.sides else _medians(evidence.sides["near"].figures)
+        linux = None if evidence is None or not evidence.sides else _medians(evidence.sides["near"])
         row = [f"`{cell.name}`"]
         for figure, (_, unit, digits) in FIGURES.items():
             values = [linux, *(found[cell, variant] for variant in VARIANTS)]
@@ -110,7 +121,7 @@ def table(algorithm: str, seeds: int) -> str:
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=25)
     options = parser.parse_args()
     text = PAGE.read_text(encoding="utf-8")
     for algorithm in ALGORITHMS:

@@ -10,6 +10,11 @@ is_release: bool
 behaviour: int
 """Version of the simulator's behaviour. Modules with the same version give equal results for equal plans."""
 
+CATALOGUE_PREFIX: str
+"""A `cc` with this prefix is one of the catalogue, even if the flow's stack has one with this name."""
+CONNECTION_LOST: str
+"""Beginning of the kind of an event: the connection of a flow failed. The reason follows."""
+
 class PlanError(ValueError):
     """A plan that cannot be run."""
 
@@ -298,7 +303,7 @@ def rate_catalogue() -> str:
     """The catalogue of rate controllers as JSON; `narrows.rate` reads it."""
 
 def stacks() -> dict[str, list[str]]:
-    """The transport stacks from outside, each with the names of its own congestion controllers."""
+    """The external transport stacks, each with the names of its own congestion controllers."""
 
 def rate_controllers() -> list[tuple[str, str]]:
     """Name and summary of each rate controller."""

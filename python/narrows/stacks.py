@@ -1,4 +1,4 @@
-"""Transport stacks from outside that flows of a simulation can use: QUIC of the Rust crate quinn.
+"""External transport stacks for simulated flows: QUIC of the Rust crate quinn.
 
 A scenario names one as the `transport` of a flow. Its `cc` is a controller of the stack or one of the
 catalogue.
@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import functools
 
-CATALOGUE_PREFIX = "narrows:"
-"""A `cc` with this prefix is one of the catalogue, even if the stack has one with this name."""
-
 
 @functools.cache
 def controllers() -> dict[str, list[str]]:
@@ -18,6 +15,14 @@ def controllers() -> dict[str, list[str]]:
     from narrows import _native  # noqa: PLC0415 (takes long to load)
 
     return _native.stacks()
+
+
+@functools.cache
+def prefix() -> str:
+    """A `cc` with this prefix is one of the catalogue, even if the stack has one with this name."""
+    from narrows import _native  # noqa: PLC0415 (takes long to load)
+
+    return _native.CATALOGUE_PREFIX
 
 
 def catalogue_name(transport: str, cc: str) -> str | None:
@@ -29,9 +34,9 @@ def catalogue_name(transport: str, cc: str) -> str | None:
         return cc
     if transport == "udp" or cc in controllers()[transport]:
         return None
-    return cc.removeprefix(CATALOGUE_PREFIX)
+    return cc.removeprefix(prefix())
 
 
 def default_name(transport: str, cc: str) -> str:
     """The default name of a flow: its stack and its congestion controller."""
-    return f"{transport}-{cc.removeprefix(CATALOGUE_PREFIX)}"
+    return f"{transport}-{cc.removeprefix(prefix())}"

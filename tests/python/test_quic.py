@@ -1,6 +1,7 @@
 """QUIC of quinn as a transport of flows in the simulator."""
 
 import json
+from typing import get_args
 
 import pytest
 from narrows import stacks, sweep
@@ -10,6 +11,7 @@ from narrows.errors import ScenarioError
 from narrows.scenario.load import expand, loads
 from narrows.scenario.resolve import resolve
 from narrows.scenario.served import presets, unmarked
+from narrows.scenario.traffic import Flow
 from texts import DUMBBELL
 
 QUIC = DUMBBELL + '[[flows]]\ntransport = "quinn"\ncc = {cc}\n'
@@ -30,6 +32,11 @@ def test_quic_shares_a_link_with_tcp():
         ("reno", "reno"),
     ]
     assert all(flow["goodput_bps"] > 1e6 and flow["rtt_mean_s"] > 0 for flow in results)
+
+
+def test_scenarios_name_the_stacks_of_the_simulator():
+    (transport,) = (field.annotation for name, field in Flow.model_fields.items() if name == "transport")
+    assert set(get_args(transport)) == {"tcp", "udp", *stacks.controllers()}
 
 
 def test_controllers_are_of_quinn_or_of_the_catalogue():
@@ -164,5 +171,5 @@ def test_a_connection_that_quinn_gives_up_is_reported(tmp_path, capsys, monkeypa
         main()
     assert not end.value.code
     said = " ".join(capsys.readouterr().out.split())
-    assert "note: quinn-cubic lost its connection in 1 of 1 runs, first at" in said
+    assert "note: 1 of 1 flows lost their connection (the first: quinn-cubic at" in said
     assert "too many gaps in stream buffer" in said

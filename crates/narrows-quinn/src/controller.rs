@@ -9,13 +9,15 @@ use narrows_control::catalogue::{Catalogue, Choice, Problem};
 use narrows_control::congestion::{
     Ack, Congestion, Connection, Controller, INFINITE_SSTHRESH, Lost, Recovery, Signal, State, Window,
 };
-use narrows_control::units::{Bytes, Span, Time};
+use narrows_control::units::{Span, Time};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{self, ControllerFactory, ControllerMetrics};
 
 use crate::sampler::Sampler;
 
-/// Datagrams by which the window that stands for a pacing rate is larger, because ACKs acknowledge two packets.
+/// Datagrams that are added to a window that stands for a pacing rate, because an ACK acknowledges two packets. A free
+/// choice: with 1 to 5 datagrams, BBR v1 at 20 Mbit/s has a mean RTT of 69 to 81 ms (RTT 40 ms, queue 4 BDP), and loses 4
+/// to 8 % of its packets (20 ms, 0.5 BDP).
 const PACING_SLACK_DATAGRAMS: u64 = 3;
 /// IPv4 and UDP headers, which the size of a segment does not include.
 const UDP_HEADER_BYTES: u32 = 28;
@@ -31,12 +33,10 @@ pub struct Factory {
     seed: u64,
     /// Number of controllers that were built.
     built: AtomicU64,
-    /// The controller that was built last.
-    last_built: Mutex<Option<Arc<Mutex<Core>>>>,
 }
 
 impl Factory {
-    /// A factory of a controller of the catalogue, e.g. `bbr3`.
+    /// Returns a factory of a controller of the catalogue, e.g. `bbr3`.
     ///
     /// # Errors
     /// No controller has this name, or it needs information that QUIC does not carry.
@@ -44,7 +44,7 @@ impl Factory {
         Factory::with_parameters(name.into())
     }
 
-    /// A factory of a controller of the catalogue with parameters.
+    /// Returns a factory of a controller of the catalogue with parameters.
     ///
     /// # Errors
     /// As [`named`](Factory::named), or a parameter is not valid.
@@ -59,9 +59,9 @@ impl Factory {
         Ok(Factory::from_fn(build))
     }
 
-    /// A factory of controllers of your own. A controller that needs headers or exact ECN echoes does not get them.
+    /// Returns a factory of controllers of your own. A controller that needs headers or exact ECN echoes does not get them.
     pub fn from_fn(build: impl Fn() -> Box<dyn Controller> + Send + Sync + 'static) -> Self {
-        Factory { build: Box::new(build), seed: 0, built: AtomicU64::new(0), last_built: Mutex::new(None) }
+        Factory { build: Box::new(build), seed: 0, built: AtomicU64::new(0) }
     }
 
     /// Sets the seed of the controllers' random choices. Controllers of one factory get different seeds.
@@ -69,20 +69,6 @@ impl Factory {
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
-    }
-
-    /// Passes the names and values of the state of the controller that was built last to `trace`.
-    pub fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
-        if let Some(core) = &*locked(&self.last_built) {
-            locked(core).cc.trace(trace);
-        }
-    }
-
-    fn adapter(&self, now: Instant, segment_bytes: u16) -> Adapter {
-        let seed = self.seed.wrapping_add(self.built.fetch_add(1, Ordering::Relaxed));
-        let core = Arc::new(Mutex::new(Core::new((self.build)(), now, segment_bytes.into(), seed)));
-        *locked(&self.last_built) = Some(core.clone());
-        Adapter { core }
     }
 }
 
@@ -103,16 +89,23 @@ pub(crate) fn refuse_unsupported(name: &str, cc: &dyn Controller) -> Result<(), 
 
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
-        Box::new(self.adapter(now, current_mtu))
+        let seed = self.seed.wrapping_add(self.built.fetch_add(1, Ordering::Relaxed));
+        Box::new(Adapter::new((self.build)(), now, current_mtu, seed))
     }
 }
 
-/// A congestion controller of Narrows as quinn's.
+/// A congestion controller of Narrows as quinn's. Clones share the controller.
+#[derive(Clone)]
 pub struct Adapter {
     core: Arc<Mutex<Core>>,
 }
 
 impl Adapter {
+    /// Wraps the controller of a connection that begins at `now` with datagrams of this size.
+    pub(crate) fn new(cc: Box<dyn Controller>, now: Instant, datagram_bytes: u16, seed: u64) -> Self {
+        Adapter { core: Arc::new(Mutex::new(Core::new(cc, now, datagram_bytes.into(), seed))) }
+    }
+
     /// Passes the names and values of the controller's state to `trace`.
     ///
     /// A program gets the adapter of a connection from quinn: `connection.congestion_state().into_any().downcast()`.
@@ -219,10 +212,10 @@ impl Core {
         if app_limited {
             self.sampler.mark_app_limited(in_flight);
         }
-        let newest = self.sampler.finish(now, self.min_rtt, self.segment_bytes);
-        let Some((sent_at, rate)) = newest else { return };
+        let Some(sent_at) = self.sampler.newest() else { return };
         let rtt = now.since(sent_at);
         self.min_rtt = self.min_rtt.min(rtt);
+        let rate = self.sampler.finish(now, self.min_rtt, self.segment_bytes);
         // quinn updates its own smoothed RTT after this call. RFC 6298, section 2.
         self.srtt = if self.srtt == Span::ZERO { rtt } else { self.srtt.scale(7, 8) + rtt.scale(1, 8) };
         self.establish(now, rtt);
@@ -287,8 +280,8 @@ impl Core {
             (false, _) => Signal::Loss,
         };
         // RFC 9002, section 7.3.2: packets sent before the last reduction cause no further reduction, except in
-        // persistent congestion.
-        // The state does not matter: the ACK that ends recovery can also reveal the loss of a packet from before it.
+        // persistent congestion. This also holds in the state Open, because the ACK that ends a recovery can reveal the loss
+        // of a packet that was sent before it.
         if self.reduced_at.is_some_and(|reduced_at| sent_at <= reduced_at) && !is_persistent {
             return;
         }
@@ -335,6 +328,13 @@ impl Core {
         if self.cc.uses_timer() && self.is_established && self.cc.next_timer() <= now {
             self.cc.on_timer(now, &mut self.window);
         }
+    }
+}
+
+/// The factory of a single connection hands out its adapter.
+impl ControllerFactory for Adapter {
+    fn build(self: Arc<Self>, _now: Instant, _current_mtu: u16) -> Box<dyn congestion::Controller> {
+        Box::new(Adapter::clone(&self))
     }
 }
 
@@ -386,12 +386,12 @@ impl congestion::Controller for Adapter {
 
     /// quinn copies a controller for a new path between the same hosts. The copy shares the state.
     fn clone_box(&self) -> Box<dyn congestion::Controller> {
-        Box::new(Adapter { core: self.core.clone() })
+        Box::new(self.clone())
     }
 
     fn initial_window(&self) -> u64 {
         let segment_bytes = locked(&self.core).segment_bytes;
-        Bytes::new(u64::from(INITIAL_SEGMENTS) * segment_bytes).get()
+        u64::from(INITIAL_SEGMENTS) * segment_bytes
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

@@ -9,4 +9,4 @@ mod simulator;
 
 pub use controller::{Adapter, Factory};
 #[cfg(feature = "simulator")]
-pub use simulator::{QUINN_CONTROLLERS, Quinn, STACK_NAME};
+pub use simulator::{CATALOGUE_PREFIX, QUINN_CONTROLLERS, Quinn, STACK_NAME};

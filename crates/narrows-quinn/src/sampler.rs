@@ -77,30 +77,28 @@ impl Sampler {
         self.entries.get(at).copied().filter(|entry| entry.sent_at == sent_at)
     }
 
-    /// Completes the sample of an ACK. Returns the time of sending of the newest packet that it delivered, and the sample
-    /// in segments of `segment_bytes`.
-    pub(crate) fn finish(
-        &mut self,
-        now: Time,
-        min_rtt: Span,
-        segment_bytes: u64,
-    ) -> Option<(Time, RateSample)> {
-        let newest = self.newest.take()?;
+    /// Returns when the newest packet was sent that the current ACK delivers.
+    pub(crate) fn newest(&self) -> Option<Time> {
+        self.newest.map(|entry| entry.sent_at)
+    }
+
+    /// Completes the sample of an ACK, in segments of `segment_bytes`. `min_rtt` includes the RTT of this ACK.
+    pub(crate) fn finish(&mut self, now: Time, min_rtt: Span, segment_bytes: u64) -> RateSample {
+        let Some(newest) = self.newest.take() else { return RateSample::default() };
         if self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }
-        let interval = newest.sent_at.since(newest.first_sent).max(now.since(newest.delivered_at));
+        let delivered = ((self.delivered - newest.delivered) / segment_bytes) as u32;
+        let send_elapsed = newest.sent_at.since(newest.first_sent);
+        let mut sample =
+            RateSample::measured(delivered, send_elapsed, now.since(newest.delivered_at), min_rtt);
         self.delivered_at = now;
         self.first_sent = newest.sent_at;
-        // An interval shorter than the minimum RTT is not a valid sample (BBR-4, as in Linux `tcp_rate_gen`).
-        let is_valid = min_rtt == Span::MAX || interval >= min_rtt;
-        let delivered = ((self.delivered - newest.delivered) / segment_bytes) as u32;
-        let mut sample = RateSample::new(delivered, if is_valid { interval } else { Span::ZERO });
         sample.prior_delivered = newest.delivered / segment_bytes;
         sample.app_limited = newest.app_limited;
         sample.tx_in_flight = (newest.in_flight / segment_bytes) as u32;
         sample.lost = ((self.lost - newest.lost) / segment_bytes) as u32;
-        Some((newest.sent_at, sample))
+        sample
     }
 
     /// Returns the bytes lost since a packet was sent.
@@ -143,7 +141,8 @@ mod tests {
             if let Some(sent) = n.checked_sub(20) {
                 sampler.deliver(ms(sent), 1200);
                 in_flight -= 1200;
-                last = sampler.finish(ms(n), Span::from_millis(20), 1200);
+                let sent_at = sampler.newest();
+                last = sent_at.zip(Some(sampler.finish(ms(n), Span::from_millis(20), 1200)));
             }
             sampler.send(ms(n), 1200, in_flight);
             in_flight += 1200;
@@ -159,7 +158,7 @@ mod tests {
         let mut sampler = Sampler::default();
         sampler.send(ms(0), 1200, 0);
         sampler.deliver(ms(0), 1200);
-        let (_, sample) = sampler.finish(ms(5), Span::from_millis(10), 1200).expect("a packet");
+        let sample = sampler.finish(ms(5), Span::from_millis(10), 1200);
         assert_eq!(sample.interval, Span::ZERO);
     }
 

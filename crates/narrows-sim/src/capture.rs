@@ -54,7 +54,7 @@ pub struct Captured<'a> {
     pub echo: Option<Echo>,
     /// The TCP header; `None`: UDP.
     pub segment: Option<Segment>,
-    /// The payload of a datagram, if a transport from outside has written it. Otherwise only its length is known.
+    /// The payload of a datagram, if an external transport has written it. Otherwise only its length is known.
     pub contents: &'a [u8],
 }
 

@@ -5,7 +5,7 @@
 //! * `engine`: events, random streams, reusable storage.
 //! * `net`: links, queues, routing.
 //! * `tcp`: TCP with Linux's loss detection and recovery, around the congestion controllers of `narrows-control`.
-//! * [`transport`]: transport protocols from outside, as flows.
+//! * [`transport`]: external transport protocols, as flows.
 //! * `world`: the event loop, flows, switches with rate controllers, the SDN controller, samples.
 //! * [`model`]: the parts that a real-time backend can reuse.
 //! * `probe`: histograms and result tables.

@@ -162,13 +162,6 @@ impl Packet {
         self.echo = at + 1;
     }
 
-    /// Removes the index of a datagram's contents, and returns it.
-    pub(crate) fn forget_contents(&mut self) -> Option<u32> {
-        let contents = self.contents()?;
-        self.echo = 0;
-        Some(contents)
-    }
-
     /// Returns the echo of a congestion header, which a receiver sends back; `None` if the packet has no echo.
     pub(crate) fn echo(&self) -> Option<Echo> {
         if self.flags & (flag::HEADER | flag::REVERSE) != flag::HEADER | flag::REVERSE {

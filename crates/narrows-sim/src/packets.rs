@@ -59,9 +59,10 @@ impl Packets {
     #[inline]
     pub(crate) fn free(&mut self, packet: u32) {
         if self.has_contents {
-            self.take_contents(packet);
+            self.take(packet);
+        } else {
+            self.packets.free(packet);
         }
-        self.packets.free(packet);
     }
 
     /// Frees a packet that was dropped. Not inlined, so that the path of the other packets stays short.
@@ -71,10 +72,11 @@ impl Packets {
         self.free(packet);
     }
 
-    /// Removes the contents of a packet and returns them; empty if it has none.
+    /// Frees a packet and returns its contents; empty if it has none.
     #[cold]
-    pub(crate) fn take_contents(&mut self, packet: u32) -> Vec<u8> {
-        let Some(at) = self.packets.get_mut(packet).forget_contents() else { return Vec::new() };
+    pub(crate) fn take(&mut self, packet: u32) -> Vec<u8> {
+        self.packets.free(packet);
+        let Some(at) = self.packets.get(packet).contents() else { return Vec::new() };
         let contents = std::mem::take(self.contents.get_mut(at));
         self.contents.free(at);
         contents
@@ -106,11 +108,10 @@ mod tests {
         packets.free(first);
         let next = packets.insert_datagram(Template::default().packet(30), vec![4, 5]);
         assert_eq!(packets.contents(packets.get(copy)), [1, 2, 3]);
-        assert_eq!(packets.take_contents(next), [4, 5]);
-        packets.free(next);
+        assert_eq!(packets.take(next), [4, 5]);
         let plain = packets.insert(Template { flags: flag::UDP, ..Template::default() }.packet(1500));
         assert!(packets.contents(packets.get(plain)).is_empty());
         packets.free(plain);
-        assert_eq!(packets.take_contents(copy), [1, 2, 3]);
+        assert_eq!(packets.take(copy), [1, 2, 3]);
     }
 }

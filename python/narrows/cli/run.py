@@ -138,7 +138,7 @@ def run(
             console.print(f"note: {note}")
     for note in notes(expand(loaded)):
         console.print(f"note: {note}")
-    if any(flow.transport not in ("tcp", "udp") for flow in loaded.flows):
+    if any(flow.is_stack for flow in loaded.flows):
         for note in summary.lost_connections(results):
             console.print(f"note: {note}")
     if shard is not None and loaded.expect:

@@ -17,8 +17,6 @@ from narrows.results.arrow import floats, integers
 from narrows.results.frame import Codes, Frame, Numbers, coded, grouped
 from narrows.results.results import Results
 
-LOST = "connection-lost: "
-"""Kind of an event: the transport stack of a flow gave up its connection. The reason follows."""
 _BUSY = 0.5
 """A link has a row if it has at least this utilisation, or drops, losses or marks."""
 
@@ -332,15 +330,17 @@ def totals(results: Results) -> dict[str, int]:
 
 
 def lost_connections(results: Results) -> list[str]:
-    """A sentence for each flow and reason for which a transport stack gave up its connection."""
+    """A sentence for each reason for which connections of flows failed."""
+    from narrows import _native  # noqa: PLC0415 (takes long to load)
+
     # In Python, because pyarrow.compute takes long to import.
-    events = (results.events[name].to_pylist() for name in ("kind", "entity", "t_s"))
-    found: dict[tuple[str, str], list[float]] = {}
-    for kind, flow, time in zip(*events, strict=True):
-        if kind.startswith(LOST):
-            found.setdefault((flow, kind.removeprefix(LOST)), []).append(time)
-    runs = results.runs.num_rows
+    events = (results.events[name].to_pylist() for name in ("kind", "entity", "t_s", "run"))
+    lost: dict[str, list[tuple[str, float, int]]] = {}
+    for kind, *event in zip(*events, strict=True):
+        if kind.startswith(_native.CONNECTION_LOST):
+            lost.setdefault(kind.removeprefix(_native.CONNECTION_LOST), []).append(tuple(event))
     return [
-        f"{flow} lost its connection in {len(times)} of {runs} runs, first at {min(times):.3g} s: {reason}"
-        for (flow, reason), times in found.items()
+        f"{len(flows)} of {results.flows.num_rows} flows lost their connection "
+        f"(the first: {flows[0][0]} at {flows[0][1]:.3g} s of run {flows[0][2]}): {reason}"
+        for reason, flows in lost.items()
     ]

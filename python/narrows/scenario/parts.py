@@ -91,7 +91,7 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
         given = next(iter(params))
         raise ScenarioError(
             f"found a parameter of {flow.transport}'s own {flow.cc.name}, expected none "
-            f"(cc = '{stacks.CATALOGUE_PREFIX}{flow.cc.name}' is the one of Narrows)",
+            f"(cc = '{stacks.prefix()}{flow.cc.name}' is the one of Narrows)",
             f"{key}.{given}",
         )
     row = catalogue.find(name)
@@ -107,7 +107,7 @@ def congestion(flow: Flow, key: str) -> str | dict[str, Value]:
 
 
 def transport(flow: Flow, duration: int, key: str) -> TransportPlan:
-    """TCP, UDP, or a stack from outside.
+    """TCP, UDP, or an external stack.
 
     Raises:
         ScenarioError: if a UDP flow, which never backs off, would take days to compute.
@@ -122,7 +122,7 @@ def transport(flow: Flow, duration: int, key: str) -> TransportPlan:
                 f"{key}.rate",
             )
         return {"kind": "udp", "rate": rate, "packet": flow.packet}
-    if flow.transport != "tcp":
+    if flow.is_stack:
         window = flow.receive_window
         return {
             "kind": "stack",

@@ -380,7 +380,7 @@ class _Resolver:
                     "expected all to start within the duration",
                     f"{key}.{name}",
                 )
-        if flow.transport not in ("tcp", "udp") and self.kernel:
+        if flow.is_stack and self.kernel:
             raise ScenarioError(
                 f"found {flow.transport}, expected --on sim, because this stack runs only in the simulator",
                 f"{key}.transport",

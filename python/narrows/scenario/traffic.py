@@ -155,8 +155,7 @@ class Flow(Table):
     host. `incast`: from all hosts to the host `to`. `from` and `to` restrict the hosts. The pairs are drawn
     at random with the scenario's seed. All seeds of a sweep have the same pairs."""
     transport: Literal["tcp", "udp", "quinn"] = "tcp"
-    """Transport protocol of the flow. `quinn`: [QUIC of the Rust crate quinn](quic.md), only in
-    the simulator."""
+    """Transport protocol. `quinn`: [QUIC of the Rust crate quinn](quic.md), only in the simulator."""
     cc: Cc = Congestion(name="cubic")
     """TCP and QUIC: congestion controller, by name or with parameters. With `transport = "quinn"`, `bbr`,
     `cubic` and `newreno` are those of quinn, and `narrows:NAME` is always the one of Narrows."""
@@ -222,8 +221,8 @@ class Flow(Table):
             raise Expected("a stop after its start")
         if self.transport == "udp":
             self._check_udp()
-        elif self.transport != "tcp" and (given_here := self._changed(NOT_QUIC)):
-            raise Expected(f"no {sorted(given_here)[0]} with transport = {self.transport!r}")
+        elif self.is_stack and (tcp_keys := self._changed(NOT_QUIC)):
+            raise Expected(f"no {sorted(tcp_keys)[0]} with transport = {self.transport!r}")
         elif self.rate is not None:
             raise Expected("a rate only with transport = 'udp' (an application's rate is app = {rate = ...})")
         return self
@@ -282,4 +281,9 @@ class Flow(Table):
             return "udp"
         named = class_file(self.cc.name)
         name = self.cc.name if named is None else named[1]
-        return name if self.transport == "tcp" else stacks.default_name(self.transport, name)
+        return stacks.default_name(self.transport, name) if self.is_stack else name
+
+    @property
+    def is_stack(self) -> bool:
+        """Whether an external transport stack carries the flow."""
+        return self.transport not in ("tcp", "udp")

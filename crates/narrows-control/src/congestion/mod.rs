@@ -108,6 +108,18 @@ impl RateSample {
     pub fn new(delivered: u32, interval: Span) -> Self {
         RateSample { delivered, interval, ..RateSample::default() }
     }
+
+    /// Returns the sample of an ACK that delivered `delivered` segments since the sampled segment was sent. `send_elapsed`
+    /// and `ack_elapsed` are the times in which these segments were sent and acknowledged (BBR-4).
+    ///
+    /// An interval shorter than the minimum RTT gives no valid sample, as in Linux `tcp_rate_gen`. `min_rtt` includes the
+    /// RTT of this ACK; [`Span::MAX`]: none is known.
+    #[inline]
+    pub fn measured(delivered: u32, send_elapsed: Span, ack_elapsed: Span, min_rtt: Span) -> Self {
+        let interval = send_elapsed.max(ack_elapsed);
+        let is_valid = min_rtt == Span::MAX || interval >= min_rtt;
+        RateSample::new(delivered, if is_valid { interval } else { Span::ZERO })
+    }
 }
 
 /// The timestamps of an ACK as they are in its header (RFC 7323): ticks of a millisecond, modulo

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes as Contents;
 use narrows_control::units::{Bytes, Rate, Span, Time};
+use narrows_sim::model::Random;
 use narrows_sim::transport::{App, Chunk, Datagram, End, FlowSetup, Output, Transport, TransportState};
+use quinn_proto::congestion::ControllerFactory;
 use quinn_proto::{
     ClientConfig, ConnectionId, Dir, Event, QlogConfig, ReadError, ServerConfig, StreamEvent, StreamId,
     TransportConfig, ValidationTokenConfig, VarInt,
@@ -16,7 +18,8 @@ use super::Congestion;
 use super::end::FlowEnd;
 use super::observer::{ObserverFactory, SharedObservations};
 use super::plaintext::Plaintext;
-use super::seeded::{Key, Seeded, endpoint_config};
+use super::seeded::{Key, endpoint_config, fill};
+use crate::controller::Adapter;
 
 /// Bytes per write: [`PACKET_BYTES`] for an application with a rate, [`WRITE_BYTES`] for any other.
 const PACKET_BYTES: u16 = 1448;
@@ -27,6 +30,8 @@ static ZEROS: [u8; WRITE_BYTES as usize] = [0; WRITE_BYTES as usize];
 /// it repairs losses.
 const BUFFER_WINDOWS: u64 = 4;
 const BUFFER_EXTRA_BYTES: u64 = 64 << 10;
+/// Bytes of a datagram before MTU discovery, quinn's default (RFC 9000, section 14).
+const INITIAL_DATAGRAM_BYTES: u16 = 1200;
 /// Windows per smoothed RTT at which quinn's pacer sends (`connection/pacing.rs` in quinn-proto).
 const PACED_WINDOWS_PER_RTT: f64 = 1.25;
 /// Length of the random destination connection ID of the client's first packet (quinn's default).
@@ -36,7 +41,8 @@ const FIRST_CONNECTION_ID_BYTES: usize = 20;
 pub(super) struct Flow {
     client: FlowEnd,
     server: FlowEnd,
-    congestion: Congestion,
+    /// The controller, if it is one of Narrows.
+    adapter: Option<Adapter>,
     observed: SharedObservations,
     /// The same moment as a simulated time and as an `Instant`. quinn-proto only compares and subtracts the `Instant`s that it
     /// is given, so the absolute value does not matter.
@@ -86,10 +92,18 @@ impl Flow {
         log: Option<Box<dyn Write + Send + Sync>>,
     ) -> Option<Self> {
         let base = Instant::now();
-        let mut seeded = Seeded::new(setup.seed);
+        let mut random = Random::scattered(setup.seed, 0);
         let observed = SharedObservations::default();
-        let factory = ObserverFactory { inner: congestion.factory(), shared: observed.clone() };
+        let (adapter, inner) = match congestion {
+            Congestion::Own(factory) => (None, factory),
+            Congestion::Catalogue(cc) => {
+                let adapter = Adapter::new(cc, base, INITIAL_DATAGRAM_BYTES, setup.seed);
+                (Some(adapter.clone()), Arc::new(adapter) as Arc<dyn ControllerFactory + Send + Sync>)
+            }
+        };
+        let factory = ObserverFactory { inner, shared: observed.clone() };
         let mut sending = TransportConfig::default();
+        sending.initial_mtu(INITIAL_DATAGRAM_BYTES);
         sending.congestion_controller_factory(Arc::new(factory));
         if let Some(log) = log {
             let mut qlog = QlogConfig::default();
@@ -99,21 +113,21 @@ impl Flow {
         let mut client = ClientConfig::new(Arc::new(Plaintext));
         client.transport_config(Arc::new(sending));
         let mut id = [0; FIRST_CONNECTION_ID_BYTES];
-        seeded.fill(&mut id);
+        fill(&mut random, &mut id);
         client.initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&id)));
         let mut receiving = TransportConfig::default();
         if let Some(window) = setup.stack.receive_window {
             let window = VarInt::from_u64(window.get()).unwrap_or(VarInt::MAX);
             receiving.stream_receive_window(window).receive_window(window);
         }
-        let mut server = ServerConfig::new(Arc::new(Plaintext), Arc::new(Key(seeded.bits())));
+        let mut server = ServerConfig::new(Arc::new(Plaintext), Arc::new(Key(random.bits())));
         let mut tokens = ValidationTokenConfig::default();
         server.transport_config(Arc::new(receiving)).validation_token_config(tokens.sent(0).clone());
-        let client = FlowEnd::client(endpoint_config(&mut seeded), client, base).ok()?;
+        let client = FlowEnd::client(endpoint_config(&mut random), client, base).ok()?;
         Some(Flow {
             client,
-            server: FlowEnd::server(endpoint_config(&mut seeded), server),
-            congestion,
+            server: FlowEnd::server(endpoint_config(&mut random), server),
+            adapter,
             observed,
             base: (Time::ZERO, base),
             sender: Sending {
@@ -334,10 +348,10 @@ impl Transport for Flow {
             // quinn's CUBIC reports the largest number before its first loss.
             state.ssthresh = metrics.ssthresh.filter(|&bytes| bytes < u64::MAX).map(Bytes::new);
             // Not the controller's pacing rate, which quinn does not use, but that of quinn's pacer.
-            let rtt = span(path.rtt);
-            state.pacing_rate = Some(Rate::of(Bytes::new(path.cwnd), rtt).mul_f64(PACED_WINDOWS_PER_RTT));
+            let srtt = span(path.rtt);
+            state.pacing_rate = Some(Rate::of(Bytes::new(path.cwnd), srtt).mul_f64(PACED_WINDOWS_PER_RTT));
             // Before the first RTT, quinn reports its initial one.
-            state.srtt = self.latest_rtt.map(|_| span(path.rtt));
+            state.srtt = self.latest_rtt.map(|_| srtt);
             state.min_rtt = self.latest_rtt.map(|_| span(path.min_rtt));
             state.lost_packets = path.lost_packets;
         }
@@ -351,8 +365,8 @@ impl Transport for Flow {
     }
 
     fn trace(&self, trace: &mut dyn FnMut(&'static str, f64)) {
-        if let Congestion::Catalogue(factory) = &self.congestion {
-            factory.trace(trace);
+        if let Some(adapter) = &self.adapter {
+            adapter.trace(trace);
         }
     }
 }

@@ -4,9 +4,9 @@
 //! | --- | --- |
 //! | `flow` | a connection with both ends as a [`Transport`](narrows_sim::transport::Transport) |
 //! | `end` | one end: quinn's endpoint with its connection |
-//! | `observer` | what the results need from quinn's congestion controller |
+//! | `observer` | observations that quinn passes only to its congestion controller |
 //! | `plaintext` | a handshake and packets without TLS |
-//! | `seeded` | identifiers and keys from a seed |
+//! | `seeded` | connection IDs and keys from a seed |
 
 mod end;
 mod flow;
@@ -15,15 +15,14 @@ mod plaintext;
 mod seeded;
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use narrows_control::catalogue::{Catalogue, Choice, Controllers, Problem};
-use narrows_control::congestion::linux::reno::Reno;
+use narrows_control::congestion::Controller;
 use narrows_sim::transport::{FlowSetup, StackPlan, Transport, Transports};
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 
 use self::flow::Flow;
-use crate::Factory;
 use crate::controller::refuse_unsupported;
 
 /// The name of the stack in plans.
@@ -31,7 +30,7 @@ pub const STACK_NAME: &str = "quinn";
 /// The congestion controllers of quinn.
 pub const QUINN_CONTROLLERS: [&str; 3] = ["bbr", "cubic", "newreno"];
 /// A name with this prefix is one of the catalogue.
-const CATALOGUE_PREFIX: &str = "narrows:";
+pub const CATALOGUE_PREFIX: &str = "narrows:";
 
 /// Opens the log of a flow with this name; `None`: the flow has no log.
 type OpenLog<'a> = dyn Fn(&str) -> Option<Box<dyn Write + Send + Sync>> + Sync + 'a;
@@ -62,12 +61,8 @@ fn catalogue_choice(cc: &Choice) -> Option<Choice> {
 impl Transports for Quinn<'_> {
     fn check(&self, stack: &StackPlan, controllers: &dyn Controllers) -> Result<(), Problem> {
         if stack.name != STACK_NAME {
-            let expected = format!("tcp, udp or {STACK_NAME}");
-            return Err(Problem {
-                parameter: Some("transport".into()),
-                found: format!("{:?}", stack.name),
-                expected,
-            });
+            let (parameter, found) = (Some("transport".to_owned()), format!("{:?}", stack.name));
+            return Err(Problem { parameter, found, expected: format!("tcp, udp or {STACK_NAME}") });
         }
         check_congestion(&stack.cc, controllers).map_err(|mut problem| {
             problem.parameter = Some(problem.parameter.map_or("cc".into(), |name| format!("cc.{name}")));
@@ -76,36 +71,19 @@ impl Transports for Quinn<'_> {
     }
 
     fn build(&self, setup: FlowSetup<'_>) -> Option<Box<dyn Transport>> {
-        let factory = match catalogue_choice(&setup.stack.cc) {
+        let congestion = match catalogue_choice(&setup.stack.cc) {
             None => Congestion::Own(quinn_controller(&setup.stack.cc.name)),
-            Some(choice) => {
-                // quinn calls the factory later, and once per connection, so the factory hands out this controller. Reno is
-                // not reached.
-                let built = setup.controllers.build_for(&choice, setup.flow)?;
-                let built = Mutex::new(Some(built));
-                let take = move || built.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let with = move || take().unwrap_or_else(|| Box::new(Reno::default()));
-                Congestion::Catalogue(Arc::new(Factory::from_fn(with).with_seed(setup.seed)))
-            }
+            Some(choice) => Congestion::Catalogue(setup.controllers.build_for(&choice, setup.flow)?),
         };
         let log = self.log.and_then(|open| open(setup.name));
-        Flow::new(setup, factory, log).map(|flow| Box::new(flow) as Box<dyn Transport>)
+        Flow::new(setup, congestion, log).map(|flow| Box::new(flow) as Box<dyn Transport>)
     }
 }
 
 /// The congestion controller of a sender.
 enum Congestion {
     Own(Arc<dyn ControllerFactory + Send + Sync>),
-    Catalogue(Arc<Factory>),
-}
-
-impl Congestion {
-    fn factory(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
-        match self {
-            Congestion::Own(factory) => factory.clone(),
-            Congestion::Catalogue(factory) => factory.clone(),
-        }
-    }
+    Catalogue(Box<dyn Controller>),
 }
 
 fn check_congestion(cc: &Choice, controllers: &dyn Controllers) -> Result<(), Problem> {

@@ -1,56 +1,40 @@
-//! SeededConnectionIds and keys from a seed, so that runs are reproducible to the byte.
+//! Connection IDs and keys from a seed, so that packets are bit-for-bit reproducible.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use narrows_sim::model::Random;
 use quinn_proto::crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig};
 
 /// Bytes of a connection ID, quinn's default.
 const CONNECTION_ID_BYTES: usize = 8;
 
-/// A stream of random values (SplitMix64; Steele, Lea and Flood, OOPSLA 2014, figure 16).
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Seeded(u64);
-
-impl Seeded {
-    pub(super) fn new(seed: u64) -> Self {
-        Seeded(seed)
-    }
-
-    pub(super) fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    pub(super) fn fill(&mut self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            let random = self.bits().to_le_bytes();
-            chunk.copy_from_slice(&random[..chunk.len()]);
-        }
+/// Fills `bytes` with random values.
+pub(super) fn fill(random: &mut Random, bytes: &mut [u8]) {
+    for chunk in bytes.chunks_mut(8) {
+        let bits = random.bits().to_le_bytes();
+        chunk.copy_from_slice(&bits[..chunk.len()]);
     }
 }
 
-/// Returns the configuration of an endpoint whose random values come from `seeded`.
-pub(super) fn endpoint_config(seeded: &mut Seeded) -> EndpointConfig {
+/// Returns the configuration of an endpoint whose random values come from `random`.
+pub(super) fn endpoint_config(random: &mut Random) -> EndpointConfig {
     let mut seed = [0; 32];
-    seeded.fill(&mut seed);
-    let mut config = EndpointConfig::new(Arc::new(Key(seeded.bits())));
+    fill(random, &mut seed);
+    let mut config = EndpointConfig::new(Arc::new(Key(random.bits())));
     config.rng_seed(Some(seed));
-    let ids = Seeded(seeded.bits());
-    config.cid_generator(move || Box::new(SeededConnectionIds(ids)));
+    let ids = Random::scattered(random.bits(), 0);
+    config.cid_generator(move || Box::new(SeededConnectionIds(ids.clone())));
     config
 }
 
-struct SeededConnectionIds(Seeded);
+struct SeededConnectionIds(Random);
 
 impl ConnectionIdGenerator for SeededConnectionIds {
     fn generate_cid(&mut self) -> ConnectionId {
         let mut bytes = [0; CONNECTION_ID_BYTES];
-        self.0.fill(&mut bytes);
+        fill(&mut self.0, &mut bytes);
         ConnectionId::new(&bytes)
     }
 
@@ -68,8 +52,8 @@ pub(super) struct Key(pub(super) u64);
 
 impl HmacKey for Key {
     fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
-        let hash = data.iter().fold(self.0, |hash, &byte| Seeded(hash ^ u64::from(byte)).bits());
-        Seeded(hash).fill(signature_out);
+        let hash = data.iter().fold(self.0, |hash, &byte| Random::scattered(hash, byte.into()).bits());
+        fill(&mut Random::scattered(hash, 0), signature_out);
     }
 
     fn signature_len(&self) -> usize {

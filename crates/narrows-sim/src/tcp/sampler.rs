@@ -93,10 +93,8 @@ impl Sampler {
         let Some(p) = &draft.prior else { return RateSample::default() };
         self.delivered_time = now;
         self.first_sent = p.sent;
-        let interval = p.send_elapsed.max(now.since(p.time));
-        let valid = min_rtt == Span::MAX || interval >= min_rtt;
         let delivered = (self.delivered - p.delivered) as u32;
-        let mut sample = RateSample::new(delivered, if valid { interval } else { Span::ZERO });
+        let mut sample = RateSample::measured(delivered, p.send_elapsed, now.since(p.time), min_rtt);
         sample.prior_delivered = p.delivered;
         sample.app_limited = p.app_limited;
         sample.tx_in_flight = p.tx_in_flight;

@@ -1,4 +1,4 @@
-//! A flow of a transport from outside: its datagrams as packets of the simulator.
+//! A flow of an external transport: its datagrams as packets of the simulator.
 
 use narrows_control::units::{Bytes, Time};
 
@@ -7,7 +7,7 @@ use crate::flow::Delays;
 use crate::packet::{Packet, Template, UDP_HEADER_BYTES, flag};
 use crate::tcp::{Io, RttStats};
 
-/// A flow of a transport from outside, with both ends.
+/// A flow of an external transport, with both ends.
 pub(crate) struct StackFlow {
     transport: Box<dyn Transport>,
     pub(crate) forward: Template,

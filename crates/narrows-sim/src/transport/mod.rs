@@ -11,13 +11,17 @@ use narrows_control::catalogue::{Controllers, FlowNumber, Problem};
 use narrows_control::units::{Bytes, Rate, Span, Time};
 
 pub(crate) use self::flow::StackFlow;
+use crate::packet::UDP_HEADER_BYTES;
 pub use crate::plan::StackPlan;
 use crate::plan::TransportPlan;
 use crate::tcp::RttStats;
 pub use crate::tcp::{App, Chunk};
 
 /// The most bytes that a UDP datagram over IPv4 can carry.
-pub const MAX_CONTENTS_BYTES: usize = 65_507;
+pub const MAX_CONTENTS_BYTES: usize = u16::MAX as usize - UDP_HEADER_BYTES as usize;
+
+/// Beginning of the kind of an event: the connection of a flow failed. The reason follows.
+pub const CONNECTION_LOST: &str = "connection-lost: ";
 
 /// An end of a flow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

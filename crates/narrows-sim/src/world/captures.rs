@@ -151,9 +151,12 @@ impl Captures<'_> {
 }
 
 impl<'p> World<'p> {
-    /// Begins to pass captured packets to `tap`. Without a capture in the plan, nothing is captured.
+    /// Begins to pass captured packets to `tap`. Without places in the plan, nothing is captured.
     pub(super) fn start_captures(&mut self, tap: &'p mut dyn Tap) {
         let Some(plan) = &self.plan.capture else { return };
+        if plan.links.is_empty() && plan.hosts.is_empty() {
+            return;
+        }
         for &link in &plan.links {
             self.ports[link as usize].watch |= watch::CAPTURED_LINK;
         }

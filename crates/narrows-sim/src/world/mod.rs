@@ -403,8 +403,7 @@ impl<'p> World<'p> {
     /// Delivers a datagram with its contents to its flow.
     #[cold]
     fn deliver_datagram(&mut self, packet: u32, p: &Packet) {
-        let contents = self.packets.take_contents(packet);
-        self.packets.free(packet);
+        let contents = self.packets.take(packet);
         if !self.flows.is_current(p.flow, p.generation) {
             return;
         }

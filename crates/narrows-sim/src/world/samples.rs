@@ -14,7 +14,7 @@ use crate::packet::HEADER_BYTES;
 use crate::plan::TransportPlan;
 use crate::probe::{Histogram, row};
 use crate::tcp::RttStats;
-use crate::transport::label;
+use crate::transport::{CONNECTION_LOST, label};
 
 /// The kinds of sample events: a regular sample, and the start of the measurement interval.
 const REGULAR: u32 = 0;
@@ -309,7 +309,7 @@ impl World<'_> {
             self.recorder.record_distribution("flow", m.id, "rtt", h);
         }
         if let Some((at, reason)) = &totals.failure {
-            let kind = format!("connection-lost: {reason}");
+            let kind = format!("{CONNECTION_LOST}{reason}");
             self.recorder.events.push(row![at.as_secs_f64(), kind.as_str(), name.as_str(), f64::NAN]);
         }
         cells.extend(row![m.sent_bytes, m.signal_bytes, totals.delay]);

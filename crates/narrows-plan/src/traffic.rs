@@ -1,0 +1,210 @@
+//! Flows: their ends, transports and applications.
+
+use narrows_control::catalogue::Choice;
+use narrows_control::units::{Bytes, Rate, Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// One flow, `count` equal flows, or a source of flows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FlowPlan {
+    /// Name in results. Flows of a group get the suffixes `.0`, `.1`, ...
+    pub name: String,
+    /// Sending node.
+    pub from: u32,
+    /// Receiving node.
+    pub to: u32,
+    /// Nodes of the reverse path, including both ends; `None`: the shortest path.
+    #[serde(default)]
+    pub return_path: Option<Vec<u32>>,
+    /// Time of the first SYN (TCP) or packet (UDP).
+    pub start: Time,
+    /// Time at which the application stops sending; `None`: the end of the run.
+    #[serde(default)]
+    pub stop: Option<Time>,
+    /// Number of equal flows, which form a group.
+    #[serde(default = "one")]
+    pub count: u32,
+    /// Time between the starts of two successive flows of the group.
+    #[serde(default)]
+    pub spacing: Span,
+    /// Each flow of the group starts later by a random time of up to this length.
+    #[serde(default)]
+    pub start_jitter: Span,
+    /// Class for priority and HTB queues, and the packets' mark for BRF's `share = "mark"`.
+    #[serde(default)]
+    pub class: u8,
+    /// Number of the service to which the flow belongs (BRF-31); `None`: a service of its own.
+    #[serde(default)]
+    pub service: Option<u16>,
+    /// Transport.
+    pub transport: TransportPlan,
+    /// The sending application.
+    pub app: AppPlan,
+}
+
+impl FlowPlan {
+    /// Returns the name of a flow of this entry in the results. `member` is its number within the entry.
+    pub fn flow_name(&self, member: u32) -> String {
+        let is_group = self.count > 1 || matches!(self.app, AppPlan::Poisson { .. });
+        if is_group { format!("{}.{member}", self.name) } else { self.name.clone() }
+    }
+
+    /// Creates a TCP flow with this congestion controller. The flow sends as much as it can from the start of the
+    /// run.
+    pub fn bulk(name: impl Into<String>, (from, to): (u32, u32), cc: impl Into<Choice>) -> Self {
+        FlowPlan {
+            name: name.into(),
+            from,
+            to,
+            return_path: None,
+            start: Time::ZERO,
+            stop: None,
+            count: 1,
+            spacing: Span::ZERO,
+            start_jitter: Span::ZERO,
+            class: 0,
+            service: None,
+            transport: TransportPlan::Tcp {
+                cc: cc.into(),
+                ecn: false,
+                pacing: false,
+                receive_window: None,
+                mss: default_mss(),
+                initial_window: INITIAL_WINDOW_PACKETS,
+            },
+            app: AppPlan::Bulk,
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Transport of a flow.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum TransportPlan {
+    /// TCP.
+    Tcp {
+        /// The congestion controller: a name, or a table with `name` and parameters in base units.
+        cc: Choice,
+        /// Whether the ends negotiate ECN.
+        #[serde(default)]
+        ecn: bool,
+        /// Whether window-based congestion controllers are paced too. As in Linux with sch_fq, the rate is 2 cwnd per
+        /// srtt in slow start and 1.2 cwnd per srtt otherwise.
+        #[serde(default)]
+        pacing: bool,
+        /// Limit of the receive window in segments; `None`: the receive buffer determines the window.
+        #[serde(default)]
+        receive_window: Option<u32>,
+        /// Payload bytes of a full segment (1448 in a 1500-byte packet).
+        #[serde(default = "default_mss")]
+        mss: u32,
+        /// Window of a new connection, packets. As in Linux, the window after an idle time is at most this, too.
+        #[serde(default = "default_initial_window")]
+        initial_window: u32,
+    },
+    /// UDP: packets of constant size at a constant rate.
+    Udp {
+        /// Rate of the flow, L3 bytes/s.
+        rate: Rate,
+        /// Size of a packet, L3 bytes.
+        packet: u32,
+    },
+    /// A transport protocol that somebody else implemented, e.g. QUIC of quinn, with its own datagrams, loss detection
+    /// and pacing. The program that runs the plan provides it.
+    Stack(StackPlan),
+}
+
+/// A stack that carries a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct StackPlan {
+    /// Name of the stack, e.g. `quinn`.
+    pub name: String,
+    /// The congestion controller: one of the stack's own, or a name of the catalogue. If both have the name, it is the
+    /// stack's own; `narrows:NAME` is the one of the catalogue.
+    pub cc: Choice,
+    /// Flow-control window of the receiver in application bytes; `None`: the stack's default.
+    #[serde(default)]
+    pub receive_window: Option<Bytes>,
+}
+
+fn default_mss() -> u32 {
+    1448
+}
+
+/// Initial window of current stacks, packets (RFC 6928).
+pub const INITIAL_WINDOW_PACKETS: u32 = 10;
+
+fn default_initial_window() -> u32 {
+    INITIAL_WINDOW_PACKETS
+}
+
+/// The sending application.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum AppPlan {
+    /// The application always has data to send.
+    Bulk,
+    /// The application sends `bytes` bytes, then closes the connection.
+    Size {
+        /// Number of application bytes.
+        bytes: Bytes,
+    },
+    /// The application produces data at a constant rate in on periods, which alternate with off periods.
+    Limited {
+        /// Rate in an on period, application bytes/s.
+        rate: Rate,
+        /// Length of an on period; `None`: always on.
+        #[serde(default)]
+        on: Option<Span>,
+        /// Length of an off period.
+        #[serde(default)]
+        off: Option<Span>,
+    },
+    /// A source of flows that arrive as a Poisson process from `start` to `stop`. `count` must be 1.
+    Poisson {
+        /// Mean number of flows per second.
+        per_sec: f64,
+        /// Distribution of the sizes of flows, application bytes.
+        size: SizePlan,
+    },
+}
+
+/// Distribution of flow sizes in bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum SizePlan {
+    /// All flows have the same size.
+    Fixed {
+        /// Size of each flow in bytes.
+        bytes: f64,
+    },
+    /// Flow sizes have an exponential distribution.
+    Exponential {
+        /// Mean size in bytes.
+        mean: f64,
+    },
+    /// Flow sizes have a Pareto distribution (type I).
+    Pareto {
+        /// Mean size in bytes.
+        mean: f64,
+        /// Shape parameter of the distribution, above 1.
+        shape: f64,
+    },
+    /// Flow sizes have a measured distribution.
+    Empirical {
+        /// Sizes in bytes, each with the share of flows that are at most as large. Both rise; the shares start at 0
+        /// and end at 1. Between two points, all sizes are equally likely.
+        points: Vec<(f64, f64)>,
+    },
+}
