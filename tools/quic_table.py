@@ -26,8 +26,6 @@ from pages import fill
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "quic.md"
 DURATION = "15s"
 ALGORITHMS = ("cubic", "bbr")
-WINDOW_PACKETS = 20_000
-"""The receiver's window, so that quinn's default does not limit the flows."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,6 @@ def simulated(work: tuple[grid.Cell, str, Variant, int]) -> Values:
             overrides |= {
                 f"flows.{name}.transport": variant.transport,
                 f"flows.{name}.cc": f"{variant.prefix}{algorithm}",
-                f"flows.{name}.receive_window": WINDOW_PACKETS,
             }
     text = grid.scenario(cell, algorithm, DURATION)
     results = sweep.run(loads(text, overrides=overrides), seeds=seeds, jobs=1)

@@ -21,7 +21,7 @@ const SETTINGS: [(&str, &str, &str); 8] = [
     ("rtt", "40", "RTT without a queue, ms"),
     ("queue", "1", "queue of the bottleneck, in bandwidth-delay products"),
     ("jitter", "0", "largest random delay of a packet on the way back, us"),
-    ("window", "16777216", "window of the receiver, bytes"),
+    ("window", "1250000", "window of the receiver, bytes; the default is quinn's"),
     ("seconds", "60", "simulated time"),
     ("seed", "1", "seed of all random values"),
 ];
