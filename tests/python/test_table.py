@@ -126,6 +126,7 @@ CALLS = {
 WITHOUT = {
     "report": "prints a path",
     "plot": "prints paths",
+    "export": "prints a path",
     "schema": "prints JSON",
     "controller": "logs",
     "cc": "prints the agent's lines",

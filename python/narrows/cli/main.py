@@ -51,6 +51,12 @@ COMMANDS = (
         "train",
         "Train BRF's bandwidth model from flow records.",
     ),
+    Entry(
+        "export",
+        "narrows.cli.commands.export",
+        "export",
+        "Write results for Perfetto, flent or qvis.",
+    ),
     Entry("plot", "narrows.cli.plot", "plot", "Plot the JSON output of iperf3."),
     Entry("list", "narrows.cli.commands.listing", "list_names", "List the names that a scenario may use."),
     Entry("schema", "narrows.cli.commands.check", "schema", "Print the JSON schema of scenario files."),

@@ -468,22 +468,27 @@ def default_formats(rows: int) -> tuple[Format, ...]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file that appears complete or not at all."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file that appears complete or not at all."""
     aside = path.with_name(f".{path.name}.part")
     try:
-        aside.write_text(text, encoding="utf-8")
+        aside.write_bytes(content)
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
 
 
-def write_output(path: Path, text: str) -> None:
-    """Write a file that a user asked for. It appears complete or not at all.
+def write_output(path: Path, content: str | bytes) -> None:
+    """Write a file that a user asked for. It appears complete or not at all. Text is written as UTF-8.
 
     Raises:
         OutputError: if the file cannot be written.
     """
     try:
-        write_text(path, text)
+        write_bytes(path, content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise tables.cannot_write(path, error) from None
 

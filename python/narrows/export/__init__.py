@@ -1,0 +1,10 @@
+"""Results in the formats of other tools.
+
+| module | format | tool |
+| --- | --- | --- |
+| `perfetto` | Trace Event JSON, compressed | the Perfetto UI: flows and links as tracks |
+| `flent` | `.flent.gz` | flent and flent-gui |
+| `qlog` | `.sqlog`, one file per TCP flow | qvis |
+
+Each module has a function `files`: the files of one run, as bytes by name.
+"""

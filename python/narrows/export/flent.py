@@ -1,0 +1,113 @@
+"""A run as a `.flent.gz` for flent and flent-gui (file format 4, `flent/resultset.py`).
+
+The file says that it is the test `tcp_nup`, TCP uploads, so that flent has plots for it. Each TCP or QUIC
+flow is a series `TCP upload::N`, from 1. Its raw values are the goodput in Mbit/s, the window in segments,
+the RTT in ms and the pacing rate in Mbit/s. A series of a UDP flow is called `UDP upload::N`. There is no
+ping.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from narrows.export.run import UDP, Exported, Floats, Flow
+
+FORMAT = 4
+TEST = "tcp_nup"
+TITLE = "TCP upload"
+_MEGABIT = 1e6
+_RAW = (("tcp_cwnd", "cwnd", 1.0), ("tcp_rtt", "rtt_s", 1e-3), ("tcp_pacing_rate", "pacing_bps", 1e6))
+"""Names of raw values in flent, the columns, and their units."""
+
+
+def files(exported: Exported) -> dict[str, bytes]:
+    """The file of a run, by its name."""
+    text = json.dumps(result_set(exported), allow_nan=False)
+    return {f"run-{exported.number}.flent.gz": gzip.compress(text.encode(), mtime=0)}
+
+
+def result_set(exported: Exported) -> dict[str, Any]:
+    """The content of the file."""
+    flows = exported.flows()
+    times = np.unique(exported.run.column("flow_samples", "t_s"))
+    named = _named(flows)
+    series = {name: _at(times, exported, flow) for name, flow in named.items()}
+    uploads = [values for name, values in series.items() if name.startswith(TITLE)]
+    step = float(np.median(np.diff(times))) if times.size > 1 else 0.0
+    date = datetime.fromtimestamp(exported.date_s, UTC).isoformat().replace("+00:00", "Z")
+    units = {name: {"UNITS": "Mbits/s", "LABEL": f"{flow.name} ({flow.cc})"} for name, flow in named.items()}
+    return {
+        "version": FORMAT,
+        "metadata": {
+            "NAME": TEST,
+            "TITLE": f"{exported.name}, run {exported.number}",
+            "NOTE": f"narrows, seed {exported.run.seed}",
+            "TIME": date,
+            "T0": date,
+            "HOST": "",
+            "HOSTS": [],
+            "LENGTH": exported.duration_s(),
+            "TOTAL_LENGTH": exported.duration_s(),
+            "STEP_SIZE": step,
+            "TEST_PARAMETERS": {"upload_streams": str(len(uploads))},
+            "DATA_FILENAME": f"run-{exported.number}.flent.gz",
+            "SERIES_META": units,
+        },
+        "x_values": times.tolist(),
+        "results": series
+        | {
+            f"{TITLE} avg": _combined(uploads, lambda values: math.fsum(values) / len(values)),
+            f"{TITLE} sum": _combined(uploads, math.fsum),
+            f"{TITLE} fairness": _combined(uploads, _jain),
+        },
+        "raw_values": {name: _raw(exported, flow) for name, flow in named.items()},
+    }
+
+
+def _named(flows: Sequence[Flow]) -> dict[str, Flow]:
+    """Flows by the names of their series."""
+    tcp = [flow for flow in flows if flow.cc != UDP]
+    udp = [flow for flow in flows if flow.cc == UDP]
+    named = {f"{TITLE}::{number}": flow for number, flow in enumerate(tcp, 1)}
+    return named | {f"UDP upload::{number}": flow for number, flow in enumerate(udp, 1)}
+
+
+def _at(times: Floats, exported: Exported, flow: Flow) -> list[float | None]:
+    """Goodput at the given times; None where the flow has no sample."""
+    own, goodput = exported.run.flow_series(flow.row, "goodput_bps")
+    known = {
+        time: value / _MEGABIT
+        for time, value in zip(own.tolist(), goodput.tolist(), strict=True)
+        if math.isfinite(value)
+    }
+    return [known.get(time) for time in times.tolist()]
+
+
+def _combined(series: Sequence[Sequence[float | None]], of: Any) -> list[float | None]:
+    """A figure of the flows that have a sample, at each time."""
+    present = [[value for value in values if value is not None] for values in zip(*series, strict=True)]
+    return [of(values) if values else None for values in present]
+
+
+def _jain(values: Sequence[float]) -> float | None:
+    squares = math.fsum(value * value for value in values)
+    return math.fsum(values) ** 2 / (len(values) * squares) if squares else None
+
+
+def _raw(exported: Exported, flow: Flow) -> list[dict[str, float]]:
+    times, goodput = exported.run.flow_series(flow.row, "goodput_bps")
+    columns = [(name, exported.run.flow_series(flow.row, column)[1] / unit) for name, column, unit in _RAW]
+    rows = []
+    for index, time in enumerate(times.tolist()):
+        values = [("val", float(goodput[index]) / _MEGABIT)]
+        values += [(name, float(column[index])) for name, column in columns]
+        known = {name: value for name, value in values if math.isfinite(value)}
+        rows.append({"t": exported.date_s + time} | known)
+    return rows

@@ -1,0 +1,87 @@
+"""The TCP flows of a run as qlog files (qlog 0.3, JSON text sequences, RFC 7464), one per flow.
+
+A file has `recovery:metrics_updated` at each sample, and `recovery:congestion_state_updated` at the first
+sample of a new state. Windows are in bytes, RTTs in ms. A QUIC flow has its stack's own qlog
+(`[capture] qlog = true`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from narrows.export.run import Exported, Flow
+
+VERSION = "0.3"
+SEPARATOR = "\x1e"
+"""Begins each record of a JSON text sequence."""
+SLOW_START, AVOIDANCE = "slow_start", "congestion_avoidance"
+RECOVERY = 3
+"""The first value of the column `state` that means recovery."""
+_MILLIS = 1e-3
+_DIGITS = 6
+"""Digits of a time in ms: to a nanosecond."""
+_TIMES = (("smoothed_rtt", "srtt_s"), ("latest_rtt", "rtt_s"), ("rtt_variance", "rttvar_s"))
+_WINDOWS = (("congestion_window", "cwnd"), ("bytes_in_flight", "in_flight"), ("ssthresh", "ssthresh"))
+
+
+def files(exported: Exported) -> dict[str, bytes]:
+    """The log of each TCP flow of a run, by name of its file."""
+    logs = {}
+    for flow in exported.flows():
+        if flow.is_tcp:
+            records = [_header(exported, flow), *_events(exported, flow)]
+            text = "".join(f"{SEPARATOR}{json.dumps(record, allow_nan=False)}\n" for record in records)
+            logs[f"run-{exported.number}-{_plain(flow.name)}.sqlog"] = text.encode()
+    return logs
+
+
+def _plain(name: str) -> str:
+    """A flow's name as a part of the name of a file."""
+    return re.sub(r"[^\w.+-]", "_", name)
+
+
+def _header(exported: Exported, flow: Flow) -> dict[str, Any]:
+    return {
+        "qlog_version": VERSION,
+        "qlog_format": "JSON-SEQ",
+        "title": f"{exported.name}, run {exported.number}",
+        "trace": {
+            "title": f"{flow.name} ({flow.cc})",
+            "vantage_point": {"name": flow.name, "type": "server"},
+            "common_fields": {"protocol_type": ["TCP"], "time_format": "relative", "reference_time": 0},
+        },
+    }
+
+
+def _events(exported: Exported, flow: Flow) -> Iterator[dict[str, Any]]:
+    run = exported.run
+    times, states = run.flow_series(flow.row, "state")
+    scaled = {name: run.flow_series(flow.row, column)[1] / _MILLIS for name, column in _TIMES}
+    scaled |= {name: run.flow_series(flow.row, column)[1] * flow.segment_bytes for name, column in _WINDOWS}
+    cwnd, ssthresh = scaled["congestion_window"], scaled["ssthresh"]
+    last = ""
+    for index, time in enumerate(times.tolist()):
+        values = {name: float(column[index]) for name, column in scaled.items()}
+        data = {
+            name: round(value, _DIGITS) if name in dict(_TIMES) else round(value)
+            for name, value in values.items()
+            if math.isfinite(value)
+        }
+        at = round(time / _MILLIS, _DIGITS)
+        if data:
+            yield {"time": at, "name": "recovery:metrics_updated", "data": data}
+        state = _state(int(states[index]), float(cwnd[index]), float(ssthresh[index]))
+        if state != last:
+            change = {"new": state} | ({"old": last} if last else {})
+            yield {"time": at, "name": "recovery:congestion_state_updated", "data": change}
+            last = state
+
+
+def _state(state: int, cwnd: float, ssthresh: float) -> str:
+    if state >= RECOVERY:
+        return "recovery"
+    return SLOW_START if math.isnan(ssthresh) or cwnd < ssthresh else AVOIDANCE

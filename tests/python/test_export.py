@@ -1,0 +1,208 @@
+"""`narrows export`: each format has the values of the tables. flent's own loader reads flent's files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from narrows.cli.export import export
+from narrows.errors import NarrowsError, OutputError
+from narrows.results.by_run import read_runs
+from narrows.results.results import Results
+from narrows.results.runs import Run
+from narrows.scenario.load import loads
+from narrows.sweep import run as sweep
+
+SCENARIO = """
+name = "two"
+duration = "6s"
+seed = 3
+
+[topology]
+kind = "dumbbell"
+rate = "20mbit"
+rtt = "30ms"
+queue = "30p"
+
+[[flows]]
+name = "first/flow"
+cc = "cubic"
+
+[[flows]]
+name = "late"
+cc = "bbr"
+start = "2s"
+stop = "5s"
+
+[[flows]]
+name = "voice"
+transport = "udp"
+rate = "1mbit"
+
+[probes]
+interval = "50ms"
+traces = true
+"""
+
+LABELS = {
+    "TCP upload::1": "first/flow (cubic)",
+    "TCP upload::2": "late (bbr)",
+    "UDP upload::1": "voice (udp)",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("narrows._native")
+    folder = tmp_path_factory.mktemp("results")
+    sweep(loads(SCENARIO), seeds=2, out=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(folder: Path) -> list[Run]:
+    return list(read_runs(Results.read(folder)))
+
+
+def _row(run: Run, name: str) -> int:
+    """The row of a flow in the table `flows`."""
+    return run.names("flows", "name").index(name)
+
+
+def _trace(path: Path) -> list[dict[str, Any]]:
+    return json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+
+
+def _processes(trace: list[dict[str, Any]]) -> dict[str, int]:
+    return {event["args"]["name"]: event["pid"] for event in trace if event["name"] == "process_name"}
+
+
+def _counter(trace: list[dict[str, Any]], process: int, name: str) -> tuple[list[float], list[float]]:
+    found = [e for e in trace if e["ph"] == "C" and e["pid"] == process and e["name"] == name]
+    return [event["ts"] for event in found], [event["args"]["value"] for event in found]
+
+
+def test_perfetto_has_the_samples_of_each_flow_and_link(
+    folder: Path, runs: list[Run], tmp_path: Path
+) -> None:
+    export("perfetto", folder, (), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run-0.json.gz", "run-1.json.gz"]
+    trace = _trace(tmp_path / "run-1.json.gz")
+    processes = _processes(trace)
+    assert {"run 1, seed 4", "flow first/flow, cubic", "flow late, bbr", "link bottleneck"} <= set(processes)
+    times, windows = _counter(trace, processes["flow first/flow, cubic"], "cwnd, segments")
+    t, cwnd = runs[1].flow_series(_row(runs[1], "first/flow"), "cwnd")
+    assert times == pytest.approx(t * 1e6) and windows == pytest.approx(cwnd)
+    # A mean of an interval stands at its beginning.
+    times, goodput = _counter(trace, processes["flow first/flow, cubic"], "goodput, Mbit/s")
+    t, bits = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
+    assert times == pytest.approx((t - 0.05) * 1e6, abs=1) and goodput == pytest.approx(bits / 1e6)
+    # Counters of drops are per interval, so they add up to the run's.
+    row = runs[1].link("bottleneck")
+    _, drops = _counter(trace, processes["link bottleneck"], "drops")
+    assert sum(drops) == runs[1].column("links", "dropped_packets")[row] > 0
+
+
+def test_perfetto_has_lifetimes_states_and_traces(folder: Path, runs: list[Run], tmp_path: Path) -> None:
+    export("perfetto", folder, (0,), tmp_path)
+    trace = _trace(tmp_path / "run-0.json.gz")
+    processes = _processes(trace)
+    slices = [event for event in trace if event["ph"] == "X"]
+    (life,) = (event for event in slices if event["name"] == "late")
+    assert life["pid"] == processes["flow late, bbr"] and life["ts"] == 2e6
+    ends = runs[0].column("flows", "end_s")
+    assert life["dur"] == pytest.approx((ends[_row(runs[0], "late")] - 2) * 1e6)
+    # The slices of the first flow cover as many samples as have another state than open.
+    t, states = runs[0].flow_series(_row(runs[0], "first/flow"), "state")
+    own = [e for e in slices if e["pid"] == processes["flow first/flow, cubic"] and e["name"] != "first/flow"]
+    assert {event["name"] for event in own} <= {"disorder", "CWR", "recovery", "loss"}
+    covered = sum(int(((t * 1e6 >= e["ts"] - 1) & (t * 1e6 < e["ts"] + e["dur"] - 1)).sum()) for e in own)
+    assert covered == np.count_nonzero(states) > 0
+    names = {event["name"] for event in trace if event["pid"] == processes["flow late, bbr"]}
+    assert set(runs[0].names("traces", "key")) & names
+
+
+def test_perfetto_traces_of_equal_runs_are_equal_bytes(folder: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        export("perfetto", folder, (0,), tmp_path / name)
+    one, two = ((tmp_path / name / "run-0.json.gz").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_flent_reads_its_file(folder: Path, runs: list[Run], tmp_path: Path) -> None:
+    resultset = pytest.importorskip("flent.resultset")
+    export("flent", folder, (1,), tmp_path)
+    read = resultset.load(str(tmp_path / "run-1.flent.gz"))
+    assert read.meta("NAME") == "tcp_nup" and read.meta("TEST_PARAMETERS") == {"upload_streams": "2"}
+    assert {name: meta["LABEL"] for name, meta in read.meta("SERIES_META").items()} == LABELS
+    assert set(read.series_names) == {
+        *("TCP upload::1", "TCP upload::2", "UDP upload::1"),
+        *("TCP upload avg", "TCP upload sum", "TCP upload fairness"),
+    }
+    t, goodput = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
+    assert read.x_values == pytest.approx(t) and read.series("TCP upload::1") == pytest.approx(goodput / 1e6)
+    # The second flow has no value before its start, so the sum is that of the first.
+    late = read.series("TCP upload::2")
+    assert late[10] is None and read.series("TCP upload sum")[10] == read.series("TCP upload::1")[10]
+    middle = len(t) // 2
+    both = [read.series(f"TCP upload::{number}")[middle] for number in (1, 2)]
+    assert read.series("TCP upload sum")[middle] == pytest.approx(sum(both))
+    fairness = sum(both) ** 2 / (2 * sum(value**2 for value in both))
+    assert read.series("TCP upload fairness")[middle] == pytest.approx(fairness)
+    rtts = dict(read.raw_series("TCP upload::1", raw_key="tcp_rtt"))
+    t, rtt = runs[1].flow_series(_row(runs[1], "first/flow"), "rtt_s")
+    assert list(rtts) == pytest.approx(t[np.isfinite(rtt)], abs=1e-5)
+    assert list(rtts.values()) == pytest.approx(rtt[np.isfinite(rtt)] * 1e3)
+
+
+def test_qlog_has_the_windows_and_rtts_of_each_tcp_flow(
+    folder: Path, runs: list[Run], tmp_path: Path
+) -> None:
+    export("qlog", folder, (0,), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run-0-first_flow.sqlog", "run-0-late.sqlog"]
+    text = (tmp_path / "run-0-first_flow.sqlog").read_text(encoding="utf-8")
+    # RFC 7464: each record begins with a record separator and ends with a line feed.
+    assert text.startswith("\x1e") and text.endswith("\n")
+    header, *records = (json.loads(record) for record in text.split("\x1e")[1:])
+    assert (header["qlog_version"], header["qlog_format"]) == ("0.3", "JSON-SEQ")
+    assert header["trace"]["title"] == "first/flow (cubic)"
+    metrics = [record for record in records if record["name"] == "recovery:metrics_updated"]
+    t, cwnd = runs[0].flow_series(_row(runs[0], "first/flow"), "cwnd")
+    assert [record["time"] for record in metrics] == pytest.approx(t * 1e3)
+    assert [record["data"]["congestion_window"] for record in metrics] == [int(w) * 1448 for w in cwnd]
+    _, srtt = runs[0].flow_series(_row(runs[0], "first/flow"), "srtt_s")
+    assert [record["data"]["smoothed_rtt"] for record in metrics] == pytest.approx(srtt * 1e3)
+    states = [record["data"]["new"] for record in records if record["name"].endswith("state_updated")]
+    assert states[0] == "slow_start" and "congestion_avoidance" in states
+    assert all(one != two for one, two in pairwise(states))
+
+
+def test_a_run_that_does_not_exist(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(NarrowsError, match=r"--run: found 7, expected a run of .*, 0 to 1"):
+        export("flent", folder, (7,), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_without_samples(tmp_path: Path) -> None:
+    pytest.importorskip("narrows._native")
+    text = SCENARIO.replace('interval = "50ms"', "flows = false").replace("traces = true", "")
+    sweep(loads(text), out=tmp_path / "results")
+    with pytest.raises(NarrowsError, match="found no flow with samples that qlog can show"):
+        export("qlog", tmp_path / "results", (), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text", encoding="utf-8")
+    with pytest.raises(OutputError):
+        export("perfetto", folder, (), tmp_path / "file")
+
+
+def test_results_at_a_url_need_a_folder() -> None:
+    with pytest.raises(OutputError, match="--out: found nothing, expected a folder"):
+        export("perfetto", Path("s3://bucket/results"), (), None)
