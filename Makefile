@@ -181,9 +181,9 @@ real-time-test: setup try-agent
 	$(BIN)/pytest $(IN_PAIRS) --numprocesses=2 --dist=worksteal
 	$(BIN)/pytest $(REAL_TIME_TESTS) $(patsubst %,--ignore=%,$(WAITING_TESTS) $(IN_PAIRS) $(SHORT_SOAK))
 
-crates: ## Package narrows-control, narrows-plan and narrows-sim as for crates.io, and build them and their documentation
+crates: ## Package the crates as for crates.io, and build them; build the documentation of the libraries
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --locked --quiet -p narrows-control -p narrows-plan -p narrows-sim
-	cargo publish --dry-run --locked --allow-dirty -p narrows-control -p narrows-plan -p narrows-sim
+	cargo publish --dry-run --locked --allow-dirty --workspace
 
 determinism: setup ## Check that the quick study gives identical results on one thread and on two
 	$(BIN)/python tools/determinism.py

@@ -29,7 +29,13 @@ DIST = ROOT / "dist"
 LOGS = ROOT / "target" / "release-logs"
 SUMS = "SHA256SUMS"
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
-CRATES = ("narrows-control", "narrows-plan", "narrows-sim")
+CRATES = tuple(
+    sorted(
+        path.parent.name
+        for path in ROOT.glob("crates/*/Cargo.toml")
+        if tomllib.loads(path.read_text(encoding="utf-8"))["package"].get("publish", True)
+    )
+)
 """Crates that go to crates.io."""
 
 

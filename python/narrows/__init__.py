@@ -24,6 +24,8 @@ for flow in results.flows.select(["run", "name", "goodput_bps"]).to_pylist():
 `results.pandas("flows")` gives a pandas frame.
 """
 
+import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,11 @@ if TYPE_CHECKING:
     from narrows.sweep import run
 
 __all__ = ["NarrowsError", "OutputError", "Results", "Scenario", "ScenarioError", "load", "loads", "run"]
+
+if _own := os.environ.get("NARROWS_NATIVE"):
+    from narrows.extension import Finder
+
+    sys.meta_path.insert(0, Finder(_own))
 
 _MODULES = {
     "NarrowsError": "narrows.errors",

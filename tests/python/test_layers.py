@@ -13,6 +13,7 @@ BASICS = {
     "bandwidth_model",
     "congestion",
     "errors",
+    "extension",
     "extras",
     "locks",
     "markdown",
@@ -54,6 +55,7 @@ LAYERS = {
         "diff",
         "executors",
         "expect",
+        "export",
         "matrix",
         "metrics",
         "report",
@@ -65,6 +67,7 @@ LAYERS = {
         "training",
         "validate",
     },
+    "export": {"results"},
     "testing": {"cli", "expect", "results", "scenario", "sweep"},
 }
 """The packages that each package may import."""

@@ -1,12 +1,12 @@
-//! The Python interface of the simulator. The input is a plan as JSON. The output is tables of NumPy columns.
-
+#![doc = include_str!("../README.md")]
 #![allow(missing_docs, unreachable_pub, reason = "the Python stub _native.pyi is the documentation")]
 
-mod catalogue;
+mod catalogue_json;
 mod channel;
 mod controller;
 #[cfg(target_os = "linux")]
 mod emulator;
+mod extension;
 mod path_rates;
 mod sdn;
 
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use controller::{Failure, PyController, Shared};
 use narrows_capture::{Folder, Logs};
-use narrows_control::catalogue::{Catalogue, Choice, Controllers, FlowNumber, Problem};
+use narrows_control::catalogue::{Choice, Controllers, FlowNumber, Problem};
 use narrows_control::congestion::Controller;
 use narrows_control::rate;
 use narrows_quinn::Quinn;
@@ -29,6 +29,10 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+pub use extension::module;
+
+use extension::catalogue;
 
 create_exception!(_native, CaptureError, PyOSError, "A capture that cannot be written.");
 create_exception!(_native, PlanError, PyValueError, "A plan that cannot be run.");
@@ -106,7 +110,7 @@ impl Controllers for WithClasses<'_> {
                 let built = PyController::new(class, &choice.params, flow, self.shared);
                 built.map(|c| Box::new(c) as Box<dyn Controller>)
             }
-            None => Catalogue::built_in().build(choice),
+            None => catalogue().build(choice),
         }
     }
 }
@@ -120,13 +124,13 @@ impl Controllers for ClassNames {
     }
 
     fn build(&self, choice: &Choice) -> Option<Box<dyn Controller>> {
-        Catalogue::built_in().build(choice)
+        catalogue().build(choice)
     }
 }
 
-/// Checks a choice of a built-in controller. A user's class checks its own parameters.
+/// Checks a choice from the catalogue. A user's class checks its own parameters.
 fn check_choice(is_class: bool, choice: &Choice) -> Result<(), Problem> {
-    if is_class { Ok(()) } else { Catalogue::built_in().check(choice) }
+    if is_class { Ok(()) } else { catalogue().check(choice) }
 }
 
 #[pyfunction]
@@ -214,19 +218,19 @@ fn check(plan_json: &str, congestion: Vec<String>) -> PyResult<()> {
 
 #[pyfunction]
 fn congestion_controllers() -> Vec<(&'static str, &'static str)> {
-    narrows_control::catalogue::all().iter().map(|e| (e.name, e.summary)).collect()
+    catalogue().names().iter().map(|e| (e.name, e.summary)).collect()
 }
 
 /// The catalogue of congestion controllers as JSON; `narrows.congestion` reads it.
 #[pyfunction]
 fn congestion_catalogue() -> String {
-    catalogue::congestion()
+    catalogue_json::congestion()
 }
 
 /// The catalogue of rate controllers as JSON; `narrows.rate` reads it.
 #[pyfunction]
 fn rate_catalogue() -> String {
-    catalogue::rate()
+    catalogue_json::rate()
 }
 
 /// The congestion controllers of each stack's own.
@@ -245,8 +249,14 @@ fn route(plan_json: &str, from: u32, to: u32) -> PyResult<Option<Vec<u32>>> {
     Ok(narrows_sim::route(&parse(plan_json)?, from, to))
 }
 
+/// The module itself. A crate that adds controllers has one of its own, so it leaves this one out.
+#[cfg(feature = "module")]
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    module(m, &[])
+}
+
+fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("version", env!("CARGO_PKG_VERSION"))?;
     m.add("behaviour", narrows_sim::BEHAVIOUR)?;
     // tools/release.py sets the variable.

@@ -24,11 +24,18 @@ impl Named {
     }
 }
 
-/// Returns all names, in alphabetical order.
+/// Returns all names of built-in controllers, in alphabetical order.
 pub fn all() -> Vec<Named> {
-    let mut names: Vec<Named> = Catalogue::built_in().entries().iter().flat_map(names_of).collect();
-    names.sort_unstable_by_key(|named| named.name);
-    names
+    Catalogue::built_in().names()
+}
+
+impl Catalogue {
+    /// Returns all names, in alphabetical order.
+    pub fn names(&'static self) -> Vec<Named> {
+        let mut names: Vec<Named> = self.entries().iter().flat_map(names_of).collect();
+        names.sort_unstable_by_key(|named| named.name);
+        names
+    }
 }
 
 fn names_of(entry: &'static Entry) -> impl Iterator<Item = Named> {

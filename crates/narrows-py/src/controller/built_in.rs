@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use narrows_control::catalogue::{Catalogue, Choice};
+use narrows_control::catalogue::Choice;
 use narrows_control::congestion::{Controller, Recovery};
 use narrows_control::parameter::{Value, Values};
 use pyo3::exceptions::PyValueError;
@@ -11,6 +11,7 @@ use pyo3::types::{PyBool, PyDict};
 
 use super::events::{PyAck, PyCongestion, PyConnection, PyLost, PyMoment, PyRestart};
 use super::window::PyWindow;
+use crate::extension::catalogue;
 
 /// A built-in congestion controller. `narrows.custom.BuiltIn` is its public form.
 #[pyclass(frozen)]
@@ -30,7 +31,7 @@ impl BuiltIn {
     #[new]
     fn new(name: &str, params: &Bound<'_, PyDict>) -> PyResult<Self> {
         let choice = Choice { name: name.to_owned(), params: values(params)? };
-        let catalogue = Catalogue::built_in();
+        let catalogue = catalogue();
         catalogue.check(&choice).map_err(|problem| PyValueError::new_err(problem.to_string()))?;
         let controller = catalogue
             .build(&choice)

@@ -173,7 +173,8 @@ def native() -> Finding:
         return Finding(
             "native module", False, ("sim", "kernel", "vm"), "everything", extras.BUILD, str(error)
         )
-    return Finding("native module", True, ("sim", "kernel", "vm"), "everything", "", _native.version)
+    found = f"{_native.version}, {_native.__file__}" if "NARROWS_NATIVE" in os.environ else _native.version
+    return Finding("native module", True, ("sim", "kernel", "vm"), "everything", "", found)
 
 
 def emulator() -> Finding:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.congestion import EBPF
+from narrows.errors import NarrowsError
 
 PACKAGE = Path(__file__).parents[2]
 KINDS = ("congestion", "rate", "stacks", "queues", "topologies", "networks", "loss", "measures")
@@ -40,10 +41,10 @@ def comma_separated(source: Callable[[], Iterable[str]]) -> Callable[[str], list
 
 
 def congestion_controllers() -> list[str]:
-    """Names in the simulator's registry, or none if the native module is not built."""
+    """Names in the simulator's registry, or none if the native module cannot be loaded."""
     try:
         from narrows import _native  # noqa: PLC0415 (may be absent)
-    except ImportError:
+    except (ImportError, NarrowsError):
         return []
     return [name for name, _ in _native.congestion_controllers()]
 

@@ -1,14 +1,16 @@
 //! The catalogues of congestion controllers and rate controllers as JSON. Python reads names, parameters,
 //! colours of figures and documentation from them.
 
-use narrows_control::catalogue::{Catalogue, Entry, Look, Preset, Service};
+use narrows_control::catalogue::{Entry, Look, Preset, Service};
 use narrows_control::parameter::{ModuleValues, Parameter, Takes, Value, Values};
 use narrows_control::rate::registry;
 use serde_json::{Value as Json, json};
 
+use crate::extension::catalogue;
+
 /// All congestion controllers, in the order in which figures show them.
 pub(crate) fn congestion() -> String {
-    Json::Array(Catalogue::built_in().entries().iter().map(entry).collect()).to_string()
+    Json::Array(catalogue().entries().iter().map(entry).collect()).to_string()
 }
 
 /// All rate controllers.

@@ -1,0 +1,8 @@
+//! The Python module of Narrows with the controller of this example.
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    narrows_py::module(m, &[own_controller::CONSTANT])
+}

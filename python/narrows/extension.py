@@ -1,0 +1,66 @@
+"""A native module with more congestion controllers. The environment variable `NARROWS_NATIVE` names its file.
+
+`examples/own-controller` of the repository is such a module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from narrows.errors import NarrowsError
+from narrows.version import release
+
+VARIABLE = "NARROWS_NATIVE"
+NAME = "narrows._native"
+
+
+class _Loader(ExtensionFileLoader):
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        try:
+            return super().create_module(spec)
+        except ImportError as error:
+            trouble = str(error).removeprefix(f"{self.path}: ")  # the dynamic linker's text begins with it
+            raise NarrowsError(f"{VARIABLE}: {self.path}: {trouble}") from None
+
+    def exec_module(self, module: ModuleType) -> None:
+        try:
+            super().exec_module(module)
+        except (ImportError, ValueError) as error:
+            raise NarrowsError(f"{VARIABLE}: {self.path}: {error}") from None
+        found, expected = getattr(module, "version", "unknown"), release()
+        if found != expected:
+            raise NarrowsError(f"{VARIABLE}: {self.path}: found version {found}, expected {expected}")
+
+
+class Finder(MetaPathFinder):
+    """Finds `narrows._native` in a file.
+
+    Args:
+        file: the shared library that cargo has built.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = Path(file).absolute()
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002 (the interface of importlib)
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """The module's place; None for any other module.
+
+        Raises:
+            NarrowsError: if there is no such file. Loading raises the same error for a file that is not the
+                module, or that has another version than the package.
+        """
+        if fullname != NAME:
+            return None
+        if not self._file.is_file():
+            raise NarrowsError(f"{VARIABLE}: found no file {self._file}, expected a native module")
+        return spec_from_file_location(NAME, self._file, loader=_Loader(NAME, str(self._file)))
