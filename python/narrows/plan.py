@@ -207,6 +207,9 @@ _LinkPlan = TypedDict(
 class LinkPlan(_LinkPlan):
     """A directed link, which consists of a port with its queue and the wire after the port."""
 
+    aggregation: NotRequired[Span | None]
+    """Packets of this interval arrive together, at its end. Intervals are counted from the start of the
+    run."""
     delay: list[tuple[Time, Span]]
     """Propagation delay over time: steps of (start, delay), the first at 0."""
     duplicate: NotRequired[float]
@@ -218,6 +221,8 @@ class LinkPlan(_LinkPlan):
     loss."""
     name: str
     """Name in results, e.g. `R0->R1`."""
+    policer: NotRequired[PolicerPlan | None]
+    """Drops packets above a rate, after the queue."""
     queue: QueuePlan
     """Queue of the link's port."""
     rate: RatePlan
@@ -280,6 +285,18 @@ class RedMarkPlan(TypedDict):
     """Lower threshold in packets. Below it, no packet is marked or dropped early."""
     weight: float
     """Weight of the newest value in the moving average of the queue length."""
+
+
+class PolicerPlan(TypedDict):
+    """A token bucket that drops packets for which it has no tokens.
+
+    It is full at the start of the run.
+    """
+
+    burst: Bytes
+    """Size of the bucket."""
+    rate: Rate
+    """Rate at which the bucket fills, in L3 bytes."""
 
 
 class ProbePlan(TypedDict):

@@ -336,3 +336,45 @@ def test_thousands_of_hosts_take_no_time():
         rtt = "20ms"
     """ + "[[flows]]\n" * 2000)  # fmt: skip
     assert len(plan["flows"]) == 2000
+
+
+def test_a_policer_and_aggregation_apply_in_one_direction():
+    text = """
+    [[links]]
+    name = "access"
+    between = ["a", "b"]
+    rate = "100mbit"
+    delay = "5ms"
+    policer = { rate = "20mbit", burst = "250kB" }
+    back = { aggregation = "10ms" }
+    [[flows]]
+    from = "a"
+    to = "b"
+    """
+    plan = plan_of(text)
+    forth, back = link(plan, "access"), link(plan, "access.back")
+    assert forth["policer"] == {"rate": 2_500_000, "burst": 250_000} and forth["aggregation"] is None
+    assert back["aggregation"] == 10_000_000 and back["policer"] is None
+
+
+def test_the_bottleneck_of_a_topology_can_have_a_policer():
+    plan = plan_of(DUMBBELL.replace('loss = "1%"', 'policer = { rate = "50mbit", burst = "1500B" }'))
+    assert link(plan, "bottleneck")["policer"] == {"rate": 6_250_000, "burst": 1500}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            'policer = { rate = "20mbit", burst = "1kB" }',
+            "policer.burst: found '1kB', expected at least 1500",
+        ),
+        ('policer = { rate = "0mbit", burst = "9kB" }', "policer.rate: found '0mbit', expected"),
+        ('policer = { rate = "20mbit" }', "policer.burst: found nothing, expected"),
+        ('aggregation = "0ms"', "aggregation: found '0ms', expected"),
+    ],
+)
+def test_a_wrong_policer_or_aggregation_is_one_line(given, said):
+    with pytest.raises(ScenarioError) as error:
+        loads(DUMBBELL.replace('loss = "1%"', given))
+    assert f"topology.{said}" in str(error.value)

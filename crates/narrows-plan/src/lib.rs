@@ -107,6 +107,12 @@ pub struct LinkPlan {
     /// Probability that a packet arrives twice.
     #[serde(default)]
     pub duplicate: f64,
+    /// Drops packets above a rate, after the queue.
+    #[serde(default)]
+    pub policer: Option<PolicerPlan>,
+    /// Packets of this interval arrive together, at its end. Intervals are counted from the start of the run.
+    #[serde(default)]
+    pub aggregation: Option<Span>,
     /// Queue of the link's port.
     pub queue: QueuePlan,
 }
@@ -129,6 +135,8 @@ impl LinkPlan {
             jitter: None,
             loss: Vec::new(),
             duplicate: 0.0,
+            policer: None,
+            aggregation: None,
             queue: QueuePlan::Fifo { limit, mark: MarkPlan::None },
         }
     }
@@ -170,6 +178,17 @@ pub struct JitterPlan {
     /// Whether packets may overtake each other.
     #[serde(default)]
     pub reorder: bool,
+}
+
+/// A token bucket that drops packets for which it has no tokens. It is full at the start of the run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PolicerPlan {
+    /// Rate at which the bucket fills, in L3 bytes.
+    pub rate: Rate,
+    /// Size of the bucket.
+    pub burst: Bytes,
 }
 
 /// Random loss.

@@ -26,6 +26,8 @@ fn link(from: u32, to: u32, mbit: u64, delay: Span, packets: Option<u32>) -> Lin
         jitter: None,
         loss: Vec::new(),
         duplicate: 0.0,
+        policer: None,
+        aggregation: None,
         queue: QueuePlan::Fifo { limit: LimitPlan { packets, bytes: None }, mark: MarkPlan::None },
     }
 }

@@ -156,6 +156,14 @@ fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
     require(&format!("{at}.delay"), longest, longest <= MAX_DELAY, "at most 1000 s")?;
     let jitter = link.jitter.as_ref().map_or(Span::ZERO, |j| j.max);
     require(&format!("{at}.jitter.max"), jitter, jitter <= MAX_DELAY, "at most 1000 s")?;
+    let aggregation = link.aggregation.unwrap_or(Span::from_nanos(1));
+    let is_valid = aggregation > Span::ZERO && aggregation <= MAX_DELAY;
+    require(&format!("{at}.aggregation"), aggregation, is_valid, "above 0, and at most 1000 s")?;
+    if let Some(policer) = &link.policer {
+        require(&format!("{at}.policer.rate"), policer.rate, policer.rate > Rate::ZERO, "above 0")?;
+        let expected = "at least a full packet, 1500 bytes";
+        require(&format!("{at}.policer.burst"), policer.burst, policer.burst.get() >= 1500, expected)?;
+    }
     require(&format!("{at}.duplicate"), link.duplicate, is_probability(link.duplicate), "0 to 1")?;
     let steps = format_args!("{} steps", link.loss.len());
     require(&format!("{at}.loss"), steps, is_ordered(&link.loss), "steps in order of time")?;

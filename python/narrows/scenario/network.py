@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from narrows import units
 from narrows.errors import Expected, hint
+from narrows.packets import FULL_PACKET
 from narrows.scenario.fields import (
     Delay,
     Duration,
@@ -265,6 +266,15 @@ class Jitter(Table):
     """Whether packets may be reordered."""
 
 
+class Policer(Table):
+    """A token bucket that drops packets for which it has no tokens. It is full at the start of the run."""
+
+    rate: Rate
+    """L3 rate at which the bucket fills."""
+    burst: Annotated[Size, Field(ge=FULL_PACKET)]
+    """Size of the bucket, at least a full packet."""
+
+
 class Trace(Table):
     """Capacity from a file."""
 
@@ -319,6 +329,10 @@ class Traits(Table):
     """Random extra delay of each packet: its maximum or a table."""
     duplicate: Probability = 0.0
     """Probability that a packet is duplicated."""
+    policer: Policer | None = None
+    """Drops packets above a rate, after the queue."""
+    aggregation: PositiveDuration | None = None
+    """Packets of this interval arrive together, at its end."""
     trace: Trace | None = None
     """Rate over time from a file; instead of `rate`."""
     at: list[Change] = []
@@ -328,8 +342,9 @@ class Traits(Table):
 class Link(Traits):
     """A link and both its directions.
 
-    `rate`, `delay`, `queue` and their changes apply to both directions. `loss`, `jitter`, `duplicate` and
-    `trace` apply from the first node to the second. `back` overrides keys of the reverse direction.
+    `rate`, `delay`, `queue` and their changes apply to both directions. `loss`, `jitter`, `duplicate`,
+    `policer`, `aggregation` and `trace` apply from the first node to the second. `back` overrides keys of the
+    reverse direction.
     """
 
     name: Name | None = None
@@ -338,7 +353,7 @@ class Link(Traits):
     """The two nodes."""
     back: Traits | None = None
     """Keys that have other values in the reverse direction: `rate`, `delay`, `queue`, `loss`, `jitter`,
-    `duplicate`, `trace` or `at`."""
+    `duplicate`, `policer`, `aggregation`, `trace` or `at`."""
 
 
 class Node(Table):

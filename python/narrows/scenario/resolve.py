@@ -246,6 +246,7 @@ class _Resolver:
         if traits.at != changes:
             raise ScenarioError("found changes out of order, expected rising times", f"{link.key}.at")
         queue, jitter = traits.queue or network.Fifo(kind="fifo"), traits.jitter
+        policer = traits.policer
         return {
             "name": link.name,
             "from": link.source,
@@ -255,6 +256,8 @@ class _Resolver:
             "jitter": None if jitter is None else {"max": jitter.max, "reorder": jitter.reorder},
             "loss": parts.loss(traits.loss, changes),
             "duplicate": traits.duplicate,
+            "policer": None if policer is None else {"rate": policer.rate // 8, "burst": policer.burst},
+            "aggregation": traits.aggregation,
             "queue": self._queue(queue, link, index),
         }
 

@@ -146,6 +146,13 @@ def test_a_relay_exists_only_for_links_with_delay_or_loss(plan):
     ]
 
 
+@pytest.mark.parametrize("trait", ['policer = { rate = "20mbit", burst = "30kB" }', 'aggregation = "5ms"'])
+def test_a_relay_implements_policers_and_aggregation(plan, trait):
+    text = THREE.replace('rate = "1gbit"\nqueue', f'rate = "1gbit"\n{trait}\nqueue', 1)
+    relays = lay_out(plan(text)).relays
+    assert {relay.link for relay in relays if relay.netem is None} >= {0}
+
+
 def test_commands_of_three_nodes(plan):
     todo = commands(lay_out(plan(THREE)), "P-")
     assert todo.namespaces == ["P-n0", "P-n1", "P-n2", "P-wire"]

@@ -96,6 +96,8 @@ mod tests {
             jitter: None,
             loss: Vec::new(),
             duplicate: 0.0,
+            policer: None,
+            aggregation: None,
             queue: QueuePlan::Fifo { limit: LimitPlan::default(), mark: MarkPlan::None },
         };
         let plan = Plan {

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use narrows_control::units::{Span, Time};
+use narrows_control::units::{Bytes, Span, Time};
 use narrows_sim::model::{Histogram, Impairments, Service, step_at};
 use narrows_sim::plan::{LimitPlan, LinkPlan, MarkPlan, QueuePlan};
 
@@ -146,7 +146,8 @@ impl Link {
             },
         };
         self.stats.accepted_bytes += bytes as u64;
-        let fate = self.impair.as_mut().map(|i| i.draw_fate(finish)).unwrap_or_default();
+        let fate =
+            self.impair.as_mut().map(|i| i.draw_fate(finish, Bytes::new(bytes.into()))).unwrap_or_default();
         if fate.is_lost {
             self.stats.lost += 1;
             return Fate::Lost;

@@ -1,7 +1,7 @@
 //! Tests of the link model, without real packets.
 
 use narrows_control::units::Rate;
-use narrows_sim::plan::{JitterPlan, LossPlan, RatePlan};
+use narrows_sim::plan::{JitterPlan, LossPlan, PolicerPlan, RatePlan};
 use proptest::prelude::*;
 
 use super::*;
@@ -19,6 +19,8 @@ fn plan() -> LinkPlan {
         jitter: None,
         loss: Vec::new(),
         duplicate: 0.0,
+        policer: None,
+        aggregation: None,
         queue: QueuePlan::Fifo { limit: LimitPlan::default(), mark: MarkPlan::None },
     }
 }
@@ -98,9 +100,35 @@ fn the_losses_are_the_same_as_in_the_simulator() {
     let mut simulator = Impairments::new(&p, 7, 3).unwrap();
     for i in 0..2000 {
         let now = Time::from_nanos(i);
-        assert_eq!(l.offer(now, 100) == Fate::Lost, simulator.draw_fate(now).is_lost);
+        assert_eq!(l.offer(now, 100) == Fate::Lost, simulator.draw_fate(now, Bytes::new(100)).is_lost);
     }
     assert!(l.stats.lost > 0);
+}
+
+#[test]
+fn a_policer_and_aggregation_are_those_of_the_simulator() {
+    let mut p = plan();
+    // A burst of two packets, and one more each 3 ms. Packets arrive every 5 ms.
+    p.policer = Some(PolicerPlan { rate: Rate::from_bits_per_sec(4_000_000), burst: Bytes::new(3000) });
+    p.aggregation = Some(Span::from_millis(5));
+    let mut l = link(&p, RelayModel::Delay);
+    let mut simulator = Impairments::new(&p, 7, 3).unwrap();
+    let mut lost = 0;
+    for n in 0..100 {
+        let (now, sent) = (ms(2 * n), ms(2 * n + 1)); // a packet takes 1 ms on the wire
+        let expected = simulator.draw_fate(sent, Bytes::new(1500));
+        let fate = match expected.is_lost {
+            true => Fate::Lost,
+            false => Fate::Arrives {
+                at: sent + Span::from_millis(10) + expected.extra_delay,
+                is_duplicated: false,
+            },
+        };
+        assert_eq!(l.offer(now, 1500), fate);
+        lost += u64::from(expected.is_lost);
+    }
+    // 300 ms of packets each 2 ms, and tokens for one each 3 ms.
+    assert_eq!((l.stats.lost, lost), (32, 32));
 }
 
 #[test]

@@ -1,42 +1,73 @@
-//! Impairments of a link: random loss, duplication, jitter.
+//! Impairments of a link: a policer, random loss, duplication, jitter and aggregation, in this order.
 
-use narrows_control::units::{Span, Time};
+use narrows_control::units::{Bytes, Rate, Span, Time};
 
 use crate::engine::{Random, Stream};
-use crate::plan::{JitterPlan, LinkPlan, LossPlan};
+use crate::plan::{JitterPlan, LinkPlan, LossPlan, PolicerPlan};
 
-/// Random loss, duplication and jitter of a link. Each has its own random stream.
+/// The impairments of a link. Loss, duplication and jitter each have their own random stream.
 #[derive(Clone, Debug)]
 pub struct Impairments {
+    policer: Option<Policer>,
     loss: Vec<(Time, LossPlan)>,
     /// Whether the link is in the bad state of the Gilbert-Elliott model.
     is_bad: bool,
     duplicate: f64,
     jitter: Option<JitterPlan>,
+    aggregation: Option<Span>,
     random: [Random; 3],
+}
+
+/// A token bucket that drops. It is kept as the time at which the bucket is full (the virtual scheduling of the generic cell
+/// rate algorithm, ITU-T I.371), so that no fraction of a token is lost.
+#[derive(Clone, Debug)]
+struct Policer {
+    rate: Rate,
+    /// The time in which an empty bucket fills.
+    depth: Span,
+    full_at: Time,
+}
+
+impl Policer {
+    fn new(plan: &PolicerPlan) -> Self {
+        Policer { rate: plan.rate, depth: plan.rate.time_for(plan.burst), full_at: Time::ZERO }
+    }
+
+    /// Takes the tokens of a packet. Returns whether there were enough.
+    fn conforms(&mut self, now: Time, size: Bytes) -> bool {
+        let full_at = self.full_at.max(now) + self.rate.time_for(size);
+        let conforms = full_at.since(now) <= self.depth;
+        if conforms {
+            self.full_at = full_at;
+        }
+        conforms
+    }
 }
 
 /// The effect of the impairments on a packet that has left the queue.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Fate {
-    /// Whether the packet is lost.
+    /// Whether the packet is lost, or dropped by the policer.
     pub is_lost: bool,
     /// Whether the packet arrives twice.
     pub is_duplicated: bool,
-    /// Additional delay by jitter.
+    /// Additional delay by jitter and aggregation.
     pub extra_delay: Span,
 }
 
 impl Impairments {
     /// Creates the impairments of link number `link`. Returns `None` for a perfect link.
     pub fn new(plan: &LinkPlan, seed: u64, link: u64) -> Option<Box<Self>> {
-        let perfect = plan.loss.is_empty() && plan.duplicate == 0.0 && plan.jitter.is_none();
+        let is_random = !plan.loss.is_empty() || plan.duplicate > 0.0 || plan.jitter.is_some();
+        let perfect = !is_random && plan.policer.is_none() && plan.aggregation.is_none();
         (!perfect).then(|| {
             Box::new(Impairments {
+                policer: plan.policer.as_ref().map(Policer::new),
                 loss: plan.loss.clone(),
                 is_bad: false,
                 duplicate: plan.duplicate,
                 jitter: plan.jitter.clone(),
+                aggregation: plan.aggregation,
                 random: [0, 1, 2].map(|k| Random::new(seed, Stream::Impairments.of(link << 2 | k))),
             })
         })
@@ -47,8 +78,11 @@ impl Impairments {
         self.jitter.as_ref().is_some_and(|j| j.reorder)
     }
 
-    /// Draws the fate of a packet that enters the link at `now`.
-    pub fn draw_fate(&mut self, now: Time) -> Fate {
+    /// Decides the fate of a packet that enters the link at `now`. Times must not decrease from call to call.
+    pub fn draw_fate(&mut self, now: Time, size: Bytes) -> Fate {
+        if self.policer.as_mut().is_some_and(|policer| !policer.conforms(now, size)) {
+            return Fate { is_lost: true, ..Fate::default() };
+        }
         let model = self.loss.partition_point(|&(t, _)| t <= now).checked_sub(1).map(|i| &self.loss[i].1);
         let [loss, duplicate, jitter] = &mut self.random;
         let is_lost = match model {
@@ -60,10 +94,89 @@ impl Impairments {
                 loss.chance(if self.is_bad { bad } else { good })
             }
         };
-        Fate {
-            is_lost,
-            is_duplicated: duplicate.chance(self.duplicate),
-            extra_delay: self.jitter.as_ref().map_or(Span::ZERO, |j| j.max.mul_f64(jitter.unit())),
+        let is_duplicated = duplicate.chance(self.duplicate);
+        let mut extra_delay = self.jitter.as_ref().map_or(Span::ZERO, |j| j.max.mul_f64(jitter.unit()));
+        if let Some(interval) = self.aggregation {
+            let begun = Span::from_nanos((now + extra_delay).as_nanos() % interval.as_nanos());
+            if begun > Span::ZERO {
+                extra_delay += interval - begun;
+            }
         }
+        Fate { is_lost, is_duplicated, extra_delay }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narrows_control::units::Rate;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::plan::LimitPlan;
+
+    /// One byte takes 8 ns.
+    const GBIT: u64 = 1_000_000_000;
+
+    fn impaired(change: impl FnOnce(&mut LinkPlan)) -> Box<Impairments> {
+        let rate = Rate::from_bits_per_sec(GBIT);
+        let mut plan = LinkPlan::new("a->b", (0, 1), rate, Span::ZERO, LimitPlan::default());
+        change(&mut plan);
+        Impairments::new(&plan, 1, 0).expect("an impairment")
+    }
+
+    proptest! {
+        /// The bucket as a number of tokens, in bytes times 8 so that a nanosecond gives one.
+        #[test]
+        fn a_policer_is_a_token_bucket(
+            packets in prop::collection::vec((0u64..40_000, 40u64..1500), 1..300),
+            burst in 1500u64..20_000,
+        ) {
+            let mut impair = impaired(|plan| {
+                plan.policer = Some(PolicerPlan { rate: Rate::from_bits_per_sec(GBIT), burst: Bytes::new(burst) });
+            });
+            let (mut now, mut tokens) = (0, burst * 8);
+            for (gap, size) in packets {
+                now += gap;
+                tokens = (tokens + gap).min(burst * 8);
+                let conforms = tokens >= size * 8;
+                if conforms {
+                    tokens -= size * 8;
+                }
+                let fate = impair.draw_fate(Time::from_nanos(now), Bytes::new(size));
+                prop_assert_eq!(fate.is_lost, !conforms);
+            }
+        }
+
+        #[test]
+        fn packets_of_an_interval_arrive_together_at_its_end(
+            gaps in prop::collection::vec(0u64..5_000_000, 1..200),
+            interval in 1u64..20_000_000,
+        ) {
+            let mut impair = impaired(|plan| plan.aggregation = Some(Span::from_nanos(interval)));
+            let mut now = 0;
+            for gap in gaps {
+                now += gap;
+                let fate = impair.draw_fate(Time::from_nanos(now), Bytes::new(1500));
+                let arrival = now + fate.extra_delay.as_nanos();
+                prop_assert_eq!(arrival, now.div_ceil(interval) * interval);
+            }
+        }
+    }
+
+    #[test]
+    fn aggregation_follows_jitter() {
+        let mut impair = impaired(|plan| {
+            plan.jitter = Some(JitterPlan { max: Span::from_millis(3), reorder: false });
+            plan.aggregation = Some(Span::from_millis(10));
+        });
+        let mut arrivals: Vec<u64> = (0..200)
+            .map(|_| {
+                impair.draw_fate(Time::from_nanos(8_000_000), Bytes::new(1500)).extra_delay.as_nanos()
+                    + 8_000_000
+            })
+            .collect();
+        arrivals.sort_unstable();
+        arrivals.dedup();
+        assert_eq!(arrivals, [10_000_000, 20_000_000]);
     }
 }

@@ -358,7 +358,7 @@ impl Port {
         events: &mut EventQueue,
     ) {
         let Some(impair) = &mut self.impair else { return };
-        let fate = impair.draw_fate(finish);
+        let fate = impair.draw_fate(finish, Bytes::new(packets.get(packet).size.into()));
         let can_reorder = impair.can_reorder();
         if fate.is_lost {
             self.stats.random_losses += 1;

@@ -45,6 +45,8 @@ pub fn link(from: u32, to: u32, rate: Rate, delay: Span, queue: QueuePlan) -> Li
         jitter: None,
         loss: Vec::new(),
         duplicate: 0.0,
+        policer: None,
+        aggregation: None,
         queue,
     }
 }

@@ -4,7 +4,7 @@
 use crate::common::*;
 use narrows_control::units::{Bytes, Rate, Span, Time};
 use narrows_sim::plan::{
-    AppPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan, QueuePlan, RatePlan,
+    AppPlan, HtbClassPlan, JitterPlan, LimitPlan, LossPlan, MarkPlan, Plan, PolicerPlan, QueuePlan, RatePlan,
 };
 
 fn codel(ecn: bool) -> QueuePlan {
@@ -293,6 +293,34 @@ fn random_loss_has_the_mean_rate_of_its_model() {
     let (lost, offered) = lossy(LossPlan::GilbertElliott { p: 0.01, r: 0.25, good: 0.0, bad: 0.5 });
     let mean = 0.01 / 0.26 * 0.5;
     assert!((lost / offered / mean - 1.0).abs() < 0.15, "{} for {mean}", lost / offered);
+}
+
+#[test]
+fn a_policer_passes_its_burst_and_then_its_rate() {
+    // 20 Mbit/s for 10 s, of which 5 Mbit/s and a burst of 1 MB pass. The rest counts as lost behind the queue.
+    let mut plan = path(mbit(100), ms(0), fifo(packets(1000)), 10);
+    plan.links[0].policer = Some(PolicerPlan { rate: mbit(5), burst: Bytes::new(1_000_000) });
+    plan.flows = vec![udp(mbit(20))];
+    let r = run(&plan);
+    let passed = (10 * 5_000_000 / 8 + 1_000_000) / 1500;
+    let arrived = r.counts.delivered_packets;
+    assert!(arrived.abs_diff(passed) <= 2, "{arrived} instead of {passed}");
+    let links = r.table("links").unwrap();
+    let lost = links.u64("random_losses").unwrap()[0];
+    assert!((arrived + lost).abs_diff(10 * 20_000_000 / 8 / 1500) <= 2, "{lost} lost");
+}
+
+#[test]
+fn acks_on_an_aggregating_link_arrive_in_bursts_and_cubic_still_fills_the_link() {
+    let mut plan = path(mbit(20), ms(20), fifo(packets(200)), 20);
+    plan.links[1].aggregation = Some(ms(10));
+    plan.flows = vec![bulk("cubic")];
+    let r = run(&plan);
+    assert!(utilisation(&r) > 0.95, "{}", utilisation(&r));
+    let flows = r.table("flows").unwrap();
+    // An ACK waits for up to 10 ms.
+    let shortest = flows.f64("min_rtt_s").unwrap()[0];
+    assert!((0.020..0.031).contains(&shortest), "{shortest}");
 }
 
 #[test]

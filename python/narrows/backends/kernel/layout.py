@@ -24,7 +24,7 @@ from functools import cached_property
 from ipaddress import IPv4Address
 from itertools import pairwise
 
-from narrows.backends.kernel.netem import Netem, netem
+from narrows.backends.kernel.netem import RELAYED, Netem, netem
 from narrows.backends.kernel.queues import Qdisc, check_shaped, qdisc, relay_shapes
 from narrows.errors import ScenarioError
 from narrows.packets import FULL_PACKET, HEADERS, INITIAL_WINDOW
@@ -279,7 +279,7 @@ class _Placement:
 
     def _needs_relay(self, index: int) -> bool:
         link = self.links[index]
-        behind = any(span for _, span in link["delay"]) or link["jitter"] or link["loss"] or link["duplicate"]
+        behind = any(span for _, span in link["delay"]) or link["loss"] or any(map(link.get, RELAYED))
         return bool(behind) or relay_shapes(link)
 
     def _endpoints(self) -> None:

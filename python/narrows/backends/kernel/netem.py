@@ -27,6 +27,10 @@ class Netem:
         return f"netem limit {ENDLESS_PACKETS} delay {self.delay / 1000:.3f}us{loss}"
 
 
+RELAYED = ("jitter", "duplicate", "policer", "aggregation")
+"""Properties of a link that only a relay models as the simulator does."""
+
+
 def netem(link: LinkPlan) -> Netem | None:
     """A link's delay and loss, or None if netem cannot model them exactly.
 
@@ -34,7 +38,7 @@ def netem(link: LinkPlan) -> Netem | None:
     jitter, netem reorders packets. With duplication, netem offers the duplicates to the queue again.
     """
     delays, losses = link["delay"], link["loss"]
-    if len(delays) > 1 or len(losses) > 1 or link["jitter"] or link["duplicate"] or relay_shapes(link):
+    if len(delays) > 1 or len(losses) > 1 or relay_shapes(link) or any(link.get(key) for key in RELAYED):
         return None
     loss = losses[0][1] if losses else None
     if loss is not None and loss["kind"] != "bernoulli":
