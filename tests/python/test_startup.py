@@ -64,7 +64,7 @@ def test_version_and_help_import_no_slow_module(words):
         ("narrows ru", {"run"}),
         ("narrows matrix cu", {"cubic", "cubic-hystartpp"}),
         ("narrows matrix cubic re", {"reno", "reno-hystartpp"}),
-        ("narrows study b", {"brf", "bdr", "bbr-gain"}),
+        ("narrows study b", {"brf", "bdr", "bbr-draft", "bbr-gain"}),
         ("narrows list q", {"queues"}),
         ("narrows run my.toml --on k", {"kernel"}),
         ("narrows run my.toml --set topology.rt", {"topology.rtt=", "topology.rtts="}),

@@ -1,6 +1,6 @@
 """Measures of runs, by name. Importing this package registers the measures that need only a run's tables."""
 
-from narrows.results.measures import allocation, crowds, general, iperf3, queues, signalling, states
+from narrows.results.measures import allocation, crowds, general, iperf3, phases, queues, signalling, states
 from narrows.results.measures.registry import (
     MEASURES,
     Measure,
@@ -23,6 +23,7 @@ __all__ = [
     "iperf3",
     "measure",
     "measure_run",
+    "phases",
     "queues",
     "signalling",
     "states",

@@ -1,0 +1,235 @@
+"""The phases of a flow's BBR over time, from its traces.
+
+A run has them with `[probes] traces = true`. A phase that begins and ends between two samples is not seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.errors import NarrowsError, choice
+from narrows.packets import FULL_PACKET
+from narrows.results.measures.registry import measure
+from narrows.results.measures.states import Visit
+from narrows.results.runs import Run
+
+DRAFT = "draft-ietf-ccwg-bbr-06"
+"""The source of the definitions: the names of the phases, and the variables."""
+PROBE_BW = 2
+NAMES = {0: "startup", 1: "drain", 3: "probe_rtt"}
+STEPS = {0: "up", 1: "down", 2: "cruise", 3: "refill"}
+"""Steps of ProbeBW. BBR v1 has none; its phase is called `probe_bw`."""
+PHASES = (*NAMES.values(), *STEPS.values(), "probe_bw")
+Floats = NDArray[np.float64]
+
+
+def traced(run: Run, of: str, key: str) -> tuple[Floats, Floats]:
+    """Times (s) and values of a variable of the only flow that matches `of`. Both are empty without traces.
+
+    Raises:
+        NarrowsError: if not exactly one flow matches.
+    """
+    rows = run.flows(of)
+    if rows.size != 1:
+        raise NarrowsError(f"flow {of}: found {rows.size} of that name in the results, expected one")
+    name = run.names("flows", "name")[rows[0]]
+    kept = ("traces", name)
+    if kept not in run.measured:
+        run.measured[kept] = _variables(run, name)
+    variables: dict[str, tuple[Floats, Floats]] = run.measured[kept]
+    return variables.get(key, (np.empty(0), np.empty(0)))
+
+
+def _variables(run: Run, name: str) -> dict[str, tuple[Floats, Floats]]:
+    """Times and values of all variables of an entity."""
+    if "traces" not in run.tables:
+        return {}
+    own = np.array(run.names("traces", "entity")) == name
+    keys = np.array(run.names("traces", "key"))[own]
+    t, values = run.column("traces", "t_s")[own], run.column("traces", "value")[own]
+    return {str(key): (t[keys == key], values[keys == key]) for key in np.unique(keys)}
+
+
+def phases(run: Run, of: str) -> list[Visit]:
+    """The phases of the flow in order. The last one ends with its last sample."""
+    t, numbers = traced(run, of, "phase")
+    if not t.size:
+        return []
+    _, steps = traced(run, of, "step")
+    if not steps.size:
+        steps = np.full_like(numbers, np.nan)
+    names = [_name(int(number), step) for number, step in zip(numbers, steps, strict=True)]
+    begins = [0, *(index for index in range(1, len(names)) if names[index] != names[index - 1])]
+    ends = [*begins[1:], len(names) - 1]
+    return [
+        Visit(names[first], float(t[first]), float(t[last])) for first, last in zip(begins, ends, strict=True)
+    ]
+
+
+def _name(number: int, step: float) -> str:
+    if number != PROBE_BW:
+        return NAMES[number]
+    return "probe_bw" if math.isnan(step) else STEPS[int(step)]
+
+
+def _visits(run: Run, of: str, phase: str, after_s: float = 0.0) -> list[Visit]:
+    """Visits to a phase that begin at `after_s` or later, and end before the run does."""
+    if phase not in PHASES:
+        raise NarrowsError(f"phase: {choice(phase, PHASES)}")
+    return [visit for visit in phases(run, of)[:-1] if visit.state == phase and visit.begin_s >= after_s]
+
+
+@measure("Next phase", "%", DRAFT)
+def next_phase(
+    run: Run, phase: str, expected: str | Sequence[str], of: str = "*", after_s: float = 0.0
+) -> float:
+    """Share of the visits to a phase after which an expected phase follows."""
+    following = [expected] if isinstance(expected, str) else list(expected)
+    for name in following:
+        if name not in PHASES:
+            raise NarrowsError(f"expected: {choice(name, PHASES)}")
+    visits = _visits(run, of, phase, after_s)
+    after = [late.state for early, late in pairwise(phases(run, of)) if early in visits]
+    return 100.0 * float(np.mean([state in following for state in after])) if after else math.nan
+
+
+@measure("Time in a phase", "%", DRAFT)
+def time_in_phase(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
+    """Share of the time after `after_s` that the flow spends in a phase."""
+    if phase not in PHASES:
+        raise NarrowsError(f"phase: {choice(phase, PHASES)}")
+    found = phases(run, of)
+    if not found or found[-1].end_s <= after_s:
+        return math.nan
+    spent = sum(max(0.0, v.end_s - max(v.begin_s, after_s)) for v in found if v.state == phase)
+    return 100.0 * spent / (found[-1].end_s - max(after_s, found[0].begin_s))
+
+
+@measure("Shortest phase", "s", DRAFT)
+def shortest_phase(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
+    """Length of the shortest visit to a phase."""
+    return min((visit.end_s - visit.begin_s for visit in _visits(run, of, phase, after_s)), default=math.nan)
+
+
+@measure("Time between phases", "s", DRAFT)
+def between_phases(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
+    """Mean time from the end of a visit to the beginning of the next one."""
+    found = _visits(run, of, phase, after_s)
+    gaps = [late.begin_s - early.end_s for early, late in pairwise(found)]
+    return float(np.mean(gaps)) if gaps else math.nan
+
+
+@measure("Variable in a phase", "", DRAFT)
+def traced_in_phase(run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0) -> float:
+    """Mean of a traced variable in the visits to a phase, e.g. of `pacing_gain`."""
+    t, values = traced(run, of, key)
+    visits = _visits(run, of, phase, after_s)
+    inside = [values[(t >= visit.begin_s) & (t < visit.end_s)] for visit in visits]
+    together = np.concatenate(inside) if inside else np.empty(0)
+    return float(np.nanmean(together)) if np.isfinite(together).any() else math.nan
+
+
+def _estimate(run: Run, of: str) -> tuple[Floats, Floats]:
+    """Times and values of the bandwidth's maximum, in bytes/s. BBR v1 calls it `bw`."""
+    t, values = traced(run, of, "max_bw")
+    return (t, values) if t.size else traced(run, of, "bw")
+
+
+def _last(t: Floats, values: Floats, end_s: float) -> float:
+    """The value of the last sample before a time."""
+    before = values[t < end_s]
+    return float(before[-1]) if before.size else math.nan
+
+
+@measure("Estimated bandwidth at the end of a phase", "%", DRAFT)
+def estimate_at_end(run: Run, phase: str, link: str, of: str = "*", after_s: float = 0.0) -> float:
+    """`max_bw` at the end of the first visit to a phase, as a share of the link's rate then."""
+    visits = _visits(run, of, phase, after_s)
+    if not visits:
+        return math.nan
+    end = visits[0].end_s
+    return 100.0 * _last(*_estimate(run, of), end) * 8.0 / _rate(run, link, end)
+
+
+@measure("Estimated bandwidth", "%", DRAFT)
+def estimate_after(run: Run, link: str, after_s: float, of: str = "*") -> float:
+    """Mean of `max_bw` after a time, as a share of the link's rate at the end."""
+    t, values = _estimate(run, of)
+    later = values[t >= after_s]
+    if not later.size:
+        return math.nan
+    return 100.0 * float(np.mean(later)) * 8.0 / _rate(run, link, float(t[-1]))
+
+
+def _rate(run: Run, link: str, at_s: float) -> float:
+    t, capacity = run.link_series(run.link(link), "capacity_bps")
+    return _last(t, capacity, at_s)
+
+
+@measure("Data in flight at the end of a phase", "BDP", DRAFT)
+def inflight_at_end(
+    run: Run, phase: str, of: str = "*", after_s: float = 0.0, followed_by: str = ""
+) -> float:
+    """Largest number of segments in flight when a visit has just ended, in units of the estimated BDP.
+
+    It is taken from the first sample after the end. The BDP is the estimated bandwidth times the smallest
+    RTT, in full packets. With `followed_by`, only visits before this phase count.
+    """
+    if followed_by and followed_by not in PHASES:
+        raise NarrowsError(f"followed_by: {choice(followed_by, PHASES)}")
+    (row,) = run.flows(of)
+    t, in_flight = run.flow_series(int(row), "in_flight")
+    visits = _visits(run, of, phase, after_s)
+    following = {early.end_s: late.state for early, late in pairwise(phases(run, of))}
+    ends = [visit.end_s for visit in visits if followed_by in ("", following[visit.end_s])]
+    return max((float(in_flight[t >= end][0]) / _bdp(run, of, end) for end in ends), default=math.nan)
+
+
+@measure("Largest window in a phase", "BDP", DRAFT)
+def largest_window(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
+    """Largest window in the visits to a phase, in units of the estimated BDP at the end of the first one."""
+    (row,) = run.flows(of)
+    t, window = run.flow_series(int(row), "cwnd")
+    visits = _visits(run, of, phase, after_s)
+    if not visits:
+        return math.nan
+    inside = np.logical_or.reduce([(t >= visit.begin_s) & (t < visit.end_s) for visit in visits])
+    return float(window[inside].max()) / _bdp(run, of, visits[0].end_s) if inside.any() else math.nan
+
+
+def _bdp(run: Run, of: str, at_s: float) -> float:
+    """The estimated bandwidth times the smallest RTT before a time, in full packets."""
+    bandwidth, rtt = traced(run, of, "bw"), traced(run, of, "min_rtt")
+    return _last(*bandwidth, at_s) * _last(*rtt, at_s) / FULL_PACKET
+
+
+@measure("Rounds without growth", "rounds", DRAFT)
+def rounds_without_growth(run: Run, phase: str = "startup", of: str = "*", growth: float = 1.25) -> float:
+    """Rounds from the last growth of `max_bw` by a factor of `growth` to the end of the first visit."""
+    visits = _visits(run, of, phase)
+    (t, rounds), (_, rates) = traced(run, of, "round"), _estimate(run, of)
+    if not visits or not t.size:
+        return math.nan
+    inside = (t >= visits[0].begin_s) & (t < visits[0].end_s)
+    reference, since, last = 0.0, 0.0, 0.0
+    for number in np.unique(rounds[inside]):
+        rate = float(rates[inside & (rounds == number)].max())
+        last = float(number)
+        if rate >= growth * reference:
+            reference, since = rate, last
+    return last - since
+
+
+@measure("Smallest window", "segments", DRAFT)
+def least_window(run: Run, of: str = "*", after_s: float = 0.0) -> float:
+    """Smallest congestion window of the samples after a time."""
+    (row,) = run.flows(of)
+    t, window = run.flow_series(int(row), "cwnd")
+    later: Any = window[t >= after_s]
+    return float(np.nanmin(later)) if np.isfinite(later).any() else math.nan

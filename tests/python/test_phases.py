@@ -1,0 +1,178 @@
+"""Measures of the phases of BBR, on traces made by hand, and the study of the draft's test cases."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from narrows.errors import NarrowsError
+from narrows.results.by_run import read_runs
+from narrows.results.measures import measure_run
+from narrows.results.measures.phases import phases, traced
+from narrows.results.runs import Run
+from narrows.scenario.load import load
+from narrows.studies import find_study, load_study
+from narrows.sweep import run as sweep
+
+STEP_S = 0.1
+UP, DOWN, CRUISE, REFILL = (2, 0), (2, 1), (2, 2), (2, 3)
+STARTUP, DRAIN, PROBE_RTT = (0, math.nan), (1, math.nan), (3, math.nan)
+SEQUENCE = [*[STARTUP] * 4, DRAIN, *[CRUISE] * 3, REFILL, *[UP] * 2, DOWN, *[CRUISE] * 2, PROBE_RTT, CRUISE]
+MBIT = 1e6 / 8
+
+
+def made(sequence: list[tuple[int, float]], **variables: list[float]) -> Run:
+    """A run with one flow, and a sample of each variable every 100 ms from 0.1 s on."""
+    t = STEP_S * (np.arange(len(sequence)) + 1)
+    traces = {
+        "phase": [number for number, _ in sequence],
+        "step": [step for _, step in sequence],
+        **variables,
+    }
+    count, keys = len(sequence), list(traces)
+    tables: dict[str, Any] = {
+        "flows": {"flow": np.array([0]), "name": ["flow"], "cc": ["bbr3"], "source": ["flow"]},
+        "traces": {
+            "t_s": np.tile(t, len(keys)),
+            "entity": ["flow"] * count * len(keys),
+            "key": [key for key in keys for _ in range(count)],
+            "value": np.array([value for key in keys for value in traces[key]], dtype=float),
+        },
+        "links": {"link": np.array([0]), "name": ["tight"]},
+        "link_samples": {"t_s": t, "link": np.zeros(count), "capacity_bps": np.full(count, 10e6)},
+        "flow_samples": {
+            "t_s": t,
+            "flow": np.zeros(count),
+            "in_flight": np.arange(count) * 10.0,
+            "cwnd": np.arange(count) + 4.0,
+        },
+    }
+    return Run({}, 1, tables)
+
+
+def value(name: str, run: Run, **args: Any) -> float:
+    return measure_run(name, run, **args).value
+
+
+def test_the_phases_in_order() -> None:
+    found = [(v.state, round(v.begin_s, 1), round(v.end_s, 1)) for v in phases(made(SEQUENCE), "flow")]
+    assert found == [
+        ("startup", 0.1, 0.5),
+        ("drain", 0.5, 0.6),
+        ("cruise", 0.6, 0.9),
+        ("refill", 0.9, 1.0),
+        ("up", 1.0, 1.2),
+        ("down", 1.2, 1.3),
+        ("cruise", 1.3, 1.5),
+        ("probe_rtt", 1.5, 1.6),
+        ("cruise", 1.6, 1.6),
+    ]
+
+
+def test_a_controller_without_steps_has_the_phase_probe_bw() -> None:
+    run = made([STARTUP, DRAIN, (2, math.nan), PROBE_RTT])
+    assert [visit.state for visit in phases(run, "flow")] == ["startup", "drain", "probe_bw", "probe_rtt"]
+
+
+def test_a_run_without_traces_has_no_phases() -> None:
+    run = made(SEQUENCE)
+    bare = Run({}, 1, {name: table for name, table in run.tables.items() if name != "traces"})
+    assert phases(bare, "flow") == [] and math.isnan(value("next_phase", bare, phase="up", expected="down"))
+
+
+def test_the_next_phase() -> None:
+    run = made(SEQUENCE)
+    assert value("next_phase", run, phase="startup", expected="drain") == 100.0
+    assert value("next_phase", run, phase="startup", expected="down") == 0.0
+    # Cruise is left twice: to Refill and to ProbeRTT. The last visit has no successor.
+    assert value("next_phase", run, phase="cruise", expected="refill") == 50.0
+    assert value("next_phase", run, phase="cruise", expected=["refill", "probe_rtt"]) == 100.0
+    assert value("next_phase", run, phase="cruise", expected="probe_rtt", after_s=1.0) == 100.0
+    assert math.isnan(value("next_phase", run, phase="probe_bw", expected="down"))
+
+
+def test_the_time_in_a_phase_and_between_phases() -> None:
+    run = made([*SEQUENCE, *SEQUENCE[8:]])
+    # 1.6 + 0.8 s of samples; the second sequence begins in Refill.
+    assert value("time_in_phase", run, phase="startup") == pytest.approx(100 * 0.4 / 2.3)
+    assert value("time_in_phase", run, phase="startup", after_s=0.5) == pytest.approx(0.0)
+    assert value("shortest_phase", run, phase="up") == pytest.approx(0.2)
+    assert value("between_phases", run, phase="probe_rtt") == pytest.approx(0.7)
+    assert math.isnan(value("between_phases", run, phase="drain"))
+
+
+def test_a_variable_in_a_phase() -> None:
+    gains = {"startup": 2.8, "drain": 0.5}
+    names = ["startup"] * 4 + ["drain"] + ["cruise"] * 11
+    run = made(SEQUENCE, pacing_gain=[gains.get(name, 1.0) for name in names])
+    assert value("traced_in_phase", run, key="pacing_gain", phase="drain") == 0.5
+    assert value("traced_in_phase", run, key="pacing_gain", phase="startup") == pytest.approx(2.8)
+    assert math.isnan(value("traced_in_phase", run, key="no_variable", phase="drain"))
+
+
+def test_the_estimate_is_a_share_of_the_links_rate() -> None:
+    rates = [2 * MBIT, 4 * MBIT, 8 * MBIT, 9.8 * MBIT, *[10 * MBIT] * 12]
+    run = made(SEQUENCE, max_bw=rates)
+    assert value("estimate_at_end", run, phase="startup", link="tight") == pytest.approx(98.0)
+    assert value("estimate_after", run, link="tight", after_s=0.5) == pytest.approx(100.0)
+    # v1 has only `bw`.
+    assert value("estimate_at_end", made(SEQUENCE, bw=rates), phase="drain", link="tight") == pytest.approx(
+        100
+    )
+
+
+def test_rounds_without_growth_count_from_the_last_growth_of_a_quarter() -> None:
+    sequence = [*[STARTUP] * 8, DRAIN, CRUISE]
+    rounds = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    # TV-B1: the rates of six rounds; Startup ends in the sixth.
+    rates = [0.0, 0.0, 10.0, 20.0, 40.0, 48.0, 49.0, 49.0, 49.0, 49.0]
+    run = made(sequence, round=rounds, max_bw=rates)
+    assert value("rounds_without_growth", run) == 3.0
+
+
+def test_data_in_flight_at_the_end_of_a_phase() -> None:
+    # 12 Mbit/s times 50 ms are 50 full packets. At the first sample after Drain, 50 are in flight.
+    run = made(SEQUENCE, bw=[12 * MBIT] * 16, min_rtt=[0.05] * 16)
+    assert value("inflight_at_end", run, phase="drain") == pytest.approx(1.0)
+
+
+def test_the_smallest_window() -> None:
+    assert value("least_window", made(SEQUENCE), after_s=0.3) == 6.0
+
+
+def test_the_largest_window_in_bdps() -> None:
+    # The windows of Startup are 4 to 7 segments; the BDP at its end is 5 packets.
+    run = made(SEQUENCE, bw=[12 * MBIT] * 16, min_rtt=[0.005] * 16)
+    assert value("largest_window", run, phase="startup") == pytest.approx(7 / 5)
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(NarrowsError, match=r"phase: found 'drian'.*'drain'"):
+        value("time_in_phase", made(SEQUENCE), phase="drian")
+    with pytest.raises(NarrowsError, match="expected: found 'don'"):
+        value("next_phase", made(SEQUENCE), phase="up", expected="don")
+    with pytest.raises(NarrowsError, match="flow f: found 0 of that name"):
+        traced(made(SEQUENCE), "f", "bw")
+
+
+def test_each_case_of_the_draft_is_run_or_named_as_not_run() -> None:
+    study = load_study(find_study("bbr-draft"))
+    run = {int(claim.source.removeprefix("A.")) for claim in study.claims}
+    text = " ".join(study.resolutions[:2])
+    left_out = {number for number in range(1, 23) if f"A.{number} " in text or f"A.{number}," in text}
+    assert run | left_out == set(range(1, 23))
+    assert run & left_out == set()
+
+
+def test_bbr3_has_the_phases_of_the_draft_on_a_constant_path(tmp_path: Path) -> None:
+    pytest.importorskip("narrows._native")
+    overrides = {"duration": "10s", "sweep": {}}
+    (run,) = read_runs(sweep(load(find_study("bbr-draft") / "steady.toml", overrides=overrides)))
+    assert value("rounds_without_growth", run) == 3.0
+    assert value("estimate_at_end", run, phase="startup", link="tight") == pytest.approx(100.0, abs=2.0)
+    assert value("next_phase", run, phase="startup", expected="drain") == 100.0
+    assert value("traced_in_phase", run, key="pacing_gain", phase="drain") == 0.5
+    assert value("shortest_phase", run, phase="probe_rtt") >= 0.2
