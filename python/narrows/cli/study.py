@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
@@ -18,7 +19,7 @@ from narrows.cli.console import plain
 from narrows.cli.run import real_stacks, say_stopped
 from narrows.cli.table import Table
 from narrows.data.folder import existing_folder
-from narrows.errors import NarrowsError
+from narrows.errors import NarrowsError, found
 from narrows.executors import Executor
 from narrows.results.datasets.urls import require_folder
 from narrows.signals import terminable
@@ -28,6 +29,7 @@ from narrows.studies.model import Study
 from narrows.studies.published import published, run_published
 from narrows.studies.readings import by_reading, words_of
 from narrows.studies.real import run_on_both
+from narrows.studies.replaced import replaced
 from narrows.studies.runner import Outcome, Real, Say, chosen, run_study
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def study(
     figures: bool,
     as_published: bool = False,
     simulator: Cached | None = None,
+    replace: str | None = None,
 ) -> None:
     """Run a study, write its report and print the verdicts; list the studies if `name` is None."""
     if name is None:
@@ -73,6 +76,8 @@ def study(
     if out is not None:
         require_folder(out, "--out", "a study also writes pages and figures")
     loaded = load_study(find_study(name))
+    if replace is not None:
+        loaded = _with(loaded, replace, on)
     if as_published and on is On.SIM:
         raise NarrowsError(f"--as-published: found --on {on}, expected --on kernel or vm")
     if data is not None and on is not On.SIM:
@@ -84,7 +89,8 @@ def study(
     # Import drawing libraries late: they are slow, and `narrows --help` does not need them.
     from narrows.report import write  # noqa: PLC0415
 
-    folder = out if out is not None else Path("results") / _folder(loaded, quick, on, as_published)
+    named = _folder(loaded, quick, on, as_published, replace or "")
+    folder = out if out is not None else Path("results") / named
     maker = cli_options.executor(executor, jobs, on)
     options = _Options(quick=quick, only=only, seeds=seeds, jobs=jobs, reuse=reuse, say=say)
     try:
@@ -103,9 +109,20 @@ def study(
     cli_options.say_cached(simulator)
 
 
-def _folder(loaded: Study, quick: bool, on: On, as_published: bool) -> str:
+def _with(loaded: Study, replace: str, on: On) -> Study:
+    """The study with the replacement that `--replace` states."""
+    old, sign, new = replace.partition("=")
+    if not (old and sign and new):
+        raise NarrowsError(f"--replace: found {found(replace)}, expected OLD=NEW, such as bbr3=mine.py:Bbr")
+    if on is not On.SIM:
+        raise NarrowsError(f"--replace: found --on {on}, expected --on sim")
+    return replaced(loaded, old, new)
+
+
+def _folder(loaded: Study, quick: bool, on: On, as_published: bool, replace: str) -> str:
+    slug = re.sub(r"[^\w.-]+", "-", replace)
     parts = ["as-published"] * as_published + [str(on)] * (on is not On.SIM) + ["quick"] * quick
-    return "-".join([loaded.id, *parts])
+    return "-".join([loaded.id, *([slug] if slug else []), *parts])
 
 
 def _run(

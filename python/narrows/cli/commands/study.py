@@ -76,6 +76,15 @@ def study(
             "vm).",
         ),
     ] = False,
+    replace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OLD=NEW",
+            show_default=False,
+            help="Run and judge another algorithm instead of one of the study's, e.g. bbr3=mine.py:Bbr "
+            "(default: the study's algorithms).",
+        ),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -108,4 +117,5 @@ def study(
         reuse=reuse,
         figures=figures,
         as_published=as_published,
+        replace=replace,
     )
