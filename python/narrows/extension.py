@@ -1,4 +1,4 @@
-"""A native module with more congestion controllers. The environment variable `NARROWS_NATIVE` names its file.
+"""A native module with more congestion controllers. Its path is in the environment variable `NARROWS_NATIVE`.
 
 `examples/own-controller` of the repository is such a module.
 """
@@ -56,8 +56,8 @@ class Finder(MetaPathFinder):
         """The module's place; None for any other module.
 
         Raises:
-            NarrowsError: if there is no such file. Loading raises the same error for a file that is not the
-                module, or that has another version than the package.
+            NarrowsError: if there is no such file. Loading raises `NarrowsError`, too, if the file is not
+                this module or has another version.
         """
         if fullname != NAME:
             return None

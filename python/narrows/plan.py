@@ -208,8 +208,8 @@ class LinkPlan(_LinkPlan):
     """A directed link, which consists of a port with its queue and the wire after the port."""
 
     aggregation: NotRequired[Span | None]
-    """Packets of this interval arrive together, at its end. Intervals are counted from the start of the
-    run."""
+    """Length of an interval. Packets that leave the queue during an interval are sent together at its end.
+    Intervals are counted from the start of the run."""
     delay: list[tuple[Time, Span]]
     """Propagation delay over time: steps of (start, delay), the first at 0."""
     duplicate: NotRequired[float]
@@ -296,7 +296,7 @@ class PolicerPlan(TypedDict):
     burst: Bytes
     """Size of the bucket."""
     rate: Rate
-    """Rate at which the bucket fills, in L3 bytes."""
+    """L3 rate at which the bucket fills."""
 
 
 class ProbePlan(TypedDict):

@@ -192,7 +192,7 @@ def test_results_without_samples(tmp_path: Path) -> None:
     pytest.importorskip("narrows._native")
     text = SCENARIO.replace('interval = "50ms"', "flows = false").replace("traces = true", "")
     sweep(loads(text), out=tmp_path / "results")
-    with pytest.raises(NarrowsError, match="found no flow with samples that qlog can show"):
+    with pytest.raises(NarrowsError, match="found no flow to export as qlog, expected one with samples"):
         export("qlog", tmp_path / "results", (), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

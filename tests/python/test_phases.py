@@ -140,7 +140,7 @@ def test_data_in_flight_at_the_end_of_a_phase() -> None:
 
 
 def test_the_smallest_window() -> None:
-    assert value("least_window", made(SEQUENCE), after_s=0.3) == 6.0
+    assert value("smallest_window", made(SEQUENCE), after_s=0.3) == 6.0
 
 
 def test_the_largest_window_in_bdps() -> None:

@@ -110,7 +110,8 @@ pub struct LinkPlan {
     /// Drops packets above a rate, after the queue.
     #[serde(default)]
     pub policer: Option<PolicerPlan>,
-    /// Packets of this interval arrive together, at its end. Intervals are counted from the start of the run.
+    /// Length of an interval. Packets that leave the queue during an interval are sent together at its end. Intervals are
+    /// counted from the start of the run.
     #[serde(default)]
     pub aggregation: Option<Span>,
     /// Queue of the link's port.
@@ -185,7 +186,7 @@ pub struct JitterPlan {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PolicerPlan {
-    /// Rate at which the bucket fills, in L3 bytes.
+    /// L3 rate at which the bucket fills.
     pub rate: Rate,
     /// Size of the bucket.
     pub burst: Bytes,

@@ -40,7 +40,7 @@ def export(format_: str, results: Path, wanted: Collection[int], out: Path | Non
             write_output(folder / name, content)
             written += 1
     if not written:
-        raise NarrowsError(f"{results}: found no flow with samples that {format_} can show, expected one")
+        raise NarrowsError(f"{results}: found no flow to export as {format_}, expected one with samples")
     print(f"{written} file{'s' * (written != 1)} in {folder}")
 
 

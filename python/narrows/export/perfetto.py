@@ -22,7 +22,7 @@ Event = dict[str, Any]
 """An event of the trace, with the keys of Trace Event JSON."""
 
 RUN = 1
-"""Process of the events that belong to no sampled flow or link. Flows and links follow."""
+"""Process ID of events without a sampled flow or link. Flows and links have the next IDs."""
 LIFETIME, STATE = 1, 2
 """Threads of a flow."""
 STATES = ("open", "disorder", "CWR", "recovery", "loss")
@@ -34,15 +34,15 @@ class _Counter:
     column: str
     title: str
     unit: float = 1.0
-    covers: bool = False
-    """Whether a value is of the interval before its time, and not of the time itself."""
+    of_interval: bool = False
+    """Whether a value describes the interval that ends at its time."""
     is_count: bool = False
     """Whether the column counts since the start. The counter shows the number in each interval."""
 
 
 FLOW = (
-    _Counter("goodput_bps", "goodput, Mbit/s", 1e6, covers=True),
-    _Counter("send_bps", "sent, Mbit/s", 1e6, covers=True),
+    _Counter("goodput_bps", "goodput, Mbit/s", 1e6, of_interval=True),
+    _Counter("send_bps", "sent, Mbit/s", 1e6, of_interval=True),
     _Counter("pacing_bps", "pacing rate, Mbit/s", 1e6),
     _Counter("allocation_bps", "allocated rate, Mbit/s", 1e6),
     _Counter("cwnd", "cwnd, segments"),
@@ -50,17 +50,17 @@ FLOW = (
     _Counter("in_flight", "in flight, segments"),
     _Counter("srtt_s", "smoothed RTT, ms", 1e-3),
     _Counter("rtt_s", "latest RTT, ms", 1e-3),
-    _Counter("retransmits", "retransmits", covers=True, is_count=True),
+    _Counter("retransmits", "retransmits", of_interval=True, is_count=True),
 )
 """Counters of a flow."""
 LINK = (
-    _Counter("throughput_bps", "throughput, Mbit/s", 1e6, covers=True),
-    _Counter("capacity_bps", "capacity, Mbit/s", 1e6, covers=True),
+    _Counter("throughput_bps", "throughput, Mbit/s", 1e6, of_interval=True),
+    _Counter("capacity_bps", "capacity, Mbit/s", 1e6, of_interval=True),
     _Counter("queue_packets", "queue, packets"),
     _Counter("queue_bytes", "queue, bytes"),
-    _Counter("drops", "drops", covers=True, is_count=True),
-    _Counter("marks", "marks", covers=True, is_count=True),
-    _Counter("random_losses", "random losses", covers=True, is_count=True),
+    _Counter("drops", "drops", of_interval=True, is_count=True),
+    _Counter("marks", "marks", of_interval=True, is_count=True),
+    _Counter("random_losses", "random losses", of_interval=True, is_count=True),
 )
 """Counters of a link."""
 
@@ -138,7 +138,7 @@ def _values(place: int, counter: _Counter, times: Any, values: Any) -> Iterator[
         values = np.diff(values, prepend=0.0)
         if not values.any():
             return
-    for time, value in finite(starts(times) if counter.covers else times, values):
+    for time, value in finite(starts(times) if counter.of_interval else times, values):
         yield _counter(place, counter.title, time, value / counter.unit)
 
 

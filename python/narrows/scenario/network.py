@@ -332,7 +332,7 @@ class Traits(Table):
     policer: Policer | None = None
     """Drops packets above a rate, after the queue."""
     aggregation: PositiveDuration | None = None
-    """Packets of this interval arrive together, at its end."""
+    """Length of an interval: packets that leave the queue during it are sent together at its end."""
     trace: Trace | None = None
     """Rate over time from a file; instead of `rate`."""
     at: list[Change] = []

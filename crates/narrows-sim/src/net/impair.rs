@@ -18,8 +18,8 @@ pub struct Impairments {
     random: [Random; 3],
 }
 
-/// A token bucket that drops. It is kept as the time at which the bucket is full (the virtual scheduling of the generic cell
-/// rate algorithm, ITU-T I.371), so that no fraction of a token is lost.
+/// A policer. Its state is the time at which the bucket will be full (virtual scheduling of the generic cell rate algorithm,
+/// ITU-T I.371), so only the time for a packet is rounded, to a nanosecond.
 #[derive(Clone, Debug)]
 struct Policer {
     rate: Rate,
@@ -33,8 +33,8 @@ impl Policer {
         Policer { rate: plan.rate, depth: plan.rate.time_for(plan.burst), full_at: Time::ZERO }
     }
 
-    /// Takes the tokens of a packet. Returns whether there were enough.
-    fn conforms(&mut self, now: Time, size: Bytes) -> bool {
+    /// Takes the tokens of a packet. Returns `false`, and takes none, if there are too few.
+    fn take_tokens(&mut self, now: Time, size: Bytes) -> bool {
         let full_at = self.full_at.max(now) + self.rate.time_for(size);
         let conforms = full_at.since(now) <= self.depth;
         if conforms {
@@ -80,7 +80,7 @@ impl Impairments {
 
     /// Decides the fate of a packet that enters the link at `now`. Times must not decrease from call to call.
     pub fn draw_fate(&mut self, now: Time, size: Bytes) -> Fate {
-        if self.policer.as_mut().is_some_and(|policer| !policer.conforms(now, size)) {
+        if self.policer.as_mut().is_some_and(|policer| !policer.take_tokens(now, size)) {
             return Fate { is_lost: true, ..Fate::default() };
         }
         let model = self.loss.partition_point(|&(t, _)| t <= now).checked_sub(1).map(|i| &self.loss[i].1);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     proptest! {
-        /// The bucket as a number of tokens, in bytes times 8 so that a nanosecond gives one.
+        /// Compares with a counter of tokens. A token is a bit, so at 1 Gbit/s each nanosecond adds one.
         #[test]
         fn a_policer_is_a_token_bucket(
             packets in prop::collection::vec((0u64..40_000, 40u64..1500), 1..300),
@@ -148,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn packets_of_an_interval_arrive_together_at_its_end(
+        fn packets_of_an_interval_leave_together_at_its_end(
             gaps in prop::collection::vec(0u64..5_000_000, 1..200),
             interval in 1u64..20_000_000,
         ) {

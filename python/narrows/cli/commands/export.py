@@ -40,13 +40,13 @@ def export(
             "--out",
             metavar="FOLDER",
             show_default=False,
-            help="Folder of the files (default: RESULTS/FORMAT).",
+            help="Output folder (default: RESULTS/FORMAT).",
         ),
     ] = None,
 ) -> None:
     """Write results for Perfetto, flent or qvis.
 
-    Each run has one or more files.
+    Writes one or more files per run.
     """
     from narrows.cli import export as work  # noqa: PLC0415
 

@@ -89,7 +89,7 @@ def _visits(run: Run, of: str, phase: str, after_s: float = 0.0) -> list[Visit]:
 def next_phase(
     run: Run, phase: str, expected: str | Sequence[str], of: str = "*", after_s: float = 0.0
 ) -> float:
-    """Share of the visits to a phase after which an expected phase follows."""
+    """Share of the visits to a phase that are followed by an expected phase."""
     following = [expected] if isinstance(expected, str) else list(expected)
     for name in following:
         if name not in PHASES:
@@ -136,7 +136,7 @@ def traced_in_phase(run: Run, key: str, phase: str, of: str = "*", after_s: floa
 
 
 def _estimate(run: Run, of: str) -> tuple[Floats, Floats]:
-    """Times and values of the bandwidth's maximum, in bytes/s. BBR v1 calls it `bw`."""
+    """Times and values of the bandwidth filter `max_bw`, in bytes/s (BBR v1: `bw`)."""
     t, values = traced(run, of, "max_bw")
     return (t, values) if t.size else traced(run, of, "bw")
 
@@ -176,10 +176,9 @@ def _rate(run: Run, link: str, at_s: float) -> float:
 def inflight_at_end(
     run: Run, phase: str, of: str = "*", after_s: float = 0.0, followed_by: str = ""
 ) -> float:
-    """Largest number of segments in flight when a visit has just ended, in units of the estimated BDP.
+    """Segments in flight at the first sample after a visit, in BDPs: the largest value over all visits.
 
-    It is taken from the first sample after the end. The BDP is the estimated bandwidth times the smallest
-    RTT, in full packets. With `followed_by`, only visits before this phase count.
+    A BDP is `bw` times `min_rtt`, in full packets. With `followed_by`, only visits before this phase count.
     """
     if followed_by and followed_by not in PHASES:
         raise NarrowsError(f"followed_by: {choice(followed_by, PHASES)}")
@@ -193,7 +192,7 @@ def inflight_at_end(
 
 @measure("Largest window in a phase", "BDP", DRAFT)
 def largest_window(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
-    """Largest window in the visits to a phase, in units of the estimated BDP at the end of the first one."""
+    """Largest window in the visits to a phase, in BDPs (`bw` times `min_rtt`) at the end of the first one."""
     (row,) = run.flows(of)
     t, window = run.flow_series(int(row), "cwnd")
     visits = _visits(run, of, phase, after_s)
@@ -204,7 +203,7 @@ def largest_window(run: Run, phase: str, of: str = "*", after_s: float = 0.0) ->
 
 
 def _bdp(run: Run, of: str, at_s: float) -> float:
-    """The estimated bandwidth times the smallest RTT before a time, in full packets."""
+    """`bw` times `min_rtt` before a time, in full packets."""
     bandwidth, rtt = traced(run, of, "bw"), traced(run, of, "min_rtt")
     return _last(*bandwidth, at_s) * _last(*rtt, at_s) / FULL_PACKET
 
@@ -227,7 +226,7 @@ def rounds_without_growth(run: Run, phase: str = "startup", of: str = "*", growt
 
 
 @measure("Smallest window", "segments", DRAFT)
-def least_window(run: Run, of: str = "*", after_s: float = 0.0) -> float:
+def smallest_window(run: Run, of: str = "*", after_s: float = 0.0) -> float:
     """Smallest congestion window of the samples after a time."""
     (row,) = run.flows(of)
     t, window = run.flow_series(int(row), "cwnd")
