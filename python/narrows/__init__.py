@@ -41,6 +41,8 @@ __all__ = ["NarrowsError", "OutputError", "Results", "Scenario", "ScenarioError"
 if _own := os.environ.get("NARROWS_NATIVE"):
     from narrows.extension import Finder
 
+    # Workers may run in other folders.
+    os.environ["NARROWS_NATIVE"] = os.path.abspath(_own)  # noqa: PTH100 (pathlib takes long to load)
     sys.meta_path.insert(0, Finder(_own))
 
 _MODULES = {

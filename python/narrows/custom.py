@@ -197,6 +197,9 @@ def _import(path: str, text: str) -> _Imported:
     sys.modules[module.__name__] = module
     known = set(sys.modules)
     sys.path.insert(0, str(file.parent))  # the file may import its neighbours
+    # Python identifies a compiled file by the second and the length of its source, so it would keep the old
+    # version of a neighbour that was changed within a second.
+    writes_bytecode, sys.dont_write_bytecode = not sys.dont_write_bytecode, True
     try:
         exec(compile(text, path, "exec", dont_inherit=True), module.__dict__)
         return _Imported(module, tuple(sorted(_take_neighbours(known, file.parent))))
@@ -205,6 +208,7 @@ def _import(path: str, text: str) -> _Imported:
         del sys.modules[module.__name__]
         raise
     finally:
+        sys.dont_write_bytecode = not writes_bytecode
         sys.path.remove(str(file.parent))
 
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
@@ -17,6 +19,12 @@ from narrows.version import release
 
 VARIABLE = "NARROWS_NATIVE"
 NAME = "narrows._native"
+
+
+def digest() -> str | None:
+    """SHA-256 of the module's file as hexadecimal digits; None for the package's own module."""
+    file = os.environ.get(VARIABLE)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
 
 
 class _Loader(ExtensionFileLoader):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from narrows import executors, extras
+from narrows import executors, extension, extras
 from narrows.backends import (
     BY_AGENT,
     CAPTURE,
@@ -124,6 +124,8 @@ def run(
     metadata = describe(scenario, runs, backend, first)
     if resolver.classes:
         metadata["classes"] = resolver.classes
+    if (module := extension.digest()) is not None:
+        metadata["native"] = module
     if shard is not None:
         metadata[SHARD] = f"{shard[0]}/{shard[1]}"
         runs = part_of(runs, *shard)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import re
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from narrows.cli.export import export
+from narrows.cli.commands.values import EXPORTS
+from narrows.cli.export import FORMATS, export
 from narrows.errors import NarrowsError, OutputError
+from narrows.export.run import file_names
 from narrows.results.by_run import read_runs
 from narrows.results.results import Results
 from narrows.results.runs import Run
@@ -54,6 +60,14 @@ LABELS = {
     "TCP upload::2": "late (bbr)",
     "UDP upload::1": "voice (udp)",
 }
+
+BASE = """
+duration = "3s"
+[topology]
+kind = "dumbbell"
+rate = "20mbit"
+rtt = "30ms"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +116,10 @@ def test_perfetto_has_the_samples_of_each_flow_and_link(
     times, goodput = _counter(trace, processes["flow first/flow, cubic"], "goodput, Mbit/s")
     t, bits = runs[1].flow_series(_row(runs[1], "first/flow"), "goodput_bps")
     assert times == pytest.approx((t - 0.05) * 1e6, abs=1) and goodput == pytest.approx(bits / 1e6)
+    # After the end of a flow its counters are 0, because the viewer continues the last value.
+    times, windows = _counter(trace, processes["flow late, bbr"], "cwnd, segments")
+    (end,) = runs[1].column("flows", "end_s")[[_row(runs[1], "late")]]
+    assert windows[-1] == 0.0 and times[-1] == pytest.approx(end * 1e6) and min(windows[:-1]) > 0
     # Counters of drops are per interval, so they add up to the run's.
     row = runs[1].link("bottleneck")
     _, drops = _counter(trace, processes["link bottleneck"], "drops")
@@ -155,7 +173,7 @@ def test_flent_reads_its_file(folder: Path, runs: list[Run], tmp_path: Path) -> 
     fairness = sum(both) ** 2 / (2 * sum(value**2 for value in both))
     assert read.series("TCP upload fairness")[middle] == pytest.approx(fairness)
     rtts = dict(read.raw_series("TCP upload::1", raw_key="tcp_rtt"))
-    t, rtt = runs[1].flow_series(_row(runs[1], "first/flow"), "rtt_s")
+    t, rtt = runs[1].flow_series(_row(runs[1], "first/flow"), "srtt_s")  # as ss reports it
     assert list(rtts) == pytest.approx(t[np.isfinite(rtt)], abs=1e-5)
     assert list(rtts.values()) == pytest.approx(rtt[np.isfinite(rtt)] * 1e3)
 
@@ -180,6 +198,93 @@ def test_qlog_has_the_windows_and_rtts_of_each_tcp_flow(
     states = [record["data"]["new"] for record in records if record["name"].endswith("state_updated")]
     assert states[0] == "slow_start" and "congestion_avoidance" in states
     assert all(one != two for one, two in pairwise(states))
+
+
+def test_flent_draws_its_file(folder: Path, tmp_path: Path) -> None:
+    """flent's plots need more of the metadata than its loader. `summary` needs the same keys as they do."""
+    pytest.importorskip("flent")
+    export("flent", folder, (0,), tmp_path)
+    command = [sys.executable, "-m", "flent", "-i", str(tmp_path / "run-0.flent.gz"), "-f", "summary"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"TCP upload::1 +: +\d+\.\d+ ", done.stdout)
+    text = json.loads(gzip.decompress((tmp_path / "run-0.flent.gz").read_bytes()))
+    assert text["metadata"]["LOCAL_HOST"] == "", "plots read this key"
+    assert text["metadata"]["NOTE"].startswith("narrows, seed 3: TCP upload::1 = first/flow (cubic), ")
+
+
+@pytest.mark.parametrize("date_s", [0.0, 1_700_000_000.0, 1_700_000_000.25])
+def test_flent_reads_every_date(folder: Path, date_s: float, tmp_path: Path) -> None:
+    resultset = pytest.importorskip("flent.resultset")
+    os.utime(folder / "metadata.json", (date_s, date_s))
+    export("flent", folder, (0,), tmp_path)
+    assert resultset.load(str(tmp_path / "run-0.flent.gz")).meta("TIME").timestamp() is not None
+
+
+def test_flent_has_no_sums_without_uploads(tmp_path: Path) -> None:
+    pytest.importorskip("narrows._native")
+    resultset = pytest.importorskip("flent.resultset")
+    text = BASE + "[[flows]]\ntransport = 'udp'\nrate = '1mbit'\n"
+    sweep(loads(text), out=tmp_path / "r")
+    export("flent", tmp_path / "r", (), None)
+    assert resultset.load(str(tmp_path / "r/flent/run-0.flent.gz")).series_names == ["UDP upload::1"]
+
+
+def test_a_short_flow_begins_with_its_interval(tmp_path: Path) -> None:
+    """A flow with a single sample: its interval does not begin at 0."""
+    pytest.importorskip("narrows._native")
+    text = BASE + "[[flows]]\nname = 'short'\nsize = '20kB'\nstart = '1.95s'\n"
+    sweep(loads(text), out=tmp_path / "r")
+    export("perfetto", tmp_path / "r", (), None)
+    trace = _trace(tmp_path / "r/perfetto/run-0.json.gz")
+    times, _ = _counter(trace, _processes(trace)["flow short, cubic"], "goodput, Mbit/s")
+    assert times[0] == pytest.approx(1.9e6)
+
+
+def test_qlog_knows_the_segments_and_the_stack_of_each_run(tmp_path: Path) -> None:
+    pytest.importorskip("narrows._native")
+    flows = "[[flows]]\ncc = 'cubic'\n[[flows]]\ntransport = 'quinn'\ncc = 'cubic'\n"
+    vary = "[sweep.vary]\n'flows.0.mss' = [1448, 4000]\n"
+    sweep(loads(BASE + flows + vary), out=tmp_path / "r")
+    export("qlog", tmp_path / "r", (), None)
+    found = sorted((tmp_path / "r/qlog").iterdir())
+    assert [path.name for path in found] == ["run-0-cubic.sqlog", "run-1-cubic.sqlog"], (
+        "QUIC has its own qlog"
+    )
+    for path, run, mss in zip(found, read_runs(Results.read(tmp_path / "r")), (1448, 4000), strict=True):
+        _, *records = (json.loads(record) for record in path.read_text().split("\x1e")[1:])
+        _, cwnd = run.flow_series(_row(run, "cubic"), "cwnd")
+        sizes = [r["data"]["congestion_window"] for r in records if r["name"] == "recovery:metrics_updated"]
+        assert sizes == [int(window) * mss for window in cwnd]
+
+
+def test_each_flow_has_a_file_of_its_own() -> None:
+    names = ["a/b", "a_b", "A_B", "..", "x" * 300, "\U00020000" * 64]
+    found = file_names(names)
+    assert len({name.lower() for name in found}) == len(names)
+    assert all(name.isascii() and len(name) <= 110 and not name.startswith(".") for name in found)
+
+
+def test_files_of_earlier_results_do_not_stay(tmp_path: Path) -> None:
+    pytest.importorskip("narrows._native")
+    for seeds, count in ((3, 3), (1, 1)):
+        sweep(loads(BASE + "[[flows]]\n"), seeds=seeds, out=tmp_path / "r")
+        export("flent", tmp_path / "r", (), None)
+        assert len(list((tmp_path / "r/flent").iterdir())) == count
+
+
+def test_a_url_is_no_folder_for_files(folder: Path) -> None:
+    with pytest.raises(NarrowsError, match="--out: found 's3://bucket/x', expected a folder"):
+        export("flent", folder, (), Path("s3://bucket/x"))
+
+
+def test_an_unknown_format(folder: Path) -> None:
+    with pytest.raises(NarrowsError, match="FORMAT: found 'foo', expected one of perfetto, flent, qlog"):
+        export("foo", folder, (), None)
+
+
+def test_completion_offers_the_formats() -> None:
+    assert tuple(FORMATS) == EXPORTS
 
 
 def test_a_run_that_does_not_exist(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -53,6 +54,19 @@ def test_the_version_must_be_that_of_the_package(tmp_path: Path) -> None:
     found = pytest.importorskip("narrows._native").version
     expected = f"NarrowsError: NARROWS_NATIVE: {native}: found version {found}, expected 9.9.9"
     assert done.stderr.splitlines()[-1].endswith(expected)
+
+
+def test_a_relative_path_is_that_of_the_first_process(tmp_path: Path) -> None:
+    program = "import os, narrows; print(os.environ['NARROWS_NATIVE'])"
+    assert _python(tmp_path, "lib.so", "-c", program).stdout == f"{tmp_path / 'lib.so'}\n"
+
+
+def test_the_digest_of_the_file_identifies_results(tmp_path: Path) -> None:
+    (tmp_path / "lib.so").write_bytes(b"module")
+    program = "from narrows import extension; print(extension.digest())"
+    expected = hashlib.sha256(b"module").hexdigest()
+    assert _python(tmp_path, "lib.so", "-c", program).stdout == f"{expected}\n"
+    assert _python(tmp_path, "", "-c", program).stdout == "None\n"
 
 
 def test_without_the_simulator_nothing_is_loaded(tmp_path: Path) -> None:

@@ -149,11 +149,38 @@ def test_the_largest_window_in_bdps() -> None:
     assert value("largest_window", run, phase="startup") == pytest.approx(7 / 5)
 
 
+def test_the_time_in_a_phase_has_an_end() -> None:
+    run = made(SEQUENCE)
+    assert value("time_in_phase", run, phase="startup", until_s=0.3) == pytest.approx(100.0)
+    assert value("time_in_phase", run, phase="startup", until_s=0.9) == pytest.approx(50.0)
+    assert math.isnan(value("time_in_phase", run, phase="startup", after_s=2.0))
+
+
+def test_the_change_of_a_variable_at_the_end_of_a_phase() -> None:
+    bound = [math.nan] * 9 + [100.0, 120.0] + [84.0] * 5
+    run = made(SEQUENCE, inflight_longterm=bound)
+    assert value("change_at_end", run, key="inflight_longterm", phase="up") == pytest.approx(70.0)
+    assert math.isnan(value("change_at_end", run, key="inflight_longterm", phase="startup"))
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [((7, math.nan), "trace: phase: found 7, expected"), ((2, 9), "trace: step: found 9, expected")],
+)
+def test_a_phase_that_the_draft_does_not_have(phase: tuple[int, float], said: str) -> None:
+    with pytest.raises(NarrowsError, match=said):
+        phases(made([STARTUP, phase]), "flow")
+
+
 def test_wrong_arguments() -> None:
     with pytest.raises(NarrowsError, match=r"phase: found 'drian'.*'drain'"):
         value("time_in_phase", made(SEQUENCE), phase="drian")
     with pytest.raises(NarrowsError, match="expected: found 'don'"):
         value("next_phase", made(SEQUENCE), phase="up", expected="don")
+    with pytest.raises(NarrowsError, match="expected: found no phase"):
+        value("next_phase", made(SEQUENCE), phase="up", expected=[])
+    with pytest.raises(NarrowsError, match="flow f: found 0 of that name"):
+        value("smallest_window", made(SEQUENCE), of="f")
     with pytest.raises(NarrowsError, match="flow f: found 0 of that name"):
         traced(made(SEQUENCE), "f", "bw")
 

@@ -378,3 +378,9 @@ def test_a_wrong_policer_or_aggregation_is_one_line(given, said):
     with pytest.raises(ScenarioError) as error:
         loads(DUMBBELL.replace('loss = "1%"', given))
     assert f"topology.{said}" in str(error.value)
+
+
+def test_a_bucket_smaller_than_a_packet_of_its_flows_is_one_line():
+    text = DUMBBELL.replace('loss = "1%"', 'policer = { rate = "50mbit", burst = "1500B" }')
+    with pytest.raises(ScenarioError, match=r"policer.burst: found '1500B', expected at least .* \(9000B\)"):
+        plan_of(text.replace("[[flows]]", "[[flows]]\nmss = 8948", 1))

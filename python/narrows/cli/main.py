@@ -55,7 +55,7 @@ COMMANDS = (
         "export",
         "narrows.cli.commands.export",
         "export",
-        "Write results for Perfetto, flent or qvis.",
+        "Write results for Perfetto and flent, or as qlog.",
     ),
     Entry("plot", "narrows.cli.plot", "plot", "Plot the JSON output of iperf3."),
     Entry("list", "narrows.cli.commands.listing", "list_names", "List the names that a scenario may use."),

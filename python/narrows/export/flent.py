@@ -2,8 +2,8 @@
 
 The file has the name of the test `tcp_nup` (TCP uploads), for which flent has plots. Each TCP or QUIC
 flow is a series `TCP upload::N`, from 1. Its raw values are the goodput in Mbit/s, the window in segments,
-the RTT in ms and the pacing rate in Mbit/s. A series of a UDP flow is called `UDP upload::N`. There is no
-series of pings.
+the smoothed RTT in ms and the pacing rate in Mbit/s. A series of a UDP flow is called `UDP upload::N`. There
+is no series of pings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FORMAT = 4
 TEST = "tcp_nup"
 TITLE = "TCP upload"
 _MEGABIT = 1e6
-_RAW = (("tcp_cwnd", "cwnd", 1.0), ("tcp_rtt", "rtt_s", 1e-3), ("tcp_pacing_rate", "pacing_bps", 1e6))
+_RAW = (("tcp_cwnd", "cwnd", 1.0), ("tcp_rtt", "srtt_s", 1e-3), ("tcp_pacing_rate", "pacing_bps", 1e6))
 """Names of raw values in flent, the columns, and their units."""
 
 
@@ -40,33 +40,29 @@ def result_set(exported: Exported) -> dict[str, Any]:
     named = _named(flows)
     series = {name: _at(times, exported, flow) for name, flow in named.items()}
     uploads = [values for name, values in series.items() if name.startswith(TITLE)]
-    step = float(np.median(np.diff(times))) if times.size > 1 else 0.0
-    date = datetime.fromtimestamp(exported.date_s, UTC).isoformat().replace("+00:00", "Z")
-    units = {name: {"UNITS": "Mbits/s", "LABEL": f"{flow.name} ({flow.cc})"} for name, flow in named.items()}
+    date = datetime.fromtimestamp(exported.date_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    labels = {name: f"{flow.name} ({flow.cc})" for name, flow in named.items()}
+    note = ", ".join(f"{name} = {label}" for name, label in labels.items())
     return {
         "version": FORMAT,
         "metadata": {
             "NAME": TEST,
             "TITLE": f"{exported.name}, run {exported.number}",
-            "NOTE": f"narrows, seed {exported.run.seed}",
+            "NOTE": f"narrows, seed {exported.run.seed}: {note}",
             "TIME": date,
             "T0": date,
             "HOST": "",
             "HOSTS": [],
+            "LOCAL_HOST": "",
             "LENGTH": exported.duration_s(),
             "TOTAL_LENGTH": exported.duration_s(),
-            "STEP_SIZE": step,
+            "STEP_SIZE": exported.interval_s,
             "TEST_PARAMETERS": {"upload_streams": str(len(uploads))},
             "DATA_FILENAME": f"run-{exported.number}.flent.gz",
-            "SERIES_META": units,
+            "SERIES_META": {name: {"UNITS": "Mbits/s", "LABEL": label} for name, label in labels.items()},
         },
         "x_values": times.tolist(),
-        "results": series
-        | {
-            f"{TITLE} avg": _combined(uploads, lambda values: math.fsum(values) / len(values)),
-            f"{TITLE} sum": _combined(uploads, math.fsum),
-            f"{TITLE} fairness": _combined(uploads, _jain),
-        },
+        "results": series | _together(uploads),
         "raw_values": {name: _raw(exported, flow) for name, flow in named.items()},
     }
 
@@ -81,13 +77,24 @@ def _named(flows: Sequence[Flow]) -> dict[str, Flow]:
 
 def _at(times: Floats, exported: Exported, flow: Flow) -> list[float | None]:
     """Goodput at the given times; None where the flow has no sample."""
-    own, goodput = exported.run.flow_series(flow.row, "goodput_bps")
+    own, goodput = exported.series(flow, "goodput_bps")
     known = {
         time: value / _MEGABIT
         for time, value in zip(own.tolist(), goodput.tolist(), strict=True)
         if math.isfinite(value)
     }
     return [known.get(time) for time in times.tolist()]
+
+
+def _together(uploads: Sequence[Sequence[float | None]]) -> dict[str, list[float | None]]:
+    """Mean, sum and fairness of the TCP and QUIC flows; nothing without such flows."""
+    if not uploads:
+        return {}
+    return {
+        f"{TITLE} avg": _combined(uploads, lambda values: math.fsum(values) / len(values)),
+        f"{TITLE} sum": _combined(uploads, math.fsum),
+        f"{TITLE} fairness": _combined(uploads, _jain),
+    }
 
 
 def _combined(series: Sequence[Sequence[float | None]], of: Any) -> list[float | None]:
@@ -102,8 +109,8 @@ def _jain(values: Sequence[float]) -> float | None:
 
 
 def _raw(exported: Exported, flow: Flow) -> list[dict[str, float]]:
-    times, goodput = exported.run.flow_series(flow.row, "goodput_bps")
-    columns = [(name, exported.run.flow_series(flow.row, column)[1] / unit) for name, column, unit in _RAW]
+    times, goodput = exported.series(flow, "goodput_bps")
+    columns = [(name, exported.series(flow, column)[1] / unit) for name, column, unit in _RAW]
     rows = []
     for index, time in enumerate(times.tolist()):
         values = [("val", float(goodput[index]) / _MEGABIT)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from narrows.export.run import Exported, Flow, finite, starts
+from narrows.export.run import Exported, Floats, Flow, finite, starts
 
 Event = dict[str, Any]
 """An event of the trace, with the keys of Trace Event JSON."""
@@ -95,10 +96,12 @@ def events(exported: Exported) -> Iterator[Event]:
         yield from _lifetime(exported, flow, place)
         yield from _states(exported, flow, place)
         for counter in FLOW:
-            yield from _values(place, counter, *run.flow_series(flow.row, counter.column))
+            series = exported.series(flow, counter.column)
+            yield from _values(place, counter, *series, exported.interval_s, flow.end_s)
     for row, name in links:
         for counter in LINK:
-            yield from _values(link_places[name], counter, *run.link_series(row, counter.column))
+            series = run.link_series(row, counter.column)
+            yield from _values(link_places[name], counter, *series, exported.interval_s)
     yield from _instants(exported, entities)
     yield from _traces(exported, entities)
 
@@ -118,28 +121,35 @@ def _micros(seconds: float) -> float:
 
 
 def _lifetime(exported: Exported, flow: Flow, place: int) -> Iterator[Event]:
-    end = exported.duration_s() if np.isnan(flow.end_s) else flow.end_s
+    end = flow.end(exported.duration_s())
     yield _slice(place, LIFETIME, flow.name, flow.start_s, max(end, flow.start_s))
 
 
 def _states(exported: Exported, flow: Flow, place: int) -> Iterator[Event]:
     """A slice for each time in which consecutive samples have the same state, except `open`."""
-    times, states = exported.run.flow_series(flow.row, "state")
+    times, states = exported.series(flow, "state")
     changes = np.flatnonzero(np.diff(states)) + 1
     borders = [0, *changes.tolist(), states.size]
     for first, last in pairwise(borders):
         if first < last and states[first] > 0:
-            end = times[last] if last < times.size else exported.duration_s()
+            end = times[last] if last < times.size else flow.end(exported.duration_s())
             yield _slice(place, STATE, STATES[int(states[first])], float(times[first]), float(end))
 
 
-def _values(place: int, counter: _Counter, times: Any, values: Any) -> Iterator[Event]:
+def _values(
+    place: int, counter: _Counter, times: Floats, values: Floats, interval_s: float, end_s: float = math.nan
+) -> Iterator[Event]:
+    """The values of a counter, and 0 at the end of a flow, because the viewer continues the last value."""
     if counter.is_count:
         values = np.diff(values, prepend=0.0)
         if not values.any():
             return
-    for time, value in finite(starts(times) if counter.of_interval else times, values):
+    last = -math.inf
+    for time, value in finite(starts(times, interval_s) if counter.of_interval else times, values):
+        last = time
         yield _counter(place, counter.title, time, value / counter.unit)
+    if not math.isnan(end_s) and last > -math.inf:
+        yield _counter(place, counter.title, max(end_s, last), 0.0)
 
 
 def _counter(place: int, title: str, time_s: float, value: float) -> Event:

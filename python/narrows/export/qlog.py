@@ -1,19 +1,19 @@
 """The TCP flows of a run as qlog files (qlog 0.3, JSON text sequences, RFC 7464), one per flow.
 
-A file has `recovery:metrics_updated` at each sample, and `recovery:congestion_state_updated` at the first
-sample of a new state. Windows are in bytes, RTTs in ms. A QUIC flow has its stack's own qlog
-(`[capture] qlog = true`).
+A file has `recovery:metrics_updated` at each sample. Flows with a controller that reacts to losses also have
+`recovery:congestion_state_updated` at the first sample of a new state. Windows are in bytes, RTTs in ms. A
+QUIC flow has its stack's own qlog (`[capture] qlog = true`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator
 from typing import Any
 
-from narrows.export.run import Exported, Flow
+from narrows.congestion import find
+from narrows.export.run import Exported, Flow, file_names
 
 VERSION = "0.3"
 SEPARATOR = "\x1e"
@@ -31,17 +31,12 @@ _WINDOWS = (("congestion_window", "cwnd"), ("bytes_in_flight", "in_flight"), ("s
 def files(exported: Exported) -> dict[str, bytes]:
     """The log of each TCP flow of a run, by name of its file."""
     logs = {}
-    for flow in exported.flows():
-        if flow.is_tcp:
-            records = [_header(exported, flow), *_events(exported, flow)]
-            text = "".join(f"{SEPARATOR}{json.dumps(record, allow_nan=False)}\n" for record in records)
-            logs[f"run-{exported.number}-{_plain(flow.name)}.sqlog"] = text.encode()
+    flows = [flow for flow in exported.flows() if flow.is_tcp]
+    for flow, name in zip(flows, file_names(flow.name for flow in flows), strict=True):
+        records = [_header(exported, flow), *_events(exported, flow)]
+        text = "".join(f"{SEPARATOR}{json.dumps(record, allow_nan=False)}\n" for record in records)
+        logs[f"run-{exported.number}-{name}.sqlog"] = text.encode()
     return logs
-
-
-def _plain(name: str) -> str:
-    """A flow's name as a part of the name of a file."""
-    return re.sub(r"[^\w.+-]", "_", name)
 
 
 def _header(exported: Exported, flow: Flow) -> dict[str, Any]:
@@ -58,10 +53,11 @@ def _header(exported: Exported, flow: Flow) -> dict[str, Any]:
 
 
 def _events(exported: Exported, flow: Flow) -> Iterator[dict[str, Any]]:
-    run = exported.run
-    times, states = run.flow_series(flow.row, "state")
-    scaled = {name: run.flow_series(flow.row, column)[1] / _MILLIS for name, column in _TIMES}
-    scaled |= {name: run.flow_series(flow.row, column)[1] * flow.segment_bytes for name, column in _WINDOWS}
+    times, states = exported.series(flow, "state")
+    scaled = {name: exported.series(flow, column)[1] / _MILLIS for name, column in _TIMES}
+    scaled |= {name: exported.series(flow, column)[1] * flow.segment_bytes for name, column in _WINDOWS}
+    known = find(flow.cc.split("(")[0])
+    has_states = known is not None and known[0].family == "loss"
     cwnd, ssthresh = scaled["congestion_window"], scaled["ssthresh"]
     last = ""
     for index, time in enumerate(times.tolist()):
@@ -75,7 +71,7 @@ def _events(exported: Exported, flow: Flow) -> Iterator[dict[str, Any]]:
         if data:
             yield {"time": at, "name": "recovery:metrics_updated", "data": data}
         state = _state(int(states[index]), float(cwnd[index]), float(ssthresh[index]))
-        if state != last:
+        if has_states and state != last:
             change = {"new": state} | ({"old": last} if last else {})
             yield {"time": at, "name": "recovery:congestion_state_updated", "data": change}
             last = state

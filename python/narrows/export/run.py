@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows import stacks, units
 from narrows.packets import MSS
 from narrows.results.runs import Run
 
 Floats = NDArray[np.float64]
 UDP = "udp"
 """Controller of a flow without a window."""
+INTERVAL = "100ms"
+"""Default interval of samples."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +33,17 @@ class Flow:
     start_s: float
     end_s: float
     """End of the flow; NaN if the run ended first."""
-    is_tcp: bool
     segment_bytes: int
     """Payload of a full segment."""
+
+    @property
+    def is_tcp(self) -> bool:
+        """Whether the flow is neither UDP nor QUIC. A QUIC flow's controller begins with its stack's name."""
+        return self.cc != UDP and self.cc.split(":")[0] not in stacks.controllers()
+
+    def end(self, run_end_s: float) -> float:
+        """The end of the flow or of the run."""
+        return run_end_s if math.isnan(self.end_s) else self.end_s
 
 
 @dataclass(frozen=True)
@@ -40,7 +53,9 @@ class Exported:
     number: int
     run: Run
     scenario: Mapping[str, Any]
-    """The scenario with all defaults."""
+    """The scenario with all defaults, and with the values of this run's factors for flows."""
+    entries: Sequence[str]
+    """Names of the scenario's entries of flows."""
     date_s: float
     """When the results were written, in seconds of Unix time."""
 
@@ -49,31 +64,39 @@ class Exported:
         """Name of the scenario."""
         return str(self.scenario.get("name", "scenario"))
 
+    @property
+    def interval_s(self) -> float:
+        """Time between two samples."""
+        probes = self.scenario.get("probes", {})
+        return units.parse_duration(probes.get("interval", INTERVAL)) / 1e9
+
     def flows(self) -> list[Flow]:
         """The flows that have samples, by number."""
         run = self.run
         sampled = set(run.column("flow_samples", "flow").tolist())
-        entries = {entry.get("name"): entry for entry in self.scenario.get("flows", [])}
         names, controllers, sources = (run.names("flows", key) for key in ("name", "cc", "source"))
-        start, end = (run.column("flows", key) for key in ("start_s", "end_s"))
-        found = []
-        for flow, row in sorted((flow, row) for row, flow in enumerate(run.column("flows", "flow").tolist())):
-            if flow not in sampled:
-                continue
-            entry = entries.get(sources[row], {})
-            is_tcp = controllers[row] != UDP and entry.get("transport", "tcp") == "tcp"
-            found.append(
-                Flow(
-                    row,
-                    names[row],
-                    controllers[row],
-                    float(start[row]),
-                    float(end[row]),
-                    is_tcp,
-                    int(entry.get("mss", MSS)),
-                )
-            )
-        return found
+        start, end = (run.column("flows", key).tolist() for key in ("start_s", "end_s"))
+        numbers = run.column("flows", "flow").tolist()
+        return [
+            Flow(row, names[row], controllers[row], start[row], end[row], self._segment_bytes(sources[row]))
+            for number, row in sorted((number, row) for row, number in enumerate(numbers))
+            if number in sampled
+        ]
+
+    def _segment_bytes(self, source: str) -> int:
+        """The payload of a full segment of a flow of this entry.
+
+        An entry without a name is called by its controller, which a factor can change. Then the order
+        decides, if it can.
+        """
+        entries = self.scenario.get("flows", [])
+        sizes = [int(entry.get("mss", MSS)) for entry in entries]
+        if len(set(sizes)) == 1:
+            return sizes[0]
+        named = {entry["name"]: size for entry, size in zip(entries, sizes, strict=True) if "name" in entry}
+        in_order = dict(zip(self.entries, sizes, strict=False)) if len(self.entries) == len(sizes) else {}
+        known: dict[str, int] = in_order | named
+        return known.get(source, MSS)
 
     def links(self) -> list[tuple[int, str]]:
         """Rows of the table `links`, and names, of the links that have samples."""
@@ -81,21 +104,22 @@ class Exported:
         numbers, names = self.run.column("links", "link").tolist(), self.run.names("links", "name")
         return [(row, names[row]) for row, number in enumerate(numbers) if number in sampled]
 
+    def series(self, flow: Flow, column: str) -> tuple[Floats, Floats]:
+        """Times and values of a column of a flow's samples, as they are in the table."""
+        number = self.run.column("flows", "flow")[flow.row]
+        chosen = self.run.column("flow_samples", "flow") == number
+        values = self.run.column("flow_samples", column)
+        return self.run.column("flow_samples", "t_s")[chosen], values[chosen]
+
     def duration_s(self) -> float:
         """The time of the last sample; 0 without samples."""
         times = (self.run.column(table, "t_s") for table in ("flow_samples", "link_samples"))
         return max((float(of_table.max()) for of_table in times if of_table.size), default=0.0)
 
 
-def starts(ends: Floats) -> Floats:
-    """The beginning of each interval, from the ends of consecutive intervals.
-
-    The first interval is as long as the second. An interval cannot begin before 0.
-    """
-    if ends.size < 2:
-        return np.zeros_like(ends)
-    first = max(ends[0] - (ends[1] - ends[0]), 0.0)
-    return np.concatenate(([first], ends[:-1]))
+def starts(ends: Floats, interval_s: float) -> Floats:
+    """The beginning of each interval, from its end. No interval begins before 0."""
+    return np.maximum(ends - interval_s, 0.0)
 
 
 def finite(times: Floats, values: Floats) -> Iterator[tuple[float, float]]:
@@ -103,3 +127,22 @@ def finite(times: Floats, values: Floats) -> Iterator[tuple[float, float]]:
     for time, value in zip(times.tolist(), values.tolist(), strict=True):
         if np.isfinite(value):
             yield time, value
+
+
+_LONGEST = 100
+"""Most characters of a flow's name in the name of a file."""
+
+
+def file_names(names: Iterable[str]) -> list[str]:
+    """The names as parts of names of files: ASCII, and different even where case does not count."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9+.-]", "_", name)[:_LONGEST].lstrip(".") or "_"
+        number, candidate = 1, plain
+        while candidate.lower() in taken:
+            number += 1
+            candidate = f"{plain}~{number}"
+        taken.add(candidate.lower())
+        found.append(candidate)
+    return found

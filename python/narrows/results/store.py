@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -468,14 +468,16 @@ def default_formats(rows: int) -> tuple[Format, ...]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file that appears complete or not at all."""
-    write_bytes(path, text.encode())
+    with _aside(path) as aside:
+        aside.write_text(text, encoding="utf-8")
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file that appears complete or not at all."""
+@contextlib.contextmanager
+def _aside(path: Path) -> Iterator[Path]:
+    """Another name for a file that becomes its name once it is written."""
     aside = path.with_name(f".{path.name}.part")
     try:
-        aside.write_bytes(content)
+        yield aside
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
@@ -488,7 +490,11 @@ def write_output(path: Path, content: str | bytes) -> None:
         OutputError: if the file cannot be written.
     """
     try:
-        write_bytes(path, content.encode() if isinstance(content, str) else content)
+        if isinstance(content, str):
+            write_text(path, content)
+            return
+        with _aside(path) as aside:
+            aside.write_bytes(content)
     except OSError as error:
         raise tables.cannot_write(path, error) from None
 

@@ -154,6 +154,18 @@ def check_limit(limit: units.Limit, packet: int, key: str) -> None:
         )
 
 
+def check_burst(burst: int, packet: int, key: str) -> None:
+    """Check that a policer's bucket holds a packet. Otherwise it drops every such packet.
+
+    Raises:
+        ScenarioError: if `burst` is less than a packet of `packet` bytes.
+    """
+    if burst < packet:
+        raise ScenarioError(
+            f"found '{burst}B', expected at least a full packet of its flows ({packet}B)", key
+        )
+
+
 def check_mark(mark: LimitPlan, limit: LimitPlan, key: str) -> None:
     """Check that a queue can reach its marking threshold before it drops.
 

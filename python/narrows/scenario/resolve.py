@@ -247,6 +247,8 @@ class _Resolver:
             raise ScenarioError("found changes out of order, expected rising times", f"{link.key}.at")
         queue, jitter = traits.queue or network.Fifo(kind="fifo"), traits.jitter
         policer = traits.policer
+        if policer is not None:
+            fitting.check_burst(policer.burst, self.packets.get(index, 0), f"{link.key}.policer.burst")
         return {
             "name": link.name,
             "from": link.source,

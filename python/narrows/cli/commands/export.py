@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from narrows.cli.commands.shared import ResultsFolder
-
-
-class Format(StrEnum):
-    """Format of the files."""
-
-    PERFETTO = "perfetto"
-    FLENT = "flent"
-    QLOG = "qlog"
+from narrows.cli.commands.values import EXPORTS, beginning
 
 
 def export(
-    format_: Annotated[
-        Format,
+    form: Annotated[
+        str,
         typer.Argument(
             metavar="FORMAT",
+            autocompletion=beginning(lambda: EXPORTS),
             show_default=False,
             help="perfetto (flows and links as tracks in the Perfetto UI), flent (.flent.gz for flent-gui) "
-            "or qlog (TCP flows, for qvis).",
+            "or qlog (TCP flows).",
         ),
     ],
     results: ResultsFolder,
@@ -44,10 +37,10 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Write results for Perfetto, flent or qvis.
+    """Write results for Perfetto and flent, or as qlog.
 
     Writes one or more files per run.
     """
     from narrows.cli import export as work  # noqa: PLC0415
 
-    work.export(format_.value, results, run or (), out)
+    work.export(form, results, run or (), out)

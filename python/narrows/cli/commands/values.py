@@ -15,6 +15,8 @@ KINDS = ("congestion", "rate", "stacks", "queues", "topologies", "networks", "lo
 """Kinds of names that `narrows list` prints."""
 CELL_SETS = ("full", "core", "ci")
 """Sets of cells that `narrows validate` knows by name."""
+EXPORTS = ("perfetto", "flent", "qlog")
+"""Formats of `narrows export`."""
 KERNEL_CONTROLLERS = ("all", *EBPF)
 """Congestion controllers that `narrows cc` can load."""
 _DEEPEST = 4

@@ -22,8 +22,8 @@ from narrows.results.runs import Run
 DRAFT = "draft-ietf-ccwg-bbr-06"
 """The source of the definitions: the names of the phases, and the variables."""
 PROBE_BW = 2
-NAMES = {0: "startup", 1: "drain", 3: "probe_rtt"}
-STEPS = {0: "up", 1: "down", 2: "cruise", 3: "refill"}
+NAMES: dict[float, str] = {0: "startup", 1: "drain", 3: "probe_rtt"}
+STEPS: dict[float, str] = {0: "up", 1: "down", 2: "cruise", 3: "refill"}
 """Steps of ProbeBW. BBR v1 has none; its phase is called `probe_bw`."""
 PHASES = (*NAMES.values(), *STEPS.values(), "probe_bw")
 Floats = NDArray[np.float64]
@@ -35,15 +35,20 @@ def traced(run: Run, of: str, key: str) -> tuple[Floats, Floats]:
     Raises:
         NarrowsError: if not exactly one flow matches.
     """
-    rows = run.flows(of)
-    if rows.size != 1:
-        raise NarrowsError(f"flow {of}: found {rows.size} of that name in the results, expected one")
-    name = run.names("flows", "name")[rows[0]]
+    name = run.names("flows", "name")[_row(run, of)]
     kept = ("traces", name)
     if kept not in run.measured:
         run.measured[kept] = _variables(run, name)
     variables: dict[str, tuple[Floats, Floats]] = run.measured[kept]
     return variables.get(key, (np.empty(0), np.empty(0)))
+
+
+def _row(run: Run, of: str) -> int:
+    """The row of the only flow that matches `of`."""
+    rows = run.flows(of)
+    if rows.size != 1:
+        raise NarrowsError(f"flow {of}: found {rows.size} of that name in the results, expected one")
+    return int(rows[0])
 
 
 def _variables(run: Run, name: str) -> dict[str, tuple[Floats, Floats]]:
@@ -64,7 +69,7 @@ def phases(run: Run, of: str) -> list[Visit]:
     _, steps = traced(run, of, "step")
     if not steps.size:
         steps = np.full_like(numbers, np.nan)
-    names = [_name(int(number), step) for number, step in zip(numbers, steps, strict=True)]
+    names = [_name(number, step) for number, step in zip(numbers.tolist(), steps.tolist(), strict=True)]
     begins = [0, *(index for index in range(1, len(names)) if names[index] != names[index - 1])]
     ends = [*begins[1:], len(names) - 1]
     return [
@@ -72,10 +77,17 @@ def phases(run: Run, of: str) -> list[Visit]:
     ]
 
 
-def _name(number: int, step: float) -> str:
+def _name(number: float, step: float) -> str:
+    """The name of a phase, from the traced variables `phase` and `step`."""
     if number != PROBE_BW:
+        if number not in NAMES:
+            raise NarrowsError(f"trace: phase: found {number:g}, expected a whole number from 0 to 3")
         return NAMES[number]
-    return "probe_bw" if math.isnan(step) else STEPS[int(step)]
+    if math.isnan(step):
+        return "probe_bw"
+    if step not in STEPS:
+        raise NarrowsError(f"trace: step: found {step:g}, expected a whole number from 0 to 3")
+    return STEPS[step]
 
 
 def _visits(run: Run, of: str, phase: str, after_s: float = 0.0) -> list[Visit]:
@@ -85,30 +97,43 @@ def _visits(run: Run, of: str, phase: str, after_s: float = 0.0) -> list[Visit]:
     return [visit for visit in phases(run, of)[:-1] if visit.state == phase and visit.begin_s >= after_s]
 
 
+def _names(expected: object) -> list[str]:
+    """The expected phases, from a name or a list of names."""
+    names: list[Any] = expected if isinstance(expected, list) else [expected]
+    if not names:
+        raise NarrowsError("expected: found no phase, expected at least one")
+    for name in names:
+        if name not in PHASES:
+            raise NarrowsError(f"expected: {choice(name, PHASES)}")
+    return names
+
+
 @measure("Next phase", "%", DRAFT)
 def next_phase(
     run: Run, phase: str, expected: str | Sequence[str], of: str = "*", after_s: float = 0.0
 ) -> float:
     """Share of the visits to a phase that are followed by an expected phase."""
-    following = [expected] if isinstance(expected, str) else list(expected)
-    for name in following:
-        if name not in PHASES:
-            raise NarrowsError(f"expected: {choice(name, PHASES)}")
+    following = _names(expected)
     visits = _visits(run, of, phase, after_s)
     after = [late.state for early, late in pairwise(phases(run, of)) if early in visits]
     return 100.0 * float(np.mean([state in following for state in after])) if after else math.nan
 
 
 @measure("Time in a phase", "%", DRAFT)
-def time_in_phase(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
-    """Share of the time after `after_s` that the flow spends in a phase."""
+def time_in_phase(
+    run: Run, phase: str, of: str = "*", after_s: float = 0.0, until_s: float = math.inf
+) -> float:
+    """Share of the time from `after_s` to `until_s` that the flow spends in a phase."""
     if phase not in PHASES:
         raise NarrowsError(f"phase: {choice(phase, PHASES)}")
     found = phases(run, of)
-    if not found or found[-1].end_s <= after_s:
+    if not found:
         return math.nan
-    spent = sum(max(0.0, v.end_s - max(v.begin_s, after_s)) for v in found if v.state == phase)
-    return 100.0 * spent / (found[-1].end_s - max(after_s, found[0].begin_s))
+    begin, end = max(after_s, found[0].begin_s), min(until_s, found[-1].end_s)
+    if begin >= end:
+        return math.nan
+    spent = sum(max(0.0, min(v.end_s, end) - max(v.begin_s, begin)) for v in found if v.state == phase)
+    return 100.0 * spent / (end - begin)
 
 
 @measure("Shortest phase", "s", DRAFT)
@@ -139,6 +164,18 @@ def _estimate(run: Run, of: str) -> tuple[Floats, Floats]:
     """Times and values of the bandwidth filter `max_bw`, in bytes/s (BBR v1: `bw`)."""
     t, values = traced(run, of, "max_bw")
     return (t, values) if t.size else traced(run, of, "bw")
+
+
+@measure("Change of a variable at the end of a phase", "%", DRAFT)
+def change_at_end(run: Run, key: str, phase: str, of: str = "*", after_s: float = 0.0) -> float:
+    """The smallest ratio of a traced variable after a visit to a phase to its last value in the visit."""
+    t, values = traced(run, of, key)
+    shares = []
+    for visit in _visits(run, of, phase, after_s):
+        before, after = _last(t, values, visit.end_s), values[t >= visit.end_s]
+        if math.isfinite(before) and before > 0 and after.size and math.isfinite(after[0]):
+            shares.append(100.0 * float(after[0]) / before)
+    return min(shares, default=math.nan)
 
 
 def _last(t: Floats, values: Floats, end_s: float) -> float:
@@ -182,8 +219,7 @@ def inflight_at_end(
     """
     if followed_by and followed_by not in PHASES:
         raise NarrowsError(f"followed_by: {choice(followed_by, PHASES)}")
-    (row,) = run.flows(of)
-    t, in_flight = run.flow_series(int(row), "in_flight")
+    t, in_flight = run.flow_series(_row(run, of), "in_flight")
     visits = _visits(run, of, phase, after_s)
     following = {early.end_s: late.state for early, late in pairwise(phases(run, of))}
     ends = [visit.end_s for visit in visits if followed_by in ("", following[visit.end_s])]
@@ -193,8 +229,7 @@ def inflight_at_end(
 @measure("Largest window in a phase", "BDP", DRAFT)
 def largest_window(run: Run, phase: str, of: str = "*", after_s: float = 0.0) -> float:
     """Largest window in the visits to a phase, in BDPs (`bw` times `min_rtt`) at the end of the first one."""
-    (row,) = run.flows(of)
-    t, window = run.flow_series(int(row), "cwnd")
+    t, window = run.flow_series(_row(run, of), "cwnd")
     visits = _visits(run, of, phase, after_s)
     if not visits:
         return math.nan
@@ -228,7 +263,6 @@ def rounds_without_growth(run: Run, phase: str = "startup", of: str = "*", growt
 @measure("Smallest window", "segments", DRAFT)
 def smallest_window(run: Run, of: str = "*", after_s: float = 0.0) -> float:
     """Smallest congestion window of the samples after a time."""
-    (row,) = run.flows(of)
-    t, window = run.flow_series(int(row), "cwnd")
+    t, window = run.flow_series(_row(run, of), "cwnd")
     later: Any = window[t >= after_s]
     return float(np.nanmin(later)) if np.isfinite(later).any() else math.nan
