@@ -25,7 +25,6 @@ for flow in results.flows.select(["run", "name", "goodput_bps"]).to_pylist():
 """
 
 import os
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -38,12 +37,10 @@ if TYPE_CHECKING:
 
 __all__ = ["NarrowsError", "OutputError", "Results", "Scenario", "ScenarioError", "load", "loads", "run"]
 
-if _own := os.environ.get("NARROWS_NATIVE"):
-    from narrows.extension import Finder
+if os.environ.get("NARROWS_NATIVE"):
+    from narrows import extension
 
-    # Workers may run in other folders.
-    os.environ["NARROWS_NATIVE"] = os.path.abspath(_own)  # noqa: PTH100 (pathlib takes long to load)
-    sys.meta_path.insert(0, Finder(_own))
+    extension.use()
 
 _MODULES = {
     "NarrowsError": "narrows.errors",

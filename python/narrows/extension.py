@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ExtensionFileLoader, ModuleSpec
@@ -21,10 +22,23 @@ VARIABLE = "NARROWS_NATIVE"
 NAME = "narrows._native"
 
 
+def use() -> None:
+    """Let Python find `narrows._native` at the path in the variable, also in workers in other folders."""
+    file = Path(os.environ[VARIABLE]).absolute()
+    os.environ[VARIABLE] = str(file)
+    sys.meta_path.insert(0, _Finder(file))
+
+
+def file() -> Path | None:
+    """The module's file; None for the package's own module."""
+    given = os.environ.get(VARIABLE)
+    return Path(given) if given else None
+
+
 def digest() -> str | None:
     """SHA-256 of the module's file as hexadecimal digits; None for the package's own module."""
-    file = os.environ.get(VARIABLE)
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else None
+    own = file()
+    return None if own is None else hashlib.sha256(own.read_bytes()).hexdigest()
 
 
 class _Loader(ExtensionFileLoader):
@@ -45,15 +59,15 @@ class _Loader(ExtensionFileLoader):
             raise NarrowsError(f"{VARIABLE}: {self.path}: found version {found}, expected {expected}")
 
 
-class Finder(MetaPathFinder):
+class _Finder(MetaPathFinder):
     """Finds `narrows._native` in a file.
 
     Args:
         file: the shared library that cargo has built.
     """
 
-    def __init__(self, file: str) -> None:
-        self._file = Path(file).absolute()
+    def __init__(self, file: Path) -> None:
+        self._file = file
 
     def find_spec(
         self,

@@ -17,8 +17,10 @@ import pytest
 from narrows.cli.commands.values import EXPORTS
 from narrows.cli.export import FORMATS, export
 from narrows.errors import NarrowsError, OutputError
+from narrows.export.perfetto import STATES
 from narrows.export.run import file_names
 from narrows.results.by_run import read_runs
+from narrows.results.columns import COLUMNS
 from narrows.results.results import Results
 from narrows.results.runs import Run
 from narrows.scenario.load import loads
@@ -281,6 +283,11 @@ def test_a_url_is_no_folder_for_files(folder: Path) -> None:
 def test_an_unknown_format(folder: Path) -> None:
     with pytest.raises(NarrowsError, match="FORMAT: found 'foo', expected one of perfetto, flent, qlog"):
         export("foo", folder, (), None)
+
+
+def test_the_states_are_those_of_the_table() -> None:
+    (column,) = (column for column in COLUMNS["flow_samples"] if column.name == "state")
+    assert column.meaning.startswith(", ".join(f"{number} {name}" for number, name in enumerate(STATES)))
 
 
 def test_completion_offers_the_formats() -> None:

@@ -67,7 +67,7 @@ LAYERS = {
         "training",
         "validate",
     },
-    "export": {"results"},
+    "export": {"metrics", "results"},
     "testing": {"cli", "expect", "results", "scenario", "sweep"},
 }
 """The packages that each package may import."""

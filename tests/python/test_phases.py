@@ -197,7 +197,7 @@ def test_each_case_of_the_draft_is_run_or_named_as_not_run() -> None:
 def test_bbr3_has_the_phases_of_the_draft_on_a_constant_path(tmp_path: Path) -> None:
     pytest.importorskip("narrows._native")
     overrides = {"duration": "10s", "sweep": {}}
-    (run,) = read_runs(sweep(load(find_study("bbr-draft") / "steady.toml", overrides=overrides)))
+    (run,) = read_runs(sweep(load(find_study("bbr-draft") / "path.toml", overrides=overrides)))
     assert value("rounds_without_growth", run) == 3.0
     assert value("estimate_at_end", run, phase="startup", link="tight") == pytest.approx(100.0, abs=2.0)
     assert value("next_phase", run, phase="startup", expected="drain") == 100.0

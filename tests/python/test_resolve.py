@@ -367,7 +367,7 @@ def test_the_bottleneck_of_a_topology_can_have_a_policer():
     [
         (
             'policer = { rate = "20mbit", burst = "1kB" }',
-            "policer.burst: found '1kB', expected at least 1500",
+            "policer.burst: found '1000B', expected at least a full packet (1500B)",
         ),
         ('policer = { rate = "0mbit", burst = "9kB" }', "policer.rate: found '0mbit', expected"),
         ('policer = { rate = "20mbit" }', "policer.burst: found nothing, expected"),
@@ -376,7 +376,7 @@ def test_the_bottleneck_of_a_topology_can_have_a_policer():
 )
 def test_a_wrong_policer_or_aggregation_is_one_line(given, said):
     with pytest.raises(ScenarioError) as error:
-        loads(DUMBBELL.replace('loss = "1%"', given))
+        plan_of(DUMBBELL.replace('loss = "1%"', given))
     assert f"topology.{said}" in str(error.value)
 
 

@@ -156,9 +156,10 @@ fn check_link(plan: &Plan, at: &str, link: &LinkPlan) -> Result<(), Error> {
     require(&format!("{at}.delay"), longest, longest <= MAX_DELAY, "at most 1000 s")?;
     let jitter = link.jitter.as_ref().map_or(Span::ZERO, |j| j.max);
     require(&format!("{at}.jitter.max"), jitter, jitter <= MAX_DELAY, "at most 1000 s")?;
-    let aggregation = link.aggregation.unwrap_or(Span::from_nanos(1));
-    let is_valid = aggregation > Span::ZERO && aggregation <= MAX_DELAY;
-    require(&format!("{at}.aggregation"), aggregation, is_valid, "above 0, and at most 1000 s")?;
+    if let Some(interval) = link.aggregation {
+        let is_valid = interval > Span::ZERO && interval <= MAX_DELAY;
+        require(&format!("{at}.aggregation"), interval, is_valid, "above 0, and at most 1000 s")?;
+    }
     if let Some(policer) = &link.policer {
         require(&format!("{at}.policer.rate"), policer.rate, policer.rate > Rate::ZERO, "above 0")?;
         let expected = "at least a full packet, 1500 bytes";

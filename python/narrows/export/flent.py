@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from narrows import metrics
 from narrows.export.run import UDP, Exported, Floats, Flow
 
 FORMAT = 4
 TEST = "tcp_nup"
-TITLE = "TCP upload"
+UPLOAD, UDP_UPLOAD = "TCP upload", "UDP upload"
 _MEGABIT = 1e6
 _RAW = (("tcp_cwnd", "cwnd", 1.0), ("tcp_rtt", "srtt_s", 1e-3), ("tcp_pacing_rate", "pacing_bps", 1e6))
 """Names of raw values in flent, the columns, and their units."""
@@ -29,17 +30,17 @@ _RAW = (("tcp_cwnd", "cwnd", 1.0), ("tcp_rtt", "srtt_s", 1e-3), ("tcp_pacing_rat
 
 def files(exported: Exported) -> dict[str, bytes]:
     """The file of a run, by its name."""
-    text = json.dumps(result_set(exported), allow_nan=False)
-    return {f"run-{exported.number}.flent.gz": gzip.compress(text.encode(), mtime=0)}
+    name = f"run-{exported.number}.flent.gz"
+    text = json.dumps(_result_set(exported, name), allow_nan=False)
+    return {name: gzip.compress(text.encode(), mtime=0)}
 
 
-def result_set(exported: Exported) -> dict[str, Any]:
-    """The content of the file."""
+def _result_set(exported: Exported, file: str) -> dict[str, Any]:
     flows = exported.flows()
     times = np.unique(exported.run.column("flow_samples", "t_s"))
     named = _named(flows)
     series = {name: _at(times, exported, flow) for name, flow in named.items()}
-    uploads = [values for name, values in series.items() if name.startswith(TITLE)]
+    uploads = [values for name, values in series.items() if name.startswith(UPLOAD)]
     date = datetime.fromtimestamp(exported.date_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     labels = {name: f"{flow.name} ({flow.cc})" for name, flow in named.items()}
     note = ", ".join(f"{name} = {label}" for name, label in labels.items())
@@ -58,7 +59,7 @@ def result_set(exported: Exported) -> dict[str, Any]:
             "TOTAL_LENGTH": exported.duration_s(),
             "STEP_SIZE": exported.interval_s,
             "TEST_PARAMETERS": {"upload_streams": str(len(uploads))},
-            "DATA_FILENAME": f"run-{exported.number}.flent.gz",
+            "DATA_FILENAME": file,
             "SERIES_META": {name: {"UNITS": "Mbits/s", "LABEL": label} for name, label in labels.items()},
         },
         "x_values": times.tolist(),
@@ -71,13 +72,13 @@ def _named(flows: Sequence[Flow]) -> dict[str, Flow]:
     """Flows by the names of their series."""
     tcp = [flow for flow in flows if flow.cc != UDP]
     udp = [flow for flow in flows if flow.cc == UDP]
-    named = {f"{TITLE}::{number}": flow for number, flow in enumerate(tcp, 1)}
-    return named | {f"UDP upload::{number}": flow for number, flow in enumerate(udp, 1)}
+    named = {f"{UPLOAD}::{number}": flow for number, flow in enumerate(tcp, 1)}
+    return named | {f"{UDP_UPLOAD}::{number}": flow for number, flow in enumerate(udp, 1)}
 
 
 def _at(times: Floats, exported: Exported, flow: Flow) -> list[float | None]:
     """Goodput at the given times; None where the flow has no sample."""
-    own, goodput = exported.series(flow, "goodput_bps")
+    own, goodput = exported.run.flow_samples(flow.row, "goodput_bps")
     known = {
         time: value / _MEGABIT
         for time, value in zip(own.tolist(), goodput.tolist(), strict=True)
@@ -91,9 +92,9 @@ def _together(uploads: Sequence[Sequence[float | None]]) -> dict[str, list[float
     if not uploads:
         return {}
     return {
-        f"{TITLE} avg": _combined(uploads, lambda values: math.fsum(values) / len(values)),
-        f"{TITLE} sum": _combined(uploads, math.fsum),
-        f"{TITLE} fairness": _combined(uploads, _jain),
+        f"{UPLOAD} avg": _combined(uploads, lambda values: math.fsum(values) / len(values)),
+        f"{UPLOAD} sum": _combined(uploads, math.fsum),
+        f"{UPLOAD} fairness": _combined(uploads, _fairness),
     }
 
 
@@ -103,14 +104,14 @@ def _combined(series: Sequence[Sequence[float | None]], of: Any) -> list[float |
     return [of(values) if values else None for values in present]
 
 
-def _jain(values: Sequence[float]) -> float | None:
-    squares = math.fsum(value * value for value in values)
-    return math.fsum(values) ** 2 / (len(values) * squares) if squares else None
+def _fairness(values: Sequence[float]) -> float | None:
+    index = metrics.jain(values)
+    return None if math.isnan(index) else index
 
 
 def _raw(exported: Exported, flow: Flow) -> list[dict[str, float]]:
-    times, goodput = exported.series(flow, "goodput_bps")
-    columns = [(name, exported.series(flow, column)[1] / unit) for name, column, unit in _RAW]
+    times, goodput = exported.run.flow_samples(flow.row, "goodput_bps")
+    columns = [(name, exported.run.flow_samples(flow.row, column)[1] / unit) for name, column, unit in _RAW]
     rows = []
     for index, time in enumerate(times.tolist()):
         values = [("val", float(goodput[index]) / _MEGABIT)]

@@ -93,10 +93,10 @@ def events(exported: Exported) -> Iterator[Event]:
         place = flow_places[flow.name]
         yield _name("thread_name", place, "lifetime", LIFETIME)
         yield _name("thread_name", place, "TCP state", STATE)
-        yield from _lifetime(exported, flow, place)
+        yield _lifetime(exported, flow, place)
         yield from _states(exported, flow, place)
         for counter in FLOW:
-            series = exported.series(flow, counter.column)
+            series = exported.run.flow_samples(flow.row, counter.column)
             yield from _values(place, counter, *series, exported.interval_s, flow.end_s)
     for row, name in links:
         for counter in LINK:
@@ -120,14 +120,14 @@ def _micros(seconds: float) -> float:
     return round(seconds * 1e6, 3)  # to a nanosecond
 
 
-def _lifetime(exported: Exported, flow: Flow, place: int) -> Iterator[Event]:
+def _lifetime(exported: Exported, flow: Flow, place: int) -> Event:
     end = flow.end(exported.duration_s())
-    yield _slice(place, LIFETIME, flow.name, flow.start_s, max(end, flow.start_s))
+    return _slice(place, LIFETIME, flow.name, flow.start_s, max(end, flow.start_s))
 
 
 def _states(exported: Exported, flow: Flow, place: int) -> Iterator[Event]:
     """A slice for each time in which consecutive samples have the same state, except `open`."""
-    times, states = exported.series(flow, "state")
+    times, states = exported.run.flow_samples(flow.row, "state")
     changes = np.flatnonzero(np.diff(states)) + 1
     borders = [0, *changes.tolist(), states.size]
     for first, last in pairwise(borders):
@@ -162,7 +162,7 @@ def _instants(exported: Exported, entities: dict[str, int]) -> Iterator[Event]:
     times, values = run.column("events", "t_s").tolist(), run.column("events", "value").tolist()
     for time, kind, entity, value in zip(times, kinds, names, values, strict=True):
         place = entities.get(entity, RUN)
-        arguments = {"entity": entity} | ({"value": value} if np.isfinite(value) else {})
+        arguments = {"entity": entity} | ({"value": value} if math.isfinite(value) else {})
         instant = {"ph": "i", "s": "p", "name": kind, "pid": place, "ts": _micros(time)}
         yield instant | {"args": arguments}
 
@@ -172,6 +172,6 @@ def _traces(exported: Exported, entities: dict[str, int]) -> Iterator[Event]:
     run = exported.run
     names, keys = run.names("traces", "entity"), run.names("traces", "key")
     times, values = run.column("traces", "t_s"), run.column("traces", "value")
-    for entity, key, (time, value) in zip(names, keys, zip(times, values, strict=True), strict=True):
-        if np.isfinite(value):
-            yield _counter(entities.get(entity, RUN), key, float(time), float(value))
+    for entity, key, time, value in zip(names, keys, times.tolist(), values.tolist(), strict=True):
+        if math.isfinite(value):
+            yield _counter(entities.get(entity, RUN), key, time, value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from narrows.congestion import find
@@ -53,9 +54,10 @@ def _header(exported: Exported, flow: Flow) -> dict[str, Any]:
 
 
 def _events(exported: Exported, flow: Flow) -> Iterator[dict[str, Any]]:
-    times, states = exported.series(flow, "state")
-    scaled = {name: exported.series(flow, column)[1] / _MILLIS for name, column in _TIMES}
-    scaled |= {name: exported.series(flow, column)[1] * flow.segment_bytes for name, column in _WINDOWS}
+    samples = partial(exported.run.flow_samples, flow.row)
+    times, states = samples("state")
+    scaled = {name: samples(column)[1] / _MILLIS for name, column in _TIMES}
+    scaled |= {name: samples(column)[1] * flow.segment_bytes for name, column in _WINDOWS}
     known = find(flow.cc.split("(")[0])
     has_states = known is not None and known[0].family == "loss"
     cwnd, ssthresh = scaled["congestion_window"], scaled["ssthresh"]

@@ -18,8 +18,6 @@ from narrows.results.runs import Run
 Floats = NDArray[np.float64]
 UDP = "udp"
 """Controller of a flow without a window."""
-INTERVAL = "100ms"
-"""Default interval of samples."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +60,12 @@ class Exported:
     @property
     def name(self) -> str:
         """Name of the scenario."""
-        return str(self.scenario.get("name", "scenario"))
+        return str(self.scenario["name"])
 
     @property
     def interval_s(self) -> float:
         """Time between two samples."""
-        probes = self.scenario.get("probes", {})
-        return units.parse_duration(probes.get("interval", INTERVAL)) / 1e9
+        return units.parse_duration(self.scenario["probes"]["interval"]) / 1e9
 
     def flows(self) -> list[Flow]:
         """The flows that have samples, by number."""
@@ -103,13 +100,6 @@ class Exported:
         sampled = set(self.run.column("link_samples", "link").tolist())
         numbers, names = self.run.column("links", "link").tolist(), self.run.names("links", "name")
         return [(row, names[row]) for row, number in enumerate(numbers) if number in sampled]
-
-    def series(self, flow: Flow, column: str) -> tuple[Floats, Floats]:
-        """Times and values of a column of a flow's samples, as they are in the table."""
-        number = self.run.column("flows", "flow")[flow.row]
-        chosen = self.run.column("flow_samples", "flow") == number
-        values = self.run.column("flow_samples", column)
-        return self.run.column("flow_samples", "t_s")[chosen], values[chosen]
 
     def duration_s(self) -> float:
         """The time of the last sample; 0 without samples."""

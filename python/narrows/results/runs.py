@@ -118,15 +118,37 @@ class Run:
         (tcp_get_info, net/ipv4/tcp.c). Its smoothed RTT has a gain of 1/8 per ACK (tcp_rtt_estimator,
         net/ipv4/tcp_input.c), so its time constant is 8 ACKs: 2 ms at 4000 ACKs/s.
         """
-        flow = float(self.column("flows", "flow")[row])
-        t, values = self._series("flow_samples", "flow", flow, quantity)
+        t, values = self.flow_samples(row, quantity)
         if quantity == "rtt_s" and not np.isfinite(values).any():
-            return self._series("flow_samples", "flow", flow, "srtt_s")
+            return self.flow_samples(row, "srtt_s")
         return t, values
+
+    def flow_samples(self, row: int, quantity: str) -> tuple[Floats, Floats]:
+        """Like `flow_series`, but with the values as they are in the table."""
+        return self._series("flow_samples", "flow", float(self.column("flows", "flow")[row]), quantity)
 
     def link_series(self, row: int, quantity: str) -> tuple[Floats, Floats]:
         """Times (end of each bin, s) and values of a sampled quantity of the link in that row."""
         return self._series("link_samples", "link", float(self.column("links", "link")[row]), quantity)
+
+    def traced(self, entity: str, key: str) -> tuple[Floats, Floats]:
+        """Times (s) and values of a traced variable of a flow or link; empty if it was not traced."""
+        if entity not in self._traces:
+            self._traces[entity] = self._variables(entity)
+        return self._traces[entity].get(key, (np.empty(0), np.empty(0)))
+
+    @cached_property
+    def _traces(self) -> dict[str, dict[str, tuple[Floats, Floats]]]:
+        """Traced variables by entity and name."""
+        return {}
+
+    def _variables(self, entity: str) -> dict[str, tuple[Floats, Floats]]:
+        if "traces" not in self.tables:
+            return {}
+        own = np.array(self.names("traces", "entity")) == entity
+        keys = np.array(self.names("traces", "key"))[own]
+        t, values = self.column("traces", "t_s")[own], self.column("traces", "value")[own]
+        return {str(key): (t[keys == key], values[keys == key]) for key in np.unique(keys)}
 
     def distribution(self, entity: str, identity: int, quantity: str) -> tuple[Floats, Floats]:
         """Quantiles (0..1) and values of a stored distribution."""

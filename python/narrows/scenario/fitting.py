@@ -161,9 +161,7 @@ def check_burst(burst: int, packet: int, key: str) -> None:
         ScenarioError: if `burst` is less than a packet of `packet` bytes.
     """
     if burst < packet:
-        raise ScenarioError(
-            f"found '{burst}B', expected at least a full packet of its flows ({packet}B)", key
-        )
+        raise ScenarioError(f"found '{burst}B', expected at least a full packet ({packet}B)", key)
 
 
 def check_mark(mark: LimitPlan, limit: LimitPlan, key: str) -> None:

@@ -8,7 +8,6 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from narrows import units
 from narrows.errors import Expected, hint
-from narrows.packets import FULL_PACKET
 from narrows.scenario.fields import (
     Delay,
     Duration,
@@ -271,7 +270,7 @@ class Policer(Table):
 
     rate: Rate
     """L3 rate at which the bucket fills."""
-    burst: Annotated[Size, Field(ge=FULL_PACKET)]
+    burst: Size
     """Size of the bucket, at least a full packet."""
 
 

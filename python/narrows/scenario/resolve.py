@@ -248,7 +248,8 @@ class _Resolver:
         queue, jitter = traits.queue or network.Fifo(kind="fifo"), traits.jitter
         policer = traits.policer
         if policer is not None:
-            fitting.check_burst(policer.burst, self.packets.get(index, 0), f"{link.key}.policer.burst")
+            largest = max(self.packets.get(index, 0), FULL_PACKET)
+            fitting.check_burst(policer.burst, largest, f"{link.key}.policer.burst")
         return {
             "name": link.name,
             "from": link.source,

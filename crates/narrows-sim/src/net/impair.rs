@@ -42,8 +42,9 @@ impl Policer {
     /// Takes the tokens of a packet. Returns `false`, and takes none, if there are too few.
     fn take_tokens(&mut self, now: Time, size: Bytes) -> bool {
         // A relay's times are not quite in order.
-        let passed = now.max(self.latest).since(self.latest);
-        self.latest = now.max(self.latest);
+        let now = now.max(self.latest);
+        let passed = now.since(self.latest);
+        self.latest = now;
         let added = u128::from(self.rate.as_bytes_per_sec()) * u128::from(passed.as_nanos());
         self.tokens = (self.tokens + added).min(self.depth);
         match self.tokens.checked_sub(tokens_of(size)) {

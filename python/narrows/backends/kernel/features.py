@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from narrows import extras
+from narrows import extension, extras
 from narrows.backends.kernel import agents, cc, namespaces, ovs
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.plan import KernelPlan
@@ -173,7 +173,8 @@ def native() -> Finding:
         return Finding(
             "native module", False, ("sim", "kernel", "vm"), "everything", extras.BUILD, str(error)
         )
-    found = f"{_native.version}, {_native.__file__}" if "NARROWS_NATIVE" in os.environ else _native.version
+    own = extension.file()
+    found = _native.version if own is None else f"{_native.version}, {own}"
     return Finding("native module", True, ("sim", "kernel", "vm"), "everything", "", found)
 
 

@@ -122,11 +122,7 @@ def flow_counts(run: Run, link: str) -> tuple[Floats, Floats, Floats]:
 
     A flow exists from its SYN until the ACK of its last data.
     """
-    if "traces" not in run.tables:
-        return np.empty(0), np.empty(0), np.empty(0)
-    entities, keys = np.array(run.names("traces", "entity")), np.array(run.names("traces", "key"))
-    chosen = (entities == link) & (keys == "flows")
-    t, estimate = run.column("traces", "t_s")[chosen], run.column("traces", "value")[chosen]
+    t, estimate = run.traced(link, "flows")
     begins = np.sort(run.column("flows", "start_s"))
     lasted = run.column("flows", "fct_s")
     ends = np.sort((run.column("flows", "start_s") + lasted)[np.isfinite(lasted)])

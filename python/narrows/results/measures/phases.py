@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from narrows.errors import NarrowsError, choice
 from narrows.packets import FULL_PACKET
 from narrows.results.measures.registry import measure
-from narrows.results.measures.states import Visit
+from narrows.results.measures.states import Visit, time_in
 from narrows.results.runs import Run
 
 DRAFT = "draft-ietf-ccwg-bbr-06"
@@ -35,12 +35,7 @@ def traced(run: Run, of: str, key: str) -> tuple[Floats, Floats]:
     Raises:
         NarrowsError: if not exactly one flow matches.
     """
-    name = run.names("flows", "name")[_row(run, of)]
-    kept = ("traces", name)
-    if kept not in run.measured:
-        run.measured[kept] = _variables(run, name)
-    variables: dict[str, tuple[Floats, Floats]] = run.measured[kept]
-    return variables.get(key, (np.empty(0), np.empty(0)))
+    return run.traced(run.names("flows", "name")[_row(run, of)], key)
 
 
 def _row(run: Run, of: str) -> int:
@@ -51,18 +46,16 @@ def _row(run: Run, of: str) -> int:
     return int(rows[0])
 
 
-def _variables(run: Run, name: str) -> dict[str, tuple[Floats, Floats]]:
-    """Times and values of all variables of an entity."""
-    if "traces" not in run.tables:
-        return {}
-    own = np.array(run.names("traces", "entity")) == name
-    keys = np.array(run.names("traces", "key"))[own]
-    t, values = run.column("traces", "t_s")[own], run.column("traces", "value")[own]
-    return {str(key): (t[keys == key], values[keys == key]) for key in np.unique(keys)}
-
-
 def phases(run: Run, of: str) -> list[Visit]:
-    """The phases of the flow in order. The last one ends with its last sample."""
+    """The phases of the flow in order. The last one ends with its last sample. The run keeps them."""
+    kept = ("phases", of)
+    if kept not in run.measured:
+        run.measured[kept] = _phases(run, of)
+    found: list[Visit] = run.measured[kept]
+    return found
+
+
+def _phases(run: Run, of: str) -> list[Visit]:
     t, numbers = traced(run, of, "phase")
     if not t.size:
         return []
@@ -90,10 +83,14 @@ def _name(number: float, step: float) -> str:
     return STEPS[step]
 
 
+def _check(argument: str, phase: object) -> None:
+    if phase not in PHASES:
+        raise NarrowsError(f"{argument}: {choice(phase, PHASES)}")
+
+
 def _visits(run: Run, of: str, phase: str, after_s: float = 0.0) -> list[Visit]:
     """Visits to a phase that begin at `after_s` or later, and end before the run does."""
-    if phase not in PHASES:
-        raise NarrowsError(f"phase: {choice(phase, PHASES)}")
+    _check("phase", phase)
     return [visit for visit in phases(run, of)[:-1] if visit.state == phase and visit.begin_s >= after_s]
 
 
@@ -103,8 +100,7 @@ def _names(expected: object) -> list[str]:
     if not names:
         raise NarrowsError("expected: found no phase, expected at least one")
     for name in names:
-        if name not in PHASES:
-            raise NarrowsError(f"expected: {choice(name, PHASES)}")
+        _check("expected", name)
     return names
 
 
@@ -124,16 +120,14 @@ def time_in_phase(
     run: Run, phase: str, of: str = "*", after_s: float = 0.0, until_s: float = math.inf
 ) -> float:
     """Share of the time from `after_s` to `until_s` that the flow spends in a phase."""
-    if phase not in PHASES:
-        raise NarrowsError(f"phase: {choice(phase, PHASES)}")
+    _check("phase", phase)
     found = phases(run, of)
     if not found:
         return math.nan
     begin, end = max(after_s, found[0].begin_s), min(until_s, found[-1].end_s)
     if begin >= end:
         return math.nan
-    spent = sum(max(0.0, min(v.end_s, end) - max(v.begin_s, begin)) for v in found if v.state == phase)
-    return 100.0 * spent / (end - begin)
+    return 100.0 * time_in(found, phase, begin, end) / (end - begin)
 
 
 @measure("Shortest phase", "s", DRAFT)
@@ -217,8 +211,8 @@ def inflight_at_end(
 
     A BDP is `bw` times `min_rtt`, in full packets. With `followed_by`, only visits before this phase count.
     """
-    if followed_by and followed_by not in PHASES:
-        raise NarrowsError(f"followed_by: {choice(followed_by, PHASES)}")
+    if followed_by:
+        _check("followed_by", followed_by)
     t, in_flight = run.flow_series(_row(run, of), "in_flight")
     visits = _visits(run, of, phase, after_s)
     following = {early.end_s: late.state for early, late in pairwise(phases(run, of))}

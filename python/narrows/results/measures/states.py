@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,14 +40,19 @@ def visits(run: Run, link: str) -> list[Visit]:
     return [Visit(state, t, end) for (t, state), end in zip(changes, ends, strict=True)]
 
 
+def time_in(visits: Iterable[Visit], state: str, begin_s: float, end_s: float) -> float:
+    """Time that the visits to a state take between two times, in seconds."""
+    return sum(max(0.0, min(v.end_s, end_s) - max(v.begin_s, begin_s)) for v in visits if v.state == state)
+
+
 @measure("Time in a state", "%", "BRF-30")
 def time_in_state(run: Run, link: str, state: str, after_s: float = 0.0) -> float:
     """Share of the time after `after_s` during which the link's port is in this state."""
     found = visits(run, link)
     if not found or found[-1].end_s <= after_s:
         return math.nan
-    spent = sum(max(0.0, v.end_s - max(v.begin_s, after_s)) for v in found if v.state == state)
-    return 100.0 * spent / (found[-1].end_s - after_s)
+    end_s = found[-1].end_s
+    return 100.0 * time_in(found, state, after_s, end_s) / (end_s - after_s)
 
 
 @measure("Length of a state", "s", "BRF-30")
