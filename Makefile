@@ -154,7 +154,7 @@ WAITING_TESTS = $(filter-out %/test_agents.py %/test_two_controllers.py,$(wildca
   tests/python/kernel/test_package.py tests/python/kernel/test_vm_guest.py
 # The other tests in these folders measure in real time. Of these files, two run at a time, because their flows are
 # slow enough to leave a core free. Nothing else runs at the same time as the rest.
-IN_PAIRS = $(patsubst %,tests/python/kernel/test_%.py,pacec sdn validate_kernel)
+IN_PAIRS = $(patsubst %,tests/python/kernel/test_%.py,pacec programs_kernel sdn validate_kernel)
 # The soak leaves room for tests that only compute.
 SHORT_SOAK = tests/python/kernel/test_short_soak.py
 REAL_TIME_TESTS = tests/python/kernel tests/python/controller

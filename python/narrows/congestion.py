@@ -150,18 +150,22 @@ def spelled(row: Algorithm, preset: Preset) -> str:
     return f'{{ name = "{row.name}", {", ".join(params)} }}'
 
 
+def registered(name: str) -> str:
+    """The kernel's name of a scenario's congestion controller. There, `bbr` is the kernel's own BBR."""
+    return name if name == "bbr" else EBPF.get(name, name)
+
+
 def chosen(flow: FlowPlan) -> str:
-    """The congestion controller of a plan's flow; empty for UDP."""
+    """The congestion controller of the kernel that a plan's flow uses; empty for UDP and other stacks."""
     transport = flow["transport"]
-    if transport["kind"] != "tcp":
+    if transport["kind"] not in ("tcp", "program"):
         return ""
-    cc = transport["cc"]
-    return str(cc["name"]) if isinstance(cc, dict) else cc
+    cc = transport.get("cc")
+    return str(cc["name"]) if isinstance(cc, dict) else str(cc or "")
 
 
 def parameters(flow: FlowPlan) -> dict[str, Value]:
     """The parameters of the congestion controller of a plan's flow, in base units."""
     transport = flow["transport"]
-    if transport["kind"] != "tcp" or isinstance(transport["cc"], str):
-        return {}
-    return {key: value for key, value in transport["cc"].items() if key != "name"}
+    cc = transport.get("cc") if transport["kind"] in ("tcp", "program") else None
+    return {key: value for key, value in cc.items() if key != "name"} if isinstance(cc, dict) else {}

@@ -14,8 +14,12 @@ Datapath: TypeAlias = Literal["system", "netdev"]
 """Datapath of Open vSwitch."""
 Delayer: TypeAlias = Literal["relay", "netem"]
 """Implementation of delay and loss."""
+FlowEnd: TypeAlias = Literal["from", "to"]
+"""An end of a flow."""
 Forwarding: TypeAlias = Literal["route", "bridge", "ovs"]
 """How a node forwards packets."""
+Protocol: TypeAlias = Literal["tcp", "udp"]
+"""A transport protocol of the kernel."""
 Rate: TypeAlias = int
 """A rate in bytes per second. These are L3 bytes (whole IP datagrams, BRF-4) unless a comment says
 otherwise."""
@@ -501,6 +505,29 @@ class StackTransportPlan(TypedDict):
     """Flow-control window of the receiver in application bytes; `None`: the stack's default."""
 
 
+class ProgramTransportPlan(TypedDict):
+    """Unmodified programs exchange the data.
+
+    Only real stacks can run such a flow.
+    """
+
+    cc: NotRequired[str | dict[str, bool | float | str] | None]
+    """Congestion controller of the sending host's TCP connections; `None`: the kernel's default."""
+    client: list[str]
+    """Words of the client's command. It starts at the flow's start."""
+    client_at: NotRequired[FlowEnd]
+    """The end of the flow at which the client runs. The server runs at the other end."""
+    files: NotRequired[list[str]]
+    """Paths of files and folders that the programs find in their working folder."""
+    kind: Literal["program"]
+    port: int
+    """Port at which the server listens."""
+    protocol: Protocol
+    """Protocol of the packets that are counted."""
+    server: list[str]
+    """Words of the server's command. It starts before the run."""
+
+
 class Plan(TypedDict):
     """The plan of one run."""
 
@@ -550,5 +577,5 @@ RatePlan: TypeAlias = StepsRatePlan | OpportunitiesRatePlan
 """How a link serves packets over time."""
 SizePlan: TypeAlias = FixedSizePlan | ExponentialSizePlan | ParetoSizePlan | EmpiricalSizePlan
 """Distribution of flow sizes in bytes."""
-TransportPlan: TypeAlias = TcpTransportPlan | UdpTransportPlan | StackTransportPlan
+TransportPlan: TypeAlias = TcpTransportPlan | UdpTransportPlan | StackTransportPlan | ProgramTransportPlan
 """Transport of a flow."""

@@ -6,7 +6,7 @@ use narrows_control::catalogue::Choice;
 use narrows_control::congestion::Controller;
 use narrows_control::congestion::linux::reno::Reno;
 use narrows_control::units::Span;
-use narrows_sim::plan::{AppPlan, Plan, TransportPlan, check_with};
+use narrows_sim::plan::{AppPlan, FlowEnd, Plan, Protocol, TransportPlan, check_for_real_stacks};
 
 use crate::error::Error;
 use crate::spec::Spec;
@@ -20,7 +20,7 @@ impl Spec {
         // The kernel has congestion controllers that the simulator does not have, so any name is accepted
         // here.
         let any = |_: &Choice| Some(Box::new(Reno::default()) as Box<dyn Controller>);
-        check_with(&self.plan, &any)?;
+        check_for_real_stacks(&self.plan, &any)?;
         let interval = self.sample_interval;
         let is_valid = interval >= Span::from_millis(1);
         require("sample_interval", format!("{interval:?}"), is_valid, "at least 1 ms")?;
@@ -71,11 +71,18 @@ impl Spec {
             })?;
             let family = spec.source.is_ipv4() == spec.destination.is_ipv4();
             require(&format!("{at}.destination"), spec.destination, family, "the source's address family")?;
-            let udp = matches!(flow.transport, TransportPlan::Udp { .. });
-            let is_valid = spec.port != 0 && ports.insert((spec.destination, spec.port, udp));
+            let (server, port, udp) = match &flow.transport {
+                TransportPlan::Program(program) => {
+                    let at_source = program.client_at == FlowEnd::To;
+                    let server = if at_source { spec.source } else { spec.destination };
+                    (server, program.port, program.protocol == Protocol::Udp)
+                }
+                transport => (spec.destination, spec.port, matches!(transport, TransportPlan::Udp { .. })),
+            };
+            let is_valid = port != 0 && ports.insert((server, port, udp));
             require(
                 &format!("{at}.port"),
-                spec.port,
+                port,
                 is_valid,
                 "above 0, without another flow at this address and port",
             )?;

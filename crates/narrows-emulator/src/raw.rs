@@ -32,6 +32,16 @@ pub(crate) fn get_option(fd: impl AsFd, level: i32, option: i32, out: &mut [u8])
     if done == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Packets that a packet socket has dropped since the last call, because they were not read in time.
+pub(crate) fn packet_socket_drops(fd: impl AsFd) -> u64 {
+    // struct tpacket_stats: packets, drops; reading resets them (packet(7)).
+    let mut stats = [0u8; 8];
+    match get_option(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats) {
+        Ok(8) => u32::from_ne_bytes([stats[4], stats[5], stats[6], stats[7]]).into(),
+        _ => 0,
+    }
+}
+
 /// Discards up to `max` bytes of a TCP socket without copying them (tcp(7), MSG_TRUNC). Returns 0 at the end of the stream.
 pub(crate) fn discard(fd: impl AsFd, max: usize) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC on a TCP socket nothing is written to the buffer (tcp(7)), so it may be null.
@@ -72,6 +82,8 @@ pub(crate) struct ReceiveBatch {
     stamps: Vec<Option<u64>>,
     truncated: u64,
     frame_max: usize,
+    /// Whether longer packets are kept without their end.
+    keeps_heads: bool,
 }
 
 /// Room for one timestamp message, aligned as cmsg(3) requires.
@@ -89,7 +101,13 @@ impl ReceiveBatch {
             stamps: Vec::with_capacity(count),
             truncated: 0,
             frame_max,
+            keeps_heads: false,
         }
+    }
+
+    /// Room for the first `head` bytes of `count` packets.
+    pub(crate) fn of_heads(count: usize, head: usize) -> Self {
+        ReceiveBatch { keeps_heads: true, ..ReceiveBatch::new(count, head) }
     }
 
     /// Receives the available packets without waiting. Returns their number.
@@ -131,7 +149,8 @@ impl ReceiveBatch {
         for m in messages.iter().take(n as usize) {
             let cut = m.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
             self.truncated += cut as u64;
-            self.lengths.push(if cut { 0 } else { (m.msg_len as usize).min(self.frame_max) });
+            let is_kept = !cut || self.keeps_heads;
+            self.lengths.push(if is_kept { (m.msg_len as usize).min(self.frame_max) } else { 0 });
             self.stamps.push(timestamp(&m.msg_hdr));
         }
         Ok(n as usize)

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use narrows_control::units::{Rate, Span, Time};
 use narrows_sim::model::{EmptyPath, Recorder};
-use narrows_sim::plan::AppPlan;
+use narrows_sim::plan::{AppPlan, TransportPlan};
 
 use crate::clock::{Clock, monotonic};
 use crate::endpoint::{FlowBoard, Host, Registry, members};
@@ -18,7 +18,7 @@ use crate::outcome::Outcome;
 use crate::relay::{Relay, RelayReport};
 use crate::sample::{Diag, Processors, Queue};
 use crate::spec::{QueueRole, Spec};
-use crate::track::{External, FlowTrack, LinkTrack, Probe};
+use crate::track::{External, FlowTrack, LinkTrack, Probe, Program};
 use crate::watch::Watch;
 
 /// Flows beyond this many are not sampled, as in the simulator.
@@ -118,7 +118,7 @@ impl Stage {
         for (s, flow_spec) in spec.flows.iter().enumerate() {
             let flow = &plan.flows[flow_spec.flow as usize];
             let [from, to] = [flow.from, flow.to].map(|n| &spec.namespaces[&plan.nodes[n as usize]]);
-            if flow_spec.external {
+            if flow_spec.external || matches!(flow.transport, TransportPlan::Program(_)) {
                 for netns in [from, to] {
                     if !stage.diags.contains_key(netns) {
                         stage.diags.insert(netns.clone(), Diag::open(netns)?);
@@ -147,8 +147,10 @@ impl Stage {
             let flow_spec = &spec.flows[member.spec];
             let flow = &plan.flows[member.plan as usize];
             let [from, to] = [flow.from, flow.to].map(|n| &spec.namespaces[&plan.nodes[n as usize]]);
-            let probe = if flow_spec.external {
-                Probe::External(Box::new(External::new(flow_spec.clone(), from.clone(), to.clone())))
+            let probe = if let TransportPlan::Program(program) = &flow.transport {
+                Probe::Program(Box::new(Program::open(flow_spec, program, from, to)?))
+            } else if flow_spec.external {
+                Probe::External(Box::new(External::new(flow_spec, from, to)))
             } else {
                 let board = Arc::new(FlowBoard::default());
                 if let Some(host) = stage.hosts.get_mut(from) {

@@ -130,6 +130,7 @@ impl Soundness {
                     self.reasons.push(format!("flow {name}: {why}"));
                 }
             }
+            self.notes.extend(flow.notes().into_iter().map(|note| format!("flow {name}: {note}")));
             let Some(info) = flow.info().filter(|i| i.busy_us > 0 && flow.is_sampled) else { continue };
             let share = |us: u64| us as f64 / info.busy_us as f64;
             let window = spec.plan.flows[flow.member.plan as usize].limits_window();

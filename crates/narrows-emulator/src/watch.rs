@@ -94,7 +94,7 @@ impl Watch<'_> {
                     }
                     Mark::Stop(i) => {
                         if let Some(flow) = self.flows.get_mut(i) {
-                            flow.update(now, false, &mut self.diags);
+                            flow.update((self.clock, now), false, &mut self.diags);
                             flow.mark_stop();
                         }
                     }
@@ -142,7 +142,7 @@ impl Watch<'_> {
         for flow in self.flows.iter_mut().filter(|f| f.is_active(now)) {
             active += 1;
             if all || flow.is_sampled {
-                flow.update(now, measure, &mut self.diags);
+                flow.update((self.clock, now), measure, &mut self.diags);
             }
         }
         self.peak = self.peak.max(active);
@@ -171,7 +171,7 @@ impl Watch<'_> {
         let mut counts = Counts { peak_flows: self.peak as u64, ..Counts::default() };
         for flow in &mut self.flows {
             // The hosts have ended. This also records flows that ended after the last sample.
-            flow.update(end, false, &mut self.diags);
+            flow.update((self.clock, end), false, &mut self.diags);
             flow.record(plan, &mut self.recorder);
             let (sent, retransmits) = flow.packets();
             counts.delivered_packets += sent.saturating_sub(retransmits);

@@ -11,7 +11,10 @@ mod traffic;
 pub use schema::schema;
 
 pub use kernel::{Datapath, Delayer, Forwarding, KernelPlan, Tool};
-pub use traffic::{AppPlan, FlowPlan, INITIAL_WINDOW_PACKETS, SizePlan, StackPlan, TransportPlan};
+pub use traffic::{
+    AppPlan, FlowEnd, FlowPlan, INITIAL_WINDOW_PACKETS, ProgramPlan, Protocol, SizePlan, StackPlan,
+    TransportPlan,
+};
 
 use narrows_control::parameter::Values;
 use narrows_control::units::{Bytes, Rate, Span, Time};

@@ -119,6 +119,55 @@ pub enum TransportPlan {
     /// A transport protocol that somebody else implemented, e.g. QUIC of quinn, with its own datagrams, loss detection
     /// and pacing. The program that runs the plan provides it.
     Stack(StackPlan),
+    /// Unmodified programs exchange the data. Only real stacks can run such a flow.
+    Program(ProgramPlan),
+}
+
+/// A server and a client, which are started as processes at the ends of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ProgramPlan {
+    /// Words of the server's command. It starts before the run.
+    pub server: Vec<String>,
+    /// Words of the client's command. It starts at the flow's start.
+    pub client: Vec<String>,
+    /// Protocol of the packets that are counted.
+    pub protocol: Protocol,
+    /// Port at which the server listens.
+    pub port: u16,
+    /// The end of the flow at which the client runs. The server runs at the other end.
+    #[serde(default)]
+    pub client_at: FlowEnd,
+    /// Congestion controller of the sending host's TCP connections; `None`: the kernel's default.
+    #[serde(default)]
+    pub cc: Option<Choice>,
+    /// Paths of files and folders that the programs find in their working folder.
+    #[serde(default)]
+    pub files: Vec<String>,
+}
+
+/// A transport protocol of the kernel.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP, which also carries QUIC.
+    Udp,
+}
+
+/// An end of a flow.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowEnd {
+    /// The node whose data is the flow's goodput.
+    #[default]
+    From,
+    /// The node that receives this data.
+    To,
 }
 
 /// A stack that carries a flow.

@@ -7,9 +7,10 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 use crate::engine::MAX_INDEX;
 use crate::error::Error;
 use crate::plan::{
-    AppPlan, FlowPlan, LinkPlan, LossPlan, MarkPlan, Plan, QueuePlan, RatePlan, SizePlan, TransportPlan,
+    AppPlan, FlowPlan, LinkPlan, LossPlan, MarkPlan, Plan, ProgramPlan, Protocol, QueuePlan, RatePlan,
+    SizePlan, StackPlan, TransportPlan,
 };
-use crate::transport::{NoTransports, Transports};
+use crate::transport::{FlowSetup, NoTransports, Transport, Transports};
 use crate::world::build_rate_controller;
 
 /// Longest duration of a run. The event queue limits it: a time is 64 bits of nanoseconds, and an event's
@@ -36,6 +37,31 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
 /// The first invalid value.
 pub fn check_with(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Error> {
     check_parts(plan, controllers, &NoTransports)
+}
+
+/// Like [`check_with`], but for real stacks: also accepts flows of programs.
+///
+/// # Errors
+/// The first invalid value.
+pub fn check_for_real_stacks(plan: &Plan, controllers: &dyn Controllers) -> Result<(), Error> {
+    check_parts(plan, controllers, &RealStacks)
+}
+
+/// The transports of real stacks: those of the kernel, and programs.
+struct RealStacks;
+
+impl Transports for RealStacks {
+    fn check(&self, stack: &StackPlan, controllers: &dyn Controllers) -> Result<(), Problem> {
+        NoTransports.check(stack, controllers)
+    }
+
+    fn build(&self, _setup: FlowSetup<'_>) -> Option<Box<dyn Transport>> {
+        None
+    }
+
+    fn has_programs(&self) -> bool {
+        true
+    }
 }
 
 /// Like [`check_with`], but also accepts the stacks in `transports`.
@@ -229,6 +255,11 @@ fn check_flow(
             require(&format!("{at}.receive_window"), window, is_valid, "at least 1 byte")?;
             transports.check(stack, controllers).map_err(|problem| invalid(at, problem))?;
         }
+        TransportPlan::Program(program) => {
+            let known = transports.has_programs();
+            require(&format!("{at}.program"), "a program", known, "none: programs need real stacks")?;
+            check_program(at, flow, program, controllers)?;
+        }
     }
     match &flow.app {
         AppPlan::Bulk => Ok(()),
@@ -256,6 +287,29 @@ fn check_flow(
             require(&format!("{at}.arrivals.size"), size, is_valid, expected)
         }
     }
+}
+
+fn check_program(
+    at: &str,
+    flow: &FlowPlan,
+    program: &ProgramPlan,
+    controllers: &dyn Controllers,
+) -> Result<(), Error> {
+    require(&format!("{at}.count"), flow.count, flow.count == 1, "1 for a program")?;
+    let is_bulk = matches!(flow.app, AppPlan::Bulk);
+    require(&format!("{at}.app"), &flow.app, is_bulk, "bulk: the program is the application")?;
+    for (key, words) in [("server", &program.server), ("client", &program.client)] {
+        require(&format!("{at}.program.{key}"), words, !words.is_empty(), "at least one word")?;
+    }
+    require(&format!("{at}.program.port"), program.port, program.port > 0, "above 0")?;
+    let is_valid = program.cc.is_none() || program.protocol == Protocol::Tcp;
+    require(
+        &format!("{at}.cc"),
+        &program.cc,
+        is_valid,
+        "none: UDP has no congestion controller of the kernel",
+    )?;
+    program.cc.as_ref().map_or(Ok(()), |cc| check_congestion(&format!("{at}.cc"), cc, controllers))
 }
 
 fn is_size(bytes: f64) -> bool {

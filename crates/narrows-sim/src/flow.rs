@@ -7,7 +7,7 @@ use narrows_control::units::{Bytes, Rate, Span, Time};
 use crate::error::Error;
 use crate::net::{BothWays, Paths, Service, step_at};
 use crate::packet::{HEADER_BYTES, Packet, Template, UDP_HEADER_BYTES, flag};
-use crate::plan::{FlowPlan, Plan, TransportPlan};
+use crate::plan::{FlowPlan, Plan, Protocol, TransportPlan};
 use crate::tcp::{Io, Receiver, Segment, Sender};
 use crate::transport::StackFlow;
 
@@ -34,6 +34,9 @@ const FIRST_UNNUMBERED_SERVICE: u32 = u16::MAX as u32 + 1;
 /// L3 bytes that a full datagram of a [`Stack`](TransportPlan::Stack) is assumed to have, for the RTT of an empty path.
 const STACK_PACKET_BYTES: u64 = 1480;
 
+/// The same for a full packet of a [`Program`](TransportPlan::Program): Ethernet's MTU.
+const PROGRAM_PACKET_BYTES: u64 = 1500;
+
 /// The index of a node in the plan.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Node(u32);
@@ -43,6 +46,10 @@ impl FlowIndex {
         let proto = match plan.transport {
             TransportPlan::Tcp { .. } => Proto::Tcp,
             TransportPlan::Udp { .. } | TransportPlan::Stack(_) => Proto::Udp,
+            TransportPlan::Program(ref program) => match program.protocol {
+                Protocol::Tcp => Proto::Tcp,
+                Protocol::Udp => Proto::Udp,
+            },
         };
         let service = plan.service.map_or(FIRST_UNNUMBERED_SERVICE.saturating_add(index), u32::from);
         FlowIndex { slot, plan: index, from: Node(plan.from), to: Node(plan.to), service, proto }
@@ -178,6 +185,7 @@ impl EmptyPath {
             TransportPlan::Tcp { mss, .. } => *mss as u64 + HEADER_BYTES as u64,
             TransportPlan::Udp { packet, .. } => *packet as u64,
             TransportPlan::Stack(_) => STACK_PACKET_BYTES,
+            TransportPlan::Program(_) => PROGRAM_PACKET_BYTES,
         };
         let mut path = EmptyPath { rtt: Span::ZERO, propagation: Span::ZERO, bottleneck: Rate::MAX };
         for (is_forward, links, bytes) in [(true, forward, data), (false, reverse, HEADER_BYTES as u64)] {

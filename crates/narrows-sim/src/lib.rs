@@ -31,7 +31,7 @@ mod world;
 
 /// The input of a run, from [`narrows_plan`], and the functions that check it.
 pub mod plan {
-    pub use crate::check::{check, check_with};
+    pub use crate::check::{check, check_for_real_stacks, check_with};
     pub use narrows_plan::*;
 }
 

@@ -129,8 +129,8 @@ class Simulator:
 
     def has_classes(self, plan: Plan) -> bool:
         """Whether flows of this plan use Python controllers."""
-        choices = [flow["transport"]["cc"] for flow in plan["flows"] if flow["transport"]["kind"] != "udp"]
-        return any((cc if isinstance(cc, str) else cc["name"]) in self._classes for cc in choices)
+        choices = [flow["transport"].get("cc") for flow in plan["flows"]]
+        return any((cc["name"] if isinstance(cc, dict) else cc) in self._classes for cc in choices)
 
     def cancel(self) -> None:
         """End all runs soon."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import json
@@ -19,6 +20,7 @@ from narrows.scenario.limits import MAX_SEED
 from narrows.scenario.model import Scenario, Sweep
 from narrows.scenario.parts import result_names
 from narrows.scenario.problems import double_brackets, is_list_of_tables
+from narrows.scenario.program import default_name
 from narrows.scenario.traffic import Flow
 
 MAX_FILE_BYTES = 64 << 20
@@ -207,12 +209,17 @@ def _entries(entries: list[Any], part: str, key: str) -> Iterable[int]:
 
 def _flow_names(flows: Iterable[dict[str, Any]]) -> list[str]:
     """Names in results of flows, from tables that have not been checked yet."""
-    kinds = [(flow.get("name"), _kind(flow.get("transport"), _cc_name(flow.get("cc")))) for flow in flows]
+    kinds = [(flow.get("name"), _kind(flow)) for flow in flows]
     return result_names([(None if name is None else str(name), str(kind)) for name, kind in kinds])
 
 
-def _kind(transport: object, cc: object) -> object:
+def _kind(flow: dict[str, Any]) -> object:
     """The default name of a flow, from values that have not been checked yet."""
+    program = flow.get("program")
+    if isinstance(program, dict):
+        with contextlib.suppress(ValueError, IndexError):
+            return default_name(str(program.get("client")))
+    transport, cc = flow.get("transport"), _cc_name(flow.get("cc"))
     if transport in (None, "tcp"):
         return cc
     return "udp" if transport == "udp" else stacks.default_name(str(transport), str(cc))

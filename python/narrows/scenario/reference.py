@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from narrows.markdown import table as markdown_table
-from narrows.scenario import expectations, fields, model, named, network, topologies, traffic
+from narrows.scenario import expectations, fields, model, named, network, program, topologies, traffic
 from narrows.scenario.docstrings import docstrings
 
 TABLES: dict[str, list[type[fields.Table]]] = {
@@ -38,6 +38,7 @@ TABLES: dict[str, list[type[fields.Table]]] = {
     "Policers": [network.Policer],
     "Traces": [network.Trace],
     "Flows": [traffic.Flow, traffic.Congestion, traffic.App, traffic.Arrivals, traffic.SizeDistribution],
+    "Programs": [program.Program],
     "Rate controllers": [model.RateController, model.RateStep],
     "SDN controller": [model.Sdn],
     "Probes": [model.Probes],
@@ -63,6 +64,7 @@ PLACES: dict[type[fields.Table], str] = {
     traffic.App: "app = { ... }",
     traffic.Arrivals: "arrivals = { ... }",
     traffic.SizeDistribution: "arrivals.size = { ... }",
+    program.Program: "program = { ... }",
     model.RateController: "[[rate_controllers]]",
     model.RateStep: "shape = [{ ... }]",
     model.Sdn: "[sdn]",
@@ -90,6 +92,7 @@ _TYPES: list[tuple[Any, str]] = [
     (fields.Probability, "probability"),
     (fields.Limit, "queue length"),
     (fields.FileName, "name"),
+    (program.Command, "text"),
     (fields.Name, "name"),
     (fields.Quantity, "number in the unit of the measure, or text with a unit"),
     (fields.Data, "any value"),

@@ -30,8 +30,9 @@ from narrows.plan import (
     ProbePlan,
     QueuePlan,
     RedMarkPlan,
+    TransportPlan,
 )
-from narrows.scenario import buffers, fitting, network, parts
+from narrows.scenario import buffers, fitting, network, parts, program
 from narrows.scenario.entries import Entry, entries
 from narrows.scenario.graph import Direction, Graph
 from narrows.scenario.model import Capture, Kernel, RateController, Scenario
@@ -391,6 +392,11 @@ class _Resolver:
                 f"found {flow.transport}, expected --on sim, because this stack runs only in the simulator",
                 f"{key}.transport",
             )
+        if flow.program is not None and not self.kernel:
+            raise ScenarioError(
+                "found a program, expected --on kernel or vm, because the simulator runs no programs",
+                f"{key}.program",
+            )
         cc = stacks.catalogue_name(flow.transport, flow.cc.name)
         if cc is not None and self.ccs and cc not in self.ccs:
             raise ScenarioError(self._unknown(flow), f"{key}.cc")
@@ -406,9 +412,15 @@ class _Resolver:
             "start_jitter": flow.start_jitter,
             "class": flow.class_,
             "service": flow.service,
-            "transport": parts.transport(flow, duration, key),
+            "transport": self._transport(i, flow, key),
             "app": parts.app(flow, duration, key),
         }
+
+    def _transport(self, i: int, flow: Flow, key: str) -> TransportPlan:
+        if flow.program is None:
+            return parts.transport(flow, self.scenario.duration, key)
+        cc = parts.congestion(flow, f"{key}.cc") if flow.program.protocol == "tcp" else None
+        return program.plan(flow.program, cc, i, Path(self.scenario.source).parent, key)
 
     def _return_path(self, flow: Flow, ends: list[int], key: str) -> list[int] | None:
         if flow.return_path is None:

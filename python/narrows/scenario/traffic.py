@@ -22,6 +22,7 @@ from narrows.scenario.fields import (
     Size,
     Table,
 )
+from narrows.scenario.program import Program
 from narrows.scenario.sizes import MEASURED
 
 SNDLIB = "sndlib"
@@ -34,6 +35,19 @@ MAX_INITIAL_WINDOW = 10_000
 """Largest initial window of TCP, packets."""
 TCP_ONLY = {"cc", "ecn", "pacing", "receive_window", "mss", "initial_window", "return_path"}
 """Keys of flows that UDP does not have."""
+
+NOT_OF_PROGRAMS = {
+    "transport",
+    "rate",
+    "packet",
+    "count",
+    "spacing",
+    "start_jitter",
+    "size",
+    "app",
+    "arrivals",
+} | {*("demands", "groups", "pattern", "pacing", "receive_window", "mss", "service")}
+"""Keys of flows that a program decides, or that need several equal flows."""
 
 NOT_QUIC = {"ecn", "pacing", "mss", "initial_window"}
 """Keys of TCP flows that QUIC does not have, because the stack decides these things."""
@@ -180,6 +194,8 @@ class Flow(Table):
     """An application that limits the flow."""
     arrivals: Arrivals | None = None
     """Makes this entry a source of flows."""
+    program: Program | None = None
+    """[Programs](../how-to/programs.md) that exchange the data of the flow on real stacks."""
     demands: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     """Traffic matrix: a CSV file, or 'sndlib' for the topology's own matrix. The entry becomes one flow per
     demand, which is limited to the demand."""
@@ -213,6 +229,8 @@ class Flow(Table):
         if len(given) > 1:
             raise Expected(f"one of size, app and arrivals, not {' and '.join(given)}")
         self._check_many()
+        if self.program is not None:
+            self._check_program(self.program)
         if self.arrivals is not None and self.count != 1:
             raise Expected("a count of 1 with arrivals")
         if self.arrivals is not None and self.start_jitter:
@@ -259,6 +277,14 @@ class Flow(Table):
         if self.demands is not None and (self.size is not None or self.app is not None):
             raise Expected(f"no {'size' if self.size is not None else 'app'} with demands")
 
+    def _check_program(self, program: Program) -> None:
+        if refused := self._changed(NOT_OF_PROGRAMS):
+            raise Expected(f"no {sorted(refused)[0]} with a program")
+        if isinstance(self.source, list) or isinstance(self.to, list):
+            raise Expected("one sender and one receiver with a program")
+        if program.protocol == "udp" and (refused := self._changed({"cc", "ecn", "initial_window"})):
+            raise Expected(f"no {sorted(refused)[0]} with a program whose protocol is udp")
+
     def _check_udp(self) -> None:
         if self.rate is None:
             raise Expected("a rate with transport = 'udp'")
@@ -276,7 +302,13 @@ class Flow(Table):
 
     @property
     def kind(self) -> str:
-        """Name of the congestion controller or of its Python class (a stack: after its name), or ``udp``."""
+        """The default name of the flow.
+
+        This is the congestion controller or its Python class (a stack: after its name), ``udp``, or the
+        name of the program.
+        """
+        if self.program is not None:
+            return self.program.name
         if self.transport == "udp":
             return "udp"
         named = class_file(self.cc.name)

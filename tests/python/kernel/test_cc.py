@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 import pytest
-from narrows import sweep
+from narrows import congestion, sweep
 from narrows.backends.kernel import agents, cc, features, iperf3, namespaces
 from narrows.backends.kernel.layout import lay_out
 from narrows.backends.kernel.shell import KernelError
@@ -118,7 +118,7 @@ def test_a_flow_gets_the_kernels_name(plan):
     assert "-C narrows_bbr_c" in " ".join(iperf3.calls(made, layout)[0].client)
     assert cc.needed(made) == ["narrows_bbr_c"]
     assert cc.needed(plan(ONE.replace("bbr-c", "bbr"))) == []
-    assert cc.registered("cubic") == "cubic"
+    assert congestion.registered("cubic") == "cubic"
 
 
 def test_they_are_offered_once_if_the_agent_is_installed(monkeypatch, tmp_path):

@@ -18,7 +18,7 @@ from narrows.backends.kernel.pings import Pings
 from narrows.backends.kernel.transfer import Transfer
 from narrows.backends.vm import image, package
 from narrows.backends.vm.backend import Vm
-from narrows.scenario.load import loads
+from narrows.scenario.load import load, loads
 
 CUBIC = """
 name = "cubic"
@@ -149,6 +149,47 @@ def test_iperf3_makes_the_flows_over_linux_bridges_in_a_guest(guests):
     flow, verdict = figures(sweep.run(scenario, backend=Vm()))
     assert verdict["sound"], verdict["reasons"]
     assert flow["goodput_bps"] == pytest.approx(19.3e6, rel=0.02)
+
+
+PAGE = f"""
+name = "page"
+duration = "3s"
+[topology]
+kind = "dumbbell"
+rate = "10mbit"
+rtt = "20ms"
+loss = "1%"
+[[flows]]
+cc = "bic"
+[flows.program]
+server = "{sys.executable} -m http.server {{port}}"
+client = "{sys.executable} get.py http://{{server}}:{{port}}/page.bin"
+client_at = "to"
+files = ["page.bin", "get.py"]
+"""
+
+
+def test_a_transfer_of_unmodified_programs_repeats_with_the_same_packets_and_times(guests, tmp_path):
+    """The guest gets the programs, Python's library and the files. Losses follow from the seed."""
+    (tmp_path / "page.bin").write_bytes(bytes(500_000))
+    (tmp_path / "get.py").write_text(
+        "import sys, urllib.request as u; print(len(u.urlopen(sys.argv[1]).read()))"
+    )
+    (tmp_path / "page.toml").write_text(PAGE)
+    runs = []
+    for attempt in ("first", "second"):
+        made = sweep.run(load(tmp_path / "page.toml"), backend=Vm(), out=tmp_path / attempt)
+        flow, verdict = figures(made)
+        assert verdict["sound"], verdict["reasons"]
+        assert (tmp_path / attempt / "logs/0/python3-client.log").read_text() == "500000\n"
+        runs.append(flow)
+    first, second = runs
+    assert first["retransmits"] > 0, "some packets are lost"
+    for name in ("delivered_bytes", "sent_packets", "sent_bytes", "retransmits"):
+        assert first[name] == second[name], name
+    # QEMU adds some microseconds if it is disturbed (docs/how-to/vm.md).
+    for name in ("fct_s", "end_s", "rtt_mean_s"):
+        assert first[name] == pytest.approx(second[name], rel=1e-4), name
 
 
 def test_the_guest_has_every_congestion_control_of_linux(guests):

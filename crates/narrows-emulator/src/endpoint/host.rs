@@ -123,7 +123,8 @@ impl Host {
                 path,
             }),
             TransportPlan::Udp { rate, packet } => Transport::Udp { rate: *rate, packet: *packet },
-            TransportPlan::Stack(_) => return, // `plan::check` refuses it
+            // `plan::check` refuses stacks, and programs have sockets of their own.
+            TransportPlan::Stack(_) | TransportPlan::Program(_) => return,
         };
         self.entries.insert(index, Entry { spec: spec.clone(), transport });
     }

@@ -29,6 +29,7 @@ use frame::{Kind, VNET_HEADER, classify};
 pub(crate) use link::LinkStats;
 use link::{Fate, Link};
 use socket::PacketSocket;
+pub(crate) use socket::bind_to_all_protocols;
 
 /// Packets moved by one system call.
 const BATCH: usize = 64;

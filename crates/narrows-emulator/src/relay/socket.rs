@@ -46,7 +46,7 @@ impl PacketSocket {
             set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, "SO_TIMESTAMPNS", 1)?;
             set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, "SO_RCVBUFFORCE", RECEIVE_BUFFER_BYTES)?;
             set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, "SO_SNDBUFFORCE", RECEIVE_BUFFER_BYTES)?;
-            bind(&fd, index).map_err(Error::system(at("bind packet socket")))?;
+            bind_to_all_protocols(&fd, index).map_err(Error::system(at("bind packet socket")))?;
             Ok(fd)
         })?;
         Ok(PacketSocket { fd, drops: 0 })
@@ -54,11 +54,7 @@ impl PacketSocket {
 
     /// Frames that the kernel dropped since the socket was opened, because they were not read in time.
     pub(crate) fn kernel_drops(&mut self) -> u64 {
-        // struct tpacket_stats: packets, drops; reading resets them (packet(7)).
-        let mut stats = [0u8; 8];
-        if let Ok(8) = raw::get_option(&self.fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats) {
-            self.drops += u32::from_ne_bytes([stats[4], stats[5], stats[6], stats[7]]) as u64;
-        }
+        self.drops += raw::packet_socket_drops(&self.fd);
         self.drops
     }
 }
@@ -69,8 +65,8 @@ impl AsFd for PacketSocket {
     }
 }
 
-/// Binds to all protocols of an interface.
-fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {
+/// Binds to all protocols of an interface; 0: of all interfaces.
+pub(crate) fn bind_to_all_protocols(fd: &OwnedFd, index: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
         sll_protocol: (libc::ETH_P_ALL as u16).to_be(),

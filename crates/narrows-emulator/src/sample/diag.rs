@@ -11,9 +11,10 @@ const NETLINK_SOCK_DIAG: isize = 4;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const INET_DIAG_INFO: u16 = 2;
 
-/// Length of `struct inet_diag_msg` (linux/inet_diag.h) before the attributes, and offset of the source port.
+/// Length of `struct inet_diag_msg` (linux/inet_diag.h) before the attributes, and offsets of the ports.
 const MESSAGE: usize = 72;
 const SOURCE_PORT: usize = 4;
+const DESTINATION_PORT: usize = 6;
 
 /// TCP states to list: SYN_SENT, ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. TIME_WAIT has no `tcp_info`,
 /// and the fields of LISTEN have another meaning.
@@ -23,6 +24,7 @@ const STATES: u32 = 1 << 2 | 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 1
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Connection {
     pub(crate) source_port: u16,
+    pub(crate) destination_port: u16,
     pub(crate) info: TcpInfo,
 }
 
@@ -64,8 +66,10 @@ fn request(family: i32, from: u16, to: u16) -> [u8; 56] {
 
 fn parse(message: &[u8]) -> Option<Connection> {
     let (head, attributes) = message.split_at_checked(MESSAGE)?;
+    let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     Some(Connection {
-        source_port: u16::from_be_bytes([head[SOURCE_PORT], head[SOURCE_PORT + 1]]),
+        source_port: port(SOURCE_PORT),
+        destination_port: port(DESTINATION_PORT),
         info: TcpInfo::parse(attribute(attributes, INET_DIAG_INFO)?),
     })
 }
@@ -90,7 +94,7 @@ mod tests {
         };
         let found = diag.connections(here, there).unwrap();
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].source_port, here);
+        assert_eq!((found[0].source_port, found[0].destination_port), (here, there));
         assert!(found[0].info.cwnd > 0 && found[0].info.mss > 0);
         assert!(diag.connections(here, 1).unwrap().is_empty(), "the port is a filter");
     }

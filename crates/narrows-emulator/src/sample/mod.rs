@@ -1,12 +1,17 @@
 //! The kernel's figures during a run: connections, queues, processors.
 
 mod diag;
+mod headers;
 mod netlink;
 mod processors;
 mod queue;
+mod streams;
+mod tap;
 mod tcp_info;
 
 pub(crate) use diag::Diag;
+pub(crate) use headers::Wanted;
 pub(crate) use processors::{ProcessorReport, Processors};
 pub(crate) use queue::{Queue, QueueStats};
+pub(crate) use tap::{Tap, TapCounts};
 pub(crate) use tcp_info::TcpInfo;

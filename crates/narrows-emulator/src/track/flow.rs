@@ -1,8 +1,7 @@
 //! A flow over a run.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use narrows_control::catalogue::Catalogue;
@@ -10,56 +9,15 @@ use narrows_control::units::{Bytes, Time};
 use narrows_sim::model::{Cell, EmptyPath, Histogram, Recorder};
 use narrows_sim::plan::{Plan, TransportPlan};
 
-use crate::endpoint::{FlowBoard, Member, name};
+use super::probe::Probe;
+use crate::clock::Clock;
+use crate::endpoint::{Member, name};
 use crate::sample::{Diag, TcpInfo};
 use crate::spec::FlowSpec;
 
 /// Bytes of IPv4 and TCP headers with timestamps, and additional bytes of IPv6.
 const TCP_HEADER_BYTES: u64 = 52;
 const IPV6_EXTRA_BYTES: u64 = 20;
-
-/// The source of a flow's figures.
-pub(crate) enum Probe {
-    /// A flow of the emulator.
-    Own(Arc<FlowBoard>),
-    /// A connection of another program, sampled by sock_diag at both ends.
-    External(Box<External>),
-}
-
-/// A connection of another program.
-pub(crate) struct External {
-    pub(crate) spec: FlowSpec,
-    pub(crate) from: PathBuf,
-    pub(crate) to: PathBuf,
-    info: TcpInfo,
-    received: u64,
-    is_found: bool,
-}
-
-impl External {
-    pub(crate) fn new(spec: FlowSpec, from: PathBuf, to: PathBuf) -> Self {
-        External { spec, from, to, info: TcpInfo::default(), received: 0, is_found: false }
-    }
-
-    /// Samples the connection to the port that has sent most. (iperf3's control connection uses the same
-    /// port.)
-    fn sample(&mut self, diags: &mut BTreeMap<PathBuf, Diag>) {
-        let (here, there) = (self.spec.source_port.unwrap_or(0), self.spec.port);
-        let mut list = |netns: &Path, from, to| {
-            diags.get_mut(netns).and_then(|d| d.connections(from, to).ok()).unwrap_or_default()
-        };
-        let sending = list(&self.from, here, there).into_iter().max_by_key(|c| c.info.bytes_sent);
-        let Some(sending) = sending else { return };
-        // A new connection does not replace the sampled one when the latter ends.
-        if sending.info.bytes_sent < self.info.bytes_sent {
-            return;
-        }
-        (self.info, self.is_found) = (sending.info, true);
-        if let Some(c) = list(&self.to, there, sending.source_port).first() {
-            self.received = self.received.max(c.info.bytes_received);
-        }
-    }
-}
 
 /// A flow and its figures.
 pub(crate) struct FlowTrack {
@@ -126,7 +84,12 @@ impl FlowTrack {
     }
 
     /// Samples both ends. If `measure` is set, the RTT is recorded.
-    pub(crate) fn update(&mut self, now: Time, measure: bool, diags: &mut BTreeMap<PathBuf, Diag>) {
+    pub(crate) fn update(
+        &mut self,
+        (clock, now): (Clock, Time),
+        measure: bool,
+        diags: &mut BTreeMap<PathBuf, Diag>,
+    ) {
         match &mut self.probe {
             Probe::Own(board) => {
                 // Read the end times before the figures. If a flow has ended, its figures are then final.
@@ -137,8 +100,17 @@ impl FlowTrack {
             }
             Probe::External(external) => {
                 external.sample(diags);
-                self.info = external.is_found.then_some(external.info);
-                self.delivered = external.received;
+                self.info = external.info();
+                self.delivered = external.received();
+            }
+            Probe::Program(program) => {
+                let is_new = program.sample(clock, diags);
+                self.info = program.info();
+                self.delivered = program.counts.delivered;
+                if is_new {
+                    // The segments of another connection were not delivered since the last sample.
+                    self.rtt_delivered = self.info.map_or(0, |i| i.delivered);
+                }
             }
         }
         let Some(info) = self.info.filter(|i| i.srtt_us > 0) else { return };
@@ -172,9 +144,16 @@ impl FlowTrack {
     pub(crate) fn failure(&self) -> Option<String> {
         match &self.probe {
             Probe::Own(board) => board.reason.get().cloned(),
-            Probe::External(external) => {
-                (!external.is_found).then(|| format!("found no connection to port {}", external.spec.port))
-            }
+            Probe::External(external) => external.failure(),
+            Probe::Program(program) => program.failure(),
+        }
+    }
+
+    /// Notes about the flow's programs.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        match &self.probe {
+            Probe::Program(program) => program.notes(),
+            Probe::Own(_) | Probe::External(_) => Vec::new(),
         }
     }
 
@@ -189,6 +168,7 @@ impl FlowTrack {
             (TransportPlan::Udp { packet, .. }, Probe::Own(board)) => {
                 board.sent_packets.load(Ordering::Relaxed) * *packet as u64
             }
+            (_, Probe::Program(program)) => program.counts.sent_bytes,
             _ => self.info.map_or(0, |i| i.bytes_sent + i.data_segments_out as u64 * self.headers),
         }
     }
@@ -202,7 +182,9 @@ impl FlowTrack {
         let payload_to_l3 = (info.mss as f64 + self.headers as f64) / info.mss.max(1) as f64;
         let pacing = match &plan.flows[self.member.plan as usize].transport {
             TransportPlan::Udp { rate, .. } => rate.as_bits_per_sec(),
-            TransportPlan::Tcp { .. } => info.pacing_rate.map_or(nan, |r| r as f64 * 8.0 * payload_to_l3),
+            TransportPlan::Tcp { .. } | TransportPlan::Program(_) => {
+                info.pacing_rate.map_or(nan, |r| r as f64 * 8.0 * payload_to_l3)
+            }
             TransportPlan::Stack(_) => nan,
         };
         recorder.flow_samples.push([
@@ -218,7 +200,7 @@ impl FlowTrack {
             // The kernel reports only the smoothed RTT.
             Cell::F(nan),
             Cell::U(info.in_flight as u64),
-            Cell::U(info.retransmits as u64),
+            Cell::U(self.packets().1),
             Cell::F(nan),
             Cell::U(info.ca_state as u64),
         ]);
@@ -228,6 +210,7 @@ impl FlowTrack {
     /// (sent packets, retransmitted).
     pub(crate) fn packets(&self) -> (u64, u64) {
         match (&self.probe, self.info) {
+            (Probe::Program(program), _) => (program.counts.sent_packets, program.counts.retransmitted),
             (_, Some(i)) => (i.data_segments_out as u64, i.retransmits as u64),
             (Probe::Own(board), None) => (board.sent_packets.load(Ordering::Relaxed), 0),
             (Probe::External(_), None) => (0, 0),
@@ -244,6 +227,10 @@ impl FlowTrack {
         let (started, sender_done, receiver_done) = match &self.probe {
             Probe::Own(b) => (b.started.get(), b.sender_done.get(), b.receiver_done.get()),
             Probe::External(_) => (None, None, None),
+            Probe::Program(program) => {
+                let (sender_done, receiver_done) = program.done().unzip();
+                (program.started(), sender_done, receiver_done)
+            }
         };
         let started = started.unwrap_or(m.start);
         let udp = matches!(flow.transport, TransportPlan::Udp { .. });
@@ -266,6 +253,10 @@ impl FlowTrack {
             }
             TransportPlan::Udp { .. } => ("udp".to_owned(), nan),
             TransportPlan::Stack(stack) => (stack.name.clone(), nan),
+            TransportPlan::Program(program) => {
+                let cc = program.cc.as_ref();
+                (cc.map_or_else(|| "udp".to_owned(), |cc| Catalogue::built_in().label(cc)), nan)
+            }
         };
         let info = self.info.unwrap_or_default();
         let (sent, retransmits) = self.packets();
@@ -299,8 +290,8 @@ impl FlowTrack {
             // The smoothed RTT does not show the RTT's jitter.
             Cell::F(nan),
             Cell::F(if info.min_rtt_us > 0 { info.min_rtt_us as f64 / 1e6 } else { nan }),
-            // Bytes on the wire, including headers and options, are not counted here.
-            Cell::U(0),
+            // Bytes on the wire are counted for programs only, and the signalling among them for no flow.
+            Cell::U(if let Probe::Program(program) = &self.probe { program.counts.sent_bytes } else { 0 }),
             Cell::U(0),
             // One-way delays are not measured either.
             Cell::F(nan),

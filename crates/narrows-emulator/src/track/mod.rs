@@ -2,6 +2,8 @@
 
 mod flow;
 mod link;
+mod probe;
 
-pub(crate) use flow::{External, FlowTrack, Probe};
+pub(crate) use flow::FlowTrack;
 pub(crate) use link::LinkTrack;
+pub(crate) use probe::{External, Probe, Program};

@@ -171,6 +171,11 @@ pub trait Transports: Sync {
     /// Builds the transport of a flow. [`check`](Transports::check) has accepted the stack. If it returns `None`, the flow sends
     /// nothing.
     fn build(&self, setup: FlowSetup<'_>) -> Option<Box<dyn Transport>>;
+
+    /// Whether the flows of a plan may be programs. The simulator runs no programs.
+    fn has_programs(&self) -> bool {
+        false
+    }
 }
 
 /// No transports: a plan can only have TCP and UDP.
@@ -196,5 +201,8 @@ pub(crate) fn label(transport: &TransportPlan, controllers: &dyn Controllers) ->
         TransportPlan::Tcp { cc, .. } => controllers.label(cc),
         TransportPlan::Udp { .. } => "udp".to_owned(),
         TransportPlan::Stack(stack) => format!("{}:{}", stack.name, controllers.label(&stack.cc)),
+        TransportPlan::Program(program) => {
+            program.cc.as_ref().map_or_else(|| "udp".to_owned(), |cc| controllers.label(cc))
+        }
     }
 }

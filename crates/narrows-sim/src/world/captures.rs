@@ -54,7 +54,7 @@ impl Known {
         let server = SERVER_PORT + meta.id / clients;
         let mss = match &plan.transport {
             TransportPlan::Tcp { mss, .. } => u16::try_from(mss.saturating_add(TIMESTAMP_BYTES)).ok(),
-            TransportPlan::Udp { .. } | TransportPlan::Stack(_) => None,
+            TransportPlan::Udp { .. } | TransportPlan::Stack(_) | TransportPlan::Program(_) => None,
         };
         Known {
             name: FlowName { id: meta.id, name: plan.flow_name(meta.member), cc },

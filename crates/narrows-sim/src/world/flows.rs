@@ -16,7 +16,7 @@ use crate::packet::{Template, flag};
 use crate::plan::{AppPlan, FlowPlan, TransportPlan};
 use crate::probe::Histogram;
 use crate::tcp::{App, Config, Io, Offer, Receiver, RttStats, Sender};
-use crate::transport::{FlowSetup, StackFlow};
+use crate::transport::{FlowSetup, StackFlow, Transport};
 
 /// Maximum number of flows that are sampled. With samples of more flows, the table would be too long to read.
 const SAMPLED_FLOWS: u32 = 1_000;
@@ -200,16 +200,28 @@ impl World<'_> {
                 let (seed, controllers) = (random.bits(), self.controllers);
                 let name = &plan.flow_name(meta.member);
                 let setup = FlowSetup { stack, app, seed, flow: number, name, controllers };
-                let transport = self.transports.build(setup);
-                let mut rtts = RttStats::new(Time::ZERO + self.plan.warmup);
-                if meta.is_sampled {
-                    rtts.histogram = Histogram::new();
-                }
-                let forward = Template { flags: flag::UDP, ..template };
-                let back = Template { hop: reverse, flags: flag::UDP | flag::REVERSE, ..template };
-                Body::Stack(Box::new(StackFlow::new(transport, forward, back, rtts)))
+                self.stack_flow(self.transports.build(setup), meta, template, reverse)
             }
+            // `plan::check` refuses programs, so this flow, which sends nothing, is never built.
+            TransportPlan::Program(_) => self.stack_flow(None, meta, template, reverse),
         }
+    }
+
+    /// Builds a flow that a transport carries. Without one, the flow sends nothing.
+    fn stack_flow(
+        &self,
+        transport: Option<Box<dyn Transport>>,
+        meta: &Meta,
+        template: Template,
+        reverse: u32,
+    ) -> Body {
+        let mut rtts = RttStats::new(Time::ZERO + self.plan.warmup);
+        if meta.is_sampled {
+            rtts.histogram = Histogram::new();
+        }
+        let forward = Template { flags: flag::UDP, ..template };
+        let back = Template { hop: reverse, flags: flag::UDP | flag::REVERSE, ..template };
+        Body::Stack(Box::new(StackFlow::new(transport, forward, back, rtts)))
     }
 
     /// Runs `act` on a flow, forwards the packets that it sent, schedules its events, and ends it if it has finished.

@@ -264,7 +264,7 @@ impl World<'_> {
             TransportPlan::Tcp { mss, .. } => {
                 m.size.div_ceil(*mss as u64).saturating_mul(HEADER_BYTES as u64)
             }
-            TransportPlan::Udp { .. } | TransportPlan::Stack(_) => 0,
+            TransportPlan::Udp { .. } | TransportPlan::Stack(_) | TransportPlan::Program(_) => 0,
         };
         let wire = Bytes::new(m.size) + Bytes::new(headers);
         let ideal = m.empty.propagation.scale(2, 1) + m.empty.bottleneck.time_for(wire);

@@ -279,7 +279,7 @@ impl World<'_> {
         let plan = self.flows[p.flow].meta.plan;
         match self.plan.flows[plan as usize].transport {
             TransportPlan::Tcp { mss, .. } => mss as u64,
-            TransportPlan::Udp { .. } | TransportPlan::Stack(_) => 1,
+            TransportPlan::Udp { .. } | TransportPlan::Stack(_) | TransportPlan::Program(_) => 1,
         }
     }
 

@@ -21,14 +21,17 @@ from narrows.backends.kernel import (
     iperf3,
     modules,
     ovs,
+    program,
     record,
     sdn,
     soundness,
 )
-from narrows.backends.kernel.agents import BRF, Agent, agents, check_datapath, program
+from narrows.backends.kernel.agents import BRF, Agent, agents, check_datapath
+from narrows.backends.kernel.agents import program as agent_program
 from narrows.backends.kernel.build import built
 from narrows.backends.kernel.commands import OFFLOADS_OFF
 from narrows.backends.kernel.layout import WIRE, Layout, lay_out
+from narrows.backends.kernel.load import Load
 from narrows.backends.kernel.pings import Pings
 from narrows.backends.kernel.shell import KernelError, call
 from narrows.backends.kernel.spec import spec
@@ -84,7 +87,7 @@ class Kernel:
         todo = agents(plan, layout, _NO_PREFIX)
         if todo:
             features.require(features.agent, features.kernel, parts=("deploy",))
-            agency.check(todo, program())
+            agency.check(todo, agent_program())
         if cc.needed(plan):
             features.require(features.agent, features.kernel, parts=("deploy",))
         if layout.control:
@@ -104,9 +107,11 @@ class Kernel:
             prefix = programs.prefix
             crew = agency.Agency(programs, agents(plan, layout, prefix))
             if crew.agents:
-                crew.start(program())
+                crew.start(agent_program())
             external = _options(plan).tool == iperf3.TOOL
-            load = iperf3.Load(programs, iperf3.calls(plan, layout) if external else [])
+            load = Load(
+                programs, [*program.calls(plan, layout), *(iperf3.calls(plan, layout) if external else [])]
+            )
             load.listen()
             domain.learn(spec(plan, layout, prefix, 0, _options(plan).interval), self._cancel)
             start = time.monotonic_ns() + _SETTLE_NANOS
@@ -189,6 +194,7 @@ def check_plan(plan: Plan) -> Layout:
     layout.datapath = options.datapath
     if options.tool == iperf3.TOOL:
         iperf3.check(plan)
+    program.check(plan)
     control.check_kinds(plan, options.forwarding)
     check_datapath(plan, layout)
     modules.settings(plan)

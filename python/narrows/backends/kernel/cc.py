@@ -30,11 +30,6 @@ _PATIENCE_SECONDS = 5.0
 _POLL_SECONDS = 0.1
 
 
-def registered(name: str) -> str:
-    """The kernel's name of a scenario's congestion controller."""
-    return NAMES.get(name, name)
-
-
 def needed(plan: Plan) -> list[str]:
     """Kernel names of the controllers that a plan's flows use and that the agent must load."""
     given = {chosen(flow) for flow in plan["flows"]}

@@ -151,9 +151,9 @@ def _endpoints(layout: Layout, prefix: str, result: Commands) -> None:
         source = f" src {hop.source}" if hop.source else ""
         features = " features ecn" if hop.ecn else ""
         initial = f" initcwnd {hop.initial_window}" if hop.initial_window else ""
-        result.addresses[name].append(
-            f"route add {hop.to}/32 via {hop.via} dev {hop.device} onlink{source}{features}{initial}"
-        )
+        congestion = f" congctl {hop.congestion}" if hop.congestion else ""
+        options = f"{source}{features}{initial}{congestion}"
+        result.addresses[name].append(f"route add {hop.to}/32 via {hop.via} dev {hop.device} onlink{options}")
     for crossing in layout.crossings:
         if layout.kinds[crossing.node] == "bridge":
             result.crossings.setdefault(prefix + layout.namespace(crossing.node), []).append(

@@ -26,6 +26,7 @@ from itertools import pairwise
 
 from narrows.backends.kernel.netem import RELAYED, Netem, netem
 from narrows.backends.kernel.queues import Qdisc, check_shaped, qdisc, relay_shapes
+from narrows.congestion import chosen, registered
 from narrows.errors import ScenarioError
 from narrows.packets import FULL_PACKET, HEADERS, INITIAL_WINDOW
 from narrows.plan import ControllerPlan, FlowPlan, LinkPlan, Plan
@@ -100,6 +101,9 @@ class Endpoints:
     ecn: bool
     initial_window: int
     """Window of a new connection, packets."""
+    congestion: str | None = None
+    """The kernel's name of the congestion controller that the sender's route sets for programs (None: the
+    socket decides)."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,8 @@ class Hop:
     ecn: bool = False
     initial_window: int | None = None
     """Window of a new connection in packets, at the first node of the path (None: the kernel's default)."""
+    congestion: str | None = None
+    """As in `Endpoints`, at the first node of the data's path."""
 
 
 @dataclass(frozen=True)
@@ -288,9 +294,21 @@ class _Placement:
             transport = flow["transport"]
             ecn = bool(transport.get("ecn"))
             initial = INITIAL_WINDOW
+            congestion = None
+            if transport["kind"] == "program":
+                congestion = registered(chosen(flow)) or None
             if transport["kind"] == "tcp":
                 initial = transport.get("initial_window", INITIAL_WINDOW)
-            key = (flow["from"], flow["to"], tuple(forth), tuple(back), flow["class"], ecn, initial)
+            key = (
+                flow["from"],
+                flow["to"],
+                tuple(forth),
+                tuple(back),
+                flow["class"],
+                ecn,
+                initial,
+                congestion,
+            )
             if key not in known:
                 number = known[key] = len(known)
                 self.layout.endpoints.append(
@@ -304,6 +322,7 @@ class _Placement:
                         klass=flow["class"],
                         ecn=ecn,
                         initial_window=initial,
+                        congestion=congestion,
                     )
                 )
             self.layout.of_flow.append(known[key])
@@ -327,7 +346,8 @@ class _Placement:
             if first == 0:
                 other = endpoints.initial_window != INITIAL_WINDOW
                 initial = endpoints.initial_window if other else None
-                hop = replace(hop, source=own, ecn=endpoints.ecn, initial_window=initial)
+                sends = endpoints.congestion if own == endpoints.source_address else None
+                hop = replace(hop, source=own, ecn=endpoints.ecn, initial_window=initial, congestion=sends)
             self.layout.hops.append(hop)
             first = last + 1
 

@@ -46,10 +46,19 @@ class Processes:
         env: Mapping[str, str] | None = None,
         *,
         may_end: bool = False,
+        folder: Path | None = None,
     ) -> subprocess.Popen[bytes]:
         """Start a program in a namespace (named without the run's prefix).
 
         A program that ends before the run is an error, unless `may_end` is set.
+
+        Args:
+            namespace: the namespace.
+            name: the name of the program's log.
+            command: the words of the command.
+            env: the environment (None: that of this process).
+            may_end: whether the program may end before the run.
+            folder: the working folder (None: that of this process).
         """
         inside = ["nsenter", f"--net={namespaces.path(self.prefix + namespace)}"]
         with self.log(name).open("wb") as log:
@@ -59,6 +68,7 @@ class Processes:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=env,
+                cwd=folder,
                 start_new_session=True,
             )
         self._running.append((name, started))

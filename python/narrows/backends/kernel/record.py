@@ -11,8 +11,9 @@ import numpy as np
 
 from narrows.backends.kernel.agents import Agent
 from narrows.backends.kernel.layout import Layout
-from narrows.backends.kernel.spec import FIRST_PORT, source_ports
+from narrows.backends.kernel.spec import source_ports
 from narrows.plan import Plan
+from narrows.scenario.program import FIRST_PORT
 
 NOT_EVENTS = frozenset({"ready", "rate-set", "rate-refused", "set-class"})
 """Kinds of log entries that are not decisions of rate controllers."""

@@ -11,9 +11,8 @@ from narrows.backends.kernel.layout import WIRE, Layout, Port, has_agent
 from narrows.backends.kernel.namespaces import path
 from narrows.congestion import chosen
 from narrows.plan import FlowPlan, LinkPlan, Plan
+from narrows.scenario.program import FIRST_PORT
 
-FIRST_PORT = 20_000
-"""Port of the listener of flow 0. The listener of flow n has this port plus n."""
 FIRST_SOURCE_PORT = 40_000
 """First source port of TCP senders, see `source_ports`."""
 _LAST_SOURCE_PORT = 65_535
@@ -22,13 +21,14 @@ _LAST_SOURCE_PORT = 65_535
 def source_ports(plan: Plan) -> list[int | None]:
     """Source port of each flow's first connection; other members of a group use the next ports.
 
-    A source of arrivals has None, because its flows would soon use up all ports. A flow also has None
-    if too few ports are left.
+    A source of arrivals has None, because its flows would soon use up all ports, and so do programs, which
+    choose their ports. A flow also has None if too few ports are left.
     """
     ports: list[int | None] = []
     free = FIRST_SOURCE_PORT
     for flow in plan["flows"]:
-        count = 0 if flow["app"]["kind"] == "poisson" else flow["count"]
+        chooses = flow["app"]["kind"] == "poisson" or flow["transport"]["kind"] == "program"
+        count = 0 if chooses else flow["count"]
         fits = count and free + count - 1 <= _LAST_SOURCE_PORT
         ports.append(free if fits else None)
         free += count if fits else 0

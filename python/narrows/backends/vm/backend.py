@@ -16,7 +16,7 @@ from narrows.backends.kernel import cc, features
 from narrows.backends.kernel.backend import check_plan
 from narrows.backends.kernel.pings import Pings
 from narrows.backends.kernel.transfer import Transfer
-from narrows.backends.vm import closure, image, package, wire
+from narrows.backends.vm import closure, foreign, image, package, wire
 from narrows.backends.vm.errors import VmError
 from narrows.backends.vm.machine import Machine, command, version
 from narrows.backends.vm.turns import turn
@@ -52,21 +52,21 @@ class Vm:
     def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
         image.prepared()
         self._say = say
-        self._saved: image.Image | None = None
+        self._saved: dict[image.Extra, image.Image] = {}
         self._making = threading.Lock()
         self._cancelled = threading.Event()
 
-    @property
-    def _image(self) -> image.Image:
-        """The saved guest, which is made on first use."""
+    def _image(self, extra: image.Extra = image.NO_EXTRA) -> image.Image:
+        """The saved guest with these additional files, which is made on first use."""
         with self._making:
-            if self._saved is None:
-                self._saved = image.ensure(self._say)
-            return self._saved
+            if extra not in self._saved:
+                self._saved[extra] = image.ensure(self._say, extra)
+            return self._saved[extra]
 
     def facts(self) -> dict[str, Any]:
         """Facts about the guest, for `metadata.json`."""
-        saved = self._image
+        # These facts do not depend on additional files.
+        saved = next(iter(self._saved.values()), None) or self._image()
         kernel = saved.kernel
         return {
             **{key: value for key, value in saved.facts.items() if key != "congestion_controls"},
@@ -86,12 +86,14 @@ class Vm:
                 "rate_controllers.0.kind",
             )
         check_plan(in_guest(plan))
+        foreign.prepared(plan)
         # The guest runs this machine's programs.
         features.require(lambda: features.asked(plan.get("kernel") or {}))
 
     def run(self, plan: Plan) -> Output:
         """Run a plan."""
-        output: dict[str, Any] = wire.unpack(self._ask(in_guest(plan), plan["duration"] / 1e9))
+        its_plan, files = foreign.prepared(in_guest(plan))
+        output: dict[str, Any] = wire.unpack(self._ask(its_plan, plan["duration"] / 1e9, files))
         return output
 
     def perform(self, asked: Transfer | Pings) -> dict[str, Any]:
@@ -104,23 +106,24 @@ class Vm:
 
     def lacking(self, algorithms: Iterable[str]) -> dict[str, str]:
         """The congestion control algorithms that transfers cannot use, each with the reason."""
-        saved = self._image
+        saved = self._image()
         known = saved.facts["congestion_controls"]
         why = f"the guest's Linux {saved.kernel.release} has {', '.join(known)} only"
         return {name: why for name in algorithms if name not in known}
 
-    def _ask(self, what: Mapping[str, Any], seconds: float) -> Any:
+    def _ask(self, what: Mapping[str, Any], seconds: float, extra: image.Extra = image.NO_EXTRA) -> Any:
         """Perform a plan, a transfer or pings in a guest, and return the output.
 
         Args:
             what: the plan, or the transfer or pings by kind.
             seconds: the duration in the guest.
+            extra: additional files of the guest.
         """
         with tempfile.TemporaryDirectory(prefix="narrows-vm-") as name:
             folder = Path(name)
             plan_file = folder / "plan"
             plan_file.write_text(json.dumps(what, separators=(",", ":"), allow_nan=False), encoding="utf-8")
-            saved = self._image
+            saved = self._image(extra)
             words = command(saved.kernel.image, saved.initramfs, folder, plan_file)
             words += ["-incoming", f"exec:cat {shlex.quote(str(saved.state))}"]
             with (
@@ -160,9 +163,11 @@ class Vm:
         If narrows-agent is installed, the algorithms that it loads are included.
         """
         with self._making:
-            self._saved = self._saved or image.existing()
+            if image.NO_EXTRA not in self._saved and (existing := image.existing()) is not None:
+                self._saved[image.NO_EXTRA] = existing
+            saved = self._saved.get(image.NO_EXTRA)
         ahead = [*image.offered(), *(cc.NAMES if closure.agent() else ())]
-        names = self._saved.facts["congestion_controls"] if self._saved else ahead
+        names = saved.facts["congestion_controls"] if saved is not None else ahead
         return [(name, BY_AGENT if name in cc.NAMES else "of the guest's kernel") for name in names]
 
     def rate_controllers(self) -> list[tuple[str, str]]:

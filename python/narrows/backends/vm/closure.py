@@ -61,11 +61,12 @@ def data() -> list[Path]:
 
 def libraries(files: Iterable[Path]) -> set[Path]:
     """The shared libraries of these files, according to ldd(1)."""
-    found: set[Path] = set()
-    for file in files:
-        output = subprocess.run(["ldd", str(file)], capture_output=True, text=True, check=False).stdout
-        found |= {Path(match[1]) for line in output.splitlines() if (match := _LIBRARY.match(line))}
-    return found
+    words = ["ldd", *map(str, files)]
+    if len(words) == 1:
+        return set()
+    # For a static program, ldd prints no library and fails.
+    output = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    return {Path(match[1]) for line in output.splitlines() if (match := _LIBRARY.match(line))}
 
 
 def python() -> set[Path]:
@@ -74,14 +75,14 @@ def python() -> set[Path]:
     output = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     modules = {name: Path(file) for name, file in json.loads(output).items()}
     stdlib = Path(sysconfig.get_path("stdlib"))
-    files = {Path(sys.executable), Path(sys.prefix, "pyvenv.cfg"), START, *_tree(stdlib)}
+    files = {Path(sys.executable), Path(sys.prefix, "pyvenv.cfg"), START, *tree(stdlib)}
     for name, file in modules.items():
         if name.startswith("narrows."):
             files |= {file, *_compiled(file), *_packages(file.parent)}
         elif "." not in name and not (file.is_relative_to(stdlib) and _PACKAGES not in file.parts):
-            files |= set(_tree(file.parent)) if file.stem == "__init__" else {file}
+            files |= set(tree(file.parent)) if file.stem == "__init__" else {file}
             beside = file.parent.with_name(f"{name}.libs")  # the folder of a wheel's own shared libraries
-            files |= set(_tree(beside)) if beside.is_dir() else set()
+            files |= set(tree(beside)) if beside.is_dir() else set()
     shared = [Path(sys.executable), *(file for file in modules.values() if file.suffix == ".so")]
     return {path for path in files if path.is_file()} | libraries(shared)
 
@@ -97,10 +98,11 @@ def _packages(folder: Path) -> Iterator[Path]:
         folder = folder.parent
 
 
-def _tree(folder: Path) -> Iterator[Path]:
+def tree(folder: Path) -> Iterator[Path]:
+    """The files of a Python library, without tests and other parts that no program needs."""
     for entry in sorted(folder.iterdir()):
         if entry.is_dir():
             if entry.name not in _LEFT_OUT:
-                yield from _tree(entry)
+                yield from tree(entry)
         elif not entry.name.endswith((".a", ".h", ".pxd")):
             yield entry

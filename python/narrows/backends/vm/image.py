@@ -91,21 +91,26 @@ exec setsid {python} {start} </dev/console >/dev/console 2>&1
 """
 
 
-def contents() -> list[Path]:
+Extra = frozenset[Path]
+"""Files of this machine that a guest has in addition to those of every guest."""
+NO_EXTRA: Extra = frozenset()
+
+
+def contents(extra: Extra = NO_EXTRA) -> list[Path]:
     """The files of this machine that go into the guest."""
     programs = closure.programs()
     loader = Path("/lib64/ld-linux-x86-64.so.2")
-    files = {*closure.python(), *programs, *closure.libraries(programs), *closure.data(), loader}
+    files = {*closure.python(), *programs, *closure.libraries(programs), *closure.data(), loader, *extra}
     return sorted(files)
 
 
-def fingerprint(kernel: Kernel) -> str:
+def fingerprint(kernel: Kernel, extra: Extra = NO_EXTRA) -> str:
     """A digest of everything that determines a saved guest."""
     digest = hashlib.sha256()
     machine = map(str, command(Path(), Path(), Path(), Path()))
     for line in (kernel.sha256, version(), *machine, INIT, *MODULES, *loaded()):
         digest.update(line.encode() + b"\n")
-    for path in contents():
+    for path in contents(extra):
         if "__pycache__" in path.parts:
             continue  # determined by the source file
         found = path.stat()
@@ -113,7 +118,7 @@ def fingerprint(kernel: Kernel) -> str:
     return digest.hexdigest()
 
 
-def pack(kernel: Kernel, target: Path) -> None:
+def pack(kernel: Kernel, target: Path, extra: Extra = NO_EXTRA) -> None:
     """Write the initramfs."""
     busybox = Path(shutil.which("busybox") or "/bin/busybox")
     with target.open("wb") as out:
@@ -121,11 +126,12 @@ def pack(kernel: Kernel, target: Path) -> None:
         for folder in ("dev", "proc", "sys", "run", "tmp", "root", "var", "etc"):
             archive.folder(folder)
         archive.device("dev/console", 5, 1)
-        for path in contents():
+        for path in contents(extra):
             archive.copy(path)
         archive.file("bin/busybox", busybox.read_bytes(), 0o755)
         listed = subprocess.run([str(busybox), "--list-full"], capture_output=True, text=True, check=True)
-        whole = {path.name for path in closure.programs()}
+        added = (path for path in extra if path.parent.name in ("bin", "sbin"))
+        whole = {path.name for path in (*closure.programs(), *added)}
         for applet in listed.stdout.split():
             # /bin may be a link to /usr/bin, where an applet would replace the real program.
             if Path(applet).name not in whole:
@@ -214,17 +220,21 @@ def prepared() -> Kernel:
     return kernel
 
 
-def ensure(say: Callable[[str], None]) -> Image:
+def ensure(say: Callable[[str], None], extra: Extra = NO_EXTRA) -> Image:
     """The saved guest. It is made if there is none, and made again if its inputs have changed.
+
+    Args:
+        say: called with a line before a boot.
+        extra: additional files of the guest.
 
     Raises:
         VmError: if there is no kernel, or if the guest does not boot.
     """
     kernel = prepared()
-    folder = _folder(kernel, fingerprint(kernel))
+    folder = _folder(kernel, fingerprint(kernel, extra))
     with locks.held(package.cache() / "lock"):
         known = _read(kernel, folder)
-        return known or _make(kernel, folder, say)
+        return known or _make(kernel, folder, say, extra)
 
 
 def _folder(kernel: Kernel, digest: str) -> Path:
@@ -243,13 +253,13 @@ def _read(kernel: Kernel, folder: Path) -> Image | None:
         return None
 
 
-def _make(kernel: Kernel, folder: Path, say: Callable[[str], None]) -> Image:
+def _make(kernel: Kernel, folder: Path, say: Callable[[str], None], extra: Extra) -> Image:
     began = time.monotonic()
-    say("booting a guest, once ...")
+    say("booting a guest with the scenario's programs, once ..." if extra else "booting a guest, once ...")
     with tempfile.TemporaryDirectory(dir=package.cache(), prefix="new-") as name:
         new = Path(name) / "guest"
         new.mkdir()
-        pack(kernel, new / "initramfs")
+        pack(kernel, new / "initramfs", extra)
         facts = _boot_and_save(Image(kernel, new, {}))
         (new / _FACTS).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
         if folder.exists():

@@ -1,0 +1,233 @@
+//! The TCP streams of a program, followed from the headers of their packets.
+
+use std::collections::BTreeMap;
+
+use narrows_control::units::Time;
+
+use super::headers::{Segment, Tcp};
+
+/// All connections of a flow, and the payload of its UDP packets.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    open: BTreeMap<(u16, u16), Stream>,
+    /// Bytes of connections whose ports a later connection uses, and of UDP.
+    settled: u64,
+}
+
+/// The sending direction of a connection. Offsets are bytes from the first byte of data.
+#[derive(Debug)]
+struct Stream {
+    /// Sequence number of the first byte.
+    start: u32,
+    /// End of the data that has been sent.
+    sent: u64,
+    /// End of the data that the receiver has acknowledged, including the FIN.
+    delivered: u64,
+    /// Offset of the FIN: the length of the stream.
+    length: Option<u64>,
+    /// Times at which the sender and the receiver had finished.
+    sender_done: Option<Time>,
+    receiver_done: Option<Time>,
+}
+
+impl Stream {
+    fn new(start: u32) -> Self {
+        Stream { start, sent: 0, delivered: 0, length: None, sender_done: None, receiver_done: None }
+    }
+
+    /// The offset of a sequence number: the one closest to the data that was sent last, since numbers wrap.
+    fn offset(&self, sequence: u32) -> u64 {
+        let newest = self.start.wrapping_add(self.sent as u32);
+        let distance = sequence.wrapping_sub(newest) as i32;
+        self.sent.saturating_add_signed(i64::from(distance))
+    }
+
+    /// Whether an acknowledgement covers the whole stream and its FIN.
+    fn is_whole(&self, acknowledged: u64) -> bool {
+        self.length.is_some_and(|length| acknowledged > length)
+    }
+
+    /// Bytes of data that the receiver has acknowledged.
+    fn data(&self) -> u64 {
+        self.length.map_or(self.delivered, |length| self.delivered.min(length))
+    }
+}
+
+impl Streams {
+    /// Records a packet that leaves the sending host. Returns whether it repeats only data that was sent before.
+    pub(crate) fn on_sent(&mut self, segment: &Segment) -> bool {
+        let Some(tcp) = segment.tcp else { return false };
+        if tcp.is_syn {
+            self.begin(segment.ports, tcp.sequence.wrapping_add(1));
+            return false;
+        }
+        // Without a SYN, the connection is older than the socket of the counters.
+        let stream = self.open.entry(segment.ports).or_insert_with(|| Stream::new(tcp.sequence));
+        let end = stream.offset(tcp.sequence).saturating_add(u64::from(segment.payload));
+        let is_repeated = segment.payload > 0 && end <= stream.sent;
+        stream.sent = stream.sent.max(end);
+        if tcp.is_fin {
+            stream.length = Some(end);
+        }
+        is_repeated
+    }
+
+    /// Records a packet of the sender that reaches the receiving host.
+    pub(crate) fn on_arrived(&mut self, segment: &Segment, at: Time) {
+        match segment.tcp {
+            None => self.settled += u64::from(segment.payload),
+            Some(tcp) => self.on_reset(segment.ports, tcp, at),
+        }
+    }
+
+    /// Records an acknowledgement that leaves the receiving host.
+    pub(crate) fn on_delivered(&mut self, segment: &Segment, at: Time) {
+        let Some((stream, tcp)) = self.stream(segment) else { return };
+        if let Some(number) = tcp.acknowledgement {
+            // An acknowledgement cannot be ahead of what was sent: it belongs to an earlier connection.
+            let acknowledged = stream.offset(number);
+            if acknowledged <= stream.sent + 1 {
+                stream.delivered = stream.delivered.max(acknowledged);
+            }
+            if stream.is_whole(stream.delivered) {
+                stream.receiver_done.get_or_insert(at);
+            }
+        }
+        self.on_reset(segment.ports, tcp, at);
+    }
+
+    /// Records an acknowledgement that reaches the sending host.
+    pub(crate) fn on_acknowledged(&mut self, segment: &Segment, at: Time) {
+        let Some((stream, tcp)) = self.stream(segment) else { return };
+        if tcp.acknowledgement.is_some_and(|number| stream.is_whole(stream.offset(number))) {
+            stream.sender_done.get_or_insert(at);
+        }
+    }
+
+    /// Application bytes that arrived, see [`TapCounts`](super::tap::TapCounts).
+    pub(crate) fn delivered(&self) -> u64 {
+        self.settled + self.open.values().map(Stream::data).sum::<u64>()
+    }
+
+    /// Times at which the sender and the receiver had finished the last connection; `None` while a connection is
+    /// open, and without connections.
+    pub(crate) fn done(&self) -> Option<(Time, Time)> {
+        let times = self.open.values().map(|s| Some((s.sender_done?, s.receiver_done?)));
+        let all = times.collect::<Option<Vec<_>>>()?;
+        all.into_iter().reduce(|a, b| (a.0.max(b.0), a.1.max(b.1)))
+    }
+
+    /// Starts a connection, unless this is a repeated SYN.
+    fn begin(&mut self, ports: (u16, u16), start: u32) {
+        let known = self.open.get(&ports);
+        if known.is_some_and(|stream| stream.start == start) {
+            return;
+        }
+        self.settled += known.map_or(0, Stream::data);
+        self.open.insert(ports, Stream::new(start));
+    }
+
+    fn stream(&mut self, segment: &Segment) -> Option<(&mut Stream, Tcp)> {
+        Some((self.open.get_mut(&segment.ports)?, segment.tcp?))
+    }
+
+    /// A reset ends a connection. If the receiver has acknowledged all data, the transfer is complete.
+    fn on_reset(&mut self, ports: (u16, u16), tcp: Tcp, at: Time) {
+        let Some(stream) = self.open.get_mut(&ports).filter(|_| tcp.is_reset) else { return };
+        if stream.delivered >= stream.sent {
+            stream.sender_done.get_or_insert(at);
+            stream.receiver_done.get_or_insert(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PORTS: (u16, u16) = (5_000, 80);
+
+    fn segment(payload: u32, tcp: Tcp) -> Segment {
+        Segment { ports: PORTS, l3_bytes: payload + 52, payload, tcp: Some(tcp) }
+    }
+
+    fn data(sequence: u32, payload: u32) -> Segment {
+        segment(payload, Tcp { sequence, ..Tcp::default() })
+    }
+
+    fn syn(sequence: u32) -> Segment {
+        segment(0, Tcp { sequence, is_syn: true, ..Tcp::default() })
+    }
+
+    fn ack(number: u32) -> Segment {
+        segment(0, Tcp { acknowledgement: Some(number), ..Tcp::default() })
+    }
+
+    fn secs(t: u64) -> Time {
+        Time::from_nanos(t * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_transfer_with_a_retransmission_is_counted_once_and_ends_with_its_fin() {
+        let mut streams = Streams::default();
+        assert!(!streams.on_sent(&syn(99)));
+        assert!(!streams.on_sent(&data(100, 10)));
+        assert!(!streams.on_sent(&segment(5, Tcp { sequence: 110, is_fin: true, ..Tcp::default() })));
+        streams.on_delivered(&ack(100), secs(1));
+        assert!(streams.on_sent(&data(100, 10)), "the first segment was lost");
+        assert_eq!((streams.delivered(), streams.done()), (0, None));
+        streams.on_delivered(&ack(116), secs(2));
+        assert_eq!(streams.delivered(), 15);
+        assert_eq!(streams.done(), None, "the sender does not know it yet");
+        streams.on_acknowledged(&ack(116), secs(3));
+        assert_eq!(streams.done(), Some((secs(3), secs(2))));
+    }
+
+    #[test]
+    fn a_connection_from_the_same_port_is_another_one() {
+        let mut streams = Streams::default();
+        for start in [1_000, 77] {
+            streams.on_sent(&syn(start - 1));
+            streams.on_sent(&syn(start - 1)); // repeated
+            streams.on_sent(&data(start, 30));
+            streams.on_delivered(&ack(start + 30), secs(1));
+        }
+        assert_eq!(streams.delivered(), 60);
+        assert_eq!(streams.done(), None);
+    }
+
+    #[test]
+    fn a_reset_completes_a_transfer_only_if_all_data_arrived() {
+        for (acknowledged, done) in [(110, Some((secs(2), secs(2)))), (105, None)] {
+            let mut streams = Streams::default();
+            streams.on_sent(&syn(99));
+            streams.on_sent(&data(100, 10));
+            streams.on_delivered(&ack(acknowledged), secs(1));
+            streams.on_arrived(&segment(0, Tcp { is_reset: true, ..Tcp::default() }), secs(2));
+            assert_eq!(streams.done(), done);
+        }
+    }
+
+    proptest! {
+        /// A stream of any length, from any sequence number, beyond the wrap: each byte counts once.
+        #[test]
+        fn delivered_bytes_are_those_of_the_stream(
+            start: u32,
+            sizes in prop::collection::vec((1u32..60_000, any::<bool>()), 1..200),
+        ) {
+            let mut streams = Streams::default();
+            streams.on_sent(&syn(start.wrapping_sub(1)));
+            let (mut next, mut total, mut again) = (start, 0u64, 0u64);
+            for (size, is_lost) in sizes {
+                streams.on_sent(&data(next, size));
+                again += u64::from(is_lost && streams.on_sent(&data(next, size)));
+                prop_assert!(!is_lost || again > 0);
+                next = next.wrapping_add(size);
+                total += u64::from(size);
+                streams.on_delivered(&ack(next), secs(1));
+                prop_assert_eq!(streams.delivered(), total);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Counts the packets of a program at the interfaces of its two hosts.
+//!
+//! A program may open several connections, and their sockets may be gone at the next sample of sock_diag(7).
+//! Packet sockets see each packet of both ends instead: data that leaves the sending host, data that reaches the
+//! receiving host, and acknowledgements at both. The sockets copy only the headers of each packet.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use narrows_control::units::Time;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+
+use super::headers::{Wanted, Way};
+use super::streams::Streams;
+use crate::clock::{Clock, monotonic, realtime_to_monotonic};
+use crate::error::Error;
+use crate::netns;
+use crate::raw::{self, ReceiveBatch};
+use crate::relay::bind_to_all_protocols;
+
+/// Bytes of each packet that are read: the longest headers of IPv4 and TCP.
+const HEAD_BYTES: usize = 120;
+/// The interface index that stands for all interfaces (packet(7)).
+const ALL_INTERFACES: u32 = 0;
+/// Packets that one system call reads.
+const BATCH_PACKETS: usize = 256;
+/// Size of the kernel's buffer. It stores the packets between two samples: 0.1 s at 1 Gbit/s.
+const RECEIVE_BUFFER_BYTES: i32 = 32 << 20;
+
+/// The counters of a program's packets.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TapCounts {
+    /// Data packets that left the sending host, their L3 bytes, and how many of them repeated only data that had
+    /// been sent before (TCP).
+    pub(crate) sent_packets: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) retransmitted: u64,
+    /// Application bytes that arrived: for TCP those that the receiver has acknowledged, for UDP the payload.
+    pub(crate) delivered: u64,
+    /// Payload bytes in the other direction, as the sending host received them.
+    pub(crate) reverse_payload: u64,
+}
+
+/// A program's packets at both hosts.
+pub(crate) struct Tap {
+    wanted: Wanted,
+    sender: Socket,
+    receiver: Socket,
+    streams: Streams,
+    counts: TapCounts,
+    /// Time of the first packet of either direction.
+    pub(crate) started: Option<Time>,
+}
+
+impl Tap {
+    /// Opens the packet sockets of a flow.
+    ///
+    /// # Errors
+    /// No such namespace, no CAP_NET_RAW there, a kernel without packet sockets.
+    pub(crate) fn open(wanted: Wanted, sender: &Path, receiver: &Path) -> Result<Self, Error> {
+        Ok(Tap {
+            wanted,
+            sender: Socket::open(sender)?,
+            receiver: Socket::open(receiver)?,
+            streams: Streams::default(),
+            counts: TapCounts::default(),
+            started: None,
+        })
+    }
+
+    /// Reads the packets since the last call.
+    pub(crate) fn update(&mut self, clock: Clock) -> TapCounts {
+        let Tap { wanted, sender, receiver, streams, counts, started } = self;
+        // The sending host is first, because the receiver's acknowledgements refer to what was sent.
+        sender.read(clock, |at, packet| {
+            let Some((way, segment)) = wanted.find(packet) else { return };
+            started.get_or_insert(at);
+            match way {
+                Way::Forth => {
+                    let is_data = u64::from(segment.payload > 0);
+                    counts.sent_packets += is_data;
+                    counts.sent_bytes += is_data * u64::from(segment.l3_bytes);
+                    counts.retransmitted += u64::from(streams.on_sent(&segment));
+                }
+                Way::Back => {
+                    counts.reverse_payload += u64::from(segment.payload);
+                    streams.on_acknowledged(&segment, at);
+                }
+            }
+        });
+        receiver.read(clock, |at, packet| {
+            let Some((way, segment)) = wanted.find(packet) else { return };
+            started.get_or_insert(at);
+            match way {
+                Way::Forth => streams.on_arrived(&segment, at),
+                Way::Back => streams.on_delivered(&segment, at),
+            }
+        });
+        counts.delivered = streams.delivered();
+        *counts
+    }
+
+    /// Times at which the last connection was complete: at the sender (everything was acknowledged) and at the receiver
+    /// (everything had arrived). `None` while a connection is open, and for UDP.
+    pub(crate) fn done(&self) -> Option<(Time, Time)> {
+        self.streams.done()
+    }
+
+    /// Packets that the kernel dropped before they were counted.
+    pub(crate) fn missed(&mut self) -> u64 {
+        self.sender.missed() + self.receiver.missed()
+    }
+}
+
+/// A packet socket on all interfaces of a namespace.
+struct Socket {
+    fd: OwnedFd,
+    batch: ReceiveBatch,
+    missed: u64,
+}
+
+impl Socket {
+    fn open(netns: &Path) -> Result<Self, Error> {
+        let fd = netns::inside(netns, || {
+            let at = |what: &'static str| Error::at::<io::Error>(netns, what);
+            // Without link-layer headers, packets of all interfaces look alike. ETH_P_ALL is needed for packets that
+            // leave the host (packet(7)).
+            let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+            let fd = socket(AddressFamily::Packet, SockType::Datagram, flags, None)
+                .map_err(|e| at("open packet socket")(e.into()))?;
+            raw::set_option(&fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1).map_err(at("SO_TIMESTAMPNS"))?;
+            raw::set_option(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER_BYTES)
+                .map_err(at("SO_RCVBUFFORCE"))?;
+            bind_to_all_protocols(&fd, ALL_INTERFACES).map_err(at("bind packet socket"))?;
+            Ok(fd)
+        })?;
+        Ok(Socket { fd, batch: ReceiveBatch::of_heads(BATCH_PACKETS, HEAD_BYTES), missed: 0 })
+    }
+
+    /// Reads all packets that have arrived. Errors are ignored: an interface that is down has no packets.
+    fn read(&mut self, clock: Clock, mut take: impl FnMut(Time, &[u8])) {
+        let offset = realtime_to_monotonic();
+        while let Ok(n) = self.batch.receive(&self.fd) {
+            for i in 0..n {
+                let (packet, stamp) = self.batch.packet(i);
+                let at = stamp.map_or_else(monotonic, |s| s.saturating_add_signed(offset));
+                take(clock.at(at), packet);
+            }
+            if n < BATCH_PACKETS {
+                break;
+            }
+        }
+    }
+
+    fn missed(&mut self) -> u64 {
+        self.missed += raw::packet_socket_drops(&self.fd);
+        self.missed
+    }
+}

@@ -1,0 +1,166 @@
+"""Programs that generate flows: servers that listen before the run, and clients that start at their times.
+
+The emulator only observes these flows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from narrows.backends.kernel.processes import Processes
+from narrows.backends.kernel.shell import KernelError
+from narrows.backends.kernel.timeline import Timeline
+from narrows.errors import one_line
+from narrows.plan import Protocol
+
+_ENOUGH_SECONDS = 10.0
+"""Time that a server has to listen, and that an interrupted client has to end."""
+_LISTENS = {"tcp": "0A", "udp": "07"}
+"""State of a listening socket in /proc/net/tcp and /proc/net/udp (proc(5), include/net/tcp_states.h)."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A flow: a server that waits, and a client that starts at the flow's start time."""
+
+    name: str
+    """Name of the flow."""
+    start: int
+    """Time at which the client is started, ns."""
+    stop: int
+    """Time at which the client is interrupted, ns."""
+    client_in: str
+    """Namespace of the client, without the run's prefix."""
+    server_in: str
+    """Namespace of the server, without the run's prefix."""
+    server: list[str]
+    client: list[str]
+    port: int
+    """Port at which the server listens."""
+    protocol: Protocol
+    kept: dict[str, str]
+    """Names of the log files that are kept with the results: by `server` or `client`, whose output it is."""
+    files: list[str] = field(default_factory=list)
+    """Paths of files and folders that are copied into the working folder of both programs."""
+
+
+class Load:
+    """The programs of a run that generate its flows."""
+
+    def __init__(self, programs: Processes, todo: Sequence[Call]) -> None:
+        self._programs, self._todo = programs, todo
+        self._logs: dict[str, str] = {}
+        self.complaints: list[str] = []
+
+    def listen(self) -> None:
+        """Start the servers, and wait until they listen.
+
+        Raises:
+            KernelError: if a server ends or does not listen in time.
+        """
+        servers = [(call, self._start(call, "server", call.server_in, call.server)) for call in self._todo]
+        for call, server in servers:
+            until = time.monotonic() + _ENOUGH_SECONDS
+            while not _listens(server.pid, call.protocol, call.port):
+                if (code := server.poll()) is not None:
+                    raise KernelError(
+                        f"the server of {call.name} {_ended(code)}: {self._words(call, 'server')}"
+                    )
+                if time.monotonic() > until:
+                    raise KernelError(
+                        f"the server of {call.name} does not listen at {call.protocol} port {call.port} "
+                        f"after {_ENOUGH_SECONDS:g} s: {self._words(call, 'server')}"
+                    )
+                time.sleep(0.01)
+
+    @contextmanager
+    def at_work(self, start: int) -> Iterator[None]:
+        """Start and interrupt clients at their times while the context lasts.
+
+        Args:
+            start: start of the run, ns of CLOCK_MONOTONIC.
+        """
+        with Timeline(start).working(self._work):
+            yield
+
+    def logs(self) -> dict[str, str]:
+        """The output of the programs that is kept, by file name."""
+        return {
+            file: self._programs.log(name).read_text("utf-8", "replace") for name, file in self._logs.items()
+        }
+
+    def _work(self, timeline: Timeline) -> None:
+        clients: dict[str, tuple[Call, subprocess.Popen[bytes]]] = {}
+        times = [(call.start, 0, call) for call in self._todo] + [(call.stop, 1, call) for call in self._todo]
+        for when, ending, call in sorted(times, key=lambda entry: entry[:2]):
+            if not timeline.wait_until(when) and not ending:
+                continue
+            if not ending:
+                clients[call.name] = (call, self._start(call, "client", call.client_in, call.client))
+            elif call.name in clients:
+                self._interrupt(*clients[call.name])
+        until = time.monotonic() + _ENOUGH_SECONDS
+        for name, (_, client) in clients.items():
+            try:
+                client.wait(max(0.1, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                self.complaints.append(f"the client of {name} did not end")
+
+    def _interrupt(self, call: Call, client: subprocess.Popen[bytes]) -> None:
+        """Interrupt a client as Ctrl-C does: iperf3 prints its report then."""
+        code = client.poll()
+        if code is None:
+            # The client leads a process group, because it has a session of its own.
+            with suppress(ProcessLookupError):
+                os.killpg(client.pid, signal.SIGINT)
+        elif code:
+            self.complaints.append(f"the client of {call.name} {_ended(code)}: {self._words(call, 'client')}")
+
+    def _start(self, call: Call, role: str, namespace: str, words: list[str]) -> subprocess.Popen[bytes]:
+        name = _log(call, role)
+        if role in call.kept:
+            self._logs[name] = call.kept[role]
+        folder = self._programs.folder / f"work-{name}"
+        folder.mkdir()
+        for file in map(Path, call.files):
+            if file.is_dir():
+                shutil.copytree(file, folder / file.name, symlinks=True)
+            else:
+                shutil.copy2(file, folder / file.name)
+        return self._programs.start(namespace, name, words, may_end=True, folder=folder)
+
+    def _words(self, call: Call, role: str) -> str:
+        """The last line of a program's output."""
+        said = self._programs.log(_log(call, role)).read_text(errors="replace").strip().splitlines()
+        return one_line(said[-1]) if said else "no output"
+
+
+def _log(call: Call, role: str) -> str:
+    # A flow's name may contain a slash.
+    return f"{call.name.replace('/', '_')}-{role}"
+
+
+def _ended(code: int) -> str:
+    return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
+
+
+def _listens(pid: int, protocol: Protocol, port: int) -> bool:
+    """Whether a socket listens at a port in the network namespace of a process."""
+    for family in ("", "6"):
+        try:
+            lines = Path(f"/proc/{pid}/net/{protocol}{family}").read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            _, local, _, state, *_ = line.split()
+            if state == _LISTENS[protocol] and int(local.rpartition(":")[2], 16) == port:
+                return True
+    return False

@@ -1,0 +1,97 @@
+"""Flows that unmodified programs of the user generate: checks, and command lines. Pure."""
+
+from __future__ import annotations
+
+import shutil
+
+from narrows.backends.kernel.agents import is_brf
+from narrows.backends.kernel.layout import Endpoints, Layout
+from narrows.backends.kernel.load import Call
+from narrows.errors import ScenarioError, found
+from narrows.plan import Plan, ProgramTransportPlan
+from narrows.units import NANOS_PER_SEC
+
+
+def transports(plan: Plan) -> dict[int, ProgramTransportPlan]:
+    """The programs of a plan, by the number of their flow."""
+    return {
+        number: flow["transport"]
+        for number, flow in enumerate(plan["flows"])
+        if flow["transport"]["kind"] == "program"
+    }
+
+
+def check(plan: Plan) -> None:
+    """Check that the programs can carry their flows.
+
+    Raises:
+        ScenarioError: for the first one that cannot.
+    """
+    servers: dict[tuple[int, str, int], int] = {}
+    for number, transport in transports(plan).items():
+        flow, key = plan["flows"][number], f"flows.{number}"
+        if is_brf(flow):
+            raise ScenarioError(
+                "found brf with a program, expected kernel.tool = 'iperf3' for iperf3 with BRF, "
+                "or another algorithm",
+                f"{key}.cc",
+            )
+        for role, words in (("server", transport["server"]), ("client", transport["client"])):
+            if shutil.which(words[0]) is None:
+                raise ScenarioError(
+                    f"found {found(words[0])}, expected a program that is installed", f"{key}.program.{role}"
+                )
+        at = flow["to"] if transport.get("client_at", "from") == "from" else flow["from"]
+        other = servers.setdefault((at, transport["protocol"], transport["port"]), number)
+        if other != number:
+            raise ScenarioError(
+                f"found port {transport['port']}, which flows.{other} has at the same node, "
+                "expected another port",
+                f"{key}.program.port",
+            )
+
+
+def calls(plan: Plan, layout: Layout) -> list[Call]:
+    """The programs of all flows."""
+    return [
+        _call(plan, layout, number, layout.endpoints[layout.of_flow[number]], transport)
+        for number, transport in transports(plan).items()
+    ]
+
+
+def _call(plan: Plan, layout: Layout, number: int, ends: Endpoints, transport: ProgramTransportPlan) -> Call:
+    flow = plan["flows"][number]
+    places = [
+        (layout.namespace(ends.source), ends.source_address),
+        (layout.namespace(ends.to), ends.to_address),
+    ]
+    (client_in, _), (server_in, address) = (
+        places if transport.get("client_at", "from") == "from" else places[::-1]
+    )
+    stop = min(flow["stop"] or plan["duration"], plan["duration"])
+    values = {
+        "{server}": address,
+        "{port}": str(transport["port"]),
+        "{seconds}": f"{(stop - flow['start']) / NANOS_PER_SEC:g}",
+    }
+    name = flow["name"].replace("/", "_")
+    return Call(
+        name=flow["name"],
+        start=flow["start"],
+        stop=stop,
+        client_in=client_in,
+        server_in=server_in,
+        server=_filled(transport["server"], values),
+        client=_filled(transport["client"], values),
+        port=transport["port"],
+        protocol=transport["protocol"],
+        kept={role: f"{name}-{role}.log" for role in ("server", "client")},
+        files=transport.get("files", []),
+    )
+
+
+def _filled(words: list[str], values: dict[str, str]) -> list[str]:
+    """The words of a command with the values of its placeholders. Other braces stay."""
+    for placeholder, value in values.items():
+        words = [word.replace(placeholder, value) for word in words]
+    return words
