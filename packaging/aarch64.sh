@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Cross-builds the static agent for aarch64 into target/aarch64-unknown-linux-gnu/release, for `make agent-aarch64`.
-# It uses this machine's toolchain if that has the standard library for aarch64 and a cross compiler.
-# Otherwise it needs root and uses Debian's toolchain, in a root file system of Debian unstable. debootstrap
-# creates it once, in target/aarch64-root.
+# If this machine's toolchain has the standard library for aarch64 and a cross compiler, the script uses it.
+# Otherwise the script needs root, and uses Debian's toolchain in a root file system of Debian unstable. debootstrap
+# creates this file system once, in target/aarch64-root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu
@@ -30,14 +30,14 @@ if [ ! -e "$root/ready" ]; then
   debootstrap --variant=minbase --include=ca-certificates sid "$root" >"$root.log" 2>&1 || { tail -3 "$root.log"; exit 1; }
   cp /etc/resolv.conf "$root/etc/"
   chroot "$root" dpkg --add-architecture arm64
-  # A mirror may be weeks old. apt still checks its signature.
+  # A mirror may be weeks old, so its expiry date is not checked. apt still checks the mirror's signature.
   chroot "$root" apt-get -o Acquire::Check-Valid-Until=false update -qq
   DEBIAN_FRONTEND=noninteractive chroot "$root" apt-get install -y -qq --no-install-recommends "${packages[@]}" >>"$root.log" 2>&1
   touch "$root/ready"
 fi
-# This machine's certificates, in case it reaches registries through a proxy.
+# Copy this machine's certificates, because cargo may have to reach registries through a proxy.
 cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
-# The mounts end with this namespace.
+# The kernel removes the mounts when the last process in this mount namespace ends.
 mkdir -p "$root/source" "$root/cargo"
 export root build_line="${build[*]@Q}"
 unshare --mount --propagation private bash -euc '

@@ -1,4 +1,4 @@
-"""Packs a static narrows-agent into a wheel, so that `pip install 'narrows[kernel]'` brings the agent.
+"""Packs a static narrows-agent into a wheel, so that `pip install 'narrows[kernel]'` also installs the agent.
 
 python packaging/agent-wheel/build.py BINARY FOLDER    # prints the path of the wheel
 
@@ -30,7 +30,7 @@ LICENCE = (
     "(Apache-2.0 OR MIT) AND GPL-2.0-only AND BSD-2-Clause AND Zlib"
     " AND LGPL-2.1-or-later AND LGPL-3.0-or-later"
 )
-"""The agent, its eBPF programs, libbpf, zlib, the C library, libelf."""
+"""Licences of the agent, its eBPF programs, libbpf, zlib, the C library and libelf, in this order."""
 LICENCE_FILES = {
     "LICENSE-APACHE": ROOT / "LICENSE-APACHE",
     "LICENSE-MIT": ROOT / "LICENSE-MIT",
@@ -39,18 +39,18 @@ LICENCE_FILES = {
 URLS = {"Homepage": "homepage", "Source": "repository"}
 """Labels of links, and their keys in Cargo.toml."""
 EARLIEST = 315532800
-"""1 January 1980, the earliest time that a zip file can hold."""
+"""1 January 1980 in Unix time, the earliest time that a zip file can store."""
 
 
 class UnfitError(Exception):
-    """A binary that cannot be packed, in one line."""
+    """The binary cannot be packed. The message gives the reason in one line."""
 
 
 def machine(binary: bytes) -> str:
-    """The machine of a static ELF binary of 64 bits.
+    """The machine of a static ELF binary of 64 bits, as in the tags of wheels.
 
     Raises:
-        UnfitError: if it is not one.
+        UnfitError: if `binary` is not a static ELF binary of 64 bits for a known machine.
     """
     if binary[:6] != b"\x7fELF\x02\x01":
         raise UnfitError("found no little-endian ELF file of 64 bits")
@@ -68,7 +68,8 @@ def stripped(binary: Path) -> bytes:
     """The program without symbols, as in the Debian package.
 
     llvm-strip handles all architectures, but LLVM 14 refuses static programs for aarch64, because their
-    .rela.plt has no table of symbols. The strip of the program's own toolchain is therefore preferred.
+    .rela.plt has no table of symbols. If the toolchain of the program's architecture has a strip, this
+    function therefore calls that strip instead.
     """
     own = f"{machine(binary.read_bytes())}-linux-gnu-strip"
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +79,7 @@ def stripped(binary: Path) -> bytes:
 
 
 def metadata() -> str:
-    """METADATA (Core Metadata 2.4) with the facts of the Cargo manifests."""
+    """The text of METADATA (Core Metadata 2.4), with values from the Cargo manifests."""
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
     package = tomllib.loads((ROOT / "crates/narrows-agent/Cargo.toml").read_text())["package"]
     lines = [
@@ -101,7 +102,7 @@ def metadata() -> str:
 
 
 def record_line(name: str, content: bytes) -> str:
-    """A line of RECORD."""
+    """The line of a file in RECORD, the wheel's list of files with their hashes."""
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     return f"{name},sha256={digest},{len(content)}"
 
@@ -110,7 +111,7 @@ def build(binary: Path, folder: Path) -> Path:
     """Writes the wheel into `folder` and returns its path.
 
     Raises:
-        UnfitError: if the binary is not a static one of a known machine.
+        UnfitError: if the binary is not a static ELF binary for a known machine.
     """
     tags = [f"{tag}_{machine(binary.read_bytes())}" for tag in TAGS]
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
@@ -136,7 +137,7 @@ def build(binary: Path, folder: Path) -> Path:
 
 
 def entry(name: str) -> zipfile.ZipInfo:
-    """A file of the archive: reproducible, and executable if it is a script."""
+    """The archive's entry for a file: executable for scripts, and with a reproducible time."""
     moment = max(int(os.environ.get("SOURCE_DATE_EPOCH", EARLIEST)), EARLIEST)
     found = zipfile.ZipInfo(name, date_time=time.gmtime(moment)[:6])
     found.compress_type = zipfile.ZIP_DEFLATED
@@ -145,7 +146,7 @@ def entry(name: str) -> zipfile.ZipInfo:
 
 
 def main() -> int:
-    """The command line."""
+    """Runs the command line, and returns its exit code."""
     parser = argparse.ArgumentParser(description="Pack a static narrows-agent into a wheel")
     parser.add_argument("binary", type=Path, help="static narrows-agent, e.g. target/release/narrows-agent")
     parser.add_argument("folder", type=Path, help="folder for the wheel")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds narrows-agent's Debian package from a binary that `make agent` has built, into the folder given (default: dist).
+# Builds the Debian package of narrows-agent from the binary that `make agent` has built. The first argument is the
+# folder for the package (default: dist).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$(realpath -m "${1:-dist}")
@@ -7,8 +8,8 @@ target=$(rustc -vV | sed -n 's/^host: //p')
 
 cargo_deb=$(command -v cargo-deb || echo target/tools/bin/cargo-deb)
 if [ ! -x "$cargo_deb" ]; then
-  # A debug build compiles twice as fast, and its speed does not matter. Without default features, it needs
-  # the program xz instead of liblzma.
+  # cargo-deb is built in debug mode, because this takes half the time and its speed does not matter. Without
+  # default features, it needs the program xz instead of liblzma.
   cargo install cargo-deb --version '^3' --locked --quiet --debug --no-default-features --root target/tools
 fi
 # `make agent` builds in a separate folder, so that it can run at the same time as other builds.

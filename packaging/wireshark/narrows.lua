@@ -1,5 +1,5 @@
--- Wireshark dissector for Narrows: the rate option and the report of a designated packet in TCP headers, and
--- congestion headers in IPv4 headers, which only captures of simulations have.
+-- Wireshark dissector for Narrows. It shows the rate option and the report of a designated packet in TCP headers. It
+-- also shows congestion headers in IPv4 headers, which only captures of simulations have.
 --
 -- Copy this file into Wireshark's folder of personal Lua plugins (Help, About, Folders), or run
 -- tshark -X lua_script:narrows.lua -r FILE. docs/reference/wire-format.md of the project has the formats.
@@ -20,7 +20,7 @@ local fields = {
 narrows.fields = fields
 
 local RATE_EXID, REPORT_EXID = 0x4E57, 0x4E44
--- Codes above 65529 are not rates.
+-- Codes above LAST_RATE (65529) are not rates.
 local MEANINGS = {
   [65532] = "asks for feedback, and designates packets",
   [65533] = "asks for a rate in the SYN-ACK only",
@@ -48,7 +48,8 @@ local function add_report(tree, value)
   tree:add(fields.age, value, bit.band(report, 0x3fffff))
 end
 
--- Adds a congestion header: option, length, kind, flags. The fields follow as 32-bit words.
+-- Adds a congestion header to the tree. Its first four bytes are option, length, kind and flags. Fields of 32 bits
+-- follow.
 local KINDS = { "RCP", "XCP", "BDR", "BDR member", "OBP" }
 local ECHO = 0x80
 
@@ -74,7 +75,8 @@ local function add_option(root, option)
   end
 end
 
--- Calls `found(option)` for each option of this kind in a list of options. IPv4 and TCP have the same form.
+-- Calls `found(option)` for each option of the kind `wanted` in a list of options. The lists of IPv4 and TCP have the
+-- same form.
 local function each(range, wanted, found)
   local at = 0
   while at < range:len() do
@@ -96,7 +98,7 @@ local function each(range, wanted, found)
   end
 end
 
--- A postdissector, because Wireshark has no table for experimental options.
+-- This is a postdissector, because Wireshark has no table in which dissectors for experimental options can register.
 local ip, tcp_options = Field.new("ip"), Field.new("tcp.options")
 local IP_OPTION, TCP_OPTION = 158, 253
 local IPV4_BYTES = 20

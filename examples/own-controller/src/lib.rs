@@ -12,7 +12,7 @@ narrows_control::parameters! {
     }
 }
 
-/// Keeps a number of segments in flight, and ignores losses.
+/// Keeps a constant number of segments in flight, and does not react to losses.
 pub struct Constant(Params);
 
 impl Controller for Constant {
@@ -29,7 +29,7 @@ impl Controller for Constant {
     }
 }
 
-/// The row of the catalogue: `cc = "constant"`, or `cc = { name = "constant", segments = 20 }`.
+/// The row of the catalogue. Scenarios can then use `cc = "constant"`, or `cc = { name = "constant", segments = 20 }`.
 pub const CONSTANT: Entry = Entry {
     parameters: &[Group::of::<Params>("")],
     ..Entry::new("constant", Family::Loss, "a constant window", |values| {

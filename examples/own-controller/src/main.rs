@@ -1,4 +1,4 @@
-//! Runs a plan in which flows may use the controller: `own-controller PLAN.json`.
+//! Runs a plan in which flows may use the controller of this example: `own-controller PLAN.json`.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! The Python module of Narrows with the controller of this example.
+//! Narrows' Python module `_native`, with the controller of this example added.
 
 use pyo3::prelude::*;
 
